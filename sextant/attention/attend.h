@@ -1,0 +1,42 @@
+// The two functions that are attention, and the backends that carry them out.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sextant/attention/executor.h"
+#include "sextant/attention/score.h"
+
+namespace sextant {
+
+// A backend is a value with a name, so that it can be listed, chosen and tested against another.
+// A null function: that scalar type is not served.
+struct Backend {
+  std::string_view name;
+  std::string_view description;
+  void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
+  void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
+                              View<const float> d_out, const ScoreGrad<float>&,
+                              const Executor&) = nullptr;
+  void (*attend_f64)(const Score<double>&, const Attended<double>&, const Executor&) = nullptr;
+  void (*attend_backward_f64)(const Score<double>&, const Attended<const double>&,
+                              View<const double> d_out, const ScoreGrad<double>&,
+                              const Executor&) = nullptr;
+};
+
+const Backend& reference_backend();  // float64 inside, naive: the oracle
+const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
+
+std::span<const Backend* const> backends();
+const Backend& backend(std::string_view name);  // throws Error that lists the names there are
+
+// Throw Error that names the operand if shapes, frames, runs or maps do not fit, or if the backend
+// does not serve T. Nothing is written then.
+template <class T>
+void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
+            const Executor& executor);
+template <class T>
+void attend_backward(const Score<T>& score, const Attended<const T>& result, View<const T> d_out,
+                     const ScoreGrad<T>& grad, const Backend& backend, const Executor& executor);
+
+}  // namespace sextant

@@ -1,0 +1,94 @@
+// The score equation: all that kernels know, and all that methods may speak of.
+//
+//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] ) + b[row_b(d)]
+//   o_i  = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )        d = query position - key position
+//
+// A method is a choice of operands. No kernel has a name for it, and no operand has a size of
+// queries x keys but one, `mask`, which serves permutation language models and irregular padding.
+//
+// T is float or double. Views do not own; a dimension that is shared has stride 0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sextant/position/frame.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant {
+
+// [batch, heads, rows, columns] by strides (counted in elements; any sign, any order).
+template <class T>
+struct View {
+  T* data = nullptr;
+  int64_t batch = 0, heads = 0, rows = 0, columns = 0;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
+
+  explicit operator bool() const { return data != nullptr; }
+  T* at(int64_t b, int64_t h, int64_t row) const {
+    return data + b * batch_stride + h * head_stride + row * row_stride;
+  }
+  T& operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
+    return at(b, h, row)[column * column_stride];
+  }
+};
+
+// Rows by distance: b (one column), A, B and C. Clipping, bucketing and direction all live in the map.
+template <class T>
+struct Table {
+  View<const T> rows;               // [1, 1 or query heads, R, columns]
+  std::span<const int32_t> row_at;  // diagonal -> row; empty: row = diagonal
+};
+
+// How one side is turned. Without a rotation: as it is.
+struct Turn {
+  const Rotation* rotation = nullptr;
+  // time of a row: times[b * batch_stride + axis * axis_stride + row * row_stride]
+  const int64_t* times = nullptr;
+  int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
+  // Added to the phase of each pair, [pairs] or empty: piecewise methods stand at a fixed phase.
+  std::span<const Turns> offset;
+};
+
+// One look at the keys. A query's sweeps are disjoint and share one softmax.
+struct Sweep {
+  Turn query, key;
+  // The key rows that a query sees, clipped to its frame: runs[b * batch_stride + query row].
+  const Run* runs = nullptr;
+  int64_t batch_stride = 0;  // 0: the same for every batch entry
+};
+
+template <class T>
+struct Score {
+  View<const T> q;  // [batch, query heads, queries, D], dressed by the method
+  View<const T> k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
+  View<const T> v;  // [batch, key heads, keys, Dv]
+  double scale = 1;
+  std::vector<Frame> frames;  // a query row in no frame sees nothing; none lies in two
+  std::vector<Sweep> sweeps;
+  Diagonals diagonals;             // covers every distance seen, if there is any table
+  Table<T> bias;                   // b: [1, heads, R, 1]
+  Table<T> on_query, on_key;       // A, B: columns <= D, meeting the first columns of q and k
+  Table<T> on_value;               // C: Dv columns
+  std::span<const T> sink;         // one more score per query head, in the denominator only; or empty
+  View<const uint8_t> mask;        // [batch, heads, queries, keys], 0 = hidden; or null
+};
+
+// What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse = -infinity.
+template <class T>
+struct Attended {
+  View<T> out;  // [batch, query heads, queries, Dv]
+  View<T> lse;  // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included
+};
+
+// Gradients, each of the shape of its operand; a null view is not computed. They are overwritten, not
+// added to. Gradients of a shared operand are summed over what shares it.
+template <class T>
+struct ScoreGrad {
+  View<T> q, k, v;
+  View<T> bias, on_query, on_key, on_value;
+  std::span<T> sink;
+};
+
+}  // namespace sextant

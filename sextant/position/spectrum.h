@@ -1,0 +1,66 @@
+// A spectrum: how fast each pair of channels turns with position.
+//
+// RoPE (Su et al. 2021, arXiv 2104.09864) turns pair f of a query or key at position t by t * theta_f,
+//
+//   (x1, x2) -> (x1 cos a - x2 sin a, x1 sin a + x2 cos a),   a = t * theta_f,  theta_f = base^(-2f/R)
+//
+// XPOS (Sun et al. 2022, arXiv 2212.10554) also grows the pair, by e^{growth t} for queries and
+// e^{-growth t} for keys. Every stretch of the context (PI, NTK, YaRN, ...) maps a spectrum to a
+// spectrum; none of them ever sees a tensor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/position/real.h"
+#include "sextant/position/turns.h"
+
+namespace sextant {
+
+// Which channels make a pair, of R rotated ones.
+enum class Pairing {
+  kInterleaved,  // (2f, 2f + 1): the paper, GPT-J, Meta's Llama weights, GGUF "NORM"
+  kHalfSplit,    // (f, f + R/2): GPT-NeoX, Hugging Face Llama, GGUF "NEOX"
+};
+
+struct Spectrum {
+  struct Pair {
+    int first = 0, second = 0;  // columns of q and k
+    Real speed;                 // radians per position
+    double growth = 0;          // natural log per position; XPOS only
+    int axis = 0;               // which of a row's times it follows; 0 but for multi-axis methods
+  };
+  std::vector<Pair> pairs;
+  double gain = 1;  // multiplies every turned channel of q and of k, so a score by gain^2 (YaRN)
+};
+
+struct RotaryOptions {
+  int64_t dim = 0;  // R, the number of rotated channels: even, at most the head size
+  double base = 10000;
+  Pairing pairing = Pairing::kHalfSplit;
+  int64_t first_column = 0;      // where the rotated channels start (DeepSeek-V4 turns the last ones)
+  bool float32_speeds = false;   // round each speed to float32, as old checkpoints learned it
+};
+
+// RoPE's spectrum, fastest pair first. Throws Error if dim is odd or negative, or base is not finite
+// and above 0.
+Spectrum rotary(const RotaryOptions& options);
+
+// A spectrum made ready for kernels: speeds as exact turns.
+struct Rotation {
+  struct Pair {
+    int first = 0, second = 0;
+    Turns speed;
+    double growth = 0;
+    int axis = 0;
+  };
+  std::vector<Pair> pairs;
+  double gain = 1;
+};
+
+Rotation rotation(const Spectrum& spectrum);
+
+// Radians, reduced to one turn without losing what `angle` holds.
+Turns turns(Real radians);
+
+}  // namespace sextant

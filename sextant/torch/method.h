@@ -1,0 +1,81 @@
+// A position encoding: from trained parameters to operands of the score equation.
+//
+// A method is made by name and options (JSON), says which parameters it wants, and is a pure function
+// of them: it holds no tensor, so the lab's modules, Python's nn.Module and a checkpoint mapping can
+// each own the parameters in their own way, and autograd sees ordinary tensor code.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sextant/torch/operands.h"
+#include "sextant/torch/placement.h"
+
+namespace sextant {
+
+// The sizes of the model that a method serves.
+struct ModelShape {
+  int64_t layers = 1;
+  int64_t heads = 1;
+  int64_t key_heads = 1;
+  int64_t head_dim = 0;
+  int64_t width = 0;         // of the residual stream; heads * head_dim as a rule
+  int64_t train_length = 0;  // L: positions seen in training
+};
+
+struct ParameterSpec {
+  std::string name;  // as in the official code where there is one, so that checkpoints map onto it
+  std::vector<int64_t> sizes;
+  enum class Init { kZeros, kOnes, kNormal, kUniform } init = Init::kZeros;
+  double init_low = 0, init_high = 0;  // kNormal: mean and standard deviation; kUniform: range
+  double learning_rate_scale = 1;      // T5's table learns 10 times faster than matrices, or too late
+  bool weight_decay = false;
+  // A start that no distribution gives (a table of the paper), float64; overrides init.
+  at::Tensor initial = {};
+};
+
+// The parameters of a method in the order of its parameters().
+using Parameters = std::span<const at::Tensor>;
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  virtual std::vector<ParameterSpec> parameters() const { return {}; }
+
+  // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
+  virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,
+                           Parameters parameters) const;
+
+  // Relative methods: changes the operands that plain attention would have (q, k, v, scale
+  // 1/sqrt(head_dim), one sweep over what is visible, no tables).
+  virtual void place(Operands& operands, const Placement& placement, int64_t layer,
+                     Parameters parameters) const;
+};
+
+struct MethodInfo {
+  std::string name;     // kebab case, as users type it
+  std::string summary;  // one line: paper, year
+  std::string defaults;  // JSON object: every option with its default value
+  std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
+};
+
+// All methods, sorted by name.
+std::span<const MethodInfo> methods();
+
+// By name ("alibi") and options, which are laid over the method's defaults. Throws Error for an
+// unknown name (listing those there are), an unknown option or a value out of range.
+std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& shape,
+                                    const nlohmann::json& options);
+
+// The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
+at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v, const Placement& placement, int64_t layer,
+                       Parameters parameters);
+
+}  // namespace sextant
