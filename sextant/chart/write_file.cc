@@ -1,0 +1,84 @@
+#include "sextant/chart/write_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "sextant/error.h"
+
+namespace sextant::chart {
+namespace {
+
+[[noreturn]] void cannot(const std::string& what, const std::filesystem::path& path, int error) {
+  fail("write " + path.string() + ": cannot " + what + ": " + std::strerror(error));
+}
+
+// Owns the temporary file until it has its final name.
+class Temporary {
+ public:
+  explicit Temporary(const std::filesystem::path& target)
+      : target_(target), name_(target.string() + ".XXXXXX"), file_(::mkstemp(name_.data())) {
+    if (file_ < 0) cannot("make a file beside it", target_, errno);
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (file_ >= 0) ::close(file_);
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) cannot("write", target_, errno);
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+  void become_target() {
+    // mkstemp makes files that only their owner reads; ours are for everybody the umask allows.
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    if (::fchmod(file_, 0666 & ~mask) != 0) cannot("set its mode", target_, errno);
+    if (::fsync(file_) != 0) cannot("flush", target_, errno);
+    if (::close(std::exchange(file_, -1)) != 0) cannot("close", target_, errno);
+    if (::rename(name_.c_str(), target_.c_str()) != 0) cannot("rename", target_, errno);
+    name_.clear();
+  }
+
+ private:
+  std::filesystem::path target_;
+  std::string name_;
+  int file_;
+};
+
+// Without this a crash of the machine may forget the new name.
+void flush_folder(const std::filesystem::path& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  if (file < 0) return;  // a folder that one may write but not read: the rename stands anyway
+  ::fsync(file);
+  ::close(file);
+}
+
+}  // namespace
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  const std::filesystem::path parent = path.parent_path();
+  const std::filesystem::path folder = parent.empty() ? "." : parent;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail("write " + path.string() + ": cannot make its folder: " + error.message());
+  Temporary file(path);
+  file.write(bytes);
+  file.become_target();
+  flush_folder(folder);
+}
+
+}  // namespace sextant::chart
