@@ -1,5 +1,5 @@
-// Who runs the tasks of a kernel. The core brings its own threads; inside libtorch its pool is used,
-// for two pools would fight for the cores.
+// Who runs the tasks of a kernel. The core brings its own threads; inside libtorch its pool is
+// used, for two pools would fight for the cores.
 #pragma once
 
 #include <cstdint>

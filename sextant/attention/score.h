@@ -1,7 +1,8 @@
 // The score equation: all that kernels know, and all that methods may speak of.
 //
-//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] ) + b[row_b(d)]
-//   o_i  = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )        d = query position - key position
+//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] ) +
+//   b[row_b(d)] o_i  = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )        d = query position -
+//   key position
 //
 // A method is a choice of operands. No kernel has a name for it, and no operand has a size of
 // queries x keys but one, `mask`, which serves permutation language models and irregular padding.
@@ -9,6 +10,7 @@
 // T is float or double. Views do not own; a dimension that is shared has stride 0.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,7 +36,8 @@ struct View {
   }
 };
 
-// Rows by distance: b (one column), A, B and C. Clipping, bucketing and direction all live in the map.
+// Rows by distance: b (one column), A, B and C. Clipping, bucketing and direction all live in the
+// map.
 template <class T>
 struct Table {
   View<const T> rows;               // [1, 1 or query heads, R, columns]
@@ -59,31 +62,39 @@ struct Sweep {
   int64_t batch_stride = 0;  // 0: the same for every batch entry
 };
 
+// The key rows, clipped to the frame, that `query` (a row of q) sees in this sweep.
+inline Run visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
+  const Run& run = sweep.runs[b * sweep.batch_stride + query];
+  return {std::max(run.first, frame.key_row), std::min(run.last, frame.key_row + frame.keys)};
+}
+
 template <class T>
 struct Score {
   View<const T> q;  // [batch, query heads, queries, D], dressed by the method
-  View<const T> k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
+  View<const T>
+      k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
   View<const T> v;  // [batch, key heads, keys, Dv]
   double scale = 1;
   std::vector<Frame> frames;  // a query row in no frame sees nothing; none lies in two
   std::vector<Sweep> sweeps;
-  Diagonals diagonals;             // covers every distance seen, if there is any table
-  Table<T> bias;                   // b: [1, heads, R, 1]
-  Table<T> on_query, on_key;       // A, B: columns <= D, meeting the first columns of q and k
-  Table<T> on_value;               // C: Dv columns
-  std::span<const T> sink;         // one more score per query head, in the denominator only; or empty
-  View<const uint8_t> mask;        // [batch, heads, queries, keys], 0 = hidden; or null
+  Diagonals diagonals;        // covers every distance seen, if there is any table
+  Table<T> bias;              // b: [1, heads, R, 1]
+  Table<T> on_query, on_key;  // A, B: columns <= D, meeting the first columns of q and k
+  Table<T> on_value;          // C: Dv columns
+  std::span<const T> sink;    // one more score per query head, in the denominator only; or empty
+  View<const uint8_t> mask;   // [batch, heads, queries, keys], 0 = hidden; or null
 };
 
-// What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse = -infinity.
+// What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse =
+// -infinity.
 template <class T>
 struct Attended {
   View<T> out;  // [batch, query heads, queries, Dv]
   View<T> lse;  // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included
 };
 
-// Gradients, each of the shape of its operand; a null view is not computed. They are overwritten, not
-// added to. Gradients of a shared operand are summed over what shares it.
+// Gradients, each of the shape of its operand; a null view is not computed. They are overwritten,
+// not added to. Gradients of a shared operand are summed over what shares it.
 template <class T>
 struct ScoreGrad {
   View<T> q, k, v;

@@ -33,9 +33,9 @@ struct Frame {
   }
 };
 
-// How distances are counted in vectors "by distance". All pairs (query, key) at one distance share a
-// diagonal of the score matrix; diagonals are counted so that the index grows with the key row: a row
-// of scores then reads its biases forwards.
+// How distances are counted in vectors "by distance". All pairs (query, key) at one distance share
+// a diagonal of the score matrix; diagonals are counted so that the index grows with the key row: a
+// row of scores then reads its biases forwards.
 //
 //             key 0    1    2    3
 //   query 0      [1]  [2]  [3]  [4]

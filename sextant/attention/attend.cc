@@ -1,0 +1,72 @@
+#include "sextant/attention/attend.h"
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include "sextant/attention/check_score.h"
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+[[noreturn]] void not_served(const Backend& backend, const char* type) {
+  fail("attention: backend: expected one that serves " + std::string(type) + ", but got \"" +
+       std::string(backend.name) + "\"");
+}
+
+}  // namespace
+
+std::span<const Backend* const> backends() {
+  static const std::array<const Backend*, 2> all = {&reference_backend(), &cpu_backend()};
+  return all;
+}
+
+const Backend& backend(std::string_view name) {
+  std::string names;
+  for (const Backend* candidate : backends()) {
+    if (candidate->name == name) return *candidate;
+    names += (names.empty() ? "" : ", ") + std::string(candidate->name);
+  }
+  fail("attention: backend: expected one of " + names + ", but got \"" + std::string(name) + "\"");
+}
+
+template <class T>
+void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
+            const Executor& executor) {
+  check_score(score);
+  check_attended(score, result);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!backend.attend_f32) not_served(backend, "float32");
+    backend.attend_f32(score, result, executor);
+  } else {
+    if (!backend.attend_f64) not_served(backend, "float64");
+    backend.attend_f64(score, result, executor);
+  }
+}
+
+template <class T>
+void attend_backward(const Score<T>& score, const Attended<const T>& result, View<const T> d_out,
+                     const ScoreGrad<T>& grad, const Backend& backend, const Executor& executor) {
+  check_score(score);
+  check_attended(score, result);
+  check_grad(score, d_out, grad);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!backend.attend_backward_f32) not_served(backend, "float32");
+    backend.attend_backward_f32(score, result, d_out, grad, executor);
+  } else {
+    if (!backend.attend_backward_f64) not_served(backend, "float64");
+    backend.attend_backward_f64(score, result, d_out, grad, executor);
+  }
+}
+
+template void attend(const Score<float>&, const Attended<float>&, const Backend&, const Executor&);
+template void attend(const Score<double>&, const Attended<double>&, const Backend&,
+                     const Executor&);
+template void attend_backward(const Score<float>&, const Attended<const float>&, View<const float>,
+                              const ScoreGrad<float>&, const Backend&, const Executor&);
+template void attend_backward(const Score<double>&, const Attended<const double>&,
+                              View<const double>, const ScoreGrad<double>&, const Backend&,
+                              const Executor&);
+
+}  // namespace sextant

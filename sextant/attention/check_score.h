@@ -1,0 +1,17 @@
+// Whether operands fit together. All that a kernel takes for granted is checked here, once, before
+// anything is written; the cost is O(sweeps * rows), nothing beside O(rows * rows * D).
+#pragma once
+
+#include "sextant/attention/score.h"
+
+namespace sextant {
+
+// Throw Error that names the operand, what was expected and what was got.
+template <class T>
+void check_score(const Score<T>& score);
+template <class T, class U>  // U: T or const T
+void check_attended(const Score<T>& score, const Attended<U>& attended);
+template <class T>
+void check_grad(const Score<T>& score, View<const T> d_out, const ScoreGrad<T>& grad);
+
+}  // namespace sextant
