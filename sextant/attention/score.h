@@ -40,8 +40,8 @@ struct View {
 // map.
 template <class T>
 struct Table {
-  View<const T> rows;               // [1, 1 or query heads, R, columns]
-  std::span<const int32_t> row_at;  // diagonal -> row; empty: row = diagonal
+  View<const T> rows = {};               // [1, 1 or query heads, R, columns]
+  std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
 };
 
 // How one side is turned. Without a rotation: as it is.
@@ -51,12 +51,12 @@ struct Turn {
   const int64_t* times = nullptr;
   int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
   // Added to the phase of each pair, [pairs] or empty: piecewise methods stand at a fixed phase.
-  std::span<const Turns> offset;
+  std::span<const Turns> offset = {};
 };
 
 // One look at the keys. A query's sweeps are disjoint and share one softmax.
 struct Sweep {
-  Turn query, key;
+  Turn query = {}, key = {};
   // The key rows that a query sees, clipped to its frame: runs[b * batch_stride + query row].
   const Run* runs = nullptr;
   int64_t batch_stride = 0;  // 0: the same for every batch entry
@@ -75,14 +75,14 @@ struct Score {
       k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
   View<const T> v;  // [batch, key heads, keys, Dv]
   double scale = 1;
-  std::vector<Frame> frames;  // a query row in no frame sees nothing; none lies in two
-  std::vector<Sweep> sweeps;
-  Diagonals diagonals;        // covers every distance seen, if there is any table
-  Table<T> bias;              // b: [1, heads, R, 1]
-  Table<T> on_query, on_key;  // A, B: columns <= D, meeting the first columns of q and k
-  Table<T> on_value;          // C: Dv columns
-  std::span<const T> sink;    // one more score per query head, in the denominator only; or empty
-  View<const uint8_t> mask;   // [batch, heads, queries, keys], 0 = hidden; or null
+  std::vector<Frame> frames = {};  // a query row in no frame sees nothing; none lies in two
+  std::vector<Sweep> sweeps = {};
+  Diagonals diagonals = {};             // covers every distance seen, if there is any table
+  Table<T> bias = {};                   // b: [1, heads, R, 1]
+  Table<T> on_query = {}, on_key = {};  // A, B: columns <= D, meeting the first columns of q and k
+  Table<T> on_value = {};               // C: Dv columns
+  std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
+  View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
 };
 
 // What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse =
@@ -97,9 +97,9 @@ struct Attended {
 // not added to. Gradients of a shared operand are summed over what shares it.
 template <class T>
 struct ScoreGrad {
-  View<T> q, k, v;
-  View<T> bias, on_query, on_key, on_value;
-  std::span<T> sink;
+  View<T> q = {}, k = {}, v = {};
+  View<T> bias = {}, on_query = {}, on_key = {}, on_value = {};
+  std::span<T> sink = {};
 };
 
 }  // namespace sextant
