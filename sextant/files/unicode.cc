@@ -1,0 +1,53 @@
+#include "sextant/files/unicode.h"
+
+#include <cstddef>
+
+#include "sextant/error.h"
+
+namespace sextant {
+
+bool is_code_point(char32_t code) { return code <= 0x10ffff && (code < 0xd800 || code >= 0xe000); }
+
+void append_utf8(std::string& text, char32_t code) {
+  const auto put = [&](char32_t byte) { text += static_cast<char>(byte); };
+  const auto put_rest = [&](int shift) { put(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xc0 | code >> 6);
+    put_rest(0);
+  } else if (code < 0x10000) {
+    put(0xe0 | code >> 12);
+    put_rest(6);
+    put_rest(0);
+  } else {
+    put(0xf0 | code >> 18);
+    put_rest(12);
+    put_rest(6);
+    put_rest(0);
+  }
+}
+
+std::u32string code_points(std::string_view text) {
+  std::u32string codes;
+  while (!text.empty()) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    char32_t code = length == 1 ? lead : lead & (0xffU >> (length + 1));
+    for (const char c : text.substr(1, length - 1)) {
+      code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+    }
+    // Whatever was wrong (a stray byte, an overlong form, the end) does not come back the same.
+    std::string again;
+    if (is_code_point(code)) append_utf8(again, code);
+    if (again != text.substr(0, length)) {
+      fail("text: expected UTF-8, but got another byte " + std::to_string(text.size()) +
+           " before the end");
+    }
+    codes += code;
+    text.remove_prefix(length);
+  }
+  return codes;
+}
+
+}  // namespace sextant
