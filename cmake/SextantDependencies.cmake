@@ -1,0 +1,37 @@
+# What the project stands on, found here once so that all that is missing is said at once. The folders
+# ask for what they use by find_package again, which costs nothing then.
+set(sextant_missing "")
+macro(sextant_need package debian_package)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    list(APPEND sextant_missing ${debian_package})
+  endif()
+endmacro()
+
+sextant_need(Threads libc6-dev)
+sextant_need(hwy libhwy-dev)
+sextant_need(fmt libfmt-dev)
+sextant_need(CLI11 libcli11-dev)
+sextant_need(nlohmann_json nlohmann-json3-dev)
+sextant_need(ZLIB zlib1g-dev)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBZIP QUIET libzip)
+endif()
+if(NOT LIBZIP_FOUND)
+  list(APPEND sextant_missing pkg-config libzip-dev)
+endif()
+if(SEXTANT_TESTS)
+  sextant_need(GTest libgmock-dev)
+  sextant_need(rapidcheck librapidcheck-dev)
+endif()
+
+if(sextant_missing)
+  list(JOIN sextant_missing " " sextant_missing)
+  message(FATAL_ERROR "Missing libraries. On Debian or Ubuntu:\n"
+    "  apt-get install --no-install-recommends ${sextant_missing}\n"
+    "or use ./run and ./check, which do so.")
+endif()
+if(SEXTANT_TORCH)
+  include(cmake/SextantTorch.cmake)
+endif()
