@@ -136,7 +136,7 @@ void check_growth(const std::string& name, const Sweep& sweep) {
 
 template <class T>
 bool any_table(const Score<T>& s) {
-  return s.bias.rows || s.on_query.rows || s.on_key.rows || s.on_value.rows;
+  return s.weight.rows || s.bias.rows || s.on_query.rows || s.on_key.rows || s.on_value.rows;
 }
 
 // One visible run: every distance must have a diagonal.
@@ -219,6 +219,8 @@ void check_score(const Score<T>& s) {
   check_qkv(s);
   check_frames(s);
   if (s.diagonals.count < 0) bad("diagonals.count", "at least 0", text(s.diagonals.count));
+  if (s.q_imag) check_shape("q_imag", s.q_imag, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
+  check_table("weight", s.weight, s, 1, 1);
   check_table("bias", s.bias, s, 1, 1);
   check_table("on_query", s.on_query, s, 0, s.q.columns);
   check_table("on_key", s.on_key, s, 0, s.k.columns);
@@ -241,6 +243,11 @@ void check_grad(const Score<T>& s, View<const T> d_out, const ScoreGrad<T>& grad
   if (grad.q) check_shape("grad.q", grad.q, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
   if (grad.k) check_shape("grad.k", grad.k, s.k.batch, s.k.heads, s.k.rows, s.k.columns);
   if (grad.v) check_shape("grad.v", grad.v, s.v.batch, s.v.heads, s.v.rows, s.v.columns);
+  if (grad.q_imag) {
+    if (!s.q_imag) bad("grad.q_imag", "no gradient (the operand is absent)", "a view");
+    check_shape("grad.q_imag", grad.q_imag, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
+  }
+  check_table_grad("grad.weight", grad.weight, s.weight);
   check_table_grad("grad.bias", grad.bias, s.bias);
   check_table_grad("grad.on_query", grad.on_query, s.on_query);
   check_table_grad("grad.on_key", grad.on_key, s.on_key);

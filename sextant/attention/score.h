@@ -36,7 +36,7 @@ struct View {
   }
 };
 
-// Rows by distance: b (one column), A, B and C. Clipping, bucketing and direction all live in the
+// Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in the
 // map.
 template <class T>
 struct Table {
@@ -73,12 +73,13 @@ struct Score {
   View<const T> q;  // [batch, query heads, queries, D], dressed by the method
   View<const T>
       k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
-  View<const T> v;  // [batch, key heads, keys, Dv]
+  View<const T> v;            // [batch, key heads, keys, Dv]
+  View<const T> q_imag = {};  // q', of the shape of q; or null
   double scale = 1;
   std::vector<Frame> frames = {};  // a query row in no frame sees nothing; none lies in two
   std::vector<Sweep> sweeps = {};
   Diagonals diagonals = {};             // covers every distance seen, if there is any table
-  Table<T> bias = {};                   // b: [1, heads, R, 1]
+  Table<T> weight = {}, bias = {};      // w, b: [1, heads, R, 1]
   Table<T> on_query = {}, on_key = {};  // A, B: columns <= D, meeting the first columns of q and k
   Table<T> on_value = {};               // C: Dv columns
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
@@ -97,8 +98,8 @@ struct Attended {
 // not added to. Gradients of a shared operand are summed over what shares it.
 template <class T>
 struct ScoreGrad {
-  View<T> q = {}, k = {}, v = {};
-  View<T> bias = {}, on_query = {}, on_key = {}, on_value = {};
+  View<T> q = {}, k = {}, v = {}, q_imag = {};
+  View<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   std::span<T> sink = {};
 };
 

@@ -1,0 +1,183 @@
+#include <cmath>
+#include <vector>
+
+#include "sextant/attention/reference/head.h"
+
+namespace sextant::reference {
+namespace {
+
+// Gradients of one query head, before anything shared is summed.
+struct HeadGrad {
+  Rows q, k, v, q_imag;
+  Rows weight, bias, on_query, on_key, on_value;
+  std::vector<Rows> q_turned, k_turned, q_imag_turned;  // one for each sweep
+  double sink = 0;
+
+  template <class T>
+  explicit HeadGrad(const Score<T>& s)
+      : q(s.q.rows, s.q.columns),
+        k(s.k.rows, s.k.columns),
+        v(s.v.rows, s.v.columns),
+        q_imag(s.q_imag.rows, s.q_imag.columns),
+        weight(s.weight.rows.rows, s.weight.rows.columns),
+        bias(s.bias.rows.rows, s.bias.rows.columns),
+        on_query(s.on_query.rows.rows, s.on_query.rows.columns),
+        on_key(s.on_key.rows.rows, s.on_key.rows.columns),
+        on_value(s.on_value.rows.rows, s.on_value.rows.columns),
+        q_turned(s.sweeps.size(), q),
+        k_turned(s.sweeps.size(), k),
+        q_imag_turned(s.sweeps.size(), q_imag) {}
+};
+
+// What a gradient e of the real part of p_ij adds to the tables' gradients.
+template <class T>
+void add_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double e,
+                HeadGrad& grad) {
+  if (head.on_query)
+    for (int64_t c = 0; c < head.on_query.columns(); ++c) {
+      grad.q.row(i)[c] += e * head.on_query(diagonal, c);
+      grad.on_query.row(head.on_query.row(diagonal))[c] +=
+          e * static_cast<double>(head.s.q(head.b, head.h, i, c));
+    }
+  if (head.on_key)
+    for (int64_t c = 0; c < head.on_key.columns(); ++c) {
+      grad.k.row(j)[c] += e * head.on_key(diagonal, c);
+      grad.on_key.row(head.on_key.row(diagonal))[c] +=
+          e * static_cast<double>(head.s.k(head.b, head.key_head, j, c));
+    }
+}
+
+// What one pair (i, j) of product p and score gradient ds adds to the gradients of the score's
+// operands.
+template <class T>
+void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diagonal,
+               const typename Head<T>::Product& p, double ds, HeadGrad& grad) {
+  const Score<T>& s = head.s;
+  if (head.bias) grad.bias.row(head.bias.row(diagonal))[0] += ds;
+  if (head.weight) grad.weight.row(head.weight.row(diagonal))[0] += ds * s.scale * p.size;
+  const double e = ds * s.scale * (head.weight ? head.weight(diagonal, 0) : 1);
+  // d|p| = (real d real + imaginary d imaginary) / |p|
+  const double e_real = !s.q_imag ? e : p.size == 0 ? 0 : e * (p.real / p.size);
+  const double e_imaginary = !s.q_imag || p.size == 0 ? 0 : e * (p.imaginary / p.size);
+  const std::vector<double> grown = head.growth(n, i, j);
+  for (int64_t c = 0; c < s.q.columns; ++c) {
+    const double g = grown[static_cast<size_t>(c)];
+    grad.q_turned[n].row(i)[c] += e_real * g * head.k[n].row(j)[c];
+    grad.k_turned[n].row(j)[c] += e_real * g * head.q[n].row(i)[c];
+    if (!s.q_imag) continue;
+    grad.q_imag_turned[n].row(i)[c] += e_imaginary * g * head.k[n].row(j)[c];
+    grad.k_turned[n].row(j)[c] += e_imaginary * g * head.q_imag[n].row(i)[c];
+  }
+  add_tables(head, i, j, diagonal, e_real, grad);
+}
+
+template <class T>
+void add_value(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double p,
+               View<const T> d_out, HeadGrad& grad) {
+  for (int64_t c = 0; c < head.s.v.columns; ++c) {
+    const double g = p * static_cast<double>(d_out(head.b, head.h, i, c));
+    grad.v.row(j)[c] += g;
+    if (head.on_value) grad.on_value.row(head.on_value.row(diagonal))[c] += g;
+  }
+}
+
+template <class T>
+void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
+                    const Attended<const T>& result, View<const T> d_out, HeadGrad& grad) {
+  const double lse = static_cast<double>(result.lse(head.b, head.h, i, 0));
+  if (lse == -kInfinity) return;
+  double weighted = 0;  // sum over keys of p * dp, which the softmax's gradient subtracts
+  for (int64_t c = 0; c < d_out.columns; ++c)
+    weighted += static_cast<double>(d_out(head.b, head.h, i, c)) *
+                static_cast<double>(result.out(head.b, head.h, i, c));
+  grad.sink -= std::exp(head.sink() - lse) * weighted;
+  head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
+    const typename Head<T>::Product product = head.product(n, i, j, diagonal);
+    const double p = std::exp(head.score(product, diagonal) - lse);
+    double dp = 0;
+    for (int64_t c = 0; c < d_out.columns; ++c)
+      dp += static_cast<double>(d_out(head.b, head.h, i, c)) * head.value(j, diagonal, c);
+    add_value(head, i, j, diagonal, p, d_out, grad);
+    add_score(head, n, i, j, diagonal, product, p * (dp - weighted), grad);
+  });
+}
+
+// Turns the gradients of turned rows back, into those of the rows.
+void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps, Turn Sweep::*side,
+               int64_t b, int64_t rows, Rows& to) {
+  for (size_t n = 0; n < sweeps.size(); ++n)
+    for (int64_t i = 0; i < rows; ++i) {
+      std::vector<double> x(from[n].row(i), from[n].row(i) + to.columns);
+      turn_row(sweeps[n].*side, b, i, Way::kTurnBack, x.data());
+      for (int64_t c = 0; c < to.columns; ++c) to.row(i)[c] += x[static_cast<size_t>(c)];
+    }
+}
+
+// Sums over whatever shares the operand, in float64, and writes once at the end.
+template <class T>
+class Sum {
+ public:
+  explicit Sum(View<T> to) : to_(to), sum_(to ? to.batch * to.heads * to.rows : 0, to.columns) {}
+  void add(int64_t b, int64_t h, const Rows& x) {
+    if (!to_) return;
+    double* into =
+        sum_.row(((to_.batch == 1 ? 0 : b) * to_.heads + (to_.heads == 1 ? 0 : h)) * to_.rows);
+    for (size_t e = 0; e < x.data.size(); ++e) into[e] += x.data[e];
+  }
+  void write() const {
+    if (!to_) return;
+    int64_t at = 0;
+    for (int64_t b = 0; b < to_.batch; ++b)
+      for (int64_t h = 0; h < to_.heads; ++h)
+        for (int64_t i = 0; i < to_.rows; ++i, ++at)
+          for (int64_t c = 0; c < to_.columns; ++c)
+            to_(b, h, i, c) = static_cast<T>(sum_.row(at)[c]);
+  }
+
+ private:
+  View<T> to_;
+  Rows sum_;
+};
+
+}  // namespace
+
+// One head after the other: sums over heads then have one order, and the oracle need not be fast.
+template <class T>
+void attend_backward_all(const Score<T>& s, const Attended<const T>& result, View<const T> d_out,
+                         const ScoreGrad<T>& grad, const Executor&) {
+  Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
+  Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
+      on_value(grad.on_value);
+  std::vector<double> sink(grad.sink.size());
+  for (int64_t b = 0; b < s.q.batch; ++b)
+    for (int64_t h = 0; h < s.q.heads; ++h) {
+      const Head<T> head(s, b, h);
+      HeadGrad one(s);
+      head.each_query([&](const Frame& frame, int64_t i) {
+        backward_query(head, frame, i, result, d_out, one);
+      });
+      turn_back(one.q_turned, s.sweeps, &Sweep::query, b, s.q.rows, one.q);
+      if (s.q_imag) turn_back(one.q_imag_turned, s.sweeps, &Sweep::query, b, s.q.rows, one.q_imag);
+      turn_back(one.k_turned, s.sweeps, &Sweep::key, b, s.k.rows, one.k);
+      q.add(b, h, one.q);
+      k.add(b, head.key_head, one.k);
+      v.add(b, head.key_head, one.v);
+      q_imag.add(b, h, one.q_imag);
+      weight.add(0, h, one.weight);
+      bias.add(0, h, one.bias);
+      on_query.add(0, h, one.on_query);
+      on_key.add(0, h, one.on_key);
+      on_value.add(0, h, one.on_value);
+      if (!sink.empty()) sink[static_cast<size_t>(h)] += one.sink;
+    }
+  for (const Sum<T>* sum : {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value})
+    sum->write();
+  for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sink[h]);
+}
+
+template void attend_backward_all(const Score<float>&, const Attended<const float>&,
+                                  View<const float>, const ScoreGrad<float>&, const Executor&);
+template void attend_backward_all(const Score<double>&, const Attended<const double>&,
+                                  View<const double>, const ScoreGrad<double>&, const Executor&);
+
+}  // namespace sextant::reference

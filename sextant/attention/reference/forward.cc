@@ -1,0 +1,50 @@
+#include <cmath>
+#include <vector>
+
+#include "sextant/attention/reference/head.h"
+
+namespace sextant::reference {
+namespace {
+
+template <class T>
+void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Attended<T>& result) {
+  double most = head.sink();
+  std::vector<double> scores;
+  head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
+    scores.push_back(head.score(head.product(n, i, j, diagonal), diagonal));
+    // A NaN score must stay the greatest, whichever side std::max would drop.
+    most = std::isnan(scores.back()) || scores.back() > most ? scores.back() : most;
+  });
+  if (most == -kInfinity) return;  // sees nothing: zeros and -infinity are already there
+  double sum = std::exp(head.sink() - most);
+  std::vector<double> out(static_cast<size_t>(head.s.v.columns));
+  size_t at = 0;
+  head.each_key(frame, i, [&](size_t, int64_t j, int64_t diagonal) {
+    const double p = std::exp(scores[at++] - most);
+    sum += p;
+    for (size_t c = 0; c < out.size(); ++c)
+      out[c] += p * head.value(j, diagonal, static_cast<int64_t>(c));
+  });
+  for (size_t c = 0; c < out.size(); ++c)
+    result.out(head.b, head.h, i, static_cast<int64_t>(c)) = static_cast<T>(out[c] / sum);
+  result.lse(head.b, head.h, i, 0) = static_cast<T>(most + std::log(sum));
+}
+
+}  // namespace
+
+template <class T>
+void attend_all(const Score<T>& s, const Attended<T>& result, const Executor& executor) {
+  executor.run(s.q.batch * s.q.heads, [&](int64_t task, int) {
+    const Head<T> head(s, task / s.q.heads, task % s.q.heads);
+    for (int64_t i = 0; i < s.q.rows; ++i) {
+      result.lse(head.b, head.h, i, 0) = static_cast<T>(-kInfinity);
+      for (int64_t c = 0; c < s.v.columns; ++c) result.out(head.b, head.h, i, c) = 0;
+    }
+    head.each_query([&](const Frame& frame, int64_t i) { attend_query(head, frame, i, result); });
+  });
+}
+
+template void attend_all(const Score<float>&, const Attended<float>&, const Executor&);
+template void attend_all(const Score<double>&, const Attended<double>&, const Executor&);
+
+}  // namespace sextant::reference

@@ -1,0 +1,176 @@
+// One query head of one batch entry, as the oracle sees it: float64, turned, term by term.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sextant/attention/executor.h"
+#include "sextant/attention/score.h"
+
+namespace sextant::reference {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Rows of doubles: the turned queries or keys of one head, or gradients that are still turned.
+struct Rows {
+  int64_t columns = 0;
+  std::vector<double> data;
+
+  Rows(int64_t rows, int64_t cols)
+      : columns(cols), data(static_cast<size_t>(rows) * static_cast<size_t>(cols)) {}
+  double* row(int64_t i) { return data.data() + i * columns; }
+  const double* row(int64_t i) const { return data.data() + i * columns; }
+};
+
+enum class Way { kTurn, kTurnBack };
+
+inline int64_t time_of(const Turn& turn, int64_t b, int axis, int64_t row) {
+  return turn.times[b * turn.batch_stride + axis * turn.axis_stride + row * turn.row_stride];
+}
+
+// One row turned, or turned back, which is also the gradient of turning. Growth is not applied
+// here: only the difference of two times is sure not to overflow.
+inline void turn_row(const Turn& turn, int64_t b, int64_t row, Way way, double* x) {
+  if (!turn.rotation) return;
+  const Rotation& rotation = *turn.rotation;
+  for (size_t f = 0; f < rotation.pairs.size(); ++f) {
+    const Rotation::Pair& pair = rotation.pairs[f];
+    Turns phase = pair.speed * time_of(turn, b, pair.axis, row);
+    if (!turn.offset.empty()) phase = phase + turn.offset[f];
+    CosSin angle = cos_sin(phase);
+    if (way == Way::kTurnBack) angle.sin = -angle.sin;
+    const double a = x[pair.first], c = x[pair.second];
+    x[pair.first] = rotation.gain * (a * angle.cos - c * angle.sin);
+    x[pair.second] = rotation.gain * (a * angle.sin + c * angle.cos);
+  }
+}
+
+template <class T>
+Rows turned(View<const T> x, const Turn& turn, int64_t b, int64_t h) {
+  Rows rows(x.rows, x.columns);
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t c = 0; c < x.columns; ++c) rows.row(i)[c] = static_cast<double>(x(b, h, i, c));
+    turn_row(turn, b, i, Way::kTurn, rows.row(i));
+  }
+  return rows;
+}
+
+// Rows of one table as one query head sees them.
+template <class T>
+struct HeadTable {
+  const Table<T>& table;
+  int64_t h;
+
+  explicit operator bool() const { return static_cast<bool>(table.rows); }
+  int64_t columns() const { return table.rows.columns; }
+  int64_t row(int64_t diagonal) const {
+    return table.row_at.empty() ? diagonal : table.row_at[static_cast<size_t>(diagonal)];
+  }
+  double operator()(int64_t diagonal, int64_t column) const {
+    return static_cast<double>(table.rows(0, table.rows.heads == 1 ? 0 : h, row(diagonal), column));
+  }
+};
+
+// One query head of one batch entry.
+template <class T>
+struct Head {
+  const Score<T>& s;
+  int64_t b, h, key_head;
+  std::vector<Rows> q, k, q_imag;  // turned, one for each sweep
+  HeadTable<T> weight, bias, on_query, on_key, on_value;
+
+  Head(const Score<T>& score, int64_t batch, int64_t head)
+      : s(score),
+        b(batch),
+        h(head),
+        key_head(head / (score.q.heads / score.k.heads)),
+        weight{score.weight, head},
+        bias{score.bias, head},
+        on_query{score.on_query, head},
+        on_key{score.on_key, head},
+        on_value{score.on_value, head} {
+    for (const Sweep& sweep : s.sweeps) {
+      q.push_back(turned(s.q, sweep.query, b, h));
+      k.push_back(turned(s.k, sweep.key, b, key_head));
+      if (s.q_imag) q_imag.push_back(turned(s.q_imag, sweep.query, b, h));
+    }
+  }
+
+  // What growth makes of the product of columns c of q_i and k_j: all 1 without growth.
+  std::vector<double> growth(size_t n, int64_t i, int64_t j) const {
+    std::vector<double> factor(static_cast<size_t>(s.q.columns), 1.0);
+    const Turn& query = s.sweeps[n].query;
+    if (!query.rotation) return factor;
+    for (const Rotation::Pair& pair : query.rotation->pairs) {
+      if (pair.growth == 0) continue;
+      const int64_t apart =
+          time_of(query, b, pair.axis, i) - time_of(s.sweeps[n].key, b, pair.axis, j);
+      const double grown = std::exp(pair.growth * static_cast<double>(apart));
+      factor[static_cast<size_t>(pair.first)] = factor[static_cast<size_t>(pair.second)] = grown;
+    }
+    return factor;
+  }
+
+  // p_ij: of its real and imaginary parts, `size` is what enters the score.
+  struct Product {
+    double real = 0, imaginary = 0, size = 0;
+  };
+  Product product(size_t n, int64_t i, int64_t j, int64_t diagonal) const {
+    const std::vector<double> grown = growth(n, i, j);
+    Product p;
+    for (int64_t c = 0; c < s.q.columns; ++c) {
+      const double key = grown[static_cast<size_t>(c)] * k[n].row(j)[c];
+      p.real += q[n].row(i)[c] * key;
+      if (s.q_imag) p.imaginary += q_imag[n].row(i)[c] * key;
+    }
+    if (on_query)
+      for (int64_t c = 0; c < on_query.columns(); ++c)
+        p.real += static_cast<double>(s.q(b, h, i, c)) * on_query(diagonal, c);
+    if (on_key)
+      for (int64_t c = 0; c < on_key.columns(); ++c)
+        p.real += static_cast<double>(s.k(b, key_head, j, c)) * on_key(diagonal, c);
+    p.size = s.q_imag ? std::hypot(p.real, p.imaginary) : p.real;
+    return p;
+  }
+
+  double score(const Product& p, int64_t diagonal) const {
+    return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0);
+  }
+
+  double value(int64_t j, int64_t diagonal, int64_t c) const {
+    const double v = static_cast<double>(s.v(b, key_head, j, c));
+    return on_value ? v + on_value(diagonal, c) : v;
+  }
+
+  // Calls f(sweep, j, diagonal) for every key that query i of the frame sees.
+  template <class F>
+  void each_key(const Frame& frame, int64_t i, F&& f) const {
+    for (size_t n = 0; n < s.sweeps.size(); ++n) {
+      const Run run = visible_keys(s.sweeps[n], frame, b, i);
+      for (int64_t j = run.first; j < run.last; ++j)
+        if (!s.mask || s.mask(b, h, i, j) != 0) f(n, j, s.diagonals.index(frame.distance(i, j)));
+    }
+  }
+
+  // Calls f(frame, i) for every query in a frame of this batch entry.
+  template <class F>
+  void each_query(F&& f) const {
+    for (const Frame& frame : s.frames)
+      if (frame.batch == kEveryBatch || frame.batch == b)
+        for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) f(frame, i);
+  }
+
+  double sink() const {
+    return s.sink.empty() ? -kInfinity : static_cast<double>(s.sink[static_cast<size_t>(h)]);
+  }
+};
+
+template <class T>
+void attend_all(const Score<T>& score, const Attended<T>& result, const Executor& executor);
+template <class T>
+void attend_backward_all(const Score<T>& score, const Attended<const T>& result,
+                         View<const T> d_out, const ScoreGrad<T>& grad, const Executor& executor);
+
+}  // namespace sextant::reference
