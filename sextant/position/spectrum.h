@@ -1,8 +1,10 @@
 // A spectrum: how fast each pair of channels turns with position.
 //
-// RoPE (Su et al. 2021, arXiv 2104.09864) turns pair f of a query or key at position t by t * theta_f,
+// RoPE (Su et al. 2021, arXiv 2104.09864) turns pair f of a query or key at position t by t *
+// theta_f,
 //
-//   (x1, x2) -> (x1 cos a - x2 sin a, x1 sin a + x2 cos a),   a = t * theta_f,  theta_f = base^(-2f/R)
+//   (x1, x2) -> (x1 cos a - x2 sin a, x1 sin a + x2 cos a),   a = t * theta_f,  theta_f =
+//   base^(-2f/R)
 //
 // XPOS (Sun et al. 2022, arXiv 2212.10554) also grows the pair, by e^{growth t} for queries and
 // e^{-growth t} for keys. Every stretch of the context (PI, NTK, YaRN, ...) maps a spectrum to a
@@ -38,12 +40,15 @@ struct RotaryOptions {
   int64_t dim = 0;  // R, the number of rotated channels: even, at most the head size
   double base = 10000;
   Pairing pairing = Pairing::kHalfSplit;
-  int64_t first_column = 0;      // where the rotated channels start (DeepSeek-V4 turns the last ones)
-  bool float32_speeds = false;   // round each speed to float32, as old checkpoints learned it
+  int64_t first_column = 0;  // where the rotated channels start (DeepSeek-V4 turns the last ones)
+  // The exact speed rounded once to float32, which checkpoints trained with a float32 table
+  // learned. Frameworks get there through powf and a division, up to 1.3 ulp away; where a
+  // checkpoint stores its speeds (inv_freq), put those into Pair::speed.
+  bool float32_speeds = false;
 };
 
-// RoPE's spectrum, fastest pair first. Throws Error if dim is odd or negative, or base is not finite
-// and above 0.
+// RoPE's spectrum, fastest pair first. Throws Error if dim is odd or negative, first_column is
+// negative, or base is not finite and above 0.
 Spectrum rotary(const RotaryOptions& options);
 
 // A spectrum made ready for kernels: speeds as exact turns.
@@ -60,7 +65,8 @@ struct Rotation {
 
 Rotation rotation(const Spectrum& spectrum);
 
-// Radians, reduced to one turn without losing what `angle` holds.
+// Radians, reduced to one turn: within 2^-127 turns of the exact quotient by 2 pi. Throws Error
+// unless they are finite and below 2^64.
 Turns turns(Real radians);
 
 }  // namespace sextant

@@ -1,10 +1,10 @@
 // Angles as exact fractions of a full turn.
 //
-// A rotary phase is position * speed, and only its fraction of a turn matters. Held as 128-bit fixed
-// point (value / 2^128 of a turn) the product wraps exactly as the angle does, so phases are integers:
-// phase(m) - phase(n) = phase(m - n) bit for bit, positions may be negative, and no position below
-// 2^31 loses a bit that a float32 cosine could show. A float32 product is wrong by 6e-2 at position
-// 2^20 and meaningless at 2^24.
+// A rotary phase is position * speed, and only its fraction of a turn matters. Held as 128-bit
+// fixed point (value / 2^128 of a turn) the product wraps exactly as the angle does, so phases are
+// integers: phase(m) - phase(n) = phase(m - n) bit for bit, positions may be negative, and no
+// position below 2^31 loses a bit that a float32 cosine could show. A float32 product is wrong by
+// 6e-2 at position 2^20 and meaningless at 2^24.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,13 @@ struct CosSin {
   double sin = 0;
 };
 
-// Relative error of each below 2^-50, near the zeros too, so both round to float32 within 0.5001 ulp.
+// Relative error of each below 2^-50, near the zeros too, so both round to float32 within 0.5001
+// ulp.
 CosSin cos_sin(Turns angle);
 
-// cos and sin of start + n * step for n = 0 .. count - 1, rounded to float32 (within 0.51 ulp), at a
-// fraction of the cost of calling cos_sin for each.
+// cos and sin of start + n * step for n = 0 .. count - 1, rounded to float32: the very bits that
+// cos_sin gives, however a sequence is cut into runs, at a fraction of its cost from some 200
+// positions on.
 void cos_sin_run(Turns start, Turns step, int64_t count, float* cos, float* sin);
 
 }  // namespace sextant

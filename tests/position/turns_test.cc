@@ -1,0 +1,123 @@
+#include "sextant/position/turns.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+namespace sextant {
+namespace {
+
+Turns random_turns(std::mt19937_64& random) { return {random(), random()}; }
+
+int64_t random_position(std::mt19937_64& random) {
+  return static_cast<int64_t>(random() >> 32) - (int64_t{1} << 31);
+}
+
+TEST(Turns, PhaseIsAHomomorphismBitForBit) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 10000; ++i) {
+    const Turns speed = random_turns(random);
+    const int64_t m = random_position(random), n = random_position(random);
+    EXPECT_EQ(speed * m - speed * n, speed * (m - n));
+    EXPECT_EQ(speed * m + speed * n, speed * (m + n));
+    EXPECT_EQ(Turns{} - speed * m, speed * -m);
+  }
+}
+
+TEST(Turns, ProductIsARepeatedSum) {
+  const Turns speed{0xfedcba9876543210, 0x8123456789abcdef};
+  Turns sum;
+  for (int64_t n = 0; n < 100; ++n) {
+    EXPECT_EQ(speed * n, sum);
+    sum = sum + speed;
+  }
+}
+
+TEST(Turns, QuartersOfATurnAreExact) {
+  const Turns quarter{uint64_t{1} << 62, 0};
+  const CosSin kTruth[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+  for (int64_t n = -8; n < 8; ++n) {
+    const CosSin value = cos_sin(quarter * n);
+    EXPECT_EQ(value.cos, kTruth[n & 3].cos) << n;
+    EXPECT_EQ(value.sin, kTruth[n & 3].sin) << n;
+  }
+}
+
+TEST(Turns, CosAndSinAgreeWithLibm) {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 100000; ++i) {
+    const Turns angle{random(), 0};
+    const long double radians =
+        2 * std::numbers::pi_v<long double> * 0x1p-64L * static_cast<int64_t>(angle.high);
+    const CosSin value = cos_sin(angle);
+    EXPECT_NEAR(value.cos, static_cast<double>(std::cos(radians)), 0x1p-51);
+    EXPECT_NEAR(value.sin, static_cast<double>(std::sin(radians)), 0x1p-51);
+  }
+}
+
+// Down to the last of the 128 bits, beside each zero of cos and of sin.
+TEST(Turns, NearZerosTheRelativeErrorStaysSmall) {
+  const Turns quarter{uint64_t{1} << 62, 0};
+  for (int bit = 0; bit < 112; ++bit) {
+    Turns small;
+    (bit < 64 ? small.low : small.high) = uint64_t{0x8765} << (bit < 64 ? bit : bit - 64);
+    if (bit > 48 && bit < 64) continue;  // it would be cut in two
+    const double x = 2 * std::numbers::pi * std::ldexp(0x8765, bit - 128);
+    const double truth = std::sin(x);
+    for (const bool negative : {false, true}) {
+      const Turns angle = negative ? Turns{} - small : small;
+      const double sign = negative ? -1 : 1;
+      const double kBound = truth * 0x1p-50;
+      EXPECT_NEAR(cos_sin(angle).sin, sign * truth, kBound) << bit;
+      EXPECT_NEAR(cos_sin(quarter + angle).cos, -sign * truth, kBound) << bit;
+      EXPECT_NEAR(cos_sin(quarter * 2 + angle).sin, -sign * truth, kBound) << bit;
+      EXPECT_NEAR(cos_sin(quarter * 3 + angle).cos, sign * truth, kBound) << bit;
+    }
+  }
+}
+
+TEST(Turns, CosAndSinLieOnTheUnitCircle) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100000; ++i) {
+    const CosSin value = cos_sin(random_turns(random));
+    EXPECT_NEAR(value.cos * value.cos + value.sin * value.sin, 1, 0x1p-50);
+  }
+}
+
+void expect_run_equals_single_calls(Turns start, Turns step, int64_t count) {
+  std::vector<float> cos(static_cast<size_t>(count)), sin(cos);
+  cos_sin_run(start, step, count, cos.data(), sin.data());
+  for (int64_t n = 0; n < count; ++n) {
+    const CosSin value = cos_sin(start + step * n);
+    ASSERT_EQ(cos[static_cast<size_t>(n)], static_cast<float>(value.cos)) << n;
+    ASSERT_EQ(sin[static_cast<size_t>(n)], static_cast<float>(value.sin)) << n;
+  }
+}
+
+TEST(Turns, RunGivesTheBitsOfSingleCalls) {
+  std::mt19937_64 random(4);
+  for (const int64_t count : {0, 1, 2, 63, 64, 65, 128, 1000}) {
+    for (int i = 0; i < 100; ++i) {
+      const Turns start = i % 2 == 0 ? Turns{} : random_turns(random);
+      Turns step = random_turns(random);
+      step.high >>= i % 64;  // from fast to slower than a turn in 2^64 positions
+      expect_run_equals_single_calls(start, step, count);
+    }
+  }
+}
+
+TEST(Turns, RunGivesTheBitsOfSingleCallsAcrossZeros) {
+  for (const uint64_t step : {uint64_t{1}, uint64_t{1} << 40, uint64_t{1} << 62}) {
+    for (const uint64_t quarter : {0u, 1u, 2u, 3u}) {
+      const Turns zero{quarter << 62, 0};
+      expect_run_equals_single_calls(zero - Turns{step, 5} * 150, {step, 5}, 300);
+    }
+  }
+  expect_run_equals_single_calls({}, {}, 300);
+}
+
+}  // namespace
+}  // namespace sextant
