@@ -30,7 +30,7 @@ fail() {
   exit 1
 }
 
-# logged LOG COMMAND...: quiet unless it fails. A log that ends in Ninja's report shows that alone.
+# logged LOG COMMAND...: quiet unless it fails.
 logged() {
   local log=$1 status=0
   shift
@@ -38,9 +38,13 @@ logged() {
   ((status == 0)) || show_log "$log"
   return "$status"
 }
-show_log() {
-  say "---- ${1} ----"
-  if grep -q '^FAILED: ' "$1"; then sed -n '/^FAILED: /,$p' "$1"; else cat "$1"; fi | tail -n 80 >&2
+show_log() { # of a Ninja log, from the first command that failed; CMake's words precede its "FAILED"
+  say "---- $1 ----"
+  if grep '^FAILED: ' "$1" | grep -qv 'build\.ninja'; then
+    sed -n '/^FAILED: /,$p' "$1"
+  else
+    cat "$1"
+  fi | tail -n 80 >&2
   say "----"
 }
 
@@ -128,8 +132,11 @@ find_python_torch() {
 
 # ---- configure and build ----
 
-is_configured() { [[ -f $builds/$preset/build.ninja ]]; }
 cached() { grep -Fxqs "$1" "$builds/$preset/CMakeCache.txt"; }
+# For this tree: one that was copied with its build folder would go on building the old place.
+is_configured() {
+  [[ -f $builds/$preset/build.ninja ]] && cached "CMAKE_HOME_DIRECTORY:INTERNAL=$root"
+}
 
 # Memory: a file that includes all of libtorch takes 1.3 GB to compile.
 jobs() {
@@ -146,10 +153,7 @@ jobs() {
 # configure ARGUMENTS...: the preset, if it is not configured yet or a `-DX=Y` of ARGUMENTS is new.
 configure() {
   local argument stale=0
-  # A tree that was copied or moved with its build folder: CMake refuses it.
-  if [[ -f $builds/$preset/CMakeCache.txt ]] && ! cached "CMAKE_HOME_DIRECTORY:INTERNAL=$root"; then
-    rm -rf "${builds:?}/$preset"
-  fi
+  is_configured || rm -rf "${builds:?}/$preset"
   for argument in "$@"; do
     argument=${argument#-D}
     cached "${argument%%=*}:BOOL=${argument#*=}" || stale=1
