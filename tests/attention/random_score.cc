@@ -1,0 +1,224 @@
+#include "tests/attention/random_score.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace sextant {
+
+template <class T>
+RandomScore<T>::RandomScore(const RandomOptions& options)
+    : options_(options), random_(options.seed) {
+  const RandomOptions& o = options_;
+  score.q = as_const(drawn(o.batch, o.heads, o.queries, o.columns));
+  score.k = as_const(drawn(o.batch, o.key_heads, o.keys, o.columns));
+  score.v = as_const(drawn(o.batch, o.key_heads, o.keys, o.value_columns));
+  if (o.q_imag) score.q_imag = as_const(drawn(o.batch, o.heads, o.queries, o.columns));
+  score.scale = 0.7;
+  place();
+  see();
+  if (o.turned) turn();
+  if (o.weight) score.weight = table(1, 1);
+  if (o.bias) score.bias = table(1, 2);
+  if (o.on_query) score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1);
+  if (o.on_key) score.on_key = table(o.columns, 1);
+  if (o.on_value) score.on_value = table(o.value_columns, 1);
+  if (o.sink) {
+    std::vector<T>& sink = memory_.emplace_back();
+    for (int64_t h = 0; h < o.heads; ++h) sink.push_back(draw());
+    score.sink = sink;
+  }
+  if (o.mask) {
+    for (int64_t n = 0; n < o.batch * o.queries * o.keys; ++n) mask_.push_back(random_() % 4 != 0);
+    score.mask = {mask_.data(),       o.batch, o.heads, o.queries, o.keys,
+                  o.queries * o.keys, 0,       o.keys,  1};
+  }
+  d_out = drawn(o.batch, o.heads, o.queries, o.value_columns);
+}
+
+template <class T>
+T RandomScore<T>::draw(double scale) {
+  return static_cast<T>(
+      static_cast<float>(scale * std::normal_distribution<double>(0, 1)(random_)));
+}
+
+template <class T>
+View<T> RandomScore<T>::new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns,
+                                 T fill) {
+  const bool odd = options_.odd_strides;
+  const int64_t column = odd ? 2 : 1, row = columns * column + (odd ? 3 : 0);
+  const int64_t head = rows * row + (odd ? 5 : 0), all = batch * heads * head;
+  std::vector<T>& memory = memory_.emplace_back(static_cast<size_t>(all + 1), fill);
+  if (!odd) return {memory.data(), batch, heads, rows, columns, heads * head, head, row, column};
+  // Heads before batch, and the last row first.
+  T* first = memory.data() + (rows > 0 ? (rows - 1) * row : 0);
+  return {first, batch, heads, rows, columns, head, batch * head, -row, column};
+}
+
+template <class T>
+View<T> RandomScore<T>::drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns,
+                              double scale) {
+  const View<T> view = new_view(batch, heads, rows, columns);
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t c = 0; c < columns; ++c) view(b, h, i, c) = draw(scale);
+  return view;
+}
+
+template <class T>
+Table<T> RandomScore<T>::table(int64_t columns, double scale) {
+  const int64_t clip = options_.clip, count = score.diagonals.count;
+  if (clip > 0 && row_at_.empty())
+    for (int64_t n = 0; n < count; ++n)
+      row_at_.push_back(
+          static_cast<int32_t>(std::clamp(score.diagonals.distance(n), -clip, clip) + clip));
+  const int64_t rows = clip > 0 ? 2 * clip + 1 : count;
+  const int64_t heads = options_.shared_tables ? 1 : options_.heads;
+  return {as_const(drawn(1, heads, rows, columns, scale)), row_at_};
+}
+
+// Packed texts have as many queries as keys where both are given alike.
+template <class T>
+void RandomScore<T>::place() {
+  const RandomOptions& o = options_;
+  for (int n = 0; n < o.packed; ++n) {
+    const auto cut = [&](int64_t rows, int at) { return rows * at / o.packed; };
+    const int64_t query_row = cut(o.queries, n), queries = cut(o.queries, n + 1) - query_row;
+    const int64_t key_row = cut(o.keys, n), keys = cut(o.keys, n + 1) - key_row;
+    score.frames.push_back({.query_row = query_row,
+                            .queries = queries,
+                            .query_position = o.first_position + keys - queries,
+                            .key_row = key_row,
+                            .keys = keys,
+                            .key_position = o.first_position});
+  }
+  int64_t farthest = 0, nearest = 0;
+  for (const Frame& f : score.frames) {
+    farthest = std::max(farthest, f.distance(f.query_row + f.queries - 1, f.key_row));
+    nearest = std::min(nearest, f.distance(f.query_row, f.key_row + f.keys - 1));
+  }
+  score.diagonals = {.farthest = farthest, .count = farthest - nearest + 1};
+}
+
+// The keys that a query sees, cut into one run for each sweep.
+template <class T>
+std::vector<Run> RandomScore<T>::runs_of(const Frame& frame, int64_t query) {
+  const int64_t own = frame.key_row + (query - frame.query_row) + frame.keys - frame.queries;
+  Run seen = {frame.key_row, own + 1};
+  switch (options_.runs) {
+    case RandomOptions::Runs::kCausal:
+      break;
+    case RandomOptions::Runs::kWhole:
+      seen.last = frame.key_row + frame.keys;
+      break;
+    case RandomOptions::Runs::kWindow:
+      seen.first = own - 4;
+      break;
+    case RandomOptions::Runs::kChunks:
+      seen.first = own - (own % 5 + 5) % 5;
+      break;
+    case RandomOptions::Runs::kRagged:
+      seen.first = frame.key_row + static_cast<int64_t>(random_() % 7) - 1;
+      seen.last = seen.first + static_cast<int64_t>(random_() % 40) - 3;
+  }
+  std::vector<Run> cut;
+  for (int n = 0; n < options_.sweeps; ++n) {
+    const int64_t length = std::max<int64_t>(seen.last - seen.first, 0);
+    cut.push_back({seen.first + length * n / options_.sweeps,
+                   seen.first + length * (n + 1) / options_.sweeps});
+  }
+  return cut;
+}
+
+template <class T>
+void RandomScore<T>::see() {
+  score.sweeps.resize(static_cast<size_t>(options_.sweeps));
+  for (Sweep& sweep : score.sweeps) {
+    std::vector<Run>& runs = runs_.emplace_back(static_cast<size_t>(options_.queries) + 1);
+    sweep.runs = runs.data();
+  }
+  for (const Frame& frame : score.frames)
+    for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
+      const std::vector<Run> cut = runs_of(frame, i);
+      for (size_t n = 0; n < cut.size(); ++n) runs_[n][static_cast<size_t>(i)] = cut[n];
+    }
+}
+
+// Times are positions, other ones on other axes; each sweep turns at its own speeds.
+template <class T>
+void RandomScore<T>::turn() {
+  const RandomOptions& o = options_;
+  const auto times = [&](bool query) {
+    std::vector<int64_t>& of = times_.emplace_back();
+    for (int axis = 0; axis < o.axes; ++axis)
+      for (int64_t row = 0; row < (query ? o.queries : o.keys); ++row)
+        of.push_back(o.first_position + row * (axis + 1) + (query ? o.keys - o.queries : 0));
+    of.push_back(0);
+    return of.data();
+  };
+  for (size_t n = 0; n < score.sweeps.size(); ++n) {
+    Rotation& rotation = rotations_.emplace_back();
+    rotation.gain = n == 0 ? 1 : 1.1;
+    for (int f = 0; 2 * f + 1 < o.columns; ++f) {
+      if (f % 5 == 4) continue;  // some columns stay
+      rotation.pairs.push_back({.first = f,
+                                .second = static_cast<int>(o.columns) - 1 - f,
+                                .speed = {random_() >> 4, random_()},
+                                .growth = o.grows ? -0.01 * (f + 1) : 0,
+                                .axis = f % o.axes});
+    }
+    std::vector<Turns>& offset = offsets_.emplace_back();
+    if (o.offset)
+      for (size_t f = 0; f < rotation.pairs.size(); ++f) offset.push_back({random_(), random_()});
+    score.sweeps[n].query = {&rotation, times(true), 0, o.queries, 1, offset};
+    score.sweeps[n].key = {&rotation, times(false), 0, o.keys, 1, {}};
+  }
+}
+
+template <class T>
+Attended<T> RandomScore<T>::new_attended(T fill) {
+  const RandomOptions& o = options_;
+  return {new_view(o.batch, o.heads, o.queries, o.value_columns, fill),
+          new_view(o.batch, o.heads, o.queries, 1, fill)};
+}
+
+template <class T>
+ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
+  const auto like = [&](const View<const T>& of) {
+    return of ? new_view(of.batch, of.heads, of.rows, of.columns, fill) : View<T>{};
+  };
+  ScoreGrad<T> grad = {.q = like(score.q),
+                       .k = like(score.k),
+                       .v = like(score.v),
+                       .q_imag = like(score.q_imag),
+                       .weight = like(score.weight.rows),
+                       .bias = like(score.bias.rows),
+                       .on_query = like(score.on_query.rows),
+                       .on_key = like(score.on_key.rows),
+                       .on_value = like(score.on_value.rows)};
+  grad.sink = memory_.emplace_back(score.sink.size(), fill);
+  return grad;
+}
+
+std::string to_string(const RandomOptions& o) {
+  std::ostringstream text;
+  text << "batch " << o.batch << " heads " << o.heads << "/" << o.key_heads << " rows " << o.queries
+       << "x" << o.keys << " columns " << o.columns << "," << o.value_columns << " runs "
+       << static_cast<int>(o.runs) << " sweeps " << o.sweeps << " packed " << o.packed << " first "
+       << o.first_position;
+  const std::pair<const char*, bool> flags[] = {
+      {"turned", o.turned},      {"offset", o.offset},     {"grows", o.grows},
+      {"weight", o.weight},      {"bias", o.bias},         {"on_query", o.on_query},
+      {"on_key", o.on_key},      {"on_value", o.on_value}, {"shared", o.shared_tables},
+      {"sink", o.sink},          {"mask", o.mask},         {"q_imag", o.q_imag},
+      {"strides", o.odd_strides}};
+  for (const auto& [name, on] : flags)
+    if (on) text << " " << name;
+  text << " axes " << o.axes << " clip " << o.clip << " seed " << o.seed;
+  return text.str();
+}
+
+template class RandomScore<float>;
+template class RandomScore<double>;
+
+}  // namespace sextant

@@ -1,0 +1,83 @@
+// Random operands of the score equation, every one of which can be switched on: what tests of backends
+// draw their cases from.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/attention/score.h"
+
+namespace sextant {
+
+struct RandomOptions {
+  int64_t batch = 2, heads = 4, key_heads = 2;
+  int64_t queries = 7, keys = 9;  // query i stands at the position of key keys - queries + i
+  int64_t columns = 8, value_columns = 5;
+  enum class Runs { kCausal, kWhole, kWindow, kChunks, kRagged } runs = Runs::kCausal;
+  int sweeps = 1;  // a query's keys are cut into this many runs
+  int packed = 1;  // frames, of about equal lengths
+  int64_t first_position = 0;
+  bool turned = false, offset = false, grows = false;
+  int axes = 1;
+  bool weight = false, bias = false, on_query = false, on_key = false, on_value = false;
+  bool shared_tables = false;  // one head of each table serves all
+  int64_t clip = 0;            // rows by clipped distance, 2 clip + 1 of them; 0: one per diagonal
+  bool sink = false, mask = false, q_imag = false;
+  bool odd_strides = false;  // columns two apart, rows backwards, gaps between heads
+  uint64_t seed = 1;
+};
+
+// Owns what its score points to; T is float or double. Values are drawn in float32, so the same
+// options give the same numbers for both.
+template <class T>
+class RandomScore {
+ public:
+  explicit RandomScore(const RandomOptions& options);
+  RandomScore(const RandomScore&) = delete;
+  RandomScore& operator=(const RandomScore&) = delete;
+
+  Score<T> score;
+  View<T> d_out;  // a gradient from above
+
+  // New memory in the shape of results and gradients, filled with `fill`.
+  Attended<T> new_attended(T fill = T(77));
+  ScoreGrad<T> new_grad(T fill = T(77));
+  View<T> new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns, T fill = T(0));
+
+ private:
+  T draw(double scale = 1);
+  View<T> drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns, double scale = 1);
+  Table<T> table(int64_t columns, double scale);
+  void place();
+  void see();
+  void turn();
+  std::vector<Run> runs_of(const Frame& frame, int64_t query);
+
+  RandomOptions options_;
+  std::mt19937_64 random_;
+  std::deque<std::vector<T>> memory_;
+  std::deque<std::vector<Run>> runs_;
+  std::deque<std::vector<int64_t>> times_;
+  std::deque<Rotation> rotations_;
+  std::deque<std::vector<Turns>> offsets_;
+  std::vector<int32_t> row_at_;
+  std::vector<uint8_t> mask_;
+};
+
+template <class T>
+View<const T> as_const(const View<T>& v) {
+  return {v.data,         v.batch,       v.heads,      v.rows,         v.columns,
+          v.batch_stride, v.head_stride, v.row_stride, v.column_stride};
+}
+template <class T>
+Attended<const T> as_const(const Attended<T>& a) {
+  return {as_const(a.out), as_const(a.lse)};
+}
+
+std::string to_string(const RandomOptions& options);
+
+}  // namespace sextant

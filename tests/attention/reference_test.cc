@@ -1,0 +1,148 @@
+// The oracle against finite differences, for every operand; and what it does at the edges.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "sextant/attention/attend.h"
+#include "tests/attention/random_score.h"
+
+namespace sextant {
+namespace {
+
+using Operand = View<const double>;
+
+// Adds t * direction to every element of `of`, directions drawn from `seed`.
+void move(const Operand& of, double t, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  for (int64_t b = 0; b < of.batch; ++b)
+    for (int64_t h = 0; h < of.heads; ++h)
+      for (int64_t i = 0; i < of.rows; ++i)
+        for (int64_t c = 0; c < of.columns; ++c)
+          const_cast<double&>(of(b, h, i, c)) += t * normal(random);
+}
+
+// The same directions against a gradient.
+double along(const View<double>& grad, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  double sum = 0;
+  for (int64_t b = 0; b < grad.batch; ++b)
+    for (int64_t h = 0; h < grad.heads; ++h)
+      for (int64_t i = 0; i < grad.rows; ++i)
+        for (int64_t c = 0; c < grad.columns; ++c) sum += normal(random) * grad(b, h, i, c);
+  return sum;
+}
+
+double loss(RandomScore<double>& one) {
+  const Attended<double> result = one.new_attended();
+  attend(one.score, result, reference_backend(), serial_executor());
+  double sum = 0;
+  for (int64_t b = 0; b < result.out.batch; ++b)
+    for (int64_t h = 0; h < result.out.heads; ++h)
+      for (int64_t i = 0; i < result.out.rows; ++i)
+        for (int64_t c = 0; c < result.out.columns; ++c)
+          sum += one.d_out(b, h, i, c) * result.out(b, h, i, c);
+  return sum;
+}
+
+// Central differences, extrapolated once (Richardson): the error is of order h^4.
+double difference(RandomScore<double>& one, const Operand& of, uint64_t seed) {
+  const auto slope = [&](double h) {
+    move(of, h, seed);
+    const double above = loss(one);
+    move(of, -2 * h, seed);
+    const double below = loss(one);
+    move(of, h, seed);
+    return (above - below) / (2 * h);
+  };
+  return (4 * slope(5e-4) - slope(1e-3)) / 3;
+}
+
+void expect_gradients_agree(const RandomOptions& options) {
+  SCOPED_TRACE(to_string(options));
+  RandomScore<double> one(options);
+  const Attended<double> result = one.new_attended();
+  attend(one.score, result, reference_backend(), serial_executor());
+  const ScoreGrad<double> grad = one.new_grad();
+  attend_backward(one.score, as_const(result), as_const(one.d_out), grad, reference_backend(),
+                  serial_executor());
+  const Score<double>& s = one.score;
+  const View<double> d_sink = {grad.sink.data(), 1, 1, 1, static_cast<int64_t>(grad.sink.size())};
+  const Operand sink = {s.sink.data(), 1, 1, 1, static_cast<int64_t>(s.sink.size())};
+  const std::tuple<const char*, Operand, View<double>> operands[] = {
+      {"q", s.q, grad.q},
+      {"k", s.k, grad.k},
+      {"v", s.v, grad.v},
+      {"q_imag", s.q_imag, grad.q_imag},
+      {"weight", s.weight.rows, grad.weight},
+      {"bias", s.bias.rows, grad.bias},
+      {"on_query", s.on_query.rows, grad.on_query},
+      {"on_key", s.on_key.rows, grad.on_key},
+      {"on_value", s.on_value.rows, grad.on_value},
+      {"sink", sink, d_sink}};
+  for (const auto& [name, of, gradient] : operands)
+    if (of && of.columns > 0) {
+      const double expected = difference(one, of, 11);
+      EXPECT_NEAR(along(gradient, 11), expected, 1e-7 * std::max(1.0, std::abs(expected))) << name;
+    }
+}
+
+TEST(Reference, GradientsAgreeWithFiniteDifferences) {
+  using Runs = RandomOptions::Runs;
+  const std::vector<RandomOptions> cases = {
+      {},
+      {.runs = Runs::kWhole, .bias = true, .sink = true},
+      {.runs = Runs::kWindow, .on_query = true, .on_key = true, .on_value = true, .clip = 2},
+      {.runs = Runs::kWhole,
+       .bias = true,
+       .on_query = true,
+       .on_value = true,
+       .shared_tables = true},
+      {.sweeps = 2, .turned = true, .offset = true, .axes = 2, .bias = true},
+      {.turned = true, .grows = true},
+      {.packed = 2, .turned = true, .on_query = true, .clip = 3, .mask = true},
+      {.runs = Runs::kRagged, .sweeps = 3, .weight = true, .bias = true, .odd_strides = true},
+      {.runs = Runs::kWhole, .turned = true, .weight = true, .q_imag = true},
+      {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
+  for (RandomOptions options : cases)
+    for (options.seed = 1; options.seed <= 3; ++options.seed) expect_gradients_agree(options);
+}
+
+TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
+  RandomScore<double> one({.runs = RandomOptions::Runs::kRagged, .bias = true});
+  std::vector<sextant::Run> nothing(7, sextant::Run{3, 3});
+  one.score.sweeps[0].runs = nothing.data();
+  const Attended<double> result = one.new_attended();
+  attend(one.score, result, reference_backend(), serial_executor());
+  const ScoreGrad<double> grad = one.new_grad();
+  attend_backward(one.score, as_const(result), as_const(one.d_out), grad, reference_backend(),
+                  serial_executor());
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t h = 0; h < 4; ++h)
+      for (int64_t i = 0; i < 7; ++i) {
+        EXPECT_EQ(result.lse(b, h, i, 0), -std::numeric_limits<double>::infinity());
+        for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(result.out(b, h, i, c), 0);
+        for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(grad.q(b, h, i, c), 0);
+      }
+  EXPECT_EQ(along(grad.k, 3), 0);
+  EXPECT_EQ(along(grad.bias, 3), 0);
+}
+
+TEST(Reference, OneVisibleKeyGivesItsValue) {
+  RandomScore<double> one({.bias = true});
+  std::vector<sextant::Run> own;
+  for (int64_t i = 0; i < 7; ++i) own.push_back({i, i + 1});
+  one.score.sweeps[0].runs = own.data();
+  const Attended<double> result = one.new_attended();
+  attend(one.score, result, reference_backend(), serial_executor());
+  for (int64_t i = 0; i < 7; ++i)
+    for (int64_t c = 0; c < 5; ++c)
+      EXPECT_DOUBLE_EQ(result.out(1, 3, i, c), one.score.v(1, 1, i, c));
+}
+
+}  // namespace
+}  // namespace sextant
