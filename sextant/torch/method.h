@@ -1,8 +1,8 @@
 // A position encoding: from trained parameters to operands of the score equation.
 //
-// A method is made by name and options (JSON), says which parameters it wants, and is a pure function
-// of them: it holds no tensor, so the lab's modules, Python's nn.Module and a checkpoint mapping can
-// each own the parameters in their own way, and autograd sees ordinary tensor code.
+// A method is made by name and options (JSON), says which parameters it wants, and is a pure
+// function of them: it holds no tensor, so the lab's modules, Python's nn.Module and a checkpoint
+// mapping can each own the parameters in their own way, and autograd sees ordinary tensor code.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,7 +34,7 @@ struct ParameterSpec {
   std::vector<int64_t> sizes;
   enum class Init { kZeros, kOnes, kNormal, kUniform } init = Init::kZeros;
   double init_low = 0, init_high = 0;  // kNormal: mean and standard deviation; kUniform: range
-  double learning_rate_scale = 1;      // T5's table learns 10 times faster than matrices, or too late
+  double learning_rate_scale = 1;  // T5's table learns 10 times faster than matrices, or too late
   bool weight_decay = false;
   // A start that no distribution gives (a table of the paper), float64; overrides init.
   at::Tensor initial = {};
@@ -59,9 +59,9 @@ class Method {
 };
 
 struct MethodInfo {
-  std::string name;     // kebab case, as users type it
-  std::string summary;  // one line: paper, year
-  std::string defaults;  // JSON object: every option with its default value
+  std::string name;      // kebab case, as users type it
+  std::string summary;   // one line: paper, year
+  std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
 };
 
@@ -73,7 +73,12 @@ std::span<const MethodInfo> methods();
 std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& shape,
                                     const nlohmann::json& options);
 
+// What Method::place() starts from.
+Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const Placement& placement);
+
 // The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
+// Throws Error if `parameters` are not those of method.parameters(), in number and in shape.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Placement& placement, int64_t layer,
                        Parameters parameters);

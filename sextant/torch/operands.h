@@ -1,7 +1,7 @@
 // The operands of the score equation (sextant/attention/score.h) as tensors.
 //
 // Methods fill this struct; attend() hands it to the operator sextant::attend, which knows its
-// gradients for q, k, v, the four tables and the sink. Index tensors (frames, runs, times, maps) live
+// gradients for q, k, v, the tables and the sink. Index tensors (frames, runs, times, maps) live
 // on the CPU and are never differentiated.
 #pragma once
 
@@ -14,28 +14,29 @@
 
 namespace sextant {
 
-// b, A, B or C: rows by distance. Undefined rows: the term is absent.
+// w, b, A, B or C: rows by distance. Undefined rows: the term is absent.
 struct TableOperand {
-  at::Tensor rows;    // [1 or heads, R, columns] (bias: [1 or heads, R])
-  at::Tensor row_at;  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
+  at::Tensor rows = {};    // [1 or heads, R, columns] (weight, bias: [1 or heads, R])
+  at::Tensor row_at = {};  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
 };
 
 struct SweepOperand {
-  at::Tensor runs;  // int64 [1 or batch, queries, 2]: key rows [first, last)
-  Rotation rotation;                  // no pairs: q and k as they are
-  at::Tensor query_times, key_times;  // int64 [1 or batch, axes, rows]
-  std::vector<Turns> query_offset, key_offset;  // [pairs] or empty
+  at::Tensor runs = {};    // int64 [1 or batch, queries, 2]: key rows [first, last)
+  Rotation rotation = {};  // no pairs: q and k as they are
+  at::Tensor query_times = {}, key_times = {};            // int64 [1 or batch, axes, rows]
+  std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 
 struct Operands {
-  at::Tensor q, k, v;  // [batch, heads, rows, columns]
+  at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
+  at::Tensor q_imag = {};             // of the shape of q, or undefined
   double scale = 1;
-  at::Tensor frames;  // int64 [frames, 7]: the fields of sextant::Frame in their order
-  std::vector<SweepOperand> sweeps;
+  at::Tensor frames = {};  // int64 [frames, 7]: the fields of sextant::Frame in their order
+  std::vector<SweepOperand> sweeps = {};
   int64_t farthest = 0;  // the distance of diagonal 0
-  TableOperand bias, on_query, on_key, on_value;
-  at::Tensor sink;  // [heads], or undefined
-  at::Tensor mask;  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
+  TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  at::Tensor sink = {};  // [heads], or undefined
+  at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
 };
 
 // (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. lse's gradient is

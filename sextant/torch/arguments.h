@@ -1,0 +1,78 @@
+// The operands of the score equation as the flat list of arguments that a libtorch operator takes:
+// tensors, numbers and nothing else, so that torch.ops.sextant.attend can be called from Python and
+// traced. What is one struct per sweep in operands.h is stacked here along a first dimension S.
+//
+//   q, k, v          [batch, heads, rows, columns], float32 or float64, any strides
+//   q_imag           of the shape of q, or none
+//   frames           int64 [frames, 7]                  the fields of sextant::Frame in their order
+//   runs             int64 [S, 1 or batch, queries, 2]  key rows [first, last)
+//   pairs            int64 [S, P, 3]                    first column, second column, axis of times;
+//                                                       first = -1 fills up a sweep with fewer pairs
+//   speeds           int64 [S, P, 2]                    the high and low 64 bits of sextant::Turns
+//   growth           float64 [S, P], or none            natural log per position
+//   gains            float64 [S], or none
+//   query_times      int64 [S, 1 or batch, axes, queries]; key_times likewise, with keys
+//   query_offsets    int64 [S, P, 2], or none           turns added to the phase; key_offsets too
+//   farthest         the distance of diagonal 0
+//   weight, bias     [1 or heads, R]; on_query, on_key, on_value [1 or heads, R, columns]
+//   *_rows           int32 [diagonals], or none         diagonal -> row of that table
+//   sink             [heads]
+//   mask             bool [batch, heads, queries, keys], sizes of 1 are shared
+//
+// Tables, sink, k and v have the type and the device of q. All others but the mask live on the CPU.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
+
+#include <array>
+
+namespace sextant {
+
+inline constexpr const char* kArgumentsSchema =
+    "Tensor q, Tensor k, Tensor v, float scale, Tensor frames, Tensor runs, *, "
+    "Tensor? pairs=None, Tensor? speeds=None, Tensor? growth=None, Tensor? gains=None, "
+    "Tensor? query_times=None, Tensor? key_times=None, "
+    "Tensor? query_offsets=None, Tensor? key_offsets=None, int farthest=0, "
+    "Tensor? q_imag=None, Tensor? weight=None, Tensor? weight_rows=None, "
+    "Tensor? bias=None, Tensor? bias_rows=None, "
+    "Tensor? on_query=None, Tensor? on_query_rows=None, "
+    "Tensor? on_key=None, Tensor? on_key_rows=None, "
+    "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None";
+
+// The differentiable arguments, in the order in which gradients are listed everywhere:
+// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink.
+inline constexpr size_t kDifferentiable = 10;
+using Gradients = std::array<at::Tensor, kDifferentiable>;
+using Wanted = std::array<bool, kDifferentiable>;
+
+// Absent tensors are undefined.
+struct Arguments {
+  at::Tensor q, k, v;
+  double scale = 1;
+  at::Tensor frames, runs;
+  at::Tensor pairs, speeds, growth, gains;
+  at::Tensor query_times, key_times, query_offsets, key_offsets;
+  int64_t farthest = 0;
+  at::Tensor q_imag, weight, weight_rows;
+  at::Tensor bias, bias_rows, on_query, on_query_rows;
+  at::Tensor on_key, on_key_rows, on_value, on_value_rows;
+  at::Tensor sink, mask;
+
+  std::array<at::Tensor*, kDifferentiable> differentiable() {
+    return {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &sink};
+  }
+};
+
+// Appends the arguments to a stack in the order of the schema, and takes them off its end.
+void push(torch::jit::Stack& stack, const Arguments& arguments);
+Arguments pop_arguments(torch::jit::Stack& stack);
+
+// Throws Error that names the argument whose type, device or shape is not the one above. Works on
+// meta tensors and on symbolic sizes; whether contents fit together is check_score()'s to say.
+void check_arguments(const Arguments& arguments);
+void check_results(const Arguments& arguments, const at::Tensor& d_out, const at::Tensor& out,
+                   const at::Tensor& lse);
+
+}  // namespace sextant

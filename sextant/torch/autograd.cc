@@ -1,0 +1,136 @@
+// Derivatives of the operators. attend's backward pass is the operator attend_backward, so that a
+// tracer sees it; attend_backward has none.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sextant/error.h"
+#include "sextant/torch/arguments.h"
+
+namespace sextant {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using torch::jit::Stack;
+
+void call_below_autograd(const c10::OperatorHandle& op, Stack& stack) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  op.callBoxed(stack);
+}
+
+variable_list results(Stack& stack) {
+  variable_list tensors;
+  for (at::IValue& value : stack) tensors.push_back(std::move(value).toTensor());
+  return tensors;
+}
+
+// Arguments as one value of the context. The differentiable ones are saved by autograd itself, which
+// then notices if they are changed in place; here they are left out.
+at::IValue save_rest(Arguments arguments) {
+  for (at::Tensor* x : arguments.differentiable()) *x = at::Tensor();
+  Stack stack;
+  push(stack, arguments);
+  return c10::ivalue::Tuple::create(std::move(stack));
+}
+
+Arguments load(const AutogradContext& context, const variable_list& saved) {
+  Stack stack = context.saved_data.at("rest").toTupleRef().elements().vec();
+  Arguments arguments = pop_arguments(stack);
+  const auto of = arguments.differentiable();
+  for (size_t n = 0; n < of.size(); ++n) *of[n] = saved[n];
+  return arguments;
+}
+
+// `inputs` are the differentiable arguments that are there: autograd knows them by their place in this
+// list, and undefined tensors may not stand in it.
+class Attend : public torch::autograd::Function<Attend> {
+ public:
+  static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/,
+                               Arguments arguments, const c10::OperatorHandle& op) {
+    Stack stack;
+    push(stack, arguments);
+    call_below_autograd(op, stack);
+    const variable_list outputs = results(stack);
+
+    variable_list saved;
+    for (const at::Tensor* x : arguments.differentiable()) saved.push_back(*x);
+    saved.insert(saved.end(), outputs.begin(), outputs.end());
+    context->save_for_backward(std::move(saved));
+    context->saved_data["rest"] = save_rest(std::move(arguments));
+    context->set_materialize_grads(false);
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list d_outputs) {
+    if (d_outputs[1].defined())
+      fail("attend: lse: expected no gradient (it has none; detach it), but got one");
+    const variable_list saved = context->get_saved_variables();
+    Arguments arguments = load(*context, saved);
+    variable_list d_inputs;
+    Wanted wanted = {};
+    size_t inputs = 0;
+    for (size_t n = 0; n < kDifferentiable; ++n)
+      if (saved[n].defined()) wanted[n] = context->needs_input_grad(inputs++);
+    if (d_outputs[0].defined()) {
+      static const auto op =
+          c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend_backward", "");
+      Stack stack;
+      torch::jit::push(stack, d_outputs[0], saved[kDifferentiable], saved[kDifferentiable + 1],
+                       wanted);
+      push(stack, arguments);
+      op.callBoxed(stack);
+      for (size_t n = 0; n < kDifferentiable; ++n)
+        if (saved[n].defined()) d_inputs.push_back(wanted[n] ? stack[n].toTensor() : at::Tensor());
+    }
+    d_inputs.resize(inputs + 2);  // and nothing for `arguments` and `op`
+    return d_inputs;
+  }
+};
+
+void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  Arguments arguments = pop_arguments(*stack);
+  variable_list inputs;
+  for (const at::Tensor* x : arguments.differentiable())
+    if (x->defined()) inputs.push_back(*x);
+  for (at::Tensor& out : Attend::apply(at::TensorList(inputs), std::move(arguments), op))
+    stack->emplace_back(std::move(out));
+}
+
+class AttendBackward : public torch::autograd::Function<AttendBackward> {
+ public:
+  static variable_list forward(AutogradContext*, at::TensorList /*inputs*/, Stack stack,
+                               const c10::OperatorHandle& op) {
+    call_below_autograd(op, stack);
+    return results(stack);
+  }
+
+  static variable_list backward(AutogradContext*, const variable_list&) {
+    fail(
+        "attend_backward: expected no derivative of its results (attend has first derivatives "
+        "only), but got a request for one");
+  }
+};
+
+void attend_backward_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
+  variable_list inputs;
+  for (const at::IValue& value : arguments)
+    if (value.isTensor() && value.toTensor().requires_grad()) inputs.push_back(value.toTensor());
+  for (at::Tensor& grad : AttendBackward::apply(at::TensorList(inputs), std::move(arguments), op))
+    stack->emplace_back(std::move(grad));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) {
+  library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_autograd>());
+  library.impl("attend_backward",
+               torch::CppFunction::makeFromBoxedFunction<&attend_backward_autograd>());
+}
+
+}  // namespace sextant

@@ -1,0 +1,215 @@
+#include "sextant/torch/bound_score.h"
+
+#include <limits>
+#include <string>
+
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+Turns turns_at(const int64_t* halves) {
+  return {static_cast<uint64_t>(halves[0]), static_cast<uint64_t>(halves[1])};
+}
+
+int narrow(const char* field, int64_t value) {
+  if (value < 0 || value > std::numeric_limits<int>::max())
+    fail("attend: pairs: " + std::string(field) +
+         ": expected at least 0 (or -1 for no pair), but got " + std::to_string(value));
+  return static_cast<int>(value);
+}
+
+// The pairs of one sweep; those that only fill up are left out, together with their offsets.
+Rotation rotation_at(const Arguments& a, int64_t sweep) {
+  Rotation rotation;
+  const int64_t pairs = a.pairs.size(1);
+  const int64_t* columns = a.pairs.data_ptr<int64_t>() + sweep * pairs * 3;
+  const int64_t* speeds = a.speeds.data_ptr<int64_t>() + sweep * pairs * 2;
+  for (int64_t f = 0; f < pairs; ++f, columns += 3, speeds += 2) {
+    if (columns[0] == -1) continue;
+    const double growth = a.growth.defined() ? a.growth.data_ptr<double>()[sweep * pairs + f] : 0;
+    rotation.pairs.push_back({.first = narrow("first", columns[0]),
+                              .second = narrow("second", columns[1]),
+                              .speed = turns_at(speeds),
+                              .growth = growth,
+                              .axis = narrow("axis", columns[2])});
+  }
+  if (a.gains.defined()) rotation.gain = a.gains.data_ptr<double>()[sweep];
+  return rotation;
+}
+
+std::vector<Turns> offsets_at(const Arguments& a, const at::Tensor& offsets, int64_t sweep) {
+  std::vector<Turns> result;
+  const int64_t pairs = a.pairs.size(1);
+  for (int64_t f = sweep * pairs; f < (sweep + 1) * pairs; ++f)
+    if (a.pairs.data_ptr<int64_t>()[f * 3] != -1)
+      result.push_back(turns_at(offsets.data_ptr<int64_t>() + f * 2));
+  return result;
+}
+
+void check_axes(const char* name, const Rotation& rotation, const at::Tensor& times) {
+  for (const Rotation::Pair& pair : rotation.pairs)
+    if (pair.axis >= times.size(2))
+      fail("attend: " + std::string(name) + ": expected at least " + std::to_string(pair.axis + 1) +
+           " axes, as pairs ask for, but got " + std::to_string(times.size(2)));
+}
+
+// The stride of a dimension that may be shared.
+int64_t shared_stride(const at::Tensor& x, int64_t dim) {
+  return x.size(dim) == 1 ? 0 : x.stride(dim);
+}
+
+template <class T>
+Table<T> table(const at::Tensor& rows, const at::Tensor& row_at) {
+  Table<T> result;
+  if (!rows.defined()) return result;
+  result.rows = view_table<const T>(rows);
+  if (row_at.defined())
+    result.row_at = {row_at.data_ptr<int32_t>(), static_cast<size_t>(row_at.numel())};
+  return result;
+}
+
+}  // namespace
+
+template <class T>
+View<T> view_4d(const at::Tensor& x) {
+  return {.data = x.data_ptr<std::remove_const_t<T>>(),
+          .batch = x.size(0),
+          .heads = x.size(1),
+          .rows = x.size(2),
+          .columns = x.size(3),
+          .batch_stride = x.stride(0),
+          .head_stride = x.stride(1),
+          .row_stride = x.stride(2),
+          .column_stride = x.stride(3)};
+}
+
+template <class T>
+View<T> view_table(const at::Tensor& x) {
+  return view_4d<T>(x.dim() == 2 ? x.unsqueeze(0).unsqueeze(3) : x.unsqueeze(0));
+}
+
+template <class T>
+View<T> view_rows(const at::Tensor& x) {
+  return view_4d<T>(x.unsqueeze(3));
+}
+
+template <class T>
+BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
+  Arguments& a = arguments_;
+  for (at::Tensor* x : {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains,
+                        &a.query_offsets, &a.key_offsets, &a.weight_rows, &a.bias_rows,
+                        &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink})
+    if (x->defined()) *x = x->contiguous();
+  score_.q = view_4d<const T>(a.q);
+  score_.k = view_4d<const T>(a.k);
+  score_.v = view_4d<const T>(a.v);
+  if (a.q_imag.defined()) score_.q_imag = view_4d<const T>(a.q_imag);
+  score_.scale = a.scale;
+  bind_frames();
+  const int64_t sweeps = a.runs.size(0);
+  rotations_.reserve(sweeps);  // turns point into these two
+  offsets_.reserve(2 * sweeps);
+  for (int64_t n = 0; n < sweeps; ++n) bind_sweep(n);
+  bind_tables();
+  if (a.sink.defined()) score_.sink = {a.sink.data_ptr<T>(), static_cast<size_t>(a.sink.numel())};
+  if (a.mask.defined()) bind_mask();
+}
+
+template <class T>
+void BoundScore<T>::bind_frames() {
+  const at::Tensor& frames = arguments_.frames;
+  const int64_t* f = frames.data_ptr<int64_t>();
+  for (int64_t n = 0; n < frames.size(0); ++n, f += 7)
+    score_.frames.push_back({.batch = f[0],
+                             .query_row = f[1],
+                             .queries = f[2],
+                             .query_position = f[3],
+                             .key_row = f[4],
+                             .keys = f[5],
+                             .key_position = f[6]});
+}
+
+template <class T>
+void BoundScore<T>::bind_sweep(int64_t sweep) {
+  const Arguments& a = arguments_;
+  static_assert(sizeof(Run) == 2 * sizeof(int64_t));
+  const int64_t* runs = a.runs.data_ptr<int64_t>() + sweep * a.runs.stride(0);
+  Sweep bound = {.runs = reinterpret_cast<const Run*>(runs),
+                 .batch_stride = shared_stride(a.runs, 1) / 2};
+  if (a.pairs.defined()) {
+    rotations_.push_back(rotation_at(a, sweep));
+    check_axes("query_times", rotations_.back(), a.query_times);
+    check_axes("key_times", rotations_.back(), a.key_times);
+    bound.query = bind_turn(sweep, a.query_times, a.query_offsets);
+    bound.key = bind_turn(sweep, a.key_times, a.key_offsets);
+  }
+  score_.sweeps.push_back(bound);
+}
+
+template <class T>
+Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets) {
+  if (rotations_.back().pairs.empty()) return {};
+  Turn turn = {.rotation = &rotations_.back(),
+               .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
+               .batch_stride = shared_stride(times, 1),
+               .axis_stride = times.stride(2),
+               .row_stride = times.stride(3)};
+  if (offsets.defined()) {
+    offsets_.push_back(offsets_at(arguments_, offsets, sweep));
+    turn.offset = offsets_.back();
+  }
+  return turn;
+}
+
+// Diagonals are counted by the maps; without any map, by the rows.
+template <class T>
+void BoundScore<T>::bind_tables() {
+  const Arguments& a = arguments_;
+  score_.weight = table<T>(a.weight, a.weight_rows);
+  score_.bias = table<T>(a.bias, a.bias_rows);
+  score_.on_query = table<T>(a.on_query, a.on_query_rows);
+  score_.on_key = table<T>(a.on_key, a.on_key_rows);
+  score_.on_value = table<T>(a.on_value, a.on_value_rows);
+  int64_t mapped = -1, rows = -1;
+  for (const Table<T>* t :
+       {&score_.weight, &score_.bias, &score_.on_query, &score_.on_key, &score_.on_value}) {
+    if (!t->rows) continue;
+    if (t->row_at.data())
+      mapped = static_cast<int64_t>(t->row_at.size());
+    else
+      rows = rows < 0 ? t->rows.rows : std::min(rows, t->rows.rows);
+  }
+  score_.diagonals = {.farthest = a.farthest,
+                      .count = std::max<int64_t>(mapped < 0 ? rows : mapped, 0)};
+}
+
+template <class T>
+void BoundScore<T>::bind_mask() {
+  const at::Tensor mask =
+      arguments_.mask.expand({score_.q.batch, score_.q.heads, score_.q.rows, score_.k.rows});
+  score_.mask = {.data = reinterpret_cast<const uint8_t*>(mask.data_ptr<bool>()),
+                 .batch = mask.size(0),
+                 .heads = mask.size(1),
+                 .rows = mask.size(2),
+                 .columns = mask.size(3),
+                 .batch_stride = mask.stride(0),
+                 .head_stride = mask.stride(1),
+                 .row_stride = mask.stride(2),
+                 .column_stride = mask.stride(3)};
+}
+
+template View<float> view_4d(const at::Tensor&);
+template View<double> view_4d(const at::Tensor&);
+template View<const float> view_4d(const at::Tensor&);
+template View<const double> view_4d(const at::Tensor&);
+template View<float> view_table(const at::Tensor&);
+template View<double> view_table(const at::Tensor&);
+template View<float> view_rows(const at::Tensor&);
+template View<double> view_rows(const at::Tensor&);
+template View<const float> view_rows(const at::Tensor&);
+template View<const double> view_rows(const at::Tensor&);
+template class BoundScore<float>;
+template class BoundScore<double>;
+
+}  // namespace sextant

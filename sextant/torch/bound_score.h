@@ -1,0 +1,43 @@
+// A Score that looks into the memory of tensors: no operand is copied, whatever its strides.
+#pragma once
+
+#include <vector>
+
+#include "sextant/attention/score.h"
+#include "sextant/torch/arguments.h"
+
+namespace sextant {
+
+// x of at most four dimensions, [batch, heads, rows, columns]; missing ones have size 1.
+template <class T>
+View<T> view_4d(const at::Tensor& x);  // [batch, heads, rows, columns]
+template <class T>
+View<T> view_table(const at::Tensor& x);  // [heads, rows, columns] or [heads, rows]
+template <class T>
+View<T> view_rows(const at::Tensor& x);  // [batch, heads, rows]
+
+// Arguments that check_arguments() accepted, all on the CPU; T is the type of q. Holds what the score
+// points to, so it stays where it is.
+template <class T>
+class BoundScore {
+ public:
+  explicit BoundScore(const Arguments& arguments);
+  BoundScore(const BoundScore&) = delete;
+  BoundScore& operator=(const BoundScore&) = delete;
+
+  const Score<T>& score() const { return score_; }
+
+ private:
+  void bind_frames();
+  void bind_sweep(int64_t sweep);
+  Turn bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets);
+  void bind_tables();
+  void bind_mask();
+
+  Arguments arguments_;  // index tensors made contiguous
+  std::vector<Rotation> rotations_;
+  std::vector<std::vector<Turns>> offsets_;
+  Score<T> score_;
+};
+
+}  // namespace sextant

@@ -1,0 +1,56 @@
+#include "sextant/torch/method.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+std::string text(at::IntArrayRef sizes) {
+  std::string result;
+  for (const int64_t size : sizes) result += (result.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + result + "]";
+}
+
+void check_parameters(const Method& method, Parameters parameters) {
+  const std::vector<ParameterSpec> specs = method.parameters();
+  if (specs.size() != parameters.size())
+    fail("method: parameters: expected " + std::to_string(specs.size()) + ", but got " +
+         std::to_string(parameters.size()));
+  for (size_t n = 0; n < specs.size(); ++n)
+    if (parameters[n].sizes() != at::IntArrayRef(specs[n].sizes))
+      fail("method: parameter " + specs[n].name + ": expected shape " + text(specs[n].sizes) +
+           ", but got " + text(parameters[n].sizes()));
+}
+
+}  // namespace
+
+at::Tensor Method::embed(const at::Tensor& x, const Placement&, Parameters) const { return x; }
+void Method::place(Operands&, const Placement&, int64_t, Parameters) const {}
+
+Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const Placement& placement) {
+  if (q.dim() != 4) fail("attend: q: expected 4 dimensions, but got " + std::to_string(q.dim()));
+  const auto head_dim = static_cast<double>(std::max<int64_t>(q.size(3), 1));
+  return {.q = q,
+          .k = k,
+          .v = v,
+          .scale = 1 / std::sqrt(head_dim),
+          .frames = frames(placement),
+          .sweeps = {{.runs = visible_runs(placement)}},
+          .farthest = placement.farthest_distance()};
+}
+
+at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v, const Placement& placement, int64_t layer,
+                       Parameters parameters) {
+  check_parameters(method, parameters);
+  Operands operands = plain_operands(q, k, v, placement);
+  method.place(operands, placement, layer, parameters);
+  return std::get<0>(attend(operands));
+}
+
+}  // namespace sextant

@@ -1,0 +1,40 @@
+// Options of a method, read strictly: a value of the wrong type or out of range is an Error that names
+// the method, the option, what was expected and what was got.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace sextant {
+
+// Looks into `options`, which lives as long. They are complete: make_method() has laid what a user
+// gave over the defaults, and refused options that have no default.
+class Options {
+ public:
+  Options(std::string_view method, const nlohmann::json& options)
+      : method_(method), options_(options) {}
+
+  int64_t integer(const char* option, int64_t low, int64_t high) const;
+  double number(const char* option, double low, double high) const;
+  bool flag(const char* option) const;
+  // The index of the choice taken.
+  size_t choice(const char* option, std::initializer_list<std::string_view> choices) const;
+  std::string text(const char* option) const;
+  const nlohmann::json& object(const char* option) const;
+
+  // The same, but null stands for `otherwise`: a size that only the model knows.
+  int64_t integer_or(const char* option, int64_t otherwise, int64_t low, int64_t high) const;
+
+  [[noreturn]] void refuse(const char* option, const std::string& expected) const;
+
+ private:
+  const nlohmann::json& at(const char* option) const;
+
+  std::string method_;
+  const nlohmann::json& options_;
+};
+
+}  // namespace sextant
