@@ -70,8 +70,9 @@ struct HeatMap {
   Axis x, y;   // columns and rows: label and unit
   Axis value;  // of the colour bar: label, unit, low and high
   Cells columns, rows;
-  std::vector<double> values;  // row by row, the top row first; NaN is a cell without a value
+  std::vector<double> values;  // row by row, the top row first; NaN, infinity: no value
   Colours colours = Colours::kSequential;
+  int width = 640, height = 440;  // pixels; a square matrix is drawn square
 };
 
 // Standalone SVG documents that follow their reader's light or dark mode.

@@ -1,0 +1,62 @@
+// The numbers of charts, as CSV and in numpy's format.
+#include <fmt/format.h>
+
+#include <cstddef>
+
+#include "sextant/chart/chart.h"
+#include "sextant/chart/heat_map.h"
+#include "sextant/chart/line_chart.h"
+#include "sextant/files/npy.h"
+
+namespace sextant::chart {
+namespace {
+
+// RFC 4180: quoted where a reader could go wrong.
+std::string field(const std::string& words) {
+  if (words.find_first_of(",\"\r\n") == std::string::npos) return words;
+  std::string out = "\"";
+  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
+
+std::string place(const Cells& cells, int64_t i) {
+  if (!cells.names.empty()) return field(cells.names[static_cast<size_t>(i)]);
+  return fmt::format("{}", cells.first + cells.step * static_cast<double>(i));
+}
+
+}  // namespace
+
+std::string csv(const LineChart& chart) {
+  draw(chart, {});  // its checks
+  std::string out = "series,x,y,low,high\n";
+  for (const Series& series : chart.series) {
+    for (size_t i = 0; i < series.x.size(); ++i) {
+      out += fmt::format("{},{},{},", field(series.name), series.x[i], series.y[i]);
+      out += series.low.empty() ? "," : fmt::format("{},{}", series.low[i], series.high[i]);
+      out += '\n';
+    }
+  }
+  return out;
+}
+
+std::string csv(const HeatMap& map) {
+  check(map);
+  std::string out = "row,column,value\n";
+  size_t next = 0;
+  for (int64_t row = 0; row < map.rows.count; ++row) {
+    const std::string start = place(map.rows, row) + ",";
+    for (int64_t column = 0; column < map.columns.count; ++column) {
+      out += start + place(map.columns, column) + fmt::format(",{}\n", map.values[next++]);
+    }
+  }
+  return out;
+}
+
+std::string npy(const HeatMap& map) {
+  check(map);
+  const std::vector<std::byte> bytes =
+      format_npy({.shape = {map.rows.count, map.columns.count}, .elements = map.values});
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace sextant::chart

@@ -1,0 +1,25 @@
+// Pixels: the cells of heat maps by libpng, whole pictures by librsvg.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "sextant/chart/looks.h"
+
+namespace sextant::chart {
+
+// Palette entry 255 is transparent; the others are the palette's colours.
+inline constexpr uint8_t kTransparent = 255;
+struct Pixels {
+  int64_t width = 0, height = 0;
+  std::span<const uint8_t> indices;  // row by row, the top row first
+  std::span<const Colour> palette;   // up to 255
+};
+
+std::string encode_png(const Pixels& pixels);
+
+// A PNG of an SVG document, `zoom` pixels to its unit.
+std::string rasterise(const std::string& svg, double zoom);
+
+}  // namespace sextant::chart

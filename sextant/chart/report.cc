@@ -1,0 +1,333 @@
+#include "sextant/chart/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "sextant/chart/assets.h"
+#include "sextant/chart/heat_map.h"
+#include "sextant/chart/line_chart.h"
+#include "sextant/chart/looks.h"
+#include "sextant/chart/text.h"
+#include "sextant/chart/write_file.h"
+#include "sextant/error.h"
+
+namespace sextant::chart {
+namespace {
+
+using nlohmann::json;
+
+constexpr Canvas kWide = {.width = 920, .height = 460, .heading = false};
+constexpr Canvas kNarrow = {.width = 390, .height = 300, .heading = false, .end_labels = false};
+constexpr size_t kMostHoverCells = 1 << 18;  // a larger map answers no pointer: 4 bytes for each
+
+// **strong** and `code`; a sign without its partner stands as it is.
+std::string inline_prose(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool strong = text.starts_with("**"), code = text.starts_with('`');
+    const std::string_view sign = strong ? "**" : "`";
+    const size_t end = strong || code ? text.find(sign, sign.size()) : std::string_view::npos;
+    if (end != std::string_view::npos && end > sign.size()) {
+      const std::string_view words = text.substr(sign.size(), end - sign.size());
+      const char* tag = strong ? "strong" : "code";
+      out += fmt::format("<{0}>{1}</{0}>", tag, escape(words));
+      text.remove_prefix(end + sign.size());
+      continue;
+    }
+    const size_t plain = std::min(text.find_first_of("*`", 1), text.size());
+    out += escape(text.substr(0, plain));
+    text.remove_prefix(plain);
+  }
+  return out;
+}
+
+// One block of lines without an empty one between them: a paragraph, a list, or one after the
+// other.
+std::string block_of_lines(std::string_view block) {
+  std::string out;
+  const char* open = "";
+  const auto turn_to = [&](const char* tag) {
+    if (std::string_view(open) == tag) return false;
+    if (*open != 0) out += fmt::format("</{}>\n", open);
+    if (*tag != 0) out += fmt::format("<{}>", tag);
+    open = tag;
+    return true;
+  };
+  while (!block.empty()) {
+    const size_t end = std::min(block.find('\n'), block.size());
+    std::string_view row = block.substr(0, end);
+    block.remove_prefix(std::min(end + 1, block.size()));
+    if (row.empty()) continue;
+    if (row.starts_with("- ")) {
+      turn_to("ul");
+      out += "<li>" + inline_prose(row.substr(2)) + "</li>";
+    } else {
+      if (!turn_to("p")) out += '\n';
+      out += inline_prose(row);
+    }
+  }
+  turn_to("");
+  return out;
+}
+
+std::string prose(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find("\n\n"), text.size());
+    out += block_of_lines(text.substr(0, end));
+    text.remove_prefix(std::min(end + 2, text.size()));
+  }
+  return out;
+}
+
+std::string html_of(const Prose& block) { return prose(block.text); }
+
+std::string_view css_of(Tone tone) {
+  constexpr std::string_view kNames[] = {"", "good", "bad", "quiet"};
+  return kNames[static_cast<size_t>(tone)];
+}
+
+// Numbers stand to the right, and so do the headings of columns that hold any.
+bool holds_numbers(const Table& table, size_t column) {
+  for (const auto& row : table.rows) {
+    if (!std::isnan(row[column].value)) return true;
+  }
+  return false;
+}
+
+std::string html_of(const Table& table) {
+  for (const auto& row : table.rows) {
+    if (row.size() != table.columns.size()) {
+      fail(fmt::format("report: table \"{}\": expected {} cells in each row, but got {}",
+                       table.caption, table.columns.size(), row.size()));
+    }
+  }
+  std::string out = "<div class=\"card scroll\"><table class=\"sortable\">\n";
+  if (!table.caption.empty()) out += "<caption>" + escape(table.caption) + "</caption>\n";
+  out += "<thead><tr>";
+  std::vector<bool> numbers;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    numbers.push_back(holds_numbers(table, c));
+    out += fmt::format(
+        "<th scope=\"col\"{}><button type=\"button\"><span "
+        "class=\"arrow\">{}</span>{}</button></th>",
+        numbers[c] ? " class=\"number\"" : "", escape(column.name),
+        column.unit.empty() ? "" : "<small>" + escape(column.unit) + "</small>");
+  }
+  out += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    out += "<tr>";
+    for (size_t c = 0; c < row.size(); ++c) {
+      const std::string key =
+          std::isnan(row[c].value) ? "" : fmt::format(" data-value=\"{}\"", row[c].value);
+      out += fmt::format("<td class=\"{}{}\"{}>{}</td>", css_of(row[c].tone),
+                         numbers[c] ? " number" : "", key, escape(row[c].text));
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string stage(const Drawing& drawing, std::string_view title, const char* css) {
+  const Box& plot = drawing.plot;
+  return fmt::format(
+      "<div class=\"stage {}\" data-plot=\"{} {} {} {}\"><svg class=\"chart\" role=\"img\" "
+      "aria-label=\"{}\" viewBox=\"0 0 {} {}\" style=\"max-width:{}px\">\n{}</svg></div>\n",
+      css, pixels(plot.left), pixels(plot.top), pixels(plot.width), pixels(plot.height),
+      escape(title), drawing.width, drawing.height, drawing.width, drawing.body);
+}
+
+// Inside a <script>: "<" must not start a tag there.
+std::string script_data(const json& data) {
+  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
+    text.replace(at, 1, "\\u003c");
+  }
+  return "<script type=\"application/json\">" + text + "</script>\n";
+}
+
+std::string data_url(std::string_view media_type, std::string_view content) {
+  return fmt::format("data:{};base64,{}", escape(media_type), base64(content));
+}
+
+// A name that every file system takes: "loss against length" -> "loss-against-length".
+std::string file_name(std::string_view title, std::string_view suffix) {
+  std::string out;
+  for (const char c : title.substr(0, 60)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (plain || upper) {
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return (out.empty() ? "figure" : out) + std::string(suffix);
+}
+
+std::string link(std::string_view words, std::string_view file, std::string_view url) {
+  return fmt::format("<a download=\"{}\" href=\"{}\">{}</a>", escape(file), url, escape(words));
+}
+
+template <class Chart>
+std::string figure(const Chart& chart, const std::string& content, const json& data) {
+  std::string out = "<figure class=\"card\">\n";
+  if (!chart.title.empty() || !chart.subtitle.empty()) {
+    out += fmt::format("<figcaption>{}<small>{}</small></figcaption>\n", escape(chart.title),
+                       escape(chart.subtitle));
+  }
+  out += content + "<p class=\"links\">";
+  out += link("Numbers (CSV)", file_name(chart.title, ".csv"), data_url("text/csv", csv(chart)));
+  out +=
+      link("Picture (SVG)", file_name(chart.title, ".svg"), data_url("image/svg+xml", svg(chart)));
+  out += "</p>\n";
+  return out + script_data(data) + "</figure>\n";
+}
+
+// Names that switch their lines on and off; on a narrow screen they also say which is which.
+std::string legend(const LineChart& chart) {
+  if (chart.series.size() < 2) return "";
+  std::string out = "<div class=\"legend\">";
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Look it = look(i);
+    out += fmt::format(
+        "<button type=\"button\" data-series=\"{}\" aria-pressed=\"true\" title=\"Show or hide; "
+        "with "
+        "Shift: this one alone\"><svg class=\"chart {}\" width=\"30\" height=\"12\" "
+        "aria-hidden=\"true\">"
+        "<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 6H29\"/><path class=\"point\" "
+        "d=\"{}\"/>"
+        "</svg>{}</button>",
+        i, it.css, it.dashes.empty() ? "none" : it.dashes, point_path(it.shape, 15, 6, 3.2),
+        escape(chart.series[i].name));
+  }
+  return out + "<button type=\"button\" class=\"all\">all or none</button></div>\n";
+}
+
+json axis_data(const Axis& axis, Range range) {
+  return {{"title", axis_title(axis)},
+          {"log", axis.scale != Scale::kLinear},
+          {"low", range.low},
+          {"high", range.high}};
+}
+
+std::string html_of(const LineChart& chart) {
+  const LineDrawing wide = draw(chart, kWide), narrow = draw(chart, kNarrow);
+  json data = {{"x", axis_data(chart.x, wide.x)}, {"y", axis_data(chart.y, wide.y)}};
+  data["series"] = json::array();
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Series& series = chart.series[i];
+    json x = json::array(), y = json::array();
+    for (const auto& stroke : wide.strokes[i]) {
+      for (const size_t k : stroke) {
+        x.push_back(series.x[k]);
+        y.push_back(series.y[k]);
+      }
+    }
+    data["series"].push_back({{"name", series.name}, {"look", look(i).css}, {"x", x}, {"y", y}});
+  }
+  return figure(chart,
+                stage(wide.drawing, chart.title, "wide") +
+                    stage(narrow.drawing, chart.title, "narrow") + legend(chart),
+                data);
+}
+
+json cells_data(const Cells& cells) {
+  json out = {{"count", cells.count}, {"first", cells.first}, {"step", cells.step}};
+  if (!cells.names.empty()) out["names"] = cells.names;
+  return out;
+}
+
+std::string html_of(const HeatMap& map) {
+  Canvas wide = kWide;
+  wide.width = map.rows.count == map.columns.count ? 640 : 760;
+  json data = {{"title", axis_title(map.value)},
+               {"x", axis_title(map.x)},
+               {"y", axis_title(map.y)},
+               {"columns", cells_data(map.columns)},
+               {"rows", cells_data(map.rows)}};
+  if (!map.values.empty() && map.values.size() <= kMostHoverCells) {
+    const std::vector<float> values(map.values.begin(), map.values.end());
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    data["values"] = base64(bytes);
+  }
+  return figure(
+      map,
+      stage(draw(map, wide), map.title, "wide") + stage(draw(map, kNarrow), map.title, "narrow"),
+      data);
+}
+
+std::string html_of(const Settings& settings) {
+  std::string out = "<dl class=\"card settings\">\n";
+  for (const auto& [name, value] : settings.items) {
+    out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value));
+  }
+  return out + "</dl>\n";
+}
+
+std::string html_of(const Download& download) {
+  const double size = static_cast<double>(download.content.size());
+  const std::string shown = size < 1000  ? fmt::format("{} bytes", size)
+                            : size < 1e6 ? fmt::format("{:.0f} kB", size / 1e3)
+                                         : fmt::format("{:.1f} MB", size / 1e6);
+  return fmt::format(
+      "<a class=\"download\" download=\"{0}\" href=\"{1}\">{0}<small>{2}</small></a>\n",
+      escape(download.file), data_url(download.media_type, download.content), shown);
+}
+
+std::string html_of(const Section& section, size_t place) {
+  std::string out = fmt::format("<section id=\"part-{}\">\n", place);
+  if (!section.heading.empty()) out += "<h2>" + escape(section.heading) + "</h2>\n";
+  for (const Block& block : section.blocks) {
+    out += std::visit([](const auto& one) { return html_of(one); }, block);
+  }
+  return out + "</section>\n";
+}
+
+std::string navigation(const Report& report) {
+  std::string out;
+  size_t headings = 0;
+  for (size_t i = 0; i < report.sections.size(); ++i) {
+    if (report.sections[i].heading.empty()) continue;
+    ++headings;
+    out += fmt::format("<a href=\"#part-{}\">{}</a>\n", i, escape(report.sections[i].heading));
+  }
+  return headings < 3 ? "" : "<nav>\n" + out + "</nav>\n";
+}
+
+}  // namespace
+
+Cell words(std::string text, Tone tone) { return {.text = std::move(text), .tone = tone}; }
+
+Cell number(double value, int decimals, Tone tone) {
+  return {pretty_fixed(value, decimals), value, tone};
+}
+
+// The policy in the head makes "needs no network" something that the browser enforces.
+std::string html(const Report& report) {
+  std::string out = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}{}{}</style>\n</head>\n"
+      "<body>\n<main>\n<header>\n<h1>{}</h1>\n<div class=\"lead\">{}</div>\n{}</header>\n",
+      escape(report.title), chart_css(), chart_dark_css(), report_css(), escape(report.title),
+      prose(report.lead), navigation(report));
+  for (size_t i = 0; i < report.sections.size(); ++i) out += html_of(report.sections[i], i);
+  if (!report.footer.empty()) out += "<footer>" + prose(report.footer) + "</footer>\n";
+  return out + fmt::format("</main>\n<script>\n{}</script>\n</body>\n</html>\n", report_js());
+}
+
+void write_report(const Report& report, const std::filesystem::path& path) {
+  write_file(path, html(report));
+}
+
+}  // namespace sextant::chart

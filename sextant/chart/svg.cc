@@ -1,0 +1,72 @@
+#include "sextant/chart/svg.h"
+
+#include <fmt/format.h>
+
+#include "sextant/chart/assets.h"
+#include "sextant/chart/text.h"
+
+namespace sextant::chart {
+namespace {
+
+// At most two lines; what does not fit ends in an ellipsis.
+std::vector<std::string> wrapped(std::string_view words, double size, double width) {
+  if (text_width(words, size) <= width) return {std::string(words)};
+  size_t cut = std::string_view::npos;
+  for (size_t space = words.find(' '); space != std::string_view::npos;
+       space = words.find(' ', space + 1)) {
+    if (text_width(words.substr(0, space), size) > width) break;
+    cut = space;
+  }
+  if (cut == std::string_view::npos) return {shortened(words, size, width)};
+  return {std::string(words.substr(0, cut)), shortened(words.substr(cut + 1), size, width)};
+}
+
+}  // namespace
+
+std::string text(double x, double y, Anchor anchor, std::string_view css, std::string_view words) {
+  constexpr const char* kAnchors[] = {"start", "middle", "end"};
+  return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n",
+                     pixels(x), pixels(y), kAnchors[static_cast<int>(anchor)], css, escape(words));
+}
+
+std::string line(double x1, double y1, double x2, double y2, std::string_view css) {
+  return fmt::format("<path d=\"M{} {}L{} {}\" class=\"{}\"/>\n", pixels(x1), pixels(y1),
+                     pixels(x2), pixels(y2), css);
+}
+
+std::string hover(std::string_view words) { return "<title>" + escape(words) + "</title>"; }
+
+std::string heading(std::string_view title, std::string_view subtitle, int width, double& top) {
+  constexpr double kBold = 1.12;  // semi-bold letters are that much wider
+  std::string out;
+  if (!title.empty()) {
+    for (const std::string& row : wrapped(title, 15 * kBold, width - 24)) {
+      out += text(12, top + 20, Anchor::kStart, "title", row);
+      top += 20;
+    }
+    top += 4;
+  }
+  if (!subtitle.empty()) {
+    for (const std::string& row : wrapped(subtitle, 11, width - 24)) {
+      out += text(12, top + 14, Anchor::kStart, "small", row);
+      top += 15;
+    }
+    top += 3;
+  }
+  if (!out.empty()) top += 6;
+  return out;
+}
+
+std::string document(const Drawing& drawing, std::string_view title, bool dark) {
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {0} "
+      "{1}\""
+      " width=\"{0}\" height=\"{1}\">\n"
+      "{2}\n<style>\n{3}{4}</style>\n"
+      "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
+      drawing.width, drawing.height, hover(title), chart_css(), dark ? chart_dark_css() : "",
+      drawing.body);
+}
+
+}  // namespace sextant::chart

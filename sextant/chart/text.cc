@@ -1,0 +1,183 @@
+#include "sextant/chart/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace sextant::chart {
+namespace {
+
+constexpr char32_t kReplacement = 0xFFFD;
+constexpr std::string_view kMinus = "\u2212", kThinSpace = "\u2009", kEllipsis = "\u2026";
+
+struct Decoded {
+  char32_t point;
+  size_t bytes;  // taken from the input, at least 1
+};
+
+// The first character of a text that is not empty.
+Decoded decode(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return {kReplacement, 1};
+  char32_t point = lead & (0x7FU >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {kReplacement, 1};
+    point = point << 6 | (byte(i) & 0x3FU);
+  }
+  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  if (overlong || surrogate || point > 0x10FFFF) return {kReplacement, 1};
+  return {point, length};
+}
+
+bool allowed_in_xml(char32_t point) {
+  if (point < 0x20) return point == '\t' || point == '\n' || point == '\r';
+  return point != 0xFFFE && point != 0xFFFF;
+}
+
+// Hundredths of the font size, for the characters from space to tilde.
+constexpr std::array<uint8_t, 95> kWidths = {
+    32, 40, 46, 84, 64, 95, 78, 27, 39,  39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75, 79,
+    60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
+    63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
+
+double width_of(char32_t point) {
+  if (point >= 0x20 && point < 0x7F) return kWidths[point - 0x20] / 100.0;
+  if (point == 0x2009) return 0.2;
+  const bool wide = point >= 0x1100 && point < 0xFFFD;  // roughly: CJK; also dashes, arrows, signs
+  return wide && point >= 0x2E80 ? 1.0 : 0.84;
+}
+
+std::string superscript(int value) {
+  constexpr std::array<std::string_view, 10> kDigits = {"⁰", "¹", "²", "³", "⁴",
+                                                        "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string out = value < 0 ? "⁻" : "";
+  for (const char c : std::to_string(std::abs(value))) out += kDigits[static_cast<size_t>(c - '0')];
+  return out;
+}
+
+// "1.50" -> "1.5", "2.00" -> "2"
+std::string trimmed(std::string number) {
+  if (number.find('.') == std::string::npos) return number;
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.ends_with('.')) number.pop_back();
+  return number;
+}
+
+// "-12345.5" -> "−12 345.5"
+std::string dressed(std::string_view plain) {
+  std::string out;
+  if (plain.starts_with('-')) {
+    plain.remove_prefix(1);
+    if (plain.find_first_not_of("0.") != std::string_view::npos) out = kMinus;
+  }
+  const size_t whole = std::min(plain.find('.'), plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) {
+    if (i > 0 && i < whole && (whole - i) % 3 == 0 && whole > 4) out += kThinSpace;
+    out += plain[i];
+  }
+  return out;
+}
+
+std::string not_a_number(double value) {
+  return std::isnan(value) ? "\u2013" : value > 0 ? "\u221e" : std::string(kMinus) + "\u221e";
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    const std::string_view bytes = text.substr(0, next.bytes);
+    text.remove_prefix(next.bytes);
+    if (next.point == '&') {
+      out += "&amp;";
+    } else if (next.point == '<') {
+      out += "&lt;";
+    } else if (next.point == '>') {
+      out += "&gt;";
+    } else if (next.point == '"') {
+      out += "&quot;";
+    } else if (next.point == kReplacement || !allowed_in_xml(next.point)) {
+      out += "\uFFFD";
+    } else {
+      out += bytes;
+    }
+  }
+  return out;
+}
+
+double text_width(std::string_view text, double size) {
+  double width = 0;
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    text.remove_prefix(next.bytes);
+    width += width_of(next.point) * size;
+  }
+  return width;
+}
+
+std::string shortened(std::string_view text, double size, double width) {
+  if (text_width(text, size) <= width) return std::string(text);
+  std::string out;
+  double left = width - text_width(kEllipsis, size);
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    left -= width_of(next.point) * size;
+    if (left < 0) break;
+    out += text.substr(0, next.bytes);
+    text.remove_prefix(next.bytes);
+  }
+  return out + std::string(kEllipsis);
+}
+
+std::string pretty(double value, int digits) {
+  if (!std::isfinite(value)) return not_a_number(value);
+  if (value == 0) return "0";
+  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  const size_t e = scientific.find('e');
+  const int exponent = std::stoi(scientific.substr(e + 1));
+  if (exponent >= -4 && exponent < 7) {
+    const int decimals = std::max(0, digits - 1 - exponent);
+    return dressed(trimmed(fmt::format("{:.{}f}", value, decimals)));
+  }
+  return dressed(trimmed(scientific.substr(0, e))) + "×10" + superscript(exponent);
+}
+
+std::string pretty_fixed(double value, int decimals) {
+  if (!std::isfinite(value)) return not_a_number(value);
+  return dressed(fmt::format("{:.{}f}", value, decimals));
+}
+
+std::string pixels(double value) {
+  const std::string out = trimmed(fmt::format("{:.2f}", value));
+  return out == "-0" ? "0" : out;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      out += k <= count ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+}  // namespace sextant::chart
