@@ -28,7 +28,7 @@ enum class Pairing {
 struct Spectrum {
   struct Pair {
     int first = 0, second = 0;  // columns of q and k
-    Real speed = {};                 // radians per position
+    Real speed = {};            // radians per position
     double growth = 0;          // natural log per position; XPOS only
     int axis = 0;               // which of a row's times it follows; 0 but for multi-axis methods
   };

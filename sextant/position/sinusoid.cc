@@ -1,0 +1,95 @@
+#include "sextant/position/sinusoid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant {
+namespace {
+
+void check_timescale(const char* name, double value) {
+  if (!(value > 0 && std::isfinite(value))) {
+    fail(std::string("sinusoid: ") + name + ": expected a finite number above 0, but got " +
+         std::to_string(value));
+  }
+}
+
+void check(const SinusoidOptions& options) {
+  if (options.width < 1) {
+    fail("sinusoid: width: expected at least 1, but got " + std::to_string(options.width));
+  }
+  if (options.layout == SinusoidLayout::kConcatenated && options.width % 2 != 0) {
+    fail("sinusoid: width: expected an even number (concatenated), but got " +
+         std::to_string(options.width));
+  }
+  check_timescale("max_timescale", options.max_timescale);
+  check_timescale("min_timescale", options.min_timescale);
+  if (options.layout != SinusoidLayout::kTensor2Tensor && options.min_timescale != 1) {
+    fail("sinusoid: min_timescale: expected 1 (only tensor2tensor's layout has it), but got " +
+         std::to_string(options.min_timescale));
+  }
+}
+
+Real speed(const SinusoidOptions& options, int64_t f) {
+  const auto real = [](int64_t n) { return Real(static_cast<double>(n)); };
+  if (options.layout != SinusoidLayout::kTensor2Tensor) {
+    return pow(options.max_timescale, real(-2 * f) / real(options.width));
+  }
+  const Real ratio = Real(options.min_timescale) / Real(options.max_timescale);
+  const int64_t last = std::max<int64_t>(options.width / 2 - 1, 1);
+  return options.min_timescale * pow(ratio, real(f) / real(last));
+}
+
+}  // namespace
+
+Sinusoid::Sinusoid(const SinusoidOptions& options) : options_(options) {
+  check(options);
+  for (int64_t f = 0; f < options.width / 2; ++f) speeds_.push_back(turns(speed(options, f)));
+}
+
+void Sinusoid::write_row(int64_t position, std::span<double> row) const {
+  if (row.size() != static_cast<size_t>(width())) {
+    fail("sinusoid: row: expected " + std::to_string(width()) + " columns, but got " +
+         std::to_string(row.size()));
+  }
+  std::fill(row.begin(), row.end(), 0.0);
+  if (position == options_.padding_position) return;
+  const bool interleaved = options_.layout == SinusoidLayout::kInterleaved;
+  for (size_t f = 0; f < speeds_.size(); ++f) {
+    const CosSin value = cos_sin(speeds_[f] * position);
+    row[interleaved ? 2 * f : f] = value.sin;
+    row[interleaved ? 2 * f + 1 : speeds_.size() + f] = value.cos;
+  }
+}
+
+std::vector<double> Sinusoid::rows(std::span<const int64_t> positions) const {
+  const auto columns = static_cast<size_t>(width());
+  std::vector<double> result(positions.size() * columns);
+  for (size_t n = 0; n < positions.size(); ++n) {
+    write_row(positions[n], std::span(result).subspan(n * columns, columns));
+  }
+  return result;
+}
+
+std::vector<double> Sinusoid::rows(int64_t first, int64_t count) const {
+  if (count < 0) fail("sinusoid: count: expected at least 0, but got " + std::to_string(count));
+  std::vector<int64_t> positions(static_cast<size_t>(count));
+  std::iota(positions.begin(), positions.end(), first);
+  return rows(positions);
+}
+
+std::vector<int64_t> fairseq_positions(std::span<const int64_t> tokens, int64_t padding_token) {
+  std::vector<int64_t> positions;
+  positions.reserve(tokens.size());
+  int64_t real_tokens = 0;
+  for (const int64_t token : tokens) {
+    positions.push_back(token == padding_token ? padding_token : padding_token + ++real_tokens);
+  }
+  return positions;
+}
+
+}  // namespace sextant

@@ -1,0 +1,19 @@
+// ALiBi's slopes (Press, Smith and Lewis 2021, arXiv 2108.12409): the bias of head h is
+//
+//   b_h(d) = -m_h d,   m_h = 2^(-max_bias (h + 1) / n)   for n heads, n a power of two
+//
+// For other n the authors take the slopes of the next smaller power of two p, and then the first n
+// - p slopes that those of 2p put between them: h = 0, 2, 4, ... of 2p. MPT reaches the same list
+// from 2p downwards; BLOOM, Falcon and GGUF (max_alibi_bias) use it too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sextant {
+
+// [heads], all above 0. The paper has max_bias 8; MPT calls it alibi_bias_max. Throws Error if
+// heads is below 1, or max_bias is not finite and at least 0.
+std::vector<double> alibi_slopes(int64_t heads, double max_bias = 8);
+
+}  // namespace sextant
