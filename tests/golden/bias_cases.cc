@@ -113,7 +113,7 @@ Trial learned_sinks(const Golden& golden) {
                                           {"dQ", rows_first(gradients.q)},
                                           {"dK", rows_first(gradients.k)},
                                           {"dV", rows_first(gradients.v)},
-                                          {"dS", gradients.sink}};
+                                          {"dS", gradients.sink.data}};
   };
   return trial;
 }

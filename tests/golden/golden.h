@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sextant/files/npz.h"
-#include "tests/oracle/problem.h"
+#include "tests/attention/problem.h"
 
 namespace sextant::golden {
 

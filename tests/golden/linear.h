@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/oracle/problem.h"
+#include "tests/attention/problem.h"
 
 namespace sextant::golden {
 

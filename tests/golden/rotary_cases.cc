@@ -142,8 +142,8 @@ void scale_queries(Trial& trial, const Numbers& factors) {
 
 // Sweeps by hand. Their offsets are radians per radian-per-position: speed times `query_offset`.
 struct Piece {
-  std::vector<Run> runs;
-  std::vector<int64_t> query_times, key_times;
+  std::vector<Run> runs = {};
+  std::vector<int64_t> query_times = {}, key_times = {};
   double divisor = 1;  // of speeds
   double query_offset = 0;
 };
@@ -260,6 +260,11 @@ Trial dual_chunk(const Golden& golden) {
   }
   for (Piece& piece : pieces) piece.key_times = key_times;
   take_pieces(trial, golden.numbers("inv_freq"), pieces, golden.meta().value("mscale", 1.0));
+  // The official code merges three attentions and does not differentiate the weights of the merge: with
+  // them held fixed the formula gives the file's numbers to 1e-15, with them it gives ours.
+  for (const char* name : {"dq", "dk"}) {
+    trial.excused[name] = "the official code holds the weights of its merge fixed";
+  }
   return trial;
 }
 
