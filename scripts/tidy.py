@@ -27,7 +27,6 @@ def closure(file, seen):
     seen.add(file)
     for name in INCLUDE.findall(file.read_bytes()):
         closure(ROOT / name.decode(), seen)
-        closure(file.parent / name.decode(), seen)
     return seen
 
 

@@ -20,7 +20,7 @@ struct Placement {
   int64_t queries = 0, keys = 0;
   int64_t first_query = 0, first_key = 0;
   bool causal = true;
-  std::vector<int64_t> packed_queries, packed_keys;
+  std::vector<int64_t> packed_queries = {}, packed_keys = {};
 
   // The lowest and highest query minus key position that is seen; causal: none below 0.
   int64_t nearest_distance() const;

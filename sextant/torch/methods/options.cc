@@ -58,6 +58,15 @@ double Options::number(const char* option, double low, double high) const {
   return got;
 }
 
+double Options::number_or(const char* option, double otherwise, double low, double high) const {
+  return at(option).is_null() ? otherwise : number(option, low, high);
+}
+
+std::optional<bool> Options::flag_or_null(const char* option) const {
+  if (at(option).is_null()) return std::nullopt;
+  return flag(option);
+}
+
 bool Options::flag(const char* option) const {
   const nlohmann::json& value = at(option);
   if (!value.is_boolean()) refuse(option, "true or false");

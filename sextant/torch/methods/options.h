@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,9 +26,12 @@ class Options {
   std::string text(const char* option) const;
   const nlohmann::json& object(const char* option) const;
 
-  // The same, but null stands for `otherwise`: a size that only the model knows.
+  // The same, but null stands for `otherwise`: what only the model knows.
   int64_t integer_or(const char* option, int64_t otherwise, int64_t low, int64_t high) const;
+  double number_or(const char* option, double otherwise, double low, double high) const;
+  std::optional<bool> flag_or_null(const char* option) const;
 
+  // Fails, saying what was expected of the option.
   [[noreturn]] void refuse(const char* option, const std::string& expected) const;
 
  private:

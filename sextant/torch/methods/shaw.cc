@@ -1,0 +1,78 @@
+// shaw: a trained vector for each near distance is added to the key, and another to the value.
+//
+// Shaw, Uszkoreit and Vaswani 2018 (arXiv 1803.02155), with r = clip(j - i, -K, K):
+//   s_ij = q_i.(k_j + a^K_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_r)
+//
+// Each layer has its own tables of 2K + 1 rows, shared by the heads; the last row is that of keys K and
+// more to the right (tensor2tensor's order). Distances beyond K are one. Both terms of the score have the
+// one factor 1/sqrt(d). "values": false leaves a^V out, which the paper finds to cost nothing.
+#include <cmath>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/position/row_map.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class Shaw final : public Method {
+ public:
+  Shaw(int64_t layers, int64_t head_dim, int64_t clip, bool values)
+      : layers_(layers), head_dim_(head_dim), clip_(clip), values_(values) {}
+
+  // The tables for keys of all layers, then those for values.
+  std::vector<ParameterSpec> parameters() const override {
+    const int64_t rows = 2 * clip_ + 1;
+    const double range = std::sqrt(6.0 / static_cast<double>(rows + head_dim_));  // Glorot's
+    std::vector<ParameterSpec> specs;
+    const auto add = [&](const std::string& side) {
+      for (int64_t layer = 0; layer < layers_; ++layer)
+        specs.push_back({.name = "layer_" + std::to_string(layer) + ".relative_positions_" + side +
+                                 ".embeddings",
+                         .sizes = {rows, head_dim_},
+                         .init = ParameterSpec::Init::kUniform,
+                         .init_low = -range,
+                         .init_high = range});
+    };
+    add("keys");
+    if (values_) add("values");
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    const auto layers = static_cast<size_t>(layers_);
+    const at::Tensor row_at =
+        tensor_of(clipped_row_map(placement.diagonals(), clip_, RowOrder::kKeyMinusQuery));
+    const auto table = [&](Parameters tables) {
+      return TableOperand{.rows = of_layer(tables, layer).unsqueeze(0), .row_at = row_at};
+    };
+    operands.on_query = table(parameters.first(layers));
+    if (values_) operands.on_value = table(parameters.subspan(layers));
+  }
+
+ private:
+  int64_t layers_, head_dim_, clip_;
+  bool values_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("shaw", json);
+  return std::make_unique<Shaw>(shape.layers, shape.head_dim,
+                                options.integer("clip", 0, int64_t{1} << 20),
+                                options.flag("values"));
+}
+
+}  // namespace
+
+MethodInfo shaw_method() {
+  return {.name = "shaw",
+          .summary = "Trained vectors per clipped distance on keys and values (Shaw et al. 2018)",
+          .defaults = R"({"clip": 16, "values": true})",
+          .make = make};
+}
+
+}  // namespace sextant

@@ -1,0 +1,32 @@
+#include "sextant/torch/methods/tensors.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sextant/error.h"
+
+namespace sextant {
+
+at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef sizes) {
+  at::Tensor result = at::empty(sizes, at::kDouble);
+  std::ranges::copy(values, result.data_ptr<double>());
+  return result;
+}
+
+at::Tensor tensor_of(std::span<const int32_t> values) {
+  at::Tensor result = at::empty({static_cast<int64_t>(values.size())}, at::kInt);
+  std::ranges::copy(values, result.data_ptr<int32_t>());
+  return result;
+}
+
+const at::Tensor& of_layer(std::span<const at::Tensor> tensors, int64_t layer) {
+  if (layer < 0 || layer >= static_cast<int64_t>(tensors.size()))
+    fail("method: layer: expected 0 to " +
+         std::to_string(static_cast<int64_t>(tensors.size()) - 1) + ", but got " +
+         std::to_string(layer));
+  return tensors[static_cast<size_t>(layer)];
+}
+
+}  // namespace sextant

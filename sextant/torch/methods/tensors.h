@@ -1,0 +1,18 @@
+// Small things that methods do with tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+namespace sextant {
+
+// float64, of as many elements as there are values
+at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef sizes);
+at::Tensor tensor_of(std::span<const int32_t> values);  // int32
+
+// The tensor of a layer, when each layer has one. Throws Error if there is no such layer.
+const at::Tensor& of_layer(std::span<const at::Tensor> tensors, int64_t layer);
+
+}  // namespace sextant

@@ -1,0 +1,289 @@
+// The operators give libtorch what the backends compute: values, gradients, shapes, errors.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "sextant/attention/attend.h"
+#include "sextant/error.h"
+#include "sextant/torch/operands.h"
+#include "tests/torch/dense.h"
+#include "tests/torch/equation.h"
+#include "tests/torch/gradients.h"
+
+namespace sextant::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct Case {
+  const char* name;
+  Operands operands;
+};
+
+// Every term at once, and each alone, so that a term that only works in company is seen.
+std::vector<Case> cases() {
+  const Operands all = every_term();
+  Operands plain = all;
+  plain.sweeps = {{.runs = all.sweeps[0].runs}};
+  plain.weight = plain.bias = plain.on_query = plain.on_key = plain.on_value = {};
+  plain.sink = plain.mask = at::Tensor();
+  const auto with = [&](const char* name, auto change) {
+    Operands o = plain;
+    change(o);
+    return Case{name, o};
+  };
+  return {
+      {"plain", plain},
+      with("turns", [&](Operands& o) { o.sweeps = {all.sweeps[0]}; }),
+      with("two sweeps", [&](Operands& o) { o.sweeps = all.sweeps; }),
+      with("one of two sweeps turns",
+           [&](Operands& o) {
+             o.sweeps = {{.runs = all.sweeps[0].runs}, all.sweeps[1]};
+           }),
+      with("weight", [&](Operands& o) { o.weight = all.weight; }),
+      with("bias", [&](Operands& o) { o.bias = all.bias; }),
+      with("on_query", [&](Operands& o) { o.on_query = all.on_query; }),
+      with("on_key", [&](Operands& o) { o.on_key = all.on_key; }),
+      with("on_value", [&](Operands& o) { o.on_value = all.on_value; }),
+      with("sink", [&](Operands& o) { o.sink = all.sink; }),
+      with("mask", [&](Operands& o) { o.mask = all.mask; }),
+      with("modulus",
+           [&](Operands& o) {
+             o.q_imag = normal({2, 4, 7, 6}, 11);
+           }),
+      {"every term", all},
+  };
+}
+
+at::Tensor out_of(const Operands& operands) { return std::get<0>(attend(operands)); }
+
+Tensors gradients_of(const at::Tensor& out, Operands& operands) {
+  Tensors inputs;
+  for (const at::Tensor* x : differentiable(operands)) inputs.push_back(*x);
+  return torch::autograd::grad({(out * normal(out.sizes().vec(), 99)).sum()}, inputs);
+}
+
+Operands requiring_gradients(const Operands& operands) {
+  Operands o = operands;
+  for (at::Tensor* x : differentiable(o)) *x = x->detach().clone().set_requires_grad(true);
+  return o;
+}
+
+TEST(Attend, AgreesWithTheEquationWrittenOut) {
+  for (const auto& [name, operands] : cases()) {
+    SCOPED_TRACE(name);
+    const auto [out, lse] = attend(operands);
+    const auto [expected_out, expected_lse] = equation(operands);
+    EXPECT_LE(largest_difference(out, expected_out), 1e-13);
+    EXPECT_LE(largest_difference(lse.exp(), expected_lse.exp()), 1e-11);
+  }
+}
+
+TEST(Attend, GradientsAgreeWithAutogradOfTheEquation) {
+  for (const auto& [name, operands] : cases()) {
+    SCOPED_TRACE(name);
+    Operands o = requiring_gradients(operands);
+    // Only from queries that see something: elsewhere autograd of a softmax over nothing is NaN.
+    const Tensors got = gradients_of(out_of(o).slice(2, 0, 6), o);
+    const Tensors expected = gradients_of(std::get<0>(equation(o)).slice(2, 0, 6), o);
+    for (size_t n = 0; n < got.size(); ++n)
+      EXPECT_LE(largest_difference(got[n], expected[n].nan_to_num()), 1e-12) << names(o)[n];
+  }
+}
+
+TEST(Attend, GradientsAgreeWithDifferences) {
+  for (const auto& [name, operands] : cases()) {
+    SCOPED_TRACE(name);
+    Operands o = operands;
+    Tensors inputs;
+    for (const at::Tensor* x : differentiable(o)) inputs.push_back(*x);
+    const auto run = [&](const Tensors& values) {
+      for (size_t n = 0; n < values.size(); ++n) *differentiable(o)[n] = values[n];
+      return out_of(o);
+    };
+    EXPECT_LE(gradient_error(run, inputs), 1e-7);
+  }
+}
+
+TEST(Attend, AQueryThatSeesNothingGivesZerosAndGetsNoGradient) {
+  Operands o = requiring_gradients(every_term());
+  o.sink.reset();
+  const auto [out, lse] = attend(o);
+  EXPECT_TRUE(out.select(2, 6).eq(0).all().item<bool>());
+  EXPECT_TRUE(lse.select(2, 6).isneginf().all().item<bool>());
+  const at::Tensor d_q = torch::autograd::grad({out.sum()}, {o.q})[0];
+  EXPECT_TRUE(d_q.select(2, 6).eq(0).all().item<bool>());
+}
+
+// x with the same values, in memory that is neither contiguous nor dense.
+at::Tensor strewn(const at::Tensor& x) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  for (int64_t& size : sizes) size = 2 * size + 1;
+  at::Tensor room = at::full(sizes, std::nan(""), x.options()).transpose(0, -1).contiguous();
+  at::Tensor place = room.transpose(0, -1);
+  for (int64_t dim = 0; dim < x.dim(); ++dim) place = place.slice(dim, 1, sizes[dim], 2);
+  return place.copy_(x);
+}
+
+TEST(Attend, StridesChangeNoBit) {
+  Operands o = every_term();
+  o.q_imag = normal({2, 4, 7, 6}, 11);
+  const auto [out, lse] = attend(o);
+  for (at::Tensor* x : differentiable(o)) *x = strewn(*x);
+  o.mask = strewn(o.mask);
+  const auto [strewn_out, strewn_lse] = attend(o);
+  EXPECT_TRUE(at::equal(out, strewn_out));
+  EXPECT_TRUE(at::equal(lse, strewn_lse));
+}
+
+TEST(Attend, SharedMemoryOfExpandedTensorsIsRead) {
+  Operands o = every_term();
+  o.k = o.k.slice(0, 0, 1).expand(o.k.sizes());
+  o.v = o.v.slice(1, 0, 1).expand(o.v.sizes());
+  Operands copied = o;
+  copied.k = o.k.contiguous();
+  copied.v = o.v.contiguous();
+  EXPECT_TRUE(at::equal(out_of(o), out_of(copied)));
+}
+
+TEST(Attend, HeadsOfALengthFirstTensorMergeWithoutACopy) {
+  Operands o = every_term();
+  EXPECT_TRUE(out_of(o).is_contiguous());
+  o.q = o.q.transpose(1, 2).contiguous().transpose(1, 2);
+  EXPECT_TRUE(out_of(o).transpose(1, 2).is_contiguous());
+}
+
+TEST(Attend, OnlyWantedGradientsAreComputed) {
+  Operands o = every_term();
+  o.bias.rows = o.bias.rows.detach().clone().set_requires_grad(true);
+  Operands all = requiring_gradients(every_term());
+  const at::Tensor one = torch::autograd::grad({out_of(o).sum()}, {o.bias.rows})[0];
+  const at::Tensor of_all = torch::autograd::grad({out_of(all).sum()}, {all.bias.rows})[0];
+  EXPECT_TRUE(at::equal(one, of_all));
+  EXPECT_FALSE(out_of(every_term()).requires_grad());
+}
+
+TEST(Attend, EmptySizesWork) {
+  struct Sizes {
+    int64_t batch, heads, queries, keys, columns, value_columns;
+  };
+  for (const Sizes& s :
+       {Sizes{0, 2, 3, 3, 4, 4}, Sizes{1, 0, 3, 3, 4, 4}, Sizes{1, 2, 0, 3, 4, 4},
+        Sizes{1, 2, 3, 0, 4, 4}, Sizes{1, 2, 3, 3, 0, 4}, Sizes{1, 2, 3, 3, 4, 0}}) {
+    Operands o;
+    o.q = normal({s.batch, s.heads, s.queries, s.columns}).set_requires_grad(true);
+    o.k = normal({s.batch, s.heads, s.keys, s.columns}).set_requires_grad(true);
+    o.v = normal({s.batch, s.heads, s.keys, s.value_columns}).set_requires_grad(true);
+    const Placement placement = {.batch = s.batch, .queries = s.queries, .keys = s.keys};
+    o.frames = frames(placement);
+    o.sweeps = {{.runs = visible_runs(placement)}};
+    const at::Tensor out = out_of(o);
+    EXPECT_EQ(out.sizes(), at::IntArrayRef({s.batch, s.heads, s.queries, s.value_columns}));
+    EXPECT_TRUE(out.isfinite().all().item<bool>());
+    for (const at::Tensor& grad : gradients_of(out, o))
+      EXPECT_TRUE(grad.isfinite().all().item<bool>());
+  }
+}
+
+TEST(Attend, Float32IsNearFloat64) {
+  if (!cpu_backend().attend_f32) GTEST_SKIP() << "the cpu backend does not serve float32 yet";
+  for (const auto& [name, operands] : cases()) {
+    SCOPED_TRACE(name);
+    Operands wide = requiring_gradients(operands), narrow = operands;
+    for (at::Tensor* x : differentiable(narrow)) *x = x->to(at::kFloat).set_requires_grad(true);
+    const at::Tensor out = out_of(wide), narrow_out = out_of(narrow);
+    EXPECT_EQ(narrow_out.scalar_type(), at::kFloat);
+    EXPECT_LE(largest_difference(out, narrow_out), 2e-6);
+    const Tensors grads = gradients_of(out, wide), narrow_grads = gradients_of(narrow_out, narrow);
+    for (size_t n = 0; n < grads.size(); ++n)
+      EXPECT_LE(largest_difference(grads[n], narrow_grads[n]), 2e-5) << names(wide)[n];
+  }
+}
+
+TEST(Attend, MetaTensorsGetTheShapesAndStridesOfRealOnes) {
+  Operands real = requiring_gradients(every_term());
+  real.q = real.q.detach().transpose(1, 2).contiguous().transpose(1, 2).set_requires_grad(true);
+  Operands meta = real;
+  for (at::Tensor* x : differentiable(meta)) *x = x->detach().to(at::kMeta).set_requires_grad(true);
+  const auto [out, lse] = attend(real);
+  const auto [meta_out, meta_lse] = attend(meta);
+  EXPECT_TRUE(meta_out.is_meta());
+  EXPECT_EQ(meta_out.sizes(), out.sizes());
+  EXPECT_EQ(meta_out.strides(), out.strides());
+  EXPECT_EQ(meta_lse.sizes(), lse.sizes());
+  Tensors inputs, meta_inputs;
+  for (const at::Tensor* x : differentiable(real)) inputs.push_back(*x);
+  for (const at::Tensor* x : differentiable(meta)) meta_inputs.push_back(*x);
+  const Tensors grads = torch::autograd::grad({out.sum()}, inputs);
+  const Tensors meta_grads = torch::autograd::grad({meta_out.sum()}, meta_inputs);
+  for (size_t n = 0; n < grads.size(); ++n) {
+    EXPECT_EQ(meta_grads[n].sizes(), grads[n].sizes());
+    EXPECT_EQ(meta_grads[n].strides(), grads[n].strides());
+  }
+}
+
+TEST(Attend, ErrorsNameTheArgument) {
+  const auto fails = [](const char* text, auto change) {
+    Operands o = every_term();
+    change(o);
+    EXPECT_THAT([&] { attend(o); }, ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  fails("attend: q: expected Float or Double", [](Operands& o) { o.q = o.q.to(at::kHalf); });
+  fails("attend: q: expected Double [*, *, *, *]", [](Operands& o) { o.q = o.q[0]; });
+  fails("attend: k: expected Double [2, *, *, 6], but got Float [2, 2, 9, 6]",
+        [](Operands& o) { o.k = o.k.to(at::kFloat); });
+  fails("attend: k: expected cpu, as q, but got meta",
+        [](Operands& o) { o.k = o.k.to(at::kMeta); });
+  fails("attend: v: expected Double [2, 2, 9, *], but got Double [2, 2, 8, 5]",
+        [](Operands& o) { o.v = o.v.slice(2, 0, 8); });
+  fails("attend: frames: expected Long [*, 7], but got Long [2, 6]",
+        [](Operands& o) { o.frames = o.frames.slice(1, 0, 6); });
+  fails("attend: runs: expected Long [*, 1 or 2, 7, 2], but got Int", [](Operands& o) {
+    for (auto& s : o.sweeps) s.runs = s.runs.to(at::kInt);
+  });
+  fails("attend: query_times: expected at least 2 axes", [](Operands& o) {
+    for (auto& s : o.sweeps) s.query_times = s.query_times.slice(1, 0, 1);
+  });
+  fails("attend: offset: expected one for each of 2 pairs",
+        [](Operands& o) { o.sweeps[0].query_offset = {Turns{}}; });
+  fails("attend: bias: expected Double [1 or 4, *], but got Double [3, 8]", [](Operands& o) {
+    o.bias.rows = o.bias.rows.expand({3, 8});
+  });
+  fails("attend: bias_rows: expected Int [*], but got Long [8]",
+        [](Operands& o) { o.bias.row_at = at::zeros({8}, at::kLong); });
+  fails("attend: on_value: expected Double [1 or 4, *, 5], but got Double [1, 3, 4]",
+        [](Operands& o) { o.on_value.rows = o.on_value.rows.slice(2, 0, 4); });
+  fails("attend: sink: expected Double [4]", [](Operands& o) { o.sink = o.sink.slice(0, 0, 3); });
+  fails("attend: mask: expected Bool [1 or 2, 1 or 4, 1 or 7, 1 or 9]", [](Operands& o) {
+    o.mask = o.mask.expand({2, 3, 7, 9});
+  });
+  // What fits in shape but not in content is the core's to refuse.
+  fails("row_at", [](Operands& o) { o.weight.row_at = at::full({8}, 3, at::kInt); });
+  fails("disjoint", [](Operands& o) { o.sweeps.push_back(o.sweeps[0]); });
+}
+
+TEST(Attend, GradientsThatDoNotExistAreRefused) {
+  Operands o = requiring_gradients(every_term());
+  const at::Tensor lse = std::get<1>(attend(o));
+  EXPECT_THAT([&] { torch::autograd::grad({lse.sum()}, {o.q}); },
+              ThrowsMessage<Error>(HasSubstr("attend: lse: expected no gradient")));
+  const at::Tensor first =
+      torch::autograd::grad({out_of(o).square().sum()}, {o.q}, {}, /*retain_graph=*/true,
+                            /*create_graph=*/true)[0];
+  EXPECT_THAT([&] { torch::autograd::grad({first.sum()}, {o.q}); },
+              ThrowsMessage<Error>(HasSubstr("attend_backward: expected no derivative")));
+}
+
+TEST(Attend, AnOperandChangedInPlaceIsNoticed) {
+  Operands o = requiring_gradients(every_term());
+  const at::Tensor q = o.q * 1;
+  o.q = q;
+  const at::Tensor out = out_of(o);
+  q.zero_();
+  EXPECT_ANY_THROW(torch::autograd::grad({out.sum()}, {o.k}));
+}
+
+}  // namespace
+}  // namespace sextant::testing

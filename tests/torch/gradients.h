@@ -1,0 +1,18 @@
+// Autograd's gradients against differences, in float64.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+namespace sextant::testing {
+
+using Tensors = std::vector<at::Tensor>;
+
+// The largest difference, relative to max(1, gradient), between autograd's gradient of a fixed random
+// projection of f(inputs) and central differences with Richardson's extrapolation (steps h and 2h, error
+// O(h^4)), over all elements of all inputs. Inputs are contiguous float64.
+double gradient_error(const std::function<at::Tensor(const Tensors&)>& f, const Tensors& inputs);
+
+}  // namespace sextant::testing

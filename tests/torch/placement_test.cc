@@ -1,0 +1,94 @@
+#include "sextant/torch/placement.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<int64_t> values(const at::Tensor& x) {
+  const at::Tensor flat = x.contiguous();
+  return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
+}
+
+TEST(Placement, QueriesSeeKeysUpToTheirOwnPosition) {
+  const Placement decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
+  EXPECT_THAT(values(visible_runs(decode)), ElementsAre(0, 4, 0, 5));
+  EXPECT_THAT(values(query_positions(decode)), ElementsAre(13, 14));
+  EXPECT_THAT(values(key_positions(decode)), ElementsAre(10, 11, 12, 13, 14));
+  EXPECT_THAT(values(frames(decode)), ElementsAre(-1, 0, 2, 13, 0, 5, 10));
+}
+
+TEST(Placement, WithoutACausalMaskEverythingIsSeen) {
+  const Placement whole = {.queries = 2, .keys = 3, .causal = false};
+  EXPECT_THAT(values(visible_runs(whole)), ElementsAre(0, 3, 0, 3));
+}
+
+TEST(Placement, AWindowReachesToBothSides) {
+  const Placement p = {.queries = 4, .keys = 4};
+  EXPECT_THAT(values(window_runs(p, 2)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
+  EXPECT_THAT(values(window_runs(p, int64_t{1} << 52)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
+}
+
+TEST(Placement, PackedTextsStartAgainAndTheirQueriesAreTheLast) {
+  const Placement p = {
+      .queries = 5, .keys = 7, .packed_queries = {0, 2, 2, 5}, .packed_keys = {0, 3, 4, 7}};
+  EXPECT_THAT(values(query_positions(p)), ElementsAre(1, 2, 0, 1, 2));
+  EXPECT_THAT(values(key_positions(p)), ElementsAre(0, 1, 2, 0, 0, 1, 2));
+  EXPECT_THAT(values(visible_runs(p)), ElementsAre(0, 2, 0, 3, 4, 5, 4, 6, 4, 7));
+  EXPECT_THAT(values(frames(p)), ElementsAre(-1, 0, 2, 1, 0, 3, 0,  //
+                                             -1, 2, 0, 1, 3, 1, 0,  //
+                                             -1, 2, 3, 0, 4, 3, 0));
+}
+
+TEST(Placement, DistancesAreThoseThatAreSeen) {
+  struct Case {
+    Placement placement;
+    int64_t farthest, count;
+  };
+  for (const auto& [p, farthest, count] : {
+           Case{{.queries = 4, .keys = 4}, 3, 4},
+           Case{{.queries = 4, .keys = 4, .causal = false}, 3, 7},
+           Case{{.queries = 1, .keys = 9, .first_query = 8}, 8, 9},
+           Case{{.queries = 2, .keys = 2, .first_key = 5, .causal = false}, -4, 3},
+           Case{{.queries = 2, .keys = 2, .first_key = 5}, -1, 0},  // all keys are in the future
+           Case{{.queries = 0, .keys = 3}, -1, 0},
+           Case{{.queries = 5, .keys = 7, .packed_queries = {0, 2, 5}, .packed_keys = {0, 3, 7}},
+                3,
+                4},
+       }) {
+    EXPECT_EQ(p.diagonals().farthest, farthest);
+    EXPECT_EQ(p.diagonals().count, count);
+    EXPECT_EQ(p.farthest_distance() - p.nearest_distance() + 1, count);
+  }
+}
+
+TEST(Placement, WhatDoesNotFitIsRefused) {
+  const auto fails = [](const char* text, const Placement& p) {
+    EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  fails("placement: keys: expected at least 0, but got -1", {.keys = -1});
+  fails("packed_keys: expected cumulative lengths",
+        {.queries = 2, .keys = 2, .packed_queries = {0, 2}});
+  fails("packed_queries: expected to start at 0",
+        {.queries = 2, .keys = 2, .packed_queries = {1, 2}, .packed_keys = {0, 2}});
+  fails("packed_keys: expected to end at 2 rows",
+        {.queries = 2, .keys = 2, .packed_queries = {0, 2}, .packed_keys = {0, 1}});
+  fails("packed_keys: expected cumulative lengths that never fall",
+        {.queries = 2, .keys = 2, .packed_queries = {0, 1, 2}, .packed_keys = {0, 3, 2}});
+  fails("packed_keys: expected 2 entries",
+        {.queries = 2, .keys = 2, .packed_queries = {0, 2}, .packed_keys = {0, 1, 2}});
+  fails(
+      "first_query: expected 0",
+      {.queries = 1, .keys = 1, .first_query = 3, .packed_queries = {0, 1}, .packed_keys = {0, 1}});
+}
+
+}  // namespace
+}  // namespace sextant
