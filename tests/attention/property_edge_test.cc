@@ -1,0 +1,186 @@
+// What is not seen has no effect, whatever it holds; and what is seen alone comes through unchanged.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/attention/property.h"
+
+namespace sextant::oracle {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class Edge : public Property {};
+
+// What query row i sees of the keys.
+Run seen_by(const Problem<float>& p, int64_t i) {
+  const Run run = p.sweeps[0].runs[static_cast<size_t>(i)];
+  return {std::max<int64_t>(run.first, 0), std::min(run.last, p.k.rows)};
+}
+bool sees(const Problem<float>& p, int64_t i, int64_t j) {
+  const Run run = seen_by(p, i);
+  return run.first <= j && j < run.last;
+}
+bool sees_nothing(const Problem<float>& p, int64_t i) {
+  const Run run = seen_by(p, i);
+  return run.first >= run.last;
+}
+bool is_seen(const Problem<float>& p, int64_t j) {
+  for (int64_t i = 0; i < p.q.rows; ++i) {
+    if (sees(p, i, j)) return true;
+  }
+  return false;
+}
+
+void fill_row(Tensor<float>& x, int64_t row, float value) {
+  for (int64_t b = 0; b < x.batch; ++b) {
+    for (int64_t h = 0; h < x.heads; ++h) {
+      for (int64_t c = 0; c < x.columns; ++c) x(b, h, row, c) = value;
+    }
+  }
+}
+bool row_is(const Tensor<float>& x, int64_t row, float value) {
+  const Tensor<float> one = rows_of(x, row, 1);
+  return std::all_of(one.data.begin(), one.data.end(),
+                     [=](float y) { return y == value || (std::isnan(y) && std::isnan(value)); });
+}
+
+TEST_P(Edge, AQueryThatSeesNothingGivesZerosAndGetsNoGradient) {
+  check([&](Draw draw) -> std::string {
+    draw.runs = Draw::Runs::kRagged;
+    draw.sink = false;
+    const Problem<float> p = make_problem(draw);
+    const Outcome got = outcome(p, random_d_out(p, draw.seed), backend());
+    for (int64_t i = 0; i < p.q.rows; ++i) {
+      if (!sees_nothing(p, i)) continue;
+      const std::string query = "query " + std::to_string(i) + ": ";
+      if (!row_is(got.result.out, i, 0)) return query + "out is not 0";
+      if (!row_is(got.result.lse, i, -kInfinity)) return query + "lse is not -infinity";
+      if (!row_is(got.gradients.q, i, 0)) return query + "dq is not 0";
+    }
+    for (int64_t j = 0; j < p.k.rows; ++j) {
+      if (is_seen(p, j)) continue;
+      if (!row_is(got.gradients.k, j, 0) || !row_is(got.gradients.v, j, 0)) {
+        return "key " + std::to_string(j) + ": nobody sees it, but it gets a gradient";
+      }
+    }
+    return "";
+  });
+}
+
+// A key that nobody sees, a query that sees nothing, and what a caller left in the memory of results.
+TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
+  check([&](Draw draw) {
+    draw.runs = Draw::Runs::kRagged;
+    draw.sink = false;
+    const Problem<float> p = make_problem(draw);
+    const Tensor<float> d_out = random_d_out(p, draw.seed);
+    Problem<float> poisoned = p;
+    Tensor<float> d_poisoned = d_out;
+    for (int64_t j = 0; j < p.k.rows; ++j) {
+      if (is_seen(p, j)) continue;
+      fill_row(poisoned.k, j, kNan);
+      fill_row(poisoned.v, j, kInfinity);
+    }
+    for (int64_t i = 0; i < p.q.rows; ++i) {
+      if (!sees_nothing(p, i)) continue;
+      fill_row(poisoned.q, i, kNan);
+      fill_row(d_poisoned, i, kNan);
+    }
+    return difference_in_bits(outcome(p, d_out, backend()),
+                              outcome(poisoned, d_poisoned, backend()));
+  });
+}
+
+TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
+  check([&](const Draw& draw) -> std::string {
+    const Problem<float> p = make_problem(draw);
+    const int64_t j = *rc::gen::inRange<int64_t>(0, draw.keys);
+    const Result<float> clean = attend(p.score(), backend());
+    for (const bool in_keys : {true, false}) {
+      Problem<float> poisoned = p;
+      fill_row(in_keys ? poisoned.k : poisoned.v, j, kNan);
+      const Result<float> got = attend(poisoned.score(), backend());
+      for (int64_t i = 0; i < p.q.rows; ++i) {
+        const std::string query = (in_keys ? "k, query " : "v, query ") + std::to_string(i) + ": ";
+        if (sees(p, i, j)) {
+          if (!row_is(got.out, i, kNan)) return query + "sees a NaN and gives numbers";
+          continue;
+        }
+        const std::string wrong =
+            difference_in_bits("out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
+        if (!wrong.empty()) return query + wrong;
+      }
+    }
+    return "";
+  });
+}
+
+TEST_P(Edge, WeightsSumToOne) {
+  check([&](Draw draw) -> std::string {
+    draw.on_value = draw.sink = false;
+    Problem<float> p = make_problem(draw);
+    std::fill(p.v.data.begin(), p.v.data.end(), 1.0F);
+    const Tensor<float> out = attend(p.score(), backend()).out;
+    for (int64_t i = 0; i < p.q.rows; ++i) {
+      if (sees_nothing(p, i)) continue;
+      for (const float x : rows_of(out, i, 1).data) {
+        if (!(std::abs(x - 1) <= 4 * 0x1p-24)) {
+          return "query " + std::to_string(i) + ": 1 " + std::to_string((x - 1) * 0x1p24) +
+                 " * 2^-24";
+        }
+      }
+    }
+    return "";
+  });
+}
+
+TEST_P(Edge, AKeySeenAloneGivesItsValueExactly) {
+  check([&](Draw draw) {
+    draw.on_value = draw.sink = false;
+    draw.queries = std::min(draw.queries, draw.keys);
+    Problem<float> p = make_problem(draw);
+    for (int64_t i = 0; i < draw.queries; ++i) {
+      p.sweeps[0].runs[static_cast<size_t>(i)] = {i, i + 1};
+    }
+    const Tensor<float> out = attend(p.score(), backend()).out;
+    Tensor<float> values(out.batch, out.heads, out.rows, out.columns);
+    for (int64_t b = 0; b < out.batch; ++b) {
+      for (int64_t h = 0; h < out.heads; ++h) {
+        for (int64_t i = 0; i < out.rows; ++i) {
+          for (int64_t c = 0; c < out.columns; ++c) {
+            values(b, h, i, c) = p.v(b, h / draw.group, i, c);
+          }
+        }
+      }
+    }
+    return difference_in_bits("out", out, values);
+  });
+}
+
+// Scores far from 0 are scores all the same: no number stands for "hidden".
+TEST_P(Edge, HugeBiasesThatAreEqualGiveTheMeanOfWhatIsSeen) {
+  for (const float huge : {-1e30F, -3e38F, 1e30F, 3e38F}) {
+    check([&](Draw draw) -> std::string {
+      draw.bias = true;
+      draw.on_value = draw.sink = false;
+      Problem<float> p = make_problem(draw);
+      std::fill(p.bias.rows.data.begin(), p.bias.rows.data.end(), huge);
+      Problem<float> flat = p;  // all scores 0
+      flat.bias = flat.on_query = flat.on_key = {};
+      std::fill(flat.q.data.begin(), flat.q.data.end(), 0.0F);
+      const Result<float> mean = attend(flat.score(), backend());
+      const Result<float> got = attend(p.score(), backend());
+      const Tensor<float> d_out = random_d_out(flat, draw.seed);
+      return difference("out", got.out, mean.out, bounds_of(flat, d_out).result.out);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Edge, testing::ValuesIn(float32_backends()), backend_name);
+
+}  // namespace
+}  // namespace sextant::oracle
