@@ -27,6 +27,7 @@ def closure(file, seen):
     seen.add(file)
     for name in INCLUDE.findall(file.read_bytes()):
         closure(ROOT / name.decode(), seen)
+        closure(file.parent / name.decode(), seen)
     return seen
 
 

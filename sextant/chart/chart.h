@@ -23,22 +23,24 @@ enum class Scale {
 
 struct Axis {
   std::string label;
-  std::string unit;  // shown in brackets after the label: "loss (nats per byte)"
+  std::string unit = {};  // shown in brackets after the label: "loss (nats per byte)"
   Scale scale = Scale::kLinear;
-  std::optional<double> low, high;  // what the data say where absent; lines are clipped to them
+  std::optional<double> low = {},
+                        high = {};  // what the data say where absent; lines are clipped to them
 };
 
 struct Series {
   std::string name;
-  std::vector<double> x, y;
-  std::vector<double> low, high;  // a band around y (a spread over seeds); empty, or as long as y
+  std::vector<double> x = {}, y = {};
+  std::vector<double> low = {},
+                      high = {};  // a band around y (a spread over seeds); empty, or as long as y
   bool emphasis = false;          // drawn thicker
 };
 
 // A vertical line with a name: the training length.
 struct Marker {
   double x = 0;
-  std::string label;
+  std::string label = {};
 };
 
 // Lines are named at their right ends; colour, dash and point shape of a series follow from its
@@ -61,7 +63,7 @@ enum class Colours {
 struct Cells {
   int64_t count = 0;
   double first = 0, step = 1;
-  std::vector<std::string> names;  // empty, or count of them
+  std::vector<std::string> names = {};  // empty, or count of them
 };
 
 struct HeatMap {

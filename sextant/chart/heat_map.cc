@@ -248,8 +248,13 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   // Square cells for square matrices; other maps fill the canvas.
   const std::vector<Mark> rows =
       marks(map.rows, canvas.height * 0.75, map.rows.names.empty() ? 40 : 13);
+  const std::string row_title = shortened(axis_title(map.y), kTickSize, canvas.width - 24);
+  const std::string value = shortened(axis_title(map.value), kTickSize, canvas.width - 24);
+  const double value_width = text_width(value, kTickSize);
+  const bool both_fit =
+      text_width(row_title, kTickSize) + value_width + 40 < canvas.width;  // in one row
   Box plot;
-  plot.top = top + 22;
+  plot.top = top + (both_fit ? 22 : 38);
   plot.left = 22 + std::min(widest(rows), 0.35 * canvas.width);
   const double bar_room = 60 + bar_tick_room(map, range, canvas.height);
   plot.width = std::max(canvas.width - plot.left - bar_room, 40.0);
@@ -257,9 +262,8 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   if (map.rows.count == map.columns.count) plot.height = plot.width = std::min(plot.width, 440.0);
   const Box bar = {plot.right() + 22, plot.top, kBarWidth, plot.height};
 
-  body += text(12, plot.top - 10, Anchor::kStart, "small", axis_title(map.y));
-  const std::string value = axis_title(map.value);
-  const double value_width = text_width(value, kTickSize);
+  const double row_title_up = both_fit ? 10 : 26;
+  body += text(12, plot.top - row_title_up, Anchor::kStart, "small", row_title);
   body += text(std::min(bar.left, canvas.width - 6 - value_width), plot.top - 10, Anchor::kStart,
                "small", value);
   double reach = 14;

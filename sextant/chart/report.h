@@ -26,7 +26,7 @@ enum class Tone { kPlain, kGood, kBad, kQuiet };
 
 // One cell: words, or a number that sorts by its value.
 struct Cell {
-  std::string text;
+  std::string text = {};
   double value = std::numeric_limits<double>::quiet_NaN();  // NaN sorts by text
   Tone tone = Tone::kPlain;
 };
@@ -36,13 +36,13 @@ Cell number(double value, int decimals, Tone tone = Tone::kPlain);
 
 struct Column {
   std::string name;
-  std::string unit;  // small print under the name
+  std::string unit = {};  // small print under the name
 };
 
 struct Table {
-  std::string caption;
+  std::string caption = {};
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;  // each as long as columns
+  std::vector<std::vector<Cell>> rows = {};  // each as long as columns
 };
 
 // Names and values, as small print: the settings of a run.
@@ -61,7 +61,7 @@ using Block = std::variant<Prose, Table, LineChart, HeatMap, Settings, Download>
 
 struct Section {
   std::string heading;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks = {};
 };
 
 struct Report {

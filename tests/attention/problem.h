@@ -1,0 +1,52 @@
+// A score equation that owns its operands and can be copied and changed: golden cases are read into it,
+// and properties are statements about two of them. (RandomScore draws odder ones, with odd strides.)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/attention/score.h"
+#include "tests/attention/tensor.h"
+
+namespace sextant::oracle {
+
+template <class T>
+struct OwnedTable {
+  Tensor<T> rows = {};               // [1, 1 or heads, R, columns]; of no size: no such term
+  std::vector<int32_t> row_at = {};  // diagonal -> row, or empty
+};
+
+struct OwnedSweep {
+  std::vector<Run> runs = {};                             // [queries], or [batch, queries]
+  Rotation rotation = {};                                 // no pairs: q and k as they are
+  std::vector<int64_t> query_times = {}, key_times = {};  // [axes, rows], for every batch entry
+  std::vector<Turns> query_offset = {}, key_offset = {};
+};
+
+template <class T>
+struct Problem {
+  Tensor<T> q = {}, k = {}, v = {};
+  double scale = 1;
+  std::vector<Frame> frames = {};
+  std::vector<OwnedSweep> sweeps = {};
+  Diagonals diagonals = {};
+  OwnedTable<T> bias = {}, on_query = {}, on_key = {}, on_value = {};
+  std::vector<T> sink = {};
+  Tensor<uint8_t> mask = {};  // [1 or batch, 1 or heads, queries, keys]; of no size: none
+
+  // Views into this problem, which must live as long and stay where it is.
+  Score<T> score() const;
+
+  template <class U>
+  Problem<U> as() const;
+};
+
+// One frame over all rows, one sweep over `visible`, and diagonals for every distance there is. Query
+// row i stands at first_query + i, key row j at j.
+template <class T>
+void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<Run> visible);
+
+std::vector<Run> causal_runs(int64_t queries, int64_t first_query);
+std::vector<Run> whole_runs(int64_t queries, int64_t keys);
+
+}  // namespace sextant::oracle

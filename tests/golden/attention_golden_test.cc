@@ -1,0 +1,127 @@
+// Every backend against the official implementations.
+//
+// A backend of float64 must give the files' numbers. One of float32 must give what the reference gives
+// on the same rounded operands, within the bounds that all tests of backends share; the reference
+// itself gives the files' numbers, so nothing is lost by the detour.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <limits>
+
+#include "tests/attention/bounds.h"
+#include "tests/golden/trial.h"
+
+namespace sextant::golden {
+namespace {
+
+std::vector<std::string> attention_cases() {
+  std::vector<std::string> names;
+  for (const auto& [name, path] : golden_files()) {
+    if (family_of(name)) names.push_back(name);
+  }
+  return names;
+}
+
+using Case = std::tuple<std::string, const Backend*>;
+
+// Every case with every backend that `serves`.
+std::vector<Case> cases(bool (*serves)(const Backend&)) {
+  std::vector<Case> all;
+  for (const std::string& name : attention_cases()) {
+    for (const Backend* backend : backends()) {
+      if (serves(*backend)) all.emplace_back(name, backend);
+    }
+  }
+  return all;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  const auto& [golden, backend] = info.param;
+  std::string name = golden + "_" + std::string(backend->name);
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+// softmax and log-sum-exp of the rows of the file's scores.
+struct Softmax {
+  Numbers probabilities, lse;
+};
+Softmax softmax(const oracle::Tensor<double>& scores) {
+  Softmax result{scores.data, {}};
+  const auto columns = static_cast<size_t>(scores.columns);
+  for (size_t row = 0; row < scores.data.size(); row += columns) {
+    double most = -std::numeric_limits<double>::infinity(), total = 0;
+    for (size_t j = 0; j < columns; ++j) most = std::max(most, scores.data[row + j]);
+    for (size_t j = 0; j < columns; ++j) total += std::exp(scores.data[row + j] - most);
+    result.lse.push_back(most + std::log(total));
+    for (size_t j = 0; j < columns; ++j) {
+      result.probabilities[row + j] = std::exp(scores.data[row + j] - result.lse.back());
+    }
+  }
+  return result;
+}
+
+class AttentionGolden : public testing::TestWithParam<Case> {
+ protected:
+  AttentionGolden()
+      : golden_(golden_files().at(std::get<0>(GetParam()))),
+        trial_(family_of(golden_.name())->trial(golden_)),
+        backend_(*std::get<1>(GetParam())) {}
+
+  Golden golden_;
+  Trial trial_;
+  const Backend& backend_;
+};
+
+using Float64 = AttentionGolden;
+
+TEST_P(Float64, GivesTheFilesNumbers) {
+  const oracle::Result<double> result = oracle::attend(trial_.problem.score(), backend_);
+  oracle::Gradients<double> gradients;
+  const bool has_gradients = !trial_.d_out.data.empty();
+  if (has_gradients) {
+    gradients = oracle::attend_backward(trial_.problem.score(), result, trial_.d_out, backend_);
+  }
+  const auto answers = trial_.answers(result, gradients);
+  for (const std::string& name : golden_.answers()) {
+    if (trial_.excused.contains(name)) continue;
+    ASSERT_TRUE(answers.contains(name)) << name << " is in the file, but nobody computes it";
+    EXPECT_EQ(difference(name, answers.at(name), golden_.numbers(name), trial_.tolerance), "");
+  }
+  if (!trial_.scores.data.empty()) {
+    const Softmax expected = softmax(trial_.scores);
+    const auto weights = oracle::probabilities(trial_.problem.score(), backend_);
+    EXPECT_EQ(difference("lse", result.lse.data, expected.lse, trial_.tolerance), "");
+    EXPECT_EQ(
+        difference("softmax of scores", weights.data, expected.probabilities, trial_.tolerance),
+        "");
+  }
+}
+
+using Float32 = AttentionGolden;
+
+TEST_P(Float32, StaysWithinItsBounds) {
+  const oracle::Problem<float> rounded = trial_.problem.as<float>();
+  const oracle::Problem<double> same = rounded.as<double>();
+  oracle::Tensor<float> d_out = trial_.d_out.as<float>();
+  if (d_out.data.empty()) d_out = oracle::attend(rounded.score(), reference_backend()).out;
+  const oracle::Tensor<double> d_same = d_out.as<double>();
+  const oracle::Worst worst = oracle::worst_of_float32(rounded.score(), std::as_const(d_out).view(),
+                                                       same.score(), d_same.view(), backend_);
+  EXPECT_LE(worst.ratio, 1) << worst.where;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Float64, testing::ValuesIn(cases([](const Backend& b) {
+                           return b.attend_f64 != nullptr;
+                         })),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Golden, Float32, testing::ValuesIn(cases([](const Backend& b) {
+                           return b.attend_f32 != nullptr;
+                         })),
+                         case_name);
+
+}  // namespace
+}  // namespace sextant::golden

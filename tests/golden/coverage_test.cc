@@ -1,0 +1,53 @@
+// What is covered, so that nobody takes a green line for more than it is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "tests/golden/trial.h"
+
+namespace sextant::golden {
+namespace {
+
+// Cases that tables_golden_test.cc reads.
+const std::vector<std::string_view> kTables = {
+    "alibi_slopes",      "rope_layout_permutation", "rope_phase_u64",     "rope_large_positions",
+    "sinusoidal_tables", "t5_bucket_tables",        "deberta_log_bucket",
+};
+
+bool is_covered(const std::string& name) {
+  const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  return family_of(name) || std::any_of(kTables.begin(), kTables.end(), starts);
+}
+
+TEST(Golden, EveryCaseKeptInTheTreeIsTested) {
+  const auto kept = kept_names();
+  ASSERT_FALSE(kept.empty());
+  for (const std::string& name : kept) EXPECT_TRUE(is_covered(name)) << name;
+}
+
+// Asserts nothing: it says what the other tests leave out.
+TEST(Golden, CasesThatNobodyTestsAreListed) {
+  const auto files = golden_files();
+  size_t covered = 0;
+  for (const auto& [name, path] : files) {
+    if (!is_covered(name)) {
+      std::cout << "not covered: " << name << "\n";
+      continue;
+    }
+    ++covered;
+    if (!family_of(name)) continue;
+    const Golden golden(path);
+    const Trial trial = family_of(name)->trial(golden);
+    for (const std::string& answer : golden.answers()) {
+      if (!trial.excused.contains(answer)) continue;
+      std::cout << "not compared: " << name << ": " << answer << ": " << trial.excused.at(answer)
+                << "\n";
+    }
+  }
+  std::cout << covered << " of " << files.size() << " golden cases are covered.\n";
+}
+
+}  // namespace
+}  // namespace sextant::golden

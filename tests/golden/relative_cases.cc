@@ -1,0 +1,246 @@
+// Vectors and numbers by signed distance, in the modules that official code wraps around them.
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/error.h"
+#include "tests/golden/linear.h"
+#include "tests/golden/trial.h"
+
+namespace sextant::golden {
+namespace {
+
+constexpr double kHidden = -1e8;  // masks hide by adding less than this
+
+Numbers visible(const Numbers& mask) {
+  Numbers flags;
+  for (const double x : mask) flags.push_back(x > kHidden ? 1 : 0);
+  return flags;
+}
+
+// q, k, v and what the files of tensor2tensor call their gradients. The scale is theirs on q.
+Trial tensor2tensor_trial(const Golden& golden) {
+  Trial trial;
+  oracle::Problem<double>& p = trial.problem;
+  p.q = golden.tensor("q");
+  p.k = golden.tensor("k");
+  p.v = golden.tensor("v");
+  p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
+  oracle::place_plainly(p, p.k.rows - p.q.rows,
+                        golden.has("bias")
+                            ? runs_of(visible(golden.numbers("bias")), p.q.rows, p.k.rows)
+                            : oracle::whole_runs(p.q.rows, p.k.rows));
+  trial.d_out = golden.tensor("g");
+  trial.scores = golden.tensor("scores");
+  return trial;
+}
+
+// [R, D] or [H, R, D], with one more row of zeros.
+oracle::Tensor<double> table_and_zeros(const Golden& golden, const std::string& array) {
+  const auto& shape = golden.shape(array);
+  const int64_t heads = shape.size() == 3 ? shape[0] : 1;
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  const Numbers numbers = golden.numbers(array);
+  oracle::Tensor<double> table(1, heads, rows + 1, columns);
+  for (int64_t h = 0; h < heads; ++h) {
+    std::copy_n(numbers.begin() + h * rows * columns, rows * columns,
+                table.data.begin() + h * (rows + 1) * columns);
+  }
+  return table;
+}
+
+// Without its last row, head by head.
+Numbers without_last_row(const oracle::Tensor<double>& table) {
+  Numbers rows;
+  for (int64_t h = 0; h < table.heads; ++h) {
+    const auto first = table.data.begin() + h * table.rows * table.columns;
+    rows.insert(rows.end(), first, first + (table.rows - 1) * table.columns);
+  }
+  return rows;
+}
+
+// A on keys and, where the file has it, C on values. `row` of a distance counts in the table.
+Trial with_tables(const Golden& golden, Trial trial,
+                  const std::function<int64_t(int64_t distance)>& row) {
+  oracle::Problem<double>& p = trial.problem;
+  const auto map = row_map(p.diagonals, row);
+  p.on_query = {table_and_zeros(golden, "rel_k"), map};
+  if (golden.has("rel_v")) p.on_value = {table_and_zeros(golden, "rel_v"), map};
+  trial.answers = [](const auto& result, const auto& gradients) {
+    return std::map<std::string, Numbers>{{"out", result.out.data},
+                                          {"grad_q", gradients.q.data},
+                                          {"grad_k", gradients.k.data},
+                                          {"grad_v", gradients.v.data},
+                                          {"grad_rel_k", without_last_row(gradients.on_query)},
+                                          {"grad_rel_v", without_last_row(gradients.on_value)}};
+  };
+  return trial;
+}
+
+Trial shaw(const Golden& golden) {
+  const auto most = golden.meta().at("max_relative_position").get<int64_t>();
+  return with_tables(golden, tensor2tensor_trial(golden), [most](int64_t distance) {
+    return std::clamp(-distance, -most, most) + most;
+  });
+}
+
+// Distances outside the table meet zeros, its last row.
+Trial skew(const Golden& golden) {
+  Trial trial = tensor2tensor_trial(golden);
+  if (!golden.meta().at("unmasked").get<bool>()) {
+    trial.problem.sweeps.at(0).runs = oracle::causal_runs(trial.problem.q.rows, 0);
+  }
+  const auto most = golden.meta().at("max_relative_position").get<int64_t>();
+  const auto& shape = golden.shape("rel_k");
+  const int64_t rows = shape[shape.size() - 2];
+  return with_tables(golden, std::move(trial), [most, rows](int64_t distance) {
+    const int64_t row = -distance + most - 1;
+    return row < 0 || row >= rows ? rows : row;
+  });
+}
+
+// BERT's relative_key (A) and relative_key_query (A and B, one table).
+Trial bert_relative(const Golden& golden) {
+  const auto& shape = golden.shape("x");
+  const int64_t batch = shape[0], rows = shape[1], width = shape[2];
+  const auto heads = golden.meta().at("H").get<int64_t>();
+  const Numbers x = golden.numbers("x");
+  const auto projected = [&](const std::string& which) {
+    return split_heads(linear(x, golden.numbers(which + "_w"), width, golden.numbers(which + "_b")),
+                       batch, rows, heads);
+  };
+  Trial trial;
+  oracle::Problem<double>& p = trial.problem;
+  p.q = projected("q");
+  p.k = projected("k");
+  p.v = projected("v");
+  p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
+  oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
+  const auto most = golden.meta().at("max_position_embeddings").get<int64_t>();
+  const auto map = row_map(p.diagonals, [most](int64_t d) { return d + most - 1; });
+  const Numbers table = golden.numbers("dist_emb");
+  p.on_query.rows = {1, 1, static_cast<int64_t>(table.size()) / p.q.columns, p.q.columns};
+  p.on_query.rows.data = table;
+  p.on_query.row_at = map;
+  const bool both = golden.name().ends_with("query");
+  if (both) p.on_key = p.on_query;
+  trial.d_out = split_heads(golden.numbers("g"), batch, rows, heads);
+  trial.scores = golden.tensor("scores");
+  trial.answers = [=](const auto& result, const auto& gradients) {
+    std::map<std::string, Numbers> answers{{"out", merge_heads(result.out)}};
+    Numbers d_x(x.size());
+    for (const auto& [which, gradient] :
+         {std::pair{"q", &gradients.q}, std::pair{"k", &gradients.k},
+          std::pair{"v", &gradients.v}}) {
+      const Numbers d = merge_heads(*gradient);
+      const std::string weight = std::string(which) + "_w";
+      answers["grad_" + weight] = linear_d_weight(d, x, width);
+      d_x = sum(d_x, linear_d_input(d, golden.numbers(weight), width));
+    }
+    answers["grad_x"] = d_x;
+    answers["grad_dist_emb"] =
+        both ? sum(gradients.on_query.data, gradients.on_key.data) : gradients.on_query.data;
+    return answers;
+  };
+  return trial;
+}
+
+// past and new along the rows of each head.
+oracle::Tensor<double> joined(const oracle::Tensor<double>& past, const oracle::Tensor<double>& x) {
+  oracle::Tensor<double> all(x.batch, x.heads, past.rows + x.rows, x.columns);
+  for (int64_t b = 0; b < x.batch; ++b) {
+    for (int64_t h = 0; h < x.heads; ++h) {
+      for (int64_t i = 0; i < all.rows; ++i) {
+        for (int64_t c = 0; c < x.columns; ++c) {
+          all(b, h, i, c) = i < past.rows ? past(b, h, i, c) : x(b, h, i - past.rows, c);
+        }
+      }
+    }
+  }
+  return all;
+}
+oracle::Tensor<double> last_rows(const oracle::Tensor<double>& x, int64_t rows) {
+  oracle::Tensor<double> last(x.batch, x.heads, rows, x.columns);
+  for (int64_t b = 0; b < x.batch; ++b) {
+    for (int64_t h = 0; h < x.heads; ++h) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t c = 0; c < x.columns; ++c) last(b, h, i, c) = x(b, h, x.rows - rows + i, c);
+      }
+    }
+  }
+  return last;
+}
+
+// T5: a number per bucket and head, no scale, keys that may be cached. The map is the file's own.
+Trial t5(const Golden& golden) {
+  const auto& shape = golden.shape("x");
+  const int64_t batch = shape[0], rows = shape[1], width = shape[2];
+  const int64_t buckets = golden.shape("rel_bias")[0], heads = golden.shape("rel_bias")[1];
+  const Numbers x = golden.numbers("x");
+  const auto projected = [&](const std::string& which) {
+    const auto now =
+        split_heads(linear(x, golden.numbers(which + "_w"), width), batch, rows, heads);
+    return golden.has("past_" + which) ? joined(golden.tensor("past_" + which), now) : now;
+  };
+  Trial trial;
+  oracle::Problem<double>& p = trial.problem;
+  p.q = projected("q");
+  p.k = projected("k");
+  p.v = projected("v");
+  const int64_t keys = p.k.rows;
+  oracle::place_plainly(p, keys - rows, oracle::whole_runs(rows, keys));
+  if (golden.has("mask")) {
+    const Numbers flags = visible(golden.numbers("mask"));
+    auto& runs = p.sweeps.at(0).runs;
+    runs.clear();
+    const int64_t masks = static_cast<int64_t>(flags.size()) / (rows * keys);
+    runs = runs_of(flags, masks * rows, keys);
+  }
+  p.bias.rows = {1, heads, buckets, 1};
+  const Numbers table = golden.numbers("rel_bias");
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t r = 0; r < buckets; ++r) {
+      p.bias.rows(0, h, r, 0) = table[static_cast<size_t>(r * heads + h)];
+    }
+  }
+  for (const double row : by_diagonal(golden.numbers("bucket"), 1, rows, keys).data) {
+    p.bias.row_at.push_back(static_cast<int32_t>(row));
+  }
+  const int64_t inner = heads * p.v.columns;
+  const Numbers output = golden.numbers("o_w"), g = golden.numbers("g");
+  trial.d_out = split_heads(linear_d_input(g, output, inner), batch, rows, heads);
+  trial.scores = golden.tensor("scores");
+  trial.answers = [=](const auto& result, const auto& gradients) {
+    const Numbers context = merge_heads(result.out);
+    std::map<std::string, Numbers> answers{{"out", linear(context, output, inner)},
+                                           {"grad_o_w", linear_d_weight(g, context, inner)}};
+    Numbers d_x(x.size());
+    for (const auto& [which, gradient] :
+         {std::pair{"q", &gradients.q}, std::pair{"k", &gradients.k},
+          std::pair{"v", &gradients.v}}) {
+      const Numbers d = merge_heads(last_rows(*gradient, rows));
+      const std::string weight = std::string(which) + "_w";
+      answers["grad_" + weight] = linear_d_weight(d, x, width);
+      d_x = sum(d_x, linear_d_input(d, golden.numbers(weight), width));
+    }
+    answers["grad_x"] = d_x;
+    for (int64_t r = 0; r < buckets; ++r) {
+      for (int64_t h = 0; h < heads; ++h) {
+        answers["grad_rel_bias"].push_back(gradients.bias(0, h, r, 0));
+      }
+    }
+    return answers;
+  };
+  return trial;
+}
+
+}  // namespace
+
+const std::vector<Family>& relative_families() {
+  static const std::vector<Family> families = {
+      {"shaw_", shaw},    {"skew_", skew},    {"bert_relative_key", bert_relative},
+      {"t5_encoder", t5}, {"t5_decoder", t5}, {"umt5_", t5},
+  };
+  return families;
+}
+
+}  // namespace sextant::golden

@@ -1,0 +1,214 @@
+// The mathematics of position against tables that official implementations gave.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "sextant/position/buckets.h"
+#include "sextant/position/sinusoid.h"
+#include "sextant/position/slopes.h"
+#include "sextant/position/spectrum.h"
+#include "tests/attention/problem.h"
+#include "tests/golden/golden.h"
+#include "tests/golden/linear.h"
+
+namespace sextant::golden {
+namespace {
+
+Golden golden(const std::string& name) { return Golden(golden_files().at(name)); }
+
+// [heads, heads] of which row n holds the slopes of n heads.
+Numbers slopes_of(const Golden& file, const std::string& array, int64_t heads) {
+  const Numbers all = file.numbers(array);
+  const auto first = all.begin() + heads * file.shape(array)[1];
+  return {first, first + heads};
+}
+
+TEST(TablesGolden, SlopesAreThoseOfTheAuthorsForAnyHeadCount) {
+  const Golden file = golden("alibi_slopes");
+  const int64_t most = file.shape("slopes")[1];
+  ASSERT_GE(most, 128);
+  for (int64_t heads = 1; heads <= most; ++heads) {
+    SCOPED_TRACE(heads);
+    const Numbers slopes = alibi_slopes(heads);
+    EXPECT_EQ(difference("fairseq", slopes, slopes_of(file, "slopes", heads), 1e-15), "");
+    EXPECT_EQ(difference("ggml", slopes, slopes_of(file, "slopes_ggml", heads), 1e-15), "");
+    // These two are float32.
+    EXPECT_EQ(difference("BLOOM", slopes, slopes_of(file, "slopes_bloom", heads), 2e-7), "");
+    EXPECT_EQ(difference("MPT", slopes, slopes_of(file, "slopes_mpt_max8", heads), 2e-7), "");
+    EXPECT_EQ(difference("MPT, 16", alibi_slopes(heads, 16),
+                         slopes_of(file, "slopes_mpt_max16", heads), 2e-7),
+              "");
+  }
+}
+
+TEST(TablesGolden, T5BucketsAreThoseOfHuggingFace) {
+  const Golden file = golden("t5_bucket_tables");
+  const auto keys_before = file.integers("relative_position");  // key - query
+  const struct {
+    int64_t buckets, max_distance;
+  } sizes[] = {{32, 128}, {32, 256}, {16, 64}, {8, 20}, {64, 512}, {320, 800}};
+  for (const auto& [buckets, max_distance] : sizes) {
+    for (const bool bidirectional : {true, false}) {
+      const T5Buckets map(
+          {.buckets = buckets, .max_distance = max_distance, .bidirectional = bidirectional});
+      const std::string name = std::string(bidirectional ? "bi" : "causal") + "_nb" +
+                               std::to_string(buckets) + "_md" + std::to_string(max_distance);
+      std::vector<int64_t> got;
+      for (const int64_t relative : keys_before) got.push_back(map.bucket(-relative));
+      EXPECT_EQ(got, file.integers("bucket_" + name)) << name;
+      EXPECT_EQ(got, file.integers("exact_" + name)) << name;
+    }
+  }
+}
+
+TEST(TablesGolden, DebertaRowsAreThoseOfBothCodes) {
+  if (!golden_files().contains("deberta_log_bucket")) GTEST_SKIP() << "not kept in the tree";
+  const Golden file = golden("deberta_log_bucket");
+  using Flavour = DebertaBuckets::Flavour;
+  const struct {
+    int64_t buckets, max_positions;
+  } sizes[] = {{256, 512}, {8, 16}, {32, 128}, {64, 512}, {128, 512}};
+  for (const auto& [buckets, max_positions] : sizes) {
+    const std::string size = "_b" + std::to_string(buckets) + "_m" + std::to_string(max_positions);
+    for (const auto& [flavour, name] :
+         {std::pair{Flavour::kHuggingFace, "row_hf"}, std::pair{Flavour::kMicrosoft, "row_ms"}}) {
+      const DebertaBuckets map(
+          {.buckets = buckets, .max_positions = max_positions, .flavour = flavour});
+      std::vector<int64_t> got;
+      for (const int64_t distance : file.integers("rel" + size)) got.push_back(map.row(distance));
+      EXPECT_EQ(got, file.integers(name + size)) << name << size;
+    }
+  }
+}
+
+class SinusoidGolden : public testing::Test {
+ protected:
+  void expect_table(const std::string& array, SinusoidOptions options, int64_t first = 0) const {
+    options.width = file_.shape(array)[1];
+    const Numbers rows = Sinusoid(options).rows(first, file_.shape(array)[0]);
+    EXPECT_EQ(difference(array, rows, file_.numbers(array), 1e-14), "");
+  }
+
+  Golden file_ = golden("sinusoidal_tables");
+};
+
+TEST_F(SinusoidGolden, LayoutsAreThoseOfTheCodesTheyComeFrom) {
+  for (const char* width : {"d2", "d6", "d8", "d32"}) {
+    const std::string suffix = std::string("_") + width;
+    expect_table("interleaved" + suffix, {});
+    expect_table("concat_txl" + suffix, {.layout = SinusoidLayout::kConcatenated});
+    expect_table("t2t" + suffix, {.layout = SinusoidLayout::kTensor2Tensor});
+    if (suffix == "_d2") continue;  // fairseq divides by zero there
+    expect_table("fairseq_padidx1" + suffix,
+                 {.layout = SinusoidLayout::kTensor2Tensor, .padding_position = 1});
+  }
+}
+
+TEST_F(SinusoidGolden, OddWidthsAndOtherTimescalesToo) {
+  for (const char* width : {"d5", "d7"}) {
+    expect_table(std::string("t2t_") + width, {.layout = SinusoidLayout::kTensor2Tensor});
+  }
+  expect_table("interleaved_d8_base500", {.max_timescale = 500});
+  expect_table(
+      "t2t_d8_min2_max100",
+      {.layout = SinusoidLayout::kTensor2Tensor, .max_timescale = 100, .min_timescale = 2});
+  expect_table("t2t_d8_start5_len4", {.layout = SinusoidLayout::kTensor2Tensor}, 5);
+}
+
+TEST_F(SinusoidGolden, RowsAreRightAtAnyPosition) {
+  const Numbers rows = Sinusoid({.width = 8}).rows(file_.integers("large_positions"));
+  EXPECT_EQ(difference("large", rows, file_.numbers("large_interleaved_d8_exact"), 1e-15), "");
+}
+
+TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
+  const auto tokens = file_.integers("fairseq_mask_tokens");
+  const int64_t length = file_.shape("fairseq_mask_tokens")[1];
+  Numbers rows;
+  for (size_t first = 0; first < tokens.size(); first += static_cast<size_t>(length)) {
+    const auto text = std::span(tokens).subspan(first, static_cast<size_t>(length));
+    const Numbers of_text =
+        Sinusoid({.width = 8, .layout = SinusoidLayout::kTensor2Tensor, .padding_position = 0})
+            .rows(fairseq_positions(text, 0));
+    rows.insert(rows.end(), of_text.begin(), of_text.end());
+  }
+  // The official module keeps its table in float32.
+  EXPECT_EQ(difference("fairseq", rows, file_.numbers("fairseq_mask_out_d8"), 0x1p-24), "");
+}
+
+// Rotations of the file's bases, and the cosines and sines of each at each position: [base, position,
+// pair], as the files have them.
+std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
+  std::vector<Rotation> all;
+  for (const double base : file.meta().at("bases").get<Numbers>()) {
+    all.push_back(rotation(rotary({.dim = file.meta().at("rotary_dim").get<int64_t>(),
+                                   .base = base,
+                                   .float32_speeds = float32_speeds})));
+  }
+  return all;
+}
+
+void expect_phases(const Golden& file, bool float32_speeds, const std::string& suffix) {
+  Numbers cosines, sines;
+  for (const Rotation& rotation : rotations(file, float32_speeds)) {
+    for (const double position : file.numbers("positions")) {  // all are integers below 2^53
+      for (const auto& pair : rotation.pairs) {
+        const CosSin angle = cos_sin(pair.speed * static_cast<int64_t>(position));
+        cosines.push_back(angle.cos);
+        sines.push_back(angle.sin);
+      }
+    }
+  }
+  EXPECT_EQ(difference("cos", cosines, file.numbers("cos" + suffix), 1e-15), "");
+  EXPECT_EQ(difference("sin", sines, file.numbers("sin" + suffix), 1e-15), "");
+}
+
+TEST(TablesGolden, PhasesAreExactToPosition2To40) {
+  const Golden file = golden("rope_phase_u64");
+  const Array turns = read_npz(golden_files().at("rope_phase_u64")).at("turn_u64");
+  std::vector<uint64_t> rounded;
+  for (const Rotation& rotation : rotations(file, false)) {
+    for (const auto& pair : rotation.pairs) {
+      rounded.push_back(pair.speed.high + (pair.speed.low >> 63));
+    }
+  }
+  EXPECT_EQ(rounded, std::get<std::vector<uint64_t>>(turns.elements));
+  expect_phases(file, false, "");
+}
+
+TEST(TablesGolden, PhasesOfFloat32SpeedsAreExactToo) {
+  if (!golden_files().contains("rope_large_positions")) GTEST_SKIP() << "not kept in the tree";
+  const Golden file = golden("rope_large_positions");
+  expect_phases(file, false, "");
+  expect_phases(file, true, "_thetaf32");
+}
+
+TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
+  const Golden file = golden("rope_layout_permutation");
+  const Numbers x = file.numbers("x");
+  const auto& scores_shape = file.shape("scores_interleaved");
+  const int64_t width = file.shape("x")[1], rows = file.shape("x")[0], heads = scores_shape[1];
+  const auto expect_scores = [&](const std::string& suffix, Pairing pairing,
+                                 const std::string& scores) {
+    oracle::Problem<double> p;
+    p.q = split_heads(linear(x, file.numbers("Wq" + suffix), width), 1, rows, heads);
+    p.k = split_heads(linear(x, file.numbers("Wk" + suffix), width), 1, rows, heads);
+    p.v = p.k;
+    oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
+    p.sweeps[0].rotation = rotation(rotary({.dim = p.q.columns, .pairing = pairing}));
+    p.sweeps[0].query_times = p.sweeps[0].key_times = file.integers("pos");
+    const auto weights = oracle::probabilities(p.score(), reference_backend());
+    const auto lse = oracle::attend(p.score(), reference_backend()).lse;
+    Numbers got;
+    for (size_t n = 0; n < weights.data.size(); ++n) {
+      got.push_back(std::log(weights.data[n]) + lse.data[n / static_cast<size_t>(rows)]);
+    }
+    EXPECT_EQ(difference(scores, got, file.numbers(scores), 1e-12), "");
+  };
+  expect_scores("", Pairing::kInterleaved, "scores_interleaved");
+  expect_scores("_half", Pairing::kHalfSplit, "scores_half_permuted");
+  expect_scores("", Pairing::kHalfSplit, "scores_half_unpermuted");  // what forgetting it gives
+}
+
+}  // namespace
+}  // namespace sextant::golden
