@@ -25,6 +25,7 @@ endif()
 if(SEXTANT_TESTS)
   sextant_need(GTest libgmock-dev)
   sextant_need(rapidcheck librapidcheck-dev)
+  sextant_need(EXPAT libexpat1-dev)
 endif()
 
 if(sextant_missing)

@@ -20,7 +20,7 @@ build_packages=(g++ cmake ninja-build pkg-config ccache
   libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev libpng-dev librsvg2-bin zlib1g-dev libzip-dev)
 torch_packages=(libtorch-dev libopenblas0-pthread)
 text_packages=(python3-doc) # reST sources, the text of the survey
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy git)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy git)
 torch_test_packages=(python3-torch)
 lint_packages=(clang-format-14 clang-tidy-14) # Debian 12's: what they find right differs by version
 
