@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "sextant/chart/looks.h"
 #include "sextant/chart/raster.h"
@@ -14,7 +15,7 @@
 namespace sextant::chart {
 namespace {
 
-constexpr double kTickSize = 11, kBarWidth = 14;
+constexpr double kTickSize = 11, kBarGap = 22, kBarWidth = 14;
 constexpr int64_t kMostPixels = 2048;  // a side; more cells are averaged, no screen shows them
 constexpr int64_t kFewPixels = 1024;  // fewer are repeated, for viewers that blur what they enlarge
 constexpr size_t kLevels = 255;
@@ -112,7 +113,7 @@ struct Mark {
 
 std::vector<Mark> marks(const Cells& cells, double length, double spacing) {
   std::vector<Mark> out;
-  const int wanted = std::max(1, static_cast<int>(length / spacing));
+  int wanted = std::max(1, static_cast<int>(length / spacing));
   if (!cells.names.empty()) {
     const int64_t every = (cells.count + wanted - 1) / wanted;
     for (int64_t i = 0; i < cells.count; i += every) {
@@ -121,6 +122,7 @@ std::vector<Mark> marks(const Cells& cells, double length, double spacing) {
     return out;
   }
   if (cells.count == 1) return {{0, pretty(cells.first, 7)}};
+  wanted = static_cast<int>(std::min<int64_t>(wanted, cells.count - 1));  // no ticks between cells
   const double last = cells.first + cells.step * static_cast<double>(cells.count - 1);
   const Range range = {std::min(cells.first, last), std::max(cells.first, last)};
   for (const Tick& tick : ticks(Scale::kLinear, range, wanted)) {
@@ -176,12 +178,20 @@ std::string colour_bar(const HeatMap& map, Range range, const Box& bar) {
   return out;
 }
 
-double bar_tick_room(const HeatMap& map, Range range, double height) {
-  double room = 0;
+constexpr std::string_view kNoValue = "no value";
+
+bool has_gaps(const HeatMap& map) {
+  return std::any_of(map.values.begin(), map.values.end(),
+                     [](double value) { return !std::isfinite(value); });
+}
+
+// From the map to the edge of the picture: gap, bar and its words.
+double bar_room(const HeatMap& map, Range range, double height) {
+  double room = has_gaps(map) ? text_width(kNoValue, kTickSize) : 0;
   for (const Tick& tick : ticks(map.value.scale, range, static_cast<int>(height / 55))) {
     room = std::max(room, text_width(tick.label, kTickSize));
   }
-  return room;
+  return kBarGap + kBarWidth + 16 + room;
 }
 
 std::string row_marks(const HeatMap& map, const Box& plot, const std::vector<Mark>& rows) {
@@ -256,11 +266,10 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   Box plot;
   plot.top = top + (both_fit ? 22 : 38);
   plot.left = 22 + std::min(widest(rows), 0.35 * canvas.width);
-  const double bar_room = 60 + bar_tick_room(map, range, canvas.height);
-  plot.width = std::max(canvas.width - plot.left - bar_room, 40.0);
+  plot.width = std::max(canvas.width - plot.left - bar_room(map, range, canvas.height), 40.0);
   plot.height = std::max(canvas.height - plot.top - 44, 40.0);
   if (map.rows.count == map.columns.count) plot.height = plot.width = std::min(plot.width, 440.0);
-  const Box bar = {plot.right() + 22, plot.top, kBarWidth, plot.height};
+  const Box bar = {plot.right() + kBarGap, plot.top, kBarWidth, plot.height};
 
   const double row_title_up = both_fit ? 10 : 26;
   body += text(12, plot.top - row_title_up, Anchor::kStart, "small", row_title);
@@ -278,11 +287,9 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   body += frame(plot);
   body += text(plot.left + plot.width / 2, plot.bottom() + reach + 21, Anchor::kMiddle, "small",
                axis_title(map.x));
-  const bool gaps =
-      std::any_of(map.values.begin(), map.values.end(), [](double v) { return !std::isfinite(v); });
-  if (gaps) {
+  if (has_gaps(map)) {
     const Box key = {bar.left, plot.bottom() + 14, kBarWidth, 11};
-    body += frame(key) + text(key.right() + 7, key.bottom() - 1, Anchor::kStart, "small", "none");
+    body += frame(key) + text(key.right() + 7, key.bottom() - 1, Anchor::kStart, "small", kNoValue);
   }
   const double height = plot.bottom() + reach + 30;
   return {canvas.width, static_cast<int>(std::ceil(height)), plot, std::move(body)};

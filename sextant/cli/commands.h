@@ -7,4 +7,8 @@ namespace CLI {
 class App;
 }
 
-namespace sextant::cli {}  // namespace sextant::cli
+namespace sextant::cli {
+
+void add_plot(CLI::App& app);
+
+}  // namespace sextant::cli

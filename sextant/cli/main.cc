@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   CLI::App app("Position encodings for transformers: train short, read long.", "sextant");
   app.set_version_flag("--version", "sextant " SEXTANT_VERSION);
   app.require_subcommand(1);
+  sextant::cli::add_plot(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -83,7 +83,7 @@ TEST(HeatMap, ShowsAllThatItWasGiven) {
   std::vector<std::string> words;
   for (const Element* text : drawing.all("text")) words.push_back(text->text);
   for (const char* word : {"A map", "column", "row", "amount (units)", "first <row>", "second",
-                           "100", "150", "200", "0.0", "4.0", "none"}) {
+                           "100", "150", "200", "0.0", "4.0", "no value"}) {
     EXPECT_THAT(words, Contains(word));
   }
 }

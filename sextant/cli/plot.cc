@@ -1,0 +1,103 @@
+// sextant plot METHOD: pictures of an encoding itself, and the numbers that they were drawn from.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/chart/chart.h"
+#include "sextant/cli/commands.h"
+#include "sextant/cli/plot/plotted.h"
+#include "sextant/error.h"
+
+namespace sextant::cli {
+namespace {
+
+// What the command line gave, kept until it is asked for.
+struct Request {
+  std::map<std::string, std::string> texts;  // by option
+  std::filesystem::path folder = "runs/plots";
+  std::vector<std::string> formats = {"svg", "png"};
+};
+
+// The values of options are part of the command line, so what is wrong with them is bad usage.
+template <class Action>
+auto usage(Action action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
+}
+
+std::vector<chart::Format> with_data(const std::vector<std::string>& names, chart::Format data) {
+  std::vector<chart::Format> formats = {data};
+  for (const std::string& name : names) {
+    if (chart::format(name) != data) formats.push_back(chart::format(name));
+  }
+  return formats;
+}
+
+std::vector<std::filesystem::path> write(const chart::HeatMap& map, const Request& request,
+                                         const std::filesystem::path& stem) {
+  return write_figure(map, stem, with_data(request.formats, chart::Format::kNpy));
+}
+
+std::vector<std::filesystem::path> write(const chart::LineChart& line, const Request& request,
+                                         const std::filesystem::path& stem) {
+  return write_figure(line, stem, with_data(request.formats, chart::Format::kCsv));
+}
+
+void plot(const PlottedMethod& method, const Request& request) {
+  const std::vector<Figure> figures =
+      usage([&] { return method.figures(PlotValues(method.name, request.texts)); });
+  for (const Figure& figure : figures) {
+    const std::filesystem::path stem = request.folder / (method.name + "-" + figure.name);
+    const auto paths =
+        std::visit([&](const auto& chart) { return write(chart, request, stem); }, figure.chart);
+    for (const std::filesystem::path& path : paths) fmt::print("{}\n", path.string());
+  }
+}
+
+void add_method(CLI::App& plot_command, const PlottedMethod& method) {
+  CLI::App* command = plot_command.add_subcommand(method.name, method.summary);
+  auto request = std::make_shared<Request>();
+  for (const PlotOption& option : method.options) {
+    std::string& text = request->texts[option.name];
+    text = option.otherwise;
+    command->add_option("--" + option.name, text, option.help)
+        ->type_name("VALUE")
+        ->capture_default_str();
+  }
+  command->add_option("--out", request->folder, "folder for the files")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--format", request->formats, "pictures to write")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"svg", "png"}))
+      ->capture_default_str();
+  command->callback([&method, request] { plot(method, *request); });
+}
+
+}  // namespace
+
+void add_plot(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("plot", "Draw an encoding: vectors, similarities, biases");
+  for (const PlottedMethod& method : plotted_methods()) add_method(*command, method);
+  // After the methods, which would inherit it.
+  command->footer(
+      "Writes PNG and SVG, and the numbers beside them as .npy and .csv.\n"
+      "sextant plot METHOD --help lists the options of a method.");
+  command->require_subcommand(0, 1);
+  command->allow_extras();  // to say more about an unknown method than that it was not expected
+  command->callback([command] {
+    if (!command->get_subcommands().empty()) return;
+    const std::vector<std::string> words = command->remaining();
+    throw CLI::ValidationError("plot " + why_not_plotted(words.empty() ? "" : words[0]));
+  });
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,100 @@
+#include "sextant/cli/plot/plotted.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "sextant/error.h"
+
+namespace sextant::cli {
+
+PlottedMethod alibi_plot();
+PlottedMethod binary_plot();
+PlottedMethod clock_plot();
+PlottedMethod rope_plot();
+PlottedMethod shaw_plot();
+PlottedMethod sinusoidal_plot();
+PlottedMethod t5_plot();
+PlottedMethod window_plot();
+
+std::span<const PlottedMethod> plotted_methods() {
+  static const std::vector<PlottedMethod> methods = {alibi_plot(), binary_plot(), clock_plot(),
+                                                     rope_plot(),  shaw_plot(),   sinusoidal_plot(),
+                                                     t5_plot(),    window_plot()};
+  return methods;
+}
+
+std::string why_not_plotted(std::string_view name) {
+  if (name == "none") {
+    return "none: nothing to draw: it adds nothing to scores, and order comes from the causal mask "
+           "alone";
+  }
+  if (name == "learned") return "learned: nothing to draw: its table is all training";
+  std::vector<std::string_view> names;
+  for (const PlottedMethod& method : plotted_methods()) names.push_back(method.name);
+  return fmt::format("METHOD: expected one of {}, but got {}", fmt::join(names, ", "),
+                     name.empty() ? "nothing" : name);
+}
+
+void PlotValues::refuse(const std::string& option, const std::string& expected) const {
+  fail(fmt::format("plot {}: --{}: expected {}, but got {}", method_, option, expected,
+                   texts_.at(option).empty() ? "nothing" : texts_.at(option)));
+}
+
+namespace {
+
+// Whether all of `text` is a number of that type.
+template <class T>
+bool parse(std::string_view text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stopped == end;
+}
+
+}  // namespace
+
+int64_t PlotValues::integer(const std::string& option, int64_t low, int64_t high) const {
+  int64_t value = 0;
+  if (!parse(text(option), value) || value < low || value > high) {
+    refuse(option, fmt::format("an integer from {} to {}", low, high));
+  }
+  return value;
+}
+
+std::vector<int64_t> PlotValues::integers(const std::string& option, int64_t low,
+                                          int64_t high) const {
+  std::vector<int64_t> values;
+  std::string_view rest = text(option);
+  for (bool more = true; more;) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    int64_t value = 0;
+    if (!parse(rest.substr(0, end), value) || value < low || value > high) {
+      refuse(option, fmt::format("integers from {} to {} with commas between", low, high));
+    }
+    values.push_back(value);
+    more = end < rest.size();
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return values;
+}
+
+double PlotValues::number(const std::string& option, double low, double high) const {
+  double value = 0;
+  if (!parse(text(option), value) || !(value >= low && value <= high)) {
+    refuse(option, fmt::format("a number from {} to {}", low, high));
+  }
+  return value;
+}
+
+size_t PlotValues::choice(const std::string& option,
+                          std::initializer_list<std::string_view> choices) const {
+  const auto* found = std::find(choices.begin(), choices.end(), text(option));
+  if (found == choices.end()) {
+    refuse(option, fmt::format("one of {}", fmt::join(choices, ", ")));
+  }
+  return static_cast<size_t>(found - choices.begin());
+}
+
+}  // namespace sextant::cli
