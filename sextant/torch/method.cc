@@ -41,7 +41,8 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
           .scale = 1 / std::sqrt(head_dim),
           .frames = frames(placement),
           .sweeps = {{.runs = visible_runs(placement)}},
-          .farthest = placement.farthest_distance()};
+          .farthest = placement.farthest_distance(),
+          .mask = placement.mask};
 }
 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,

@@ -7,7 +7,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
-#include <torch/version.h>
 
 #include <string>
 #include <type_traits>
@@ -17,6 +16,7 @@
 #include "sextant/torch/arguments.h"
 #include "sextant/torch/bound_score.h"
 #include "sextant/torch/executor.h"
+#include "sextant/torch/operator_tags.h"
 
 namespace sextant {
 namespace {
@@ -121,15 +121,6 @@ void attend_backward_meta(const c10::OperatorHandle&, Stack* stack) {
     stack->emplace_back(grad);
 }
 
-// torch.compile wants to be told that shape functions are complete.
-std::vector<at::Tag> tags() {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
-  return {at::Tag::pt2_compliant_tag};
-#else
-  return {};
-#endif
-}
-
 }  // namespace
 
 TORCH_LIBRARY(sextant, library) {
@@ -139,7 +130,7 @@ TORCH_LIBRARY(sextant, library) {
       "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[10] wanted, " + operands +
       ") -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_q_imag, Tensor d_weight, Tensor d_bias, "
       "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink)";
-  const std::vector<at::Tag> tagged = tags();
+  const std::vector<at::Tag> tagged = operator_tags();
   library.def(attend.c_str(), tagged);
   library.def(backward.c_str(), tagged);
 }

@@ -21,6 +21,10 @@ struct Placement {
   int64_t first_query = 0, first_key = 0;
   bool causal = true;
   std::vector<int64_t> packed_queries = {}, packed_keys = {};
+  // bool [batch, heads, queries, keys], sizes of 1 are shared, false = hidden; or undefined
+  at::Tensor mask = {};
+  // int64 [batch, rows], or undefined: which text of a pair a row belongs to (XLNet)
+  at::Tensor query_segments = {}, key_segments = {};
 
   // The lowest and highest query minus key position that is seen; causal: none below 0.
   int64_t nearest_distance() const;

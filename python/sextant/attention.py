@@ -1,0 +1,86 @@
+"""Attention with a position encoding chosen by name."""
+
+import json
+
+import torch
+
+
+def methods():
+    """What encodings there are: {name: {"summary": ..., "options": {option: default}}}."""
+    return json.loads(torch.ops.sextant.methods())
+
+
+# Traced by torch.compile, options are constants: their text is made once.
+if hasattr(torch, "compiler"):
+    options_text = torch.compiler.assume_constant_result(json.dumps)
+else:
+    options_text = json.dumps
+
+
+def attention(
+    q,
+    k,
+    v,
+    method="none",
+    *,
+    causal=True,
+    first_query=None,
+    first_key=0,
+    mask=None,
+    packed_queries=(),
+    packed_keys=(),
+    query_segments=None,
+    key_segments=None,
+    parameters=(),
+    layer=0,
+    layers=1,
+    width=None,
+    train_length=None,
+    **options,
+):
+    """Attends: [batch, heads, queries, value_dim]. Differentiable, never builds queries x keys.
+
+    q [batch, heads, queries, head_dim]; k, v [batch, key_heads, keys, ...]: fewer key heads are shared
+    by groups of query heads. float32 runs on the fast kernel, float64 on the reference.
+
+    Keys stand at positions first_key, first_key + 1, ...; queries at first_query, ..., by default so
+    that the last query stands at the last key (decoding, memory). causal hides keys at higher
+    positions. mask (bool, [batch, heads, queries, keys], sizes of 1 are shared; False = hidden) is for
+    what is no function of distance. packed_queries and packed_keys are cumulative lengths of texts
+    packed one after the other. query_segments and key_segments (int64 [batch, rows]) are read by
+    methods that know segments (XLNet).
+
+    method and **options name the encoding, see methods(); parameters are its tensors in the order of
+    the method's list, each of its documented shape. train_length is L, for methods that depend on it.
+
+    Raises RuntimeError that names the argument that does not fit.
+    """
+    if first_query is None:
+        first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
+    heads, head_dim = q.size(1), q.size(3)
+    shape = [
+        layers,
+        heads,
+        k.size(1),
+        head_dim,
+        heads * head_dim if width is None else width,
+        k.size(2) if train_length is None else train_length,
+    ]
+    return torch.ops.sextant.method_attend(
+        method,
+        shape,
+        options_text(options),
+        list(parameters),
+        q,
+        k,
+        v,
+        layer=layer,
+        first_query=first_query,
+        first_key=first_key,
+        causal=causal,
+        packed_queries=list(packed_queries),
+        packed_keys=list(packed_keys),
+        mask=mask,
+        query_segments=query_segments,
+        key_segments=key_segments,
+    )

@@ -1,0 +1,36 @@
+"""python -m sextant.conformance PATH..."""
+
+import argparse
+import collections
+import dataclasses
+import importlib
+import json
+import sys
+
+import sextant.conformance.cases  # noqa: F401  (registers what is known)
+from sextant.conformance.runner import run_paths, table
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m sextant.conformance", description=__doc__)
+    parser.add_argument("paths", nargs="+", help="folders of golden cases, or single .npz files")
+    parser.add_argument("--library", default="sextant", help="the module to test (default: sextant)")
+    parser.add_argument("--json", action="store_true", help="print results as JSON")
+    options = parser.parse_args(arguments)
+    try:
+        library = importlib.import_module(options.library)
+        results = run_paths(options.paths, library)
+    except (FileNotFoundError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    counts = collections.Counter(r.status for r in results)
+    if options.json:
+        print(json.dumps([dataclasses.asdict(r) for r in results], indent=1))
+    else:
+        print(table(results))
+        print(f"{counts['pass']} passed, {counts['FAIL']} failed, {counts['not covered']} not covered")
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Runs golden cases and says how they went."""
+
+import dataclasses
+from pathlib import Path
+
+import torch
+
+from sextant.conformance.case import Case, handler_of
+
+
+class NotCovered(Exception):
+    """The library under test lacks what the case needs."""
+
+
+@dataclasses.dataclass
+class Result:
+    name: str
+    status: str  # "pass", "FAIL" or "not covered"
+    compared: str = ""
+    errors: dict = dataclasses.field(default_factory=dict)  # dtype name -> worst relative error
+    detail: str = ""
+
+
+def find_cases(paths):
+    for path in map(Path, paths):
+        if not path.exists():
+            raise FileNotFoundError(f"conformance: expected a folder or an .npz file, but got {path}")
+        yield from sorted(path.glob("*.npz")) if path.is_dir() else [path]
+
+
+def run_case(path, library):
+    probe = Case(path, library, torch.float64)
+    handler = handler_of(probe.meta, probe.arrays)
+    if handler is None:
+        return Result(probe.name, "not covered", detail=probe.meta.get("method", ""))
+    result = Result(probe.name, "pass")
+    for dtype in (torch.float64, torch.float32):
+        one = Case(path, library, dtype)
+        label = str(dtype).removeprefix("torch.")
+        try:
+            handler(one)
+        except (AttributeError, NotImplementedError) as error:
+            if not _is_missing(error, library):
+                raise
+            return Result(probe.name, "not covered", detail=str(error))
+        except (RuntimeError, ValueError) as error:
+            result.status = "FAIL"
+            result.detail = f"{label}: {str(error).splitlines()[0]}"
+            continue
+        if not one.comparisons:
+            return Result(probe.name, "not covered", detail="the case compares nothing")
+        result.errors[label] = max(c.error for c in one.comparisons)
+        result.compared = " ".join(dict.fromkeys(c.what for c in one.comparisons))
+        failed = [c for c in one.comparisons if not c.passed]
+        if failed:
+            worst = max(failed, key=lambda c: c.error)
+            result.status = "FAIL"
+            result.detail = f"{label} {worst.what}: {worst.error:.1e}, allowed {worst.tolerance:.1e}"
+    return result
+
+
+def _is_missing(error, library):
+    return isinstance(error, NotCovered) or getattr(error, "obj", None) is library
+
+
+def run_paths(paths, library):
+    return [run_case(path, library) for path in find_cases(paths)]
+
+
+def table(results):
+    """A line a case, aligned."""
+    width = max((len(r.name) for r in results), default=4)
+    lines = [f"{'case':{width}}  {'result':11}  float64  float32  compared"]
+    for r in results:
+        errors = [
+            f"{r.errors[t]:7.0e}" if t in r.errors else "      -" for t in ("float64", "float32")
+        ]
+        lines.append(f"{r.name:{width}}  {r.status:11}  {errors[0]}  {errors[1]}  "
+                     f"{r.detail if r.status != 'pass' else r.compared}")
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""A position encoding with its parameters, as a module."""
+
+import json
+
+import torch
+
+
+class Method(torch.nn.Module):
+    """Parameters keep the names of the official code (dots become underscores), so that
+    ``load_state_dict`` takes an official checkpoint's tensors once they are selected."""
+
+    def __init__(
+        self,
+        name,
+        *,
+        heads,
+        head_dim,
+        layers=1,
+        key_heads=None,
+        width=None,
+        train_length=512,
+        dtype=None,
+        **options,
+    ):
+        super().__init__()
+        self.name = name
+        self.options = json.dumps(options)
+        self.shape = [
+            layers,
+            heads,
+            key_heads or heads,
+            head_dim,
+            width or heads * head_dim,
+            train_length,
+        ]
+        specs, initial = torch.ops.sextant.method_parameters(name, self.shape, self.options)
+        self.specs = json.loads(specs)
+        for spec, start in zip(self.specs, initial):
+            value = torch.empty(spec["sizes"], dtype=dtype or torch.get_default_dtype())
+            self.register_parameter(spec["name"].replace(".", "_"), torch.nn.Parameter(value))
+            with torch.no_grad():
+                _fill(value, spec, start)
+
+    def tensors(self):
+        """The parameters in the method's own order."""
+        return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
+
+    def embed(self, x, *, first_query=0, packed_queries=(), causal=True):
+        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input."""
+        return torch.ops.sextant.method_embed(
+            self.name,
+            self.shape,
+            self.options,
+            self.tensors(),
+            x,
+            first_query=first_query,
+            causal=causal,
+            packed_queries=list(packed_queries),
+        )
+
+    def forward(
+        self,
+        q,
+        k,
+        v,
+        *,
+        layer=0,
+        causal=True,
+        first_query=None,
+        first_key=0,
+        mask=None,
+        packed_queries=(),
+        packed_keys=(),
+        query_segments=None,
+        key_segments=None,
+    ):
+        """Attends in one layer; arguments as in ``sextant.attention``."""
+        if first_query is None:
+            first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
+        return torch.ops.sextant.method_attend(
+            self.name,
+            self.shape,
+            self.options,
+            self.tensors(),
+            q,
+            k,
+            v,
+            layer=layer,
+            first_query=first_query,
+            first_key=first_key,
+            causal=causal,
+            packed_queries=list(packed_queries),
+            packed_keys=list(packed_keys),
+            mask=mask,
+            query_segments=query_segments,
+            key_segments=key_segments,
+        )
+
+    def extra_repr(self):
+        return f"{self.name}, options={self.options}"
+
+
+def _fill(value, spec, start):
+    low, high = spec["low"], spec["high"]
+    if start.numel() == value.numel() and value.numel() > 0:
+        value.copy_(start)
+    elif spec["init"] == "normal":
+        value.normal_(low, high)
+    elif spec["init"] == "uniform":
+        value.uniform_(low, high)
+    else:
+        value.fill_({"zeros": 0.0, "ones": 1.0}[spec["init"]])
+
+
+def method(name, **arguments):
+    """An encoding by name, see ``sextant.methods()``; arguments as of ``Method``."""
+    return Method(name, **arguments)

@@ -1,0 +1,117 @@
+// The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids, spectra
+// and their exact cosines. None is differentiable; all results are float64 or int64 on the CPU.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sextant/error.h"
+#include "sextant/position/buckets.h"
+#include "sextant/position/sinusoid.h"
+#include "sextant/position/slopes.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant {
+namespace {
+
+std::span<const int64_t> integers(const std::string& name, const at::Tensor& x) {
+  if (x.scalar_type() != at::kLong || !x.is_contiguous() || !x.is_cpu())
+    fail(name + ": expected a contiguous int64 tensor on the CPU");
+  return {x.data_ptr<int64_t>(), static_cast<size_t>(x.numel())};
+}
+
+at::Tensor doubles(const std::vector<double>& values, at::IntArrayRef sizes) {
+  at::Tensor result = at::empty(sizes, at::kDouble);
+  std::ranges::copy(values, result.data_ptr<double>());
+  return result;
+}
+
+at::Tensor slopes(int64_t heads, double max_bias) {
+  return doubles(alibi_slopes(heads, max_bias), {heads});
+}
+
+template <class F>
+at::Tensor mapped(const std::string& name, const at::Tensor& distances, F&& f) {
+  const std::span<const int64_t> from = integers(name + ": distances", distances);
+  at::Tensor result = at::empty(distances.sizes(), at::kLong);
+  std::ranges::transform(from, result.data_ptr<int64_t>(), f);
+  return result;
+}
+
+at::Tensor t5_buckets(const at::Tensor& distances, int64_t buckets, int64_t max_distance,
+                      bool bidirectional) {
+  const T5Buckets rule({buckets, max_distance, bidirectional});
+  return mapped("t5_buckets", distances, [&](int64_t d) { return rule.bucket(d); });
+}
+
+at::Tensor deberta_rows(const at::Tensor& distances, int64_t buckets, int64_t max_positions,
+                        bool microsoft) {
+  using Flavour = DebertaBuckets::Flavour;
+  const DebertaBuckets rule(
+      {buckets, max_positions, microsoft ? Flavour::kMicrosoft : Flavour::kHuggingFace});
+  return mapped("deberta_rows", distances, [&](int64_t d) { return rule.row(d); });
+}
+
+at::Tensor sinusoid(const at::Tensor& positions, int64_t width, const std::string& layout,
+                    double max_timescale, double min_timescale) {
+  const std::vector<std::string> names = {"interleaved", "concatenated", "tensor2tensor"};
+  const auto found = std::ranges::find(names, layout);
+  if (found == names.end())
+    fail("sinusoid: layout: expected interleaved, concatenated or tensor2tensor, but got \"" +
+         layout + "\"");
+  const Sinusoid rule({.width = width,
+                       .layout = static_cast<SinusoidLayout>(found - names.begin()),
+                       .max_timescale = max_timescale,
+                       .min_timescale = min_timescale});
+  return doubles(rule.rows(integers("sinusoid: positions", positions)), {positions.numel(), width});
+}
+
+// theta_f in radians per position, [dim / 2].
+at::Tensor rope_speeds(int64_t dim, double base) {
+  std::vector<double> speeds;
+  for (const Spectrum::Pair& pair : rotary({.dim = dim, .base = base}).pairs)
+    speeds.push_back(static_cast<double>(pair.speed));
+  return doubles(speeds, {static_cast<int64_t>(speeds.size())});
+}
+
+// cos and sin of position * theta_f, [positions, dim / 2] each, exact at any position.
+std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int64_t dim,
+                                                double base) {
+  const Rotation plan = rotation(rotary({.dim = dim, .base = base}));
+  std::vector<double> cosines, sines;
+  for (const int64_t position : integers("rope_cos_sin: positions", positions))
+    for (const Rotation::Pair& pair : plan.pairs) {
+      const CosSin angle = cos_sin(pair.speed * position);
+      cosines.push_back(angle.cos);
+      sines.push_back(angle.sin);
+    }
+  const std::vector<int64_t> sizes = {positions.numel(), static_cast<int64_t>(plan.pairs.size())};
+  return {doubles(cosines, sizes), doubles(sines, sizes)};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  library.def("alibi_slopes(int heads, float max_bias=8.0) -> Tensor", slopes);
+  library.def(
+      "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, "
+      "bool bidirectional=True) -> Tensor",
+      t5_buckets);
+  library.def(
+      "deberta_rows(Tensor distances, int buckets=256, int max_positions=512, "
+      "bool microsoft=False) -> Tensor",
+      deberta_rows);
+  library.def(
+      "sinusoid(Tensor positions, int width, str layout='interleaved', "
+      "float max_timescale=10000.0, float min_timescale=1.0) -> Tensor",
+      sinusoid);
+  library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
+  library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
+              rope_cos_sin);
+}
+
+}  // namespace sextant
