@@ -10,15 +10,20 @@
 namespace sextant::golden {
 namespace {
 
-// Cases that tables_golden_test.cc reads.
+// Cases that tables_golden_test.cc reads, and those that methods_golden_test.cc reads where there is
+// libtorch.
 const std::vector<std::string_view> kTables = {
     "alibi_slopes",      "rope_layout_permutation", "rope_phase_u64",     "rope_large_positions",
     "sinusoidal_tables", "t5_bucket_tables",        "deberta_log_bucket",
 };
 
+const std::vector<std::string_view> kMethods = {"learned_bert_past0", "learned_gpt2",
+                                                "sinusoidal_added_scaled", "window_masks"};
+
 bool is_covered(const std::string& name) {
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
-  return family_of(name) || std::any_of(kTables.begin(), kTables.end(), starts);
+  return family_of(name) || std::any_of(kTables.begin(), kTables.end(), starts) ||
+         std::any_of(kMethods.begin(), kMethods.end(), starts);
 }
 
 TEST(Golden, EveryCaseKeptInTheTreeIsTested) {
