@@ -1,0 +1,61 @@
+// nezha: Shaw's vectors by clipped distance, on keys and values, as fixed sinusoids.
+//
+// Wei et al. 2019 (arXiv 1909.00204), with r = clip(j - i, -K, K):
+//   s_ij = q_i.(k_j + a_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a_r)
+//   a_r[2m] = sin(t / 10000^(2m/d)),    a_r[2m + 1] = cos(t / 10000^(2m/d))
+//
+// t is r in the paper's text, flavour "paper". All code (Huawei's TensorFlow and PyTorch, Hugging Face) counts
+// the rows of its table from 0 and takes the row for the angle: t = r + K, flavour "code". The two are
+// not the same, since no trained map follows that could turn one into the other; checkpoints need "code".
+//
+// One table for keys and values, all heads and layers; no parameters. Distances beyond K are one, so
+// any length works; Hugging Face's buffer ends at max_position_embeddings.
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/position/row_map.h"
+#include "sextant/position/sinusoid.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class Nezha final : public Method {
+ public:
+  Nezha(const Sinusoid& sinusoid, int64_t clip, bool shifted)
+      : clip_(clip),
+        width_(sinusoid.width()),
+        rows_(sinusoid.rows(shifted ? 0 : -clip, 2 * clip + 1)) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    const TableOperand table = {
+        .rows = tensor_of(rows_, {1, 2 * clip_ + 1, width_}).to(operands.q.options()),
+        .row_at =
+            tensor_of(clipped_row_map(placement.diagonals(), clip_, RowOrder::kKeyMinusQuery))};
+    operands.on_query = table;
+    operands.on_value = table;
+  }
+
+ private:
+  int64_t clip_, width_;
+  std::vector<double> rows_;  // [2 clip + 1, width]
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("nezha", json);
+  return std::make_unique<Nezha>(Sinusoid({.width = shape.head_dim}),
+                                 options.integer("max_relative_position", 0, int64_t{1} << 20),
+                                 options.choice("flavour", {"code", "paper"}) == 0);
+}
+
+}  // namespace
+
+MethodInfo nezha_method() {
+  return {.name = "nezha",
+          .summary = "Fixed sinusoids by clipped distance on keys and values (Wei et al. 2019)",
+          .defaults = R"({"max_relative_position": 64, "flavour": "code"})",
+          .make = make};
+}
+
+}  // namespace sextant

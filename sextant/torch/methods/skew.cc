@@ -1,0 +1,105 @@
+// skew: a trained vector for each head and distance; none beyond the table.
+//
+// Huang et al. 2018 (Music Transformer, arXiv 1809.04281); tensor2tensor's dot_product_relative_v2:
+//   s_ij = q_i.(k_j + a^K_{j-i}) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_{j-i})
+//
+// The table of a head holds distances 0 .. M - 1 back, M = max_relative_position, the row of distance 0
+// last; "unmasked" also as many to the right, 2M - 1 rows. Distances outside meet a vector of zeros and
+// not the last row: this is not Shaw's method with another name, and past M a model reads text whose
+// order it cannot see. heads_share_relative_embedding: one table for the heads of a layer.
+// add_relative_to_values brings a^V, which is off in the released settings.
+//
+// The name is the paper's trick: queries times table, a matrix shifted row by row, in place of vectors
+// for all pairs. Here it is a row map.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+
+#include <cmath>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/position/row_map.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+struct SkewOptions {
+  int64_t positions = 0;
+  bool share_heads = false, values = false, unmasked = false;
+};
+
+class Skew final : public Method {
+ public:
+  Skew(const ModelShape& shape, const SkewOptions& options) : shape_(shape), options_(options) {}
+
+  // The tables for keys of all layers, then those for values.
+  std::vector<ParameterSpec> parameters() const override {
+    std::vector<int64_t> sizes = {rows(), shape_.head_dim};
+    if (!options_.share_heads) sizes.insert(sizes.begin(), shape_.heads);
+    std::vector<ParameterSpec> specs;
+    const auto add = [&](const std::string& side) {
+      for (int64_t layer = 0; layer < shape_.layers; ++layer)
+        specs.push_back(
+            {.name = "layer_" + std::to_string(layer) + "." + side + "_relative_embeddings",
+             .sizes = sizes,
+             .init = ParameterSpec::Init::kNormal,
+             .init_high = 1 / std::sqrt(static_cast<double>(shape_.head_dim))});
+    };
+    add("key");
+    if (options_.values) add("value");
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    if (!options_.unmasked && !placement.causal)
+      fail("skew: unmasked: expected true without a causal mask, but got false");
+    const LinearRows linear = {.rows = rows(),
+                               .zero_distance = options_.positions - 1,
+                               .order = RowOrder::kKeyMinusQuery,
+                               .outside = Outside::kZero};
+    const at::Tensor row_at = tensor_of(row_map(placement.diagonals(), linear));
+    const auto table = [&](Parameters tables) {
+      const at::Tensor& rows = of_layer(tables, layer);
+      const at::Tensor by_head = options_.share_heads ? rows.unsqueeze(0) : rows;
+      return TableOperand{.rows = at::constant_pad_nd(by_head, {0, 0, 0, 1}), .row_at = row_at};
+    };
+    const auto layers = static_cast<size_t>(shape_.layers);
+    operands.on_query = table(parameters.first(layers));
+    if (options_.values) operands.on_value = table(parameters.subspan(layers));
+  }
+
+ private:
+  int64_t rows() const {
+    return options_.unmasked ? 2 * options_.positions - 1 : options_.positions;
+  }
+
+  ModelShape shape_;
+  SkewOptions options_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("skew", json);
+  return std::make_unique<Skew>(
+      shape, SkewOptions{.positions = options.integer_or("max_relative_position",
+                                                         shape.train_length, 1, int64_t{1} << 29),
+                         .share_heads = options.flag("heads_share_relative_embedding"),
+                         .values = options.flag("add_relative_to_values"),
+                         .unmasked = options.flag("unmasked")});
+}
+
+}  // namespace
+
+MethodInfo skew_method() {
+  return {.name = "skew",
+          .summary = "Trained vectors per head and distance, none beyond the table (Huang 2018)",
+          .defaults = R"({"max_relative_position": null, "heads_share_relative_embedding": false,
+                          "add_relative_to_values": false, "unmasked": false})",
+          .make = make};
+}
+
+}  // namespace sextant
