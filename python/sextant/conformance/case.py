@@ -101,6 +101,7 @@ class Case:
     def expect_gradients(self, loss):
         wanted = {}
         for name, leaf in self._leaves.items():
+            name = name.removeprefix("param_")
             for key in (f"grad_{name}", f"d{name}", f"d_{name}"):
                 if key in self.arrays:
                     wanted[key] = leaf

@@ -1,0 +1,92 @@
+// tener: sinusoids of the signed distance, two trained vectors, and no 1/sqrt(d).
+//
+// Yan et al. 2019 (arXiv 1911.04474), encoders for named entities. Flavour "code" (fastnlp/TENER):
+//   s_ij = (q_i + c).k_j + (q_i + p).R[j-i] + k_j.R[i-j]
+// Flavour "paper":
+//   s_ij = (q_i + c).k_j + (q_i + p).R[i-j]
+//
+// c (r_r_bias) and p (r_w_bias) are [heads, head_dim], each layer's; their names are the reverse of
+// Transformer-XL's. R is neither trained nor projected, of head_dim columns, so it tells left from right:
+//   code   sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_m = 10000^(-m / (d/2 - 1))
+//   paper  sin(t w_0), cos(t w_0), sin(t w_1), ...,        w_m = 10000^(-2m / d)
+// "layout" takes either with either score. An odd width has a last column of zeros.
+//
+// The paper drops W_k too (a head's keys are its columns of the input); the code has it, and a method
+// takes keys as they come. Scores are not scaled, as sharp attention suits the task; "scaled": 1/sqrt(d).
+// Any length works; the code fails at exactly 601.
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/relative_vectors.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class Tener final : public Method {
+ public:
+  Tener(const ModelShape& shape, SinusoidLayout layout, bool paper, bool scaled)
+      : shape_(shape),
+        sinusoid_({.width = shape.head_dim, .layout = layout}),
+        paper_(paper),
+        scaled_(scaled) {}
+
+  // c of all layers, then p.
+  std::vector<ParameterSpec> parameters() const override {
+    const double xavier = std::sqrt(2 / static_cast<double>(shape_.heads + shape_.head_dim));
+    std::vector<ParameterSpec> specs;
+    for (const char* bias : {"r_r_bias", "r_w_bias"})
+      for (int64_t layer = 0; layer < shape_.layers; ++layer)
+        specs.push_back({.name = "layers." + std::to_string(layer) + ".self_attn." + bias,
+                         .sizes = {shape_.heads, shape_.head_dim},
+                         .init = ParameterSpec::Init::kNormal,
+                         .init_high = xavier});
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    if (!scaled_) operands.scale = 1;
+    constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
+    const auto [distances, row_at] = clipped_distances(placement.diagonals(), -kFar, kFar);
+    const auto table = [&](int64_t sign) {
+      return TableOperand{.rows = sinusoids(sinusoid_, distances, sign, operands.q).unsqueeze(0),
+                          .row_at = row_at};
+    };
+    const auto layers = static_cast<size_t>(shape_.layers);
+    place_with_biases(operands, table(paper_ ? 1 : -1), of_layer(parameters.first(layers), layer),
+                      of_layer(parameters.subspan(layers), layer));
+    if (!paper_) operands.on_key = table(1);
+  }
+
+ private:
+  ModelShape shape_;
+  Sinusoid sinusoid_;
+  bool paper_, scaled_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("tener", json);
+  constexpr SinusoidLayout kLayouts[] = {
+      SinusoidLayout::kInterleaved, SinusoidLayout::kConcatenated, SinusoidLayout::kTensor2Tensor};
+  const bool paper = options.choice("flavour", {"code", "paper"}) == 1;
+  SinusoidLayout layout = paper ? SinusoidLayout::kInterleaved : SinusoidLayout::kTensor2Tensor;
+  if (!json.at("layout").is_null())
+    layout = kLayouts[options.choice("layout", {"interleaved", "concatenated", "tensor2tensor"})];
+  return std::make_unique<Tener>(shape, layout, paper, options.flag("scaled"));
+}
+
+}  // namespace
+
+MethodInfo tener_method() {
+  return {.name = "tener",
+          .summary = "Sinusoids of the signed distance, two biases, unscaled (Yan et al. 2019)",
+          .defaults = R"({"flavour": "code", "layout": null, "scaled": false})",
+          .make = make};
+}
+
+}  // namespace sextant

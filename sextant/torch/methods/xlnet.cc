@@ -1,0 +1,159 @@
+// xlnet: Transformer-XL's distances to both sides, and whether two rows are of one segment.
+//
+// Yang et al. 2019 (arXiv 1906.08237), zihangdai/xlnet and Hugging Face:
+//   s_ij = ( (q_i + u).k_j + (q_i + v).W R[i-j] + (q_i + s).e[segment_i != segment_j] ) / sqrt(d)
+//
+// R as in transformer-xl, width C; u, v, s are r_w_bias, r_r_bias, r_s_bias [heads, head_dim], each
+// layer's own (untie_r, all released models) or one for all; W is `r` and e is `seg_embed`, always each
+// layer's. clamp_len > 0 clips distances to both sides. The mask says whether distances of both signs
+// occur ("bi") or not ("uni"); nothing else depends on it. The code's bi_data reads the second half of a
+// batch backwards, with -(i-j) for i-j: attend to that half with "reversed".
+//
+// "segments" needs the placement's segments. A key's segment is one-hot in columns beside the key; the
+// query brings (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the others: one product.
+//
+// Content and query stream share all parameters and differ in q and in the mask (Placement::mask).
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/unique_consecutive.h>
+#include <ATen/ops/where.h>
+
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/relative_vectors.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+// bool [batch, 1, rows, ids]: of which segment a row is.
+at::Tensor one_hot(const at::Tensor& segments, const at::Tensor& ids) {
+  return segments.unsqueeze(2).eq(ids).unsqueeze(1);
+}
+
+// [batch, heads, queries, 1]: x_i.e, e of [heads, head_dim].
+at::Tensor product(const at::Tensor& x, const at::Tensor& e) {
+  return at::matmul(x, e.unsqueeze(2));
+}
+
+void check_segments(const char* field, const at::Tensor& segments, int64_t batch, int64_t rows) {
+  const std::string expected = std::string("xlnet: ") + field + ": expected [" +
+                               std::to_string(batch) + ", " + std::to_string(rows) +
+                               "] integers, as option segments is on, but got ";
+  if (!segments.defined()) fail(expected + "none");
+  if (segments.dim() != 2 || segments.size(0) != batch || segments.size(1) != rows ||
+      segments.scalar_type() != at::kLong)
+    fail(expected + "a tensor of " + std::to_string(segments.dim()) + " dimensions and " +
+         std::to_string(segments.numel()) + " elements");
+}
+
+// Widens q and k. `query`: q before it was dressed; s: [heads, head_dim]; e: [2, heads, head_dim].
+void place_segments(Operands& operands, const Placement& placement, const at::Tensor& query,
+                    const at::Tensor& s, const at::Tensor& e) {
+  const at::Tensor& k = operands.k;
+  check_segments("query_segments", placement.query_segments, query.size(0), query.size(2));
+  check_segments("key_segments", placement.key_segments, k.size(0), k.size(2));
+  const at::Tensor sorted = std::get<0>(at::sort(placement.key_segments.flatten()));
+  const at::Tensor ids = std::get<0>(at::unique_consecutive(sorted));
+  const at::Tensor biased = query + s.unsqueeze(1);
+  const at::Tensor on_query =
+      at::where(one_hot(placement.query_segments, ids), product(biased, e.select(0, 0)),
+                product(biased, e.select(0, 1)));
+  const at::Tensor on_key = one_hot(placement.key_segments, ids).to(k.options());
+  operands.q = at::cat({operands.q, on_query}, 3);
+  operands.k = at::cat({k, on_key.expand({-1, k.size(1), -1, -1})}, 3);
+}
+
+struct XlnetOptions {
+  bool untied = true, segments = false, reversed = false;
+  int64_t clamp = 0;  // 0: none
+  double init_std = 0;
+};
+
+class Xlnet final : public Method {
+ public:
+  Xlnet(const ModelShape& shape, const XlnetOptions& options)
+      : shape_(shape),
+        options_(options),
+        sinusoid_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
+
+  // u, v and, with segments, s, of each layer or of all; then W, and e, of each layer.
+  std::vector<ParameterSpec> parameters() const override {
+    const int64_t heads = shape_.heads, head_dim = shape_.head_dim;
+    std::vector<ParameterSpec> specs;
+    const auto add = [&](const char* name, const std::vector<int64_t>& sizes, bool untied) {
+      for (int64_t n = 0; n < (untied ? shape_.layers : 1); ++n)
+        specs.push_back({.name = (untied ? "layer." + std::to_string(n) + ".rel_attn." : "") + name,
+                         .sizes = sizes,
+                         .init = ParameterSpec::Init::kNormal,
+                         .init_high = options_.init_std});
+    };
+    add("r_w_bias", {heads, head_dim}, options_.untied);
+    add("r_r_bias", {heads, head_dim}, options_.untied);
+    if (options_.segments) add("r_s_bias", {heads, head_dim}, options_.untied);
+    add("r", {shape_.width, heads, head_dim}, true);
+    if (options_.segments) add("seg_embed", {2, heads, head_dim}, true);
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    const auto next = [&](bool untied) -> const at::Tensor& {
+      const auto count = untied ? static_cast<size_t>(shape_.layers) : 1;
+      const at::Tensor& tensor = of_layer(parameters.first(count), untied ? layer : 0);
+      parameters = parameters.subspan(count);
+      return tensor;
+    };
+    const at::Tensor &u = next(options_.untied), &v = next(options_.untied);
+    const at::Tensor s = options_.segments ? next(options_.untied) : at::Tensor();
+    const at::Tensor query = operands.q;
+    place_with_biases(operands, table(operands, placement, next(true)), u, v);
+    if (options_.segments)
+      place_segments(operands, placement, query, s, next(true));
+    else if (placement.query_segments.defined() || placement.key_segments.defined())
+      fail("xlnet: segments: expected true, as rows have segments, but got false");
+  }
+
+ private:
+  // Rows by distance, projected: [heads, R, head_dim].
+  TableOperand table(const Operands& operands, const Placement& placement,
+                     const at::Tensor& w) const {
+    const int64_t far = options_.clamp > 0 ? options_.clamp : std::numeric_limits<int64_t>::max();
+    const auto [distances, row_at] = clipped_distances(placement.diagonals(), -far, far);
+    const at::Tensor rows = sinusoids(sinusoid_, distances, options_.reversed ? -1 : 1, operands.q);
+    return {.rows = at::matmul(rows, w.permute({1, 0, 2})), .row_at = row_at};
+  }
+
+  ModelShape shape_;
+  XlnetOptions options_;
+  Sinusoid sinusoid_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("xlnet", json);
+  return std::make_unique<Xlnet>(
+      shape, XlnetOptions{.untied = options.flag("untie_r"),
+                          .segments = options.flag("segments"),
+                          .reversed = options.flag("reversed"),
+                          .clamp = options.integer("clamp_len", -1, int64_t{1} << 40),
+                          .init_std = options.number("init_std", 0, 1e6)});
+}
+
+}  // namespace
+
+MethodInfo xlnet_method() {
+  return {.name = "xlnet",
+          .summary = "Transformer-XL's distances both ways, relative segments (Yang et al. 2019)",
+          .defaults = R"({"untie_r": true, "clamp_len": -1, "segments": false, "reversed": false,
+                          "init_std": 0.02})",
+          .make = make};
+}
+
+}  // namespace sextant
