@@ -50,3 +50,42 @@ def rope_speeds(dim, base=10000.0):
 def rope_cos_sin(positions, dim, base=10000.0):
     """cos and sin of position * theta_f, [positions, dim / 2] each: exact phases, any position."""
     return torch.ops.sextant.rope_cos_sin(_integers(positions), dim, base)
+
+
+def clock(positions, periods=(60, 3600, 43200)):
+    """sin and cos of the hands of a clock, hand j turning once per periods[j] positions."""
+    return torch.ops.sextant.clock(_integers(positions), list(periods))
+
+
+def alien_clock(positions, ratio, hands):
+    """sin and cos of position / ratio**j (radians) for j = 0 .. hands - 1, [positions, 2 hands]."""
+    return torch.ops.sextant.alien_clock(_integers(positions), ratio, hands)
+
+
+def binary(positions, bits, signs=False):
+    """The bits of each position, least significant first, as 0 and 1 or (signs) as -1 and 1."""
+    return torch.ops.sextant.binary(_integers(positions), bits, signs)
+
+
+def tanh_positions(start, weight, bias, length):
+    """p[0] = start, p[k+1] = tanh(weight p[k] + bias): [length, width]. Differentiable."""
+    return torch.ops.sextant.tanh_positions(start, weight, bias, length)
+
+
+def gru_positions(h0, weights, length):
+    """A GRU over the time 0.01 k from h0 [depth, ..., width]; weights w_ih, w_hh, b_ih, b_hh of each
+    layer. [length, ..., width], row 0 one step after h0. Differentiable."""
+    return torch.ops.sextant.gru_positions(h0, list(weights), length)
+
+
+def floater_positions(start, weights, length, flow="linear", gradient="solver"):
+    """FLOATER's positions [length, 3, layers, width] from start [3, layers, width]; weights W1, b1, W2,
+    b2 of the flow ("linear" or "convolution"); gradients through the "solver" or by the "adjoint"."""
+    return torch.ops.sextant.floater_positions(start, list(weights), length, flow, gradient)
+
+
+def complex_embedding(ids, positions, r, w, theta=None):
+    """Re and Im of r e^(i (w pos + theta)) for each word; see Wang et al. 2020. Differentiable."""
+    return torch.ops.sextant.complex_embedding(
+        ids, positions, r, w, [] if theta is None else [theta]
+    )

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "sextant/error.h"
+#include "sextant/position/binary.h"
 #include "sextant/position/buckets.h"
+#include "sextant/position/clock.h"
 #include "sextant/position/sinusoid.h"
 #include "sextant/position/slopes.h"
 #include "sextant/position/spectrum.h"
@@ -70,6 +72,23 @@ at::Tensor sinusoid(const at::Tensor& positions, int64_t width, const std::strin
   return doubles(rule.rows(integers("sinusoid: positions", positions)), {positions.numel(), width});
 }
 
+at::Tensor clock(const at::Tensor& positions, at::IntArrayRef periods) {
+  const std::vector<int64_t> all = periods.vec();
+  return doubles(clock_rows(all, integers("clock: positions", positions)),
+                 {positions.numel(), static_cast<int64_t>(2 * all.size())});
+}
+
+at::Tensor alien_clock(const at::Tensor& positions, double ratio, int64_t hands) {
+  return doubles(alien_clock_rows(ratio, hands, integers("alien_clock: positions", positions)),
+                 {positions.numel(), 2 * hands});
+}
+
+at::Tensor binary(const at::Tensor& positions, int64_t bits, bool signs) {
+  const BinaryLevels levels = signs ? BinaryLevels::kMinusOneOne : BinaryLevels::kZeroOne;
+  return doubles(binary_rows(bits, levels, integers("binary: positions", positions)),
+                 {positions.numel(), bits});
+}
+
 // theta_f in radians per position, [dim / 2].
 at::Tensor rope_speeds(int64_t dim, double base) {
   std::vector<double> speeds;
@@ -109,6 +128,9 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       "sinusoid(Tensor positions, int width, str layout='interleaved', "
       "float max_timescale=10000.0, float min_timescale=1.0) -> Tensor",
       sinusoid);
+  library.def("clock(Tensor positions, int[] periods) -> Tensor", clock);
+  library.def("alien_clock(Tensor positions, float ratio, int hands) -> Tensor", alien_clock);
+  library.def("binary(Tensor positions, int bits, bool signs=False) -> Tensor", binary);
   library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);

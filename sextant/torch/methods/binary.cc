@@ -1,0 +1,37 @@
+// binary: the bits of each position, added to the input.
+//
+// Bit j of the position, least significant first, as 0 and 1 or as -1 and 1 (sextant/position/binary.h).
+// The code fills the first columns of the input, zeros the rest, or with `projected` goes through a
+// trained matrix. It repeats after 2^bits positions and knows no nearness: 7 and 8 differ in four bits.
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/position/binary.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/code.h"
+#include "sextant/torch/methods/options.h"
+
+namespace sextant {
+namespace {
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("binary", json);
+  const int64_t bits = options.integer("bits", 1, 63);
+  const BinaryLevels levels = options.choice("levels", {"0/1", "-1/1"}) == 0
+                                  ? BinaryLevels::kZeroOne
+                                  : BinaryLevels::kMinusOneOne;
+  return std::make_unique<Code>("binary", bits, shape.width, options.flag("projected"),
+                                [bits, levels](std::span<const int64_t> positions) {
+                                  return binary_rows(bits, levels, positions);
+                                });
+}
+
+}  // namespace
+
+MethodInfo binary_method() {
+  return {.name = "binary",
+          .summary = "The bits of the position, added to the input",
+          .defaults = R"({"bits": 16, "levels": "0/1", "projected": false})",
+          .make = make};
+}
+
+}  // namespace sextant

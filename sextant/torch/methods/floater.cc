@@ -1,0 +1,119 @@
+// floater: positions flow along a trained differential equation, and enter every layer.
+//
+// Liu, Yu, Dhillon and Hsieh 2020 (arXiv 2003.09229): p(t) = p(s) + integral of h(tau, p(tau)), one state
+// for queries, keys and values of each layer; they are added after the projections,
+//
+//   q_i = W_q x_i + b_q[i],  k_j = W_k x_j + b_k[j],  v_j = W_v x_j + b_v[j]
+//
+// One h serves all layers and all three. The solver and both flows: recurrences.h. The authors' code
+// integrates anew only every 400 steps of training and gives gradients in one step of 400; here every
+// call integrates. It stops at 255 positions there; here it goes on.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/slice.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/inject.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/recurrences.h"
+
+namespace sextant {
+namespace {
+
+using Init = ParameterSpec::Init;
+
+class Floater final : public Method {
+ public:
+  Floater(const ModelShape& shape, Flow flow, FlowGradient gradient, int64_t channels)
+      : layers_(shape.layers),
+        width_(shape.width),
+        flow_(flow),
+        gradient_(gradient),
+        channels_(channels) {}
+
+  // Starts as in the official code: Xavier's, with Glorot's fans of each tensor.
+  std::vector<ParameterSpec> parameters() const override {
+    const auto xavier = [](double fan_in, double fan_out) {
+      return std::sqrt(6 / (fan_in + fan_out));
+    };
+    const double start = xavier(static_cast<double>(layers_ * width_), 3.0 * width_);
+    std::vector<ParameterSpec> specs = {{.name = "proj_bias",
+                                         .sizes = {3, layers_, width_},
+                                         .init = Init::kUniform,
+                                         .init_low = -start,
+                                         .init_high = start}};
+    if (flow_ == Flow::kLinear) {
+      const double std = std::sqrt(2 / (2.0 * width_ + 1));
+      for (const char* layer : {"layers.0.linear.", "layers.2.linear."}) {
+        specs.push_back({.name = std::string(layer) + "weight",
+                         .sizes = {width_, width_ + 1},
+                         .init = Init::kNormal,
+                         .init_high = std});
+        specs.push_back({.name = std::string(layer) + "bias", .sizes = {width_}});
+      }
+      return specs;
+    }
+    const double bound = xavier(5.0 * (layers_ + 1), 5.0 * channels_);
+    const double bound_back = xavier(5.0 * layers_, 5.0 * (channels_ + 1));
+    specs.push_back({.name = "layers.0.conv.weight",
+                     .sizes = {channels_, layers_ + 1, 5},
+                     .init = Init::kUniform,
+                     .init_low = -bound,
+                     .init_high = bound});
+    specs.push_back({.name = "layers.0.conv.bias", .sizes = {channels_}});
+    specs.push_back({.name = "layers.2.conv_tr.weight",
+                     .sizes = {channels_ + 1, layers_, 5},
+                     .init = Init::kUniform,
+                     .init_low = -bound_back,
+                     .init_high = bound_back});
+    specs.push_back({.name = "layers.2.conv_tr.bias", .sizes = {layers_}});
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    // Layers do not meet in the linear flow, so this one's rows are enough.
+    const bool alone = flow_ == Flow::kLinear;
+    const at::Tensor start = alone ? parameters[0].slice(1, layer, layer + 1) : parameters[0];
+    const at::Tensor rows =
+        floater_positions(start, parameters.subspan(1), injected_rows(placement), flow_, gradient_);
+    inject(operands, placement, rows.select(2, alone ? 0 : layer));
+  }
+
+ private:
+  int64_t layers_, width_;
+  Flow flow_;
+  FlowGradient gradient_;
+  int64_t channels_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("floater", json);
+  check_injectable("floater", shape);
+  const Flow flow =
+      options.choice("flow", {"linear", "convolution"}) == 0 ? Flow::kLinear : Flow::kConvolution;
+  const FlowGradient gradient = options.choice("gradient", {"solver", "adjoint"}) == 0
+                                    ? FlowGradient::kSolver
+                                    : FlowGradient::kAdjoint;
+  const double multiplier = options.number("channel_multiplier", 0, 1e3);
+  if (flow == Flow::kConvolution && shape.width % 2 != 0)
+    options.refuse("flow", "\"linear\", as the width is odd");
+  const auto channels =
+      static_cast<int64_t>(std::max(1.0, static_cast<double>(shape.layers) * multiplier));
+  return std::make_unique<Floater>(shape, flow, gradient, channels);
+}
+
+}  // namespace
+
+MethodInfo floater_method() {
+  return {.name = "floater",
+          .summary = "A neural differential equation of positions in every layer (Liu et al. 2020)",
+          .defaults = R"({"flow": "linear", "gradient": "solver", "channel_multiplier": 2.0})",
+          .make = make};
+}
+
+}  // namespace sextant

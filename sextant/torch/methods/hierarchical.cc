@@ -1,0 +1,73 @@
+// hierarchical: a trained table of n positions, read as the digits of n * n ones.
+//
+// Su 2020 (spaces.ac.cn/archives/7947): with u = (p - a p[0]) / (1 - a), position t is
+//
+//   q[t] = a u[t div n] + (1 - a) u[t mod n]
+//
+// so the first n are p itself and a table of BERT's reaches 512 * 512 without training. It is a code of
+// two digits, no interpolation between neighbours; a = 1/2 would make (i, j) and (j, i) alike.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/floor_divide.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/remainder.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+
+namespace sextant {
+namespace {
+
+class Hierarchical final : public Method {
+ public:
+  Hierarchical(int64_t rows, int64_t width, double alpha, double init_std)
+      : rows_(rows), width_(width), alpha_(alpha), init_std_(init_std) {}
+
+  std::vector<ParameterSpec> parameters() const override {
+    return {{.name = "position_embeddings.weight",
+             .sizes = {rows_, width_},
+             .init = ParameterSpec::Init::kNormal,
+             .init_high = init_std_}};
+  }
+
+  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+                   Parameters parameters) const override {
+    const at::Tensor positions = query_positions(placement);
+    for (int64_t n = 0; n < positions.numel(); ++n)
+      if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= rows_ * rows_)
+        fail("hierarchical: position: expected 0 to " + std::to_string(rows_ * rows_ - 1) +
+             " (option rows, squared), but got " + std::to_string(t));
+    const at::Tensor& p = parameters[0];
+    const at::Tensor u = (p - alpha_ * p.slice(0, 0, 1)) / (1 - alpha_);
+    const at::Tensor high = at::floor_divide(positions, rows_), low = positions.remainder(rows_);
+    return x + alpha_ * u.index_select(0, high) + (1 - alpha_) * u.index_select(0, low);
+  }
+
+ private:
+  int64_t rows_, width_;
+  double alpha_, init_std_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("hierarchical", json);
+  const double alpha = options.number("alpha", 0, 1);
+  if (alpha == 0 || alpha == 0.5 || alpha == 1)
+    options.refuse("alpha", "a number between 0 and 1 but not 0.5, which mixes up the two digits");
+  return std::make_unique<Hierarchical>(
+      options.integer_or("rows", shape.train_length, 1, int64_t{1} << 31), shape.width, alpha,
+      options.number("init_std", 0, 1e6));
+}
+
+}  // namespace
+
+MethodInfo hierarchical_method() {
+  return {.name = "hierarchical",
+          .summary = "A trained table read as two-digit numbers (Su 2020)",
+          .defaults = R"({"rows": null, "alpha": 0.4, "init_std": 0.02})",
+          .make = make};
+}
+
+}  // namespace sextant
