@@ -1,9 +1,149 @@
+// The float32 backend: SIMD, tiled, threaded. sizes.h says how the score matrix is cut.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "sextant/attention/attend.h"
+#include "sextant/attention/cpu/backward.h"
+#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/parallel.h"
+#include "sextant/attention/cpu/problem.h"
 
 namespace sextant {
+namespace cpu {
+namespace {
+
+// Queries in no frame see nothing.
+void write_outside_frames(const Problem& p, const Attended<float>& result) {
+  const View<float>& out = result.out;
+  std::vector<char> inside;
+  for (int64_t b = 0; b < out.batch; ++b) {
+    inside.assign(static_cast<size_t>(out.rows), 0);
+    for (size_t n = p.blocks_of_batch[static_cast<size_t>(b)];
+         n < p.blocks_of_batch[static_cast<size_t>(b) + 1]; ++n)
+      std::fill_n(inside.begin() + p.blocks[n].frame.query_row, p.blocks[n].frame.queries, 1);
+    for (int64_t i = 0; i < out.rows; ++i) {
+      if (inside[static_cast<size_t>(i)] != 0) continue;
+      for (int64_t h = 0; h < out.heads; ++h) {
+        for (int64_t c = 0; c < out.columns; ++c) out(b, h, i, c) = 0;
+        result.lse(b, h, i, 0) = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+// One scratch for each worker, laid out by the same code that measures it.
+template <class Scratch>
+class Scratches {
+ public:
+  template <class... Sizes>
+  explicit Scratches(int workers, const Sizes&... sizes) {
+    Carver measure;
+    Scratch(sizes..., measure);
+    blocks_.reserve(static_cast<size_t>(workers));
+    for (int n = 0; n < workers; ++n) {
+      blocks_.emplace_back(measure.used());
+      Carver carver(blocks_.back().data());
+      list_.emplace_back(sizes..., carver);
+    }
+  }
+  Scratch& operator[](int worker) { return list_[static_cast<size_t>(worker)]; }
+
+ private:
+  std::vector<Floats> blocks_;
+  std::vector<Scratch> list_;
+};
+
+void attend(const Score<float>& score, const Attended<float>& result, const Executor& executor) {
+  const Problem problem(score, kUnit, executor);
+  write_outside_frames(problem, result);
+  const Forward forward(problem, result, executor.workers());
+  if (forward.items.empty()) return;
+  Scratches<ForwardScratch> scratches(executor.workers(), problem, forward.item_rows);
+  share_out(executor, static_cast<int64_t>(forward.items.size()), forward.seconds,
+            [&](int64_t n, int worker) {
+              run_forward_item(forward, forward.items[static_cast<size_t>(n)], scratches[worker]);
+            });
+  for (const ForwardItem& item : forward.merges) run_forward_merge(forward, item, scratches[0]);
+}
+
+void zero(const Executor& executor, const View<float>& x) {
+  constexpr double kSecondsOfFloat = 2e-10;
+  share_out(executor, x.batch * x.heads,
+            kSecondsOfFloat * static_cast<double>(x.batch * x.heads * x.rows * x.columns),
+            [&](int64_t n, int) {
+              for (int64_t i = 0; i < x.rows; ++i) {
+                float* row = x.at(n / x.heads, n % x.heads, i);
+                for (int64_t c = 0; c < x.columns; ++c) row[c * x.column_stride] = 0;
+              }
+            });
+}
+
+// Longer than this, the keys, values and gradients of a unit leave the L2 cache.
+int64_t backward_unit(const Score<float>& score) {
+  constexpr int64_t kFloats = 16 * 1024, kShortestUnit = 64;
+  int64_t unit = kUnit;
+  while (unit > kShortestUnit && unit * std::max(score.q.columns, score.v.columns) > kFloats)
+    unit /= 2;
+  return unit;
+}
+
+void sum_splits(const Backward& backward, const Executor& executor) {
+  const int64_t splits = backward.splits;
+  const auto count = static_cast<int64_t>(backward.tasks.size()) / splits;
+  constexpr double kSecondsOfFloat = 3e-10;
+  share_out(executor, count,
+            kSecondsOfFloat * static_cast<double>(count * splits * backward.query_sums_size()),
+            [&](int64_t n, int) {
+              std::vector<const float*> sums;
+              for (int64_t split = 0; split < splits; ++split)
+                sums.push_back(backward.query_sums.data() +
+                               (n * splits + split) * backward.query_sums_size());
+              write_query_grads(backward, backward.tasks[static_cast<size_t>(n * splits)], sums);
+            });
+}
+
+void attend_backward(const Score<float>& score, const Attended<const float>& result,
+                     View<const float> d_out, const ScoreGrad<float>& grad,
+                     const Executor& executor) {
+  const Problem p(score, backward_unit(score), executor);
+  Backward backward(p, result, d_out, grad);
+  constexpr double kSecondsOfFloat = 3e-10;
+  share_out(
+      executor, score.q.batch * score.q.heads,
+      kSecondsOfFloat *
+          static_cast<double>(score.q.batch * score.q.heads * score.q.rows * (score.v.columns + 1)),
+      [&](int64_t n, int) { run_backward_mean(backward, n / score.q.heads, n % score.q.heads); });
+  if (grad.k) zero(executor, grad.k);
+  if (grad.v) zero(executor, grad.v);
+
+  if (!backward.lanes.empty()) {
+    Scratches<BackwardScratch> scratches(executor.workers(), backward);
+    executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
+      const Lane& lane = backward.lanes[static_cast<size_t>(n)];
+      std::fill_n(backward.table_sums.data() + lane.at, lane.size, 0.0F);
+      for (int64_t task = lane.first_task; task < lane.last_task; ++task) {
+        BackwardScratch& scratch = scratches[worker];
+        run_backward_task(backward, lane.sums, task, scratch);
+        const float* sums[] = {scratch.query_sums};
+        if (!backward.cut)
+          write_query_grads(backward, backward.tasks[static_cast<size_t>(task)], sums);
+      }
+    });
+  }
+  if (backward.cut && (grad.q || grad.q_imag)) sum_splits(backward, executor);
+  write_table_grads(backward, executor);
+  write_sink_grads(backward);
+}
+
+}  // namespace
+}  // namespace cpu
 
 const Backend& cpu_backend() {
-  static const Backend backend{.name = "cpu", .description = "float32, SIMD, tiled, threaded"};
+  static const Backend backend{.name = "cpu",
+                               .description = "float32, SIMD, tiled, threaded",
+                               .attend_f32 = cpu::attend,
+                               .attend_backward_f32 = cpu::attend_backward};
   return backend;
 }
 

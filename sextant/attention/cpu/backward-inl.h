@@ -1,0 +1,310 @@
+// One task of the backward pass: the units of one key head, and the queries that see them.
+#if defined(SEXTANT_ATTENTION_CPU_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_BACKWARD_INL_H_
+#undef SEXTANT_ATTENTION_CPU_BACKWARD_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_BACKWARD_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/backward.h"
+#include "sextant/attention/cpu/collect_grads-inl.h"
+#include "sextant/attention/cpu/differentiate-inl.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/scores-inl.h"
+#include "sextant/attention/cpu/turn_back-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+class BackwardWalk {
+ public:
+  BackwardWalk(const Backward& backward, const TableSums& sums, int64_t task,
+               BackwardScratch& scratch)
+      : backward_(backward),
+        p_(backward.problem),
+        sums_(sums),
+        task_(backward.tasks[static_cast<size_t>(task)]),
+        w_(scratch),
+        query_sums_(backward.cut ? const_cast<float*>(backward.query_sums.data()) +
+                                       task * backward.query_sums_size()
+                                 : scratch.query_sums) {}
+
+  void walk() {
+    float* const all = query_sums_;
+    for (int64_t n = task_.first_split; n < task_.last_split; ++n) {
+      const bool first = n == task_.first_split;
+      if (!first) query_sums_ = w_.split_sums;
+      split(n);
+      if (!first && wants_queries()) add_scaled(backward_.query_sums_size(), 1, query_sums_, all);
+    }
+  }
+
+ private:
+  bool wants_queries() const { return backward_.grad.q || backward_.grad.q_imag; }
+  bool wants_keys() const { return static_cast<bool>(backward_.grad.k); }
+  bool wants_values() const { return static_cast<bool>(backward_.grad.v); }
+  size_t ways() const { return p_.ways.list.size(); }
+
+  void split(int64_t n) {
+    if (wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
+    for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
+      if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
+  }
+
+  void unit(const Block& block, int64_t unit) {
+    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block.frame.keys)};
+    bool ready = false;
+    for (int64_t first = 0; first < block.frame.queries; first += kBlock) {
+      const int64_t rows = std::min(kBlock, block.frame.queries - first);
+      w_.sight.look(block, first, rows);
+      if (empty(meet(w_.sight.all(), keys))) continue;
+      if (!ready) prepare_unit(block, keys);
+      ready = true;
+      for (int64_t g = 0; g < p_.group; ++g) tile(block, unit, keys, g, first, rows);
+    }
+    if (ready) finish_unit(block, keys);
+  }
+
+  void prepare_unit(const Block& block, Run keys) {
+    const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
+    pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
+    unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, w_.key_rows);
+    const View<const float>& v = p_.score.v;
+    for (int64_t j = 0; j < rows.rows; j += kLanes)
+      pack_panel(v.at(task_.batch, task_.key_head, rows.row() + j), v.row_stride, v.column_stride,
+                 std::min(kLanes, rows.rows - j), p_.width, 1, w_.values + j * p_.width16);
+    keys_finite_ = rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16);
+    const int64_t size = p_.unit * p_.depth16;
+    if (w_.key_grads.plain) std::fill_n(w_.key_grads.plain, size, 0.0F);
+    for (size_t way = 0; way < ways(); ++way)
+      if (w_.key_grads.turned[way] != w_.key_grads.plain)
+        std::fill_n(w_.key_grads.turned[way], size, 0.0F);
+    std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
+  }
+
+  void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
+    const int64_t h = task_.key_head * p_.group + g;
+    const FrameRows queries = {p_, block, Side::kQuery, first, rows};
+    const QueryTile query_tile = prepare_queries(queries, h, unit);
+    const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
+    const Matrix d_out = whole_rows(backward_.d_out, task_.batch, h, queries.row(), rows, w_.d_out);
+    Tile t = {.problem = p_,
+              .block = block,
+              .head = h,
+              .first = first,
+              .rows = rows,
+              .first_key = keys.first,
+              .columns = columns_of(meet(w_.sight.all(), keys), keys),
+              .strips = {},
+              .exactly = !keys_finite_ || !queries_finite(rows) ||
+                         !matrix_finite(d_out, rows, p_.width16)};
+    if (p_.on_key)
+      multiply_keys(p_, query_tile, key_tile, t.columns, w_.table_products, w_.lines,
+                    w_.key_products);
+    for (int64_t n = 0; n < t.strip_count(); ++n) strip(n, query_tile, key_tile, d_out, t);
+    if (p_.on_key && t.strip_count() % 2 != 0) fill_line_ends(t, t.strip_count(), Run{});
+    collect_values(t, d_out);
+    collect_products(t, queries, unit, g);
+  }
+
+  // Panels and rows of the block's queries, and what the softmax backwards needs of them.
+  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit) {
+    const bool modulus = static_cast<bool>(p_.score.q_imag);
+    const float* const* turned = turn_queries(queries, p_.score.q, h, unit, w_.queries, w_.grown);
+    unpack_rows(p_, turned, w_.queries.plain, queries.rows, w_.query_rows);
+    const float* const* imaginary = nullptr;
+    if (modulus) {
+      imaginary = turn_queries(queries, p_.score.q_imag, h, unit, w_.imaginary, w_.grown_imaginary);
+      unpack_rows(p_, imaginary, w_.imaginary.plain, queries.rows, w_.imaginary_rows);
+    }
+    const float* mean = backward_.mean_of(task_.batch, h);
+    for (int64_t i = 0; i < queries.rows; ++i) {
+      const float lse = backward_.result.lse(task_.batch, h, queries.row() + i, 0);
+      w_.lse[i] = lse == -kInfinity ? kInfinity : lse;  // e^(s - infinity): no weights
+      w_.mean[i] = mean[queries.row() + i];
+    }
+    return {&queries.block, h, queries.first, queries.rows, w_.queries.plain, turned, imaginary};
+  }
+
+  const float* const* turn_queries(const FrameRows& queries, const View<const float>& x, int64_t h,
+                                   int64_t unit, const Panels& to, const Panels& grown) {
+    pack_rows(queries, x, h, p_.scale, to);
+    if (!grown.turned) return to.turned;
+    for (size_t way = 0; way < ways(); ++way) {
+      if (p_.ways.list[way].grows)
+        grow_queries(queries, way, unit, to.turned[way], w_.factors, grown.turned[way]);
+      else
+        std::copy_n(to.turned[way], round_up(queries.rows, kLanes) * p_.depth16, grown.turned[way]);
+    }
+    return grown.turned;
+  }
+
+  // Zeros in what other strips see and this one does not.
+  void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
+    for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
+      if (!lines) continue;
+      for (int64_t i = 0; i < kStrip; ++i) {
+        float* line = lines + (strip * kStrip + i) * kScoreRow;
+        if (empty(columns) || strip * kStrip + i >= t.rows) {
+          std::fill(line + t.columns.first, line + t.columns.last, 0.0F);
+        } else {
+          std::fill(line + t.columns.first, line + columns.first, 0.0F);
+          std::fill(line + columns.last, line + t.columns.last, 0.0F);
+        }
+      }
+    }
+  }
+
+  // Weights and gradients of one strip.
+  void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out, Tile& t) {
+    const Run seen = w_.sight.band_in(n, keys.keys);
+    const Run columns =
+        empty(seen) ? Run{t.columns.first, t.columns.first} : columns_of(seen, keys.keys);
+    t.strips[static_cast<size_t>(n)] = columns;
+    const int64_t at = n * kStrip * kScoreRow;
+    fill_line_ends(t, n, columns);
+    if (empty(columns)) return;
+    const Strip s = {p_,         w_.sight,        queries, keys,
+                     n * kStrip, t.strip_rows(n), columns, w_.key_products};
+    const bool keep = w_.real != nullptr;
+    score_strip(s, {w_.second, w_.table_products},
+                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
+    const Left left = {d_out.data + s.row * d_out.stride, d_out.stride, 1};
+    const int64_t panel = kLanes * p_.width16;
+    multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, left,
+                        {w_.values + columns.first / kLanes * panel, kLanes, panel},
+                        w_.grads + at + columns.first, kScoreRow);
+    if (p_.on_value) add_table_product(s, p_.on_value, left, w_.table_products, w_.grads + at);
+    const GradStrip g = {w_.weights + at,
+                         w_.grads + at,
+                         w_.imaginary_grads ? w_.imaginary_grads + at : nullptr,
+                         w_.real,
+                         w_.imaginary_product,
+                         w_.lse + s.row,
+                         w_.mean + s.row};
+    differentiate_strip(s, g, w_.weighted, sums_);
+  }
+
+  void collect_values(const Tile& t, Matrix d_out) {
+    if (wants_values()) collect_keys(t, w_.weights, d_out, p_.width16, w_.value_grads);
+    if (sums_.on_value)
+      collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
+                    table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
+  }
+
+  // Gradients of q and k, way by way.
+  void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
+    const WaysSeen seen = w_.sight.ways_seen(
+        0, t.strip_count(), {t.first_key + t.columns.first, t.first_key + t.columns.last});
+    for (size_t way = 0; way < ways(); ++way) {
+      if (!seen.several && way != seen.way) continue;
+      const float* lines = w_.grads;
+      const float* imaginary = w_.imaginary_grads;
+      if (seen.several) {
+        pick_way(t, way, lines, w_.way_grads);
+        lines = w_.way_grads;
+        if (imaginary) pick_way(t, way, imaginary, w_.way_imaginary_grads);
+        if (imaginary) imaginary = w_.way_imaginary_grads;
+      }
+      collect_way(t, queries, unit, way, lines, w_.query_rows, query_sum(g, queries, 0));
+      if (imaginary)
+        collect_way(t, queries, unit, way, imaginary, w_.imaginary_rows, query_sum(g, queries, 1));
+    }
+    if (p_.on_query) {
+      std::fill_n(w_.turned_grads, t.rows * p_.depth16, 0.0F);
+      collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
+                    table_grad(p_.on_query, sums_.on_query, t.head),
+                    backward_.grad.q ? w_.turned_grads : nullptr, p_.depth16);
+      if (backward_.grad.q) add_queries(t, query_sum(g, queries, 0));
+    }
+    if (p_.on_key)
+      collect_key_table(t, w_.grads, w_.key_rows.plain, w_.lines, w_.table_products,
+                        table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
+  }
+
+  // Lines that hold only what is seen in one way.
+  void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
+    const Run keys = {t.first_key + t.columns.first, t.first_key + t.columns.last};
+    for (int64_t i = 0; i < round_up(t.rows, kStrip); ++i) {
+      const int64_t at = i * kScoreRow;
+      std::fill(to + at + t.columns.first, to + at + t.columns.last, 0.0F);
+      if (i >= t.rows) continue;
+      w_.sight.each_run(i, keys, static_cast<int64_t>(way), [&](Run run) {
+        std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
+                  to + at + run.first - t.first_key);
+      });
+    }
+  }
+
+  void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
+                   const float* lines, const RowSets& rows, float* query_sum) {
+    if (wants_queries()) {
+      collect_queries(t, lines, w_.key_rows.turned[way], p_.depth16, w_.turned_grads);
+      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+      add_queries(t, query_sum);
+    }
+    if (wants_keys())
+      collect_keys(t, lines, {rows.turned[way], p_.depth16}, p_.depth16, w_.key_grads.turned[way]);
+  }
+
+  void add_queries(const Tile& t, float* query_sum) {
+    add_scaled(t.rows * p_.depth16, p_.scale, w_.turned_grads, query_sum);
+  }
+
+  // Of the first query of a tile.
+  float* query_sum(int64_t g, const FrameRows& queries, int64_t imaginary) const {
+    return query_sums_ + imaginary * backward_.queries_size() +
+           (g * p_.score.q.rows + queries.row()) * p_.depth16;
+  }
+
+  float* table_grad(const Vectors& table, float* sums, int64_t h) const {
+    return sums ? sums + table.head_index(h - sums_.first_head) * table.count16 * table.columns16
+                : nullptr;
+  }
+
+  // The gradients of the unit's keys are whole: turns them back and gives them out.
+  void finish_unit(const Block& block, Run keys) {
+    const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
+    const auto give = [&](const View<float>& to, const float* from, int64_t columns16) HWY_ATTR {
+      for (int64_t j = 0; j < rows.rows; ++j)
+        add_row(from + j * columns16, to.columns,
+                to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
+    };
+    if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16);
+    if (!wants_keys()) return;
+    if (w_.key_grads.plain) give(backward_.grad.k, w_.key_grads.plain, p_.depth16);
+    for (size_t way = 0; way < ways(); ++way) {
+      float* grads = w_.key_grads.turned[way];
+      if (grads == w_.key_grads.plain) continue;
+      turn_back(rows, way, 0, w_.panel, w_.factors, grads);
+      give(backward_.grad.k, grads, p_.depth16);
+    }
+  }
+
+  static Run columns_of(Run seen, Run keys) {
+    return {round_down(seen.first - keys.first, kLanes), round_up(seen.last - keys.first, kLanes)};
+  }
+
+  bool queries_finite(int64_t rows) const {
+    const int64_t size = round_up(rows, kLanes) * p_.depth16;
+    return rows_finite(p_, w_.query_rows, size) &&
+           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size));
+  }
+
+  const Backward& backward_;
+  const Problem& p_;
+  const TableSums& sums_;
+  const BackwardTask& task_;
+  BackwardScratch& w_;
+  float* query_sums_;
+  bool keys_finite_ = true;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,57 @@
+#include "sextant/attention/cpu/backward.h"
+
+#include "sextant/attention/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/attention/cpu/backward.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/backward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// do . out of every query of one head.
+void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
+  const View<const float>& a = backward.d_out;
+  const View<const float>& b = backward.result.out;
+  for (int64_t i = 0; i < a.rows; ++i) {
+    const float* x = a.at(batch, head, i);
+    const float* y = b.at(batch, head, i);
+    Lanes sum = set(0);
+    int64_t c = 0;
+    if (a.column_stride == 1 && b.column_stride == 1)
+      for (; c + kLanes <= a.columns; c += kLanes) sum = mul_add(load(x + c), load(y + c), sum);
+    float rest = 0;
+    for (; c < a.columns; ++c) rest += x[c * a.column_stride] * y[c * b.column_stride];
+    mean[i] = sum_of(sum) + rest;
+  }
+}
+
+void backward_task(const Backward& backward, const TableSums& sums, int64_t task,
+                   BackwardScratch& scratch) {
+  BackwardWalk(backward, sums, task, scratch).walk();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(backward_mean);
+HWY_EXPORT(backward_task);
+
+void run_backward_mean(Backward& backward, int64_t batch, int64_t head) {
+  HWY_DYNAMIC_DISPATCH(backward_mean)(backward, batch, head, backward.mean_of(batch, head));
+}
+
+void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
+                       BackwardScratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(backward_task)(backward, sums, task, scratch);
+}
+
+}  // namespace sextant::cpu
+#endif

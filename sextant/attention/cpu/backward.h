@@ -1,0 +1,142 @@
+// The backward pass: how it is cut, and what its tasks share.
+//
+// A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over its
+// units and, for each, over the queries that see them, a block of kBlock at a time; so dk and dv of a
+// unit are finished when it is left, and dq grows in memory of the task:
+//
+//   scores again:  s = q k^T ..., p = e^(s - lse)     dv += p^T do
+//   dp = do v^T    ds = p (dp - sum_j p dp)           dq += ds k      dk += ds^T q
+//
+// Gradients of tables grow in memory of a lane, which is a fixed row of tasks. How many splits and
+// lanes there are follows from the shapes alone, and partial sums are added in their order, so the
+// gradients are the same bits for any number of threads. Those of q, k and v do not depend on what
+// else is in the batch either.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sextant/attention/cpu/operands.h"
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/sight.h"
+#include "sextant/attention/cpu/workspace.h"
+
+namespace sextant::cpu {
+
+inline constexpr int64_t kBlock = 64;  // queries
+
+// One unit of keys of one block.
+struct UnitOfBlock {
+  size_t block = 0;
+  int64_t unit = 0;
+};
+
+// dq of a query is added up over every kSplits-th unit of its keys, and these sums are then added in
+// their order, whether one task makes them or each a task of its own.
+inline constexpr int64_t kSplits = 4;
+
+struct BackwardTask {
+  int64_t key_head = 0, batch = 0;
+  int64_t first_split = 0, last_split = 0;
+};
+
+// Sums of the gradients of tables over the tasks of a lane, for the query heads
+// [first_head, first_head + heads); tables that all heads share have one head.
+struct TableSums {
+  int64_t first_head = 0, heads = 0;
+  float* weight = nullptr;  // [heads][stride of Numbers]
+  float* bias = nullptr;
+  float* on_query = nullptr;  // [heads][count16][columns16]
+  float* on_key = nullptr;
+  float* on_value = nullptr;
+};
+
+struct Lane {
+  int64_t first_task = 0, last_task = 0;
+  TableSums sums;
+  int64_t at = 0, size = 0;  // all its sums, in Backward::table_sums
+};
+
+struct Backward {
+  const Problem& problem;
+  const Attended<const float>& result;
+  const View<const float>& d_out;
+  const ScoreGrad<float>& grad;
+  int64_t splits = 1;  // that have any unit
+  bool cut = false;    // each split is a task
+  std::vector<BackwardTask> tasks;
+  std::vector<std::vector<UnitOfBlock>> units;  // [batch]
+  std::vector<Lane> lanes;
+  double seconds = 0;  // a guess of the work
+  Floats table_sums;
+  Floats query_sums;  // [tasks][2 if modulus][group][queries][depth16], if cut
+  Floats mean;        // [batch][heads][queries]: do . out, which is sum_j p dp
+
+  Backward(const Problem& problem, const Attended<const float>& result,
+           const View<const float>& d_out, const ScoreGrad<float>& grad);
+
+  int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
+  int64_t query_sums_size() const { return queries_size() * (problem.score.q_imag ? 2 : 1); }
+  float* mean_of(int64_t b, int64_t h) {
+    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+  }
+  const float* mean_of(int64_t b, int64_t h) const {
+    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+  }
+
+ private:
+  void cut_units();
+  void cut_tasks();
+  void cut_lanes();
+};
+
+// Rows of q or k as matrices, for each way, and their gradients.
+struct RowSets {
+  float* plain = nullptr;
+  float** turned = nullptr;  // [ways]
+
+  RowSets() = default;
+  RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Carver& carver);
+};
+
+struct BackwardScratch {
+  BackwardScratch(const Backward& backward, Carver& carver);
+
+  Sight sight;
+  Panels keys;
+  RowSets key_rows, key_grads;  // [unit][depth16]
+  Panels queries;
+  RowSets query_rows;  // [kBlock][depth16]
+  Panels imaginary, grown, grown_imaginary;
+  RowSets imaginary_rows;
+  float* values;       // panels, [unit / kLanes][width16][kLanes]
+  float* value_grads;  // [unit][width16]
+  float* d_out;        // [kBlock][width16], if it must be copied
+  float *lse, *mean;   // [kBlock]
+  // [kBlock][kScoreRow]; those for gradients of modulus, of several ways and of k . B may be null.
+  float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads, *key_products;
+  // [kStrip][kScoreRow]; or null.
+  ScoreStrip second;
+  float *real, *imaginary_product, *weighted;
+  float* lines;           // [kLanes][kBlock]
+  float* table_products;  // [kBlock][rows of a table]
+  float* turned_grads;    // [kBlock][depth16]
+  float* panel;           // [depth16][kLanes]
+  float* factors;         // [depth16]
+  float *query_sums,
+      *split_sums;  // as Backward::query_sums: of one task and of one split, if not cut
+};
+
+// In backward.cc, once for each SIMD target.
+void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
+void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
+                       BackwardScratch& scratch);
+
+// In backward_finish.cc. sums: of one task for each split, as query_sums.
+void write_query_grads(const Backward& backward, const BackwardTask& task,
+                       std::span<const float* const> sums);
+void write_table_grads(const Backward& backward, const Executor& executor);
+void write_sink_grads(const Backward& backward);
+
+}  // namespace sextant::cpu

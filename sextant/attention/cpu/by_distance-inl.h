@@ -1,0 +1,95 @@
+// Between rows of a tile and rows of a table. A tile's row i and lane j lie on diagonal
+// first - i + j, which meets table row map(first - i + j):
+//
+//   spread:   tile(i, j) += at(i, map(...))     products with table rows, to where they belong
+//   collect:  at(i, map(...)) += tile(i, j)     its transpose: weights, summed by table row
+//
+// Sixteen lanes at a time, by how their rows lie (row_map.h).
+#if defined(SEXTANT_ATTENTION_CPU_BY_DISTANCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_BY_DISTANCE_INL_H_
+#undef SEXTANT_ATTENTION_CPU_BY_DISTANCE_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_BY_DISTANCE_INL_H_
+#endif
+
+#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/row_map.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// at[row], but counted from the first row of a range.
+HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row) {
+  const I32 d;
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) {
+    const auto index =
+        hn::Sub(hn::LoadU(d, rows + p * kPart), hn::Set(d, static_cast<int32_t>(first_row)));
+    x.part[p] = hn::GatherIndex(F32(), at, index);
+  }
+  return x;
+}
+
+// A row of `count` lanes (a multiple of kLanes) whose lane 0 lies on `diagonal`.
+HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
+                           int64_t first_row, float* tile) {
+  const int32_t* rows = map.rows(diagonal);
+  const Neighbours* neighbours = map.neighbours(diagonal);
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t row = rows[j] - first_row;
+    Lanes x;
+    switch (neighbours[j]) {
+      case Neighbours::kConstant:
+        x = set(at[row]);
+        break;
+      case Neighbours::kRising:
+        x = load(at + row);
+        break;
+      case Neighbours::kMixed:
+        x = gather(at, rows + j, first_row);
+        break;
+    }
+    store(add(load(tile + j), x), tile + j);
+  }
+}
+
+HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, const float* tile,
+                            int64_t first_row, float* at) {
+  const int32_t* rows = map.rows(diagonal);
+  const Neighbours* neighbours = map.neighbours(diagonal);
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t row = rows[j] - first_row;
+    switch (neighbours[j]) {
+      case Neighbours::kConstant:
+        at[row] += sum_of(load(tile + j));
+        break;
+      case Neighbours::kRising:
+        store(add(load(at + row), load(tile + j)), at + row);
+        break;
+      case Neighbours::kMixed:
+        for (int64_t lane = j; lane < j + kLanes; ++lane) at[rows[lane] - first_row] += tile[lane];
+        break;
+    }
+  }
+}
+
+inline HWY_NOINLINE void spread(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
+                                const float* at, int64_t at_row, int64_t first_row, float* tile,
+                                int64_t tile_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
+}
+
+inline HWY_NOINLINE void collect(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
+                                 const float* tile, int64_t tile_row, int64_t first_row, float* at,
+                                 int64_t at_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    collect_row(map, diagonal - i, count, tile + i * tile_row, first_row, at + i * at_row);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

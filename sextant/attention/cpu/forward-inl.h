@@ -1,0 +1,197 @@
+// Attention of one item: some queries of all heads that share a key head, unit by unit of keys.
+#if defined(SEXTANT_ATTENTION_CPU_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_FORWARD_INL_H_
+#undef SEXTANT_ATTENTION_CPU_FORWARD_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_FORWARD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/mix-inl.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/scores-inl.h"
+#include "sextant/attention/cpu/soften-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+class ForwardTask {
+ public:
+  ForwardTask(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch)
+      : forward_(forward),
+        p_(forward.problem),
+        item_(item),
+        block_(p_.blocks[item.block]),
+        w_(scratch) {}
+
+  void attend() {
+    prepare_queries();
+    w_.sight.look(block_, item_.first, item_.rows);
+    std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+    for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit) attend_unit(unit);
+    if (item_.partial >= 0) return;
+    for (int64_t g = 0; g < p_.group; ++g) finish(g);
+  }
+
+  // The other half of an item whose units were cut: merges them in their order.
+  void merge_units() {
+    std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+    for (int64_t g = 0; g < p_.group; ++g) {
+      for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit)
+        for (int64_t strip = 0; strip < strips(); ++strip) take(g, strip, partial(unit, g, strip));
+      finish(g);
+    }
+  }
+
+ private:
+  int64_t strips() const { return (item_.rows + kStrip - 1) / kStrip; }
+  int64_t strip_rows(int64_t strip) const { return std::min(kStrip, item_.rows - strip * kStrip); }
+  int64_t head(int64_t g) const { return item_.key_head * p_.group + g; }
+
+  void prepare_queries() {
+    const FrameRows rows = {p_, block_, Side::kQuery, item_.first, item_.rows};
+    for (int64_t g = 0; g < p_.group; ++g) {
+      const auto n = static_cast<size_t>(g);
+      pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
+      if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
+    }
+  }
+
+  void attend_unit(int64_t unit) {
+    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block_.frame.keys)};
+    const Run seen = meet(w_.sight.all(), keys);
+    if (empty(seen)) {
+      if (item_.partial >= 0)
+        for (int64_t g = 0; g < p_.group; ++g)
+          for (int64_t strip = 0; strip < strips(); ++strip)
+            clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
+      return;
+    }
+    const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
+    pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
+    const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
+    const Matrix values = whole_rows(p_.score.v, block_.frame.batch, item_.key_head, rows.row(),
+                                     rows.rows, w_.values);
+    for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
+  }
+
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, Matrix values) {
+    const QueryTile queries = {
+        .block = &block_,
+        .head = head(g),
+        .first = item_.first,
+        .rows = item_.rows,
+        .plain = w_.heads[static_cast<size_t>(g)].plain,
+        .turned = turned(unit, g, w_.heads, w_.grown),
+        .imaginary = p_.score.q_imag ? turned(unit, g, w_.imaginary, w_.grown_imaginary) : nullptr};
+    if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
+      multiply_keys(p_, queries, keys, columns_of(seen, keys), w_.table_products, w_.key_lines,
+                    w_.key_products);
+    for (int64_t n = 0; n < strips(); ++n) {
+      const Run strip_seen = w_.sight.band_in(n, keys.keys);
+      const bool cut = item_.partial >= 0;
+      if (empty(strip_seen)) {
+        if (cut) clear(strip_rows(n), p_.width16, partial(unit, g, n));
+        continue;
+      }
+      const Strip strip = {p_,
+                           w_.sight,
+                           queries,
+                           keys,
+                           n * kStrip,
+                           strip_rows(n),
+                           columns_of(strip_seen, keys),
+                           w_.key_products};
+      uint8_t& fresh = w_.fresh[g * strips() + n];
+      const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
+      score_strip(strip, {w_.second, w_.table_products}, w_.strip);
+      soften(strip, w_.strip.scores, to.most);
+      const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
+      mix(strip, w_.strip.scores, mixed, values, w_.table_products, to.out, to.sum);
+      if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
+      fresh = 0;
+    }
+  }
+
+  static Run columns_of(Run seen, const KeyTile& keys) {
+    return {round_down(seen.first - keys.keys.first, kLanes),
+            round_up(seen.last - keys.keys.first, kLanes)};
+  }
+
+  // The turned queries of a head, with the growth that belongs to this unit of keys.
+  const float* const* turned(int64_t unit, int64_t g, const std::vector<Panels>& heads,
+                             const std::vector<Panels>& grown) {
+    const auto n = static_cast<size_t>(g);
+    if (grown.empty()) return heads[n].turned;
+    const FrameRows rows = {p_, block_, Side::kQuery, item_.first, item_.rows};
+    for (size_t way = 0; way < p_.ways.list.size(); ++way) {
+      if (p_.ways.list[way].grows)
+        grow_queries(rows, way, unit, heads[n].turned[way], w_.factors, grown[0].turned[way]);
+      else
+        grown[0].turned[way] = heads[n].turned[way];
+    }
+    return grown[0].turned;
+  }
+
+  Partial all(int64_t g, int64_t strip) const {
+    return w_.all.at(g * w_.rows16 + strip * kStrip, p_.width16);
+  }
+  Partial partial(int64_t unit, int64_t g, int64_t strip) const {
+    return forward_.partial(item_, unit, g * strips() + strip);
+  }
+
+  void take(int64_t g, int64_t strip, const Partial& part) {
+    uint8_t& fresh = w_.fresh[g * strips() + strip];
+    const int64_t rows = strip_rows(strip);
+    const Partial to = all(g, strip);
+    if (std::all_of(part.sum, part.sum + rows, [](float sum) { return sum == 0; })) return;
+    if (fresh) {
+      std::copy_n(part.most, rows, to.most);
+      std::copy_n(part.sum, rows, to.sum);
+      std::copy_n(part.out, rows * p_.width16, to.out);
+    } else {
+      merge(rows, p_.width16, part, to);
+    }
+    fresh = 0;
+  }
+
+  void finish(int64_t g) {
+    const Attended<float>& to = forward_.result;
+    const int64_t b = block_.frame.batch, h = head(g);
+    for (int64_t i = 0; i < item_.rows; ++i) {
+      const bool nothing = w_.fresh[g * strips() + i / kStrip] != 0;
+      const Partial row = w_.all.at(g * w_.rows16 + i, p_.width16);
+      float most = nothing ? -kInfinity : *row.most, sum = nothing ? 0 : *row.sum, keep = 1;
+      if (!p_.score.sink.empty()) {
+        const float sink = p_.score.sink[static_cast<size_t>(h)];
+        const float both = std::max(most, sink);
+        keep = std::exp(most - base_of(both));
+        sum = sum * keep + std::exp(sink - base_of(both));
+        most = both;
+      }
+      const int64_t query = block_.frame.query_row + item_.first + i;
+      to.lse(b, h, query, 0) = sum == 0 ? -kInfinity : most + std::log(sum);
+      if (nothing || sum == 0) std::fill_n(row.out, p_.width16, 0.0F);
+      const Lanes factor = set(sum == 0 ? 0 : keep / sum);
+      for (int64_t c = 0; c < p_.width16; c += kLanes)
+        store(mul(factor, load(row.out + c)), row.out + c);
+      write_row(row.out, p_.width, to.out.at(b, h, query), to.out.column_stride);
+    }
+  }
+
+  const Forward& forward_;
+  const Problem& p_;
+  const ForwardItem& item_;
+  const Block& block_;
+  ForwardScratch& w_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

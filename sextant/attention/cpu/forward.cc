@@ -1,0 +1,42 @@
+#include "sextant/attention/cpu/forward.h"
+
+#include "sextant/attention/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/attention/cpu/forward.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+void forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
+  ForwardTask(forward, item, scratch).attend();
+}
+
+void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
+  ForwardTask(forward, item, scratch).merge_units();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(forward_item);
+HWY_EXPORT(forward_merge);
+
+void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(forward_item)(forward, item, scratch);
+}
+
+void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(forward_merge)(forward, item, scratch);
+}
+
+}  // namespace sextant::cpu
+#endif

@@ -1,0 +1,97 @@
+// The forward pass: how it is cut, and what its tasks share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/attention/cpu/operands.h"
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/sight.h"
+#include "sextant/attention/cpu/workspace.h"
+
+namespace sextant::cpu {
+
+// What is known of some queries after some of their keys: weights are e^(s - most), `sum` is theirs
+// and `out` is values mixed by them. Partial attention is a value: two of them over different keys
+// can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after
+// the other). Empty: most = -infinity, sum = 0.
+struct Partial {
+  float* most = nullptr;  // [rows]
+  float* sum = nullptr;   // [rows]
+  float* out = nullptr;   // [rows][width16]
+
+  Partial() = default;
+  Partial(int64_t rows, int64_t width16, Carver& carver)
+      : most(carver.floats(rows)), sum(carver.floats(rows)), out(carver.floats(rows * width16)) {}
+  Partial at(int64_t row, int64_t width16) const {
+    Partial p;
+    p.most = most + row;
+    p.sum = sum + row;
+    p.out = out + row * width16;
+    return p;
+  }
+};
+
+// Queries of all heads that share a key head, against some units of keys.
+struct ForwardItem {
+  size_t block = 0;
+  int64_t key_head = 0;
+  int64_t first = 0, rows = 0;  // queries
+  Run units;
+  // Where each unit's result goes if they are merged later, counted from `first_unit`; or -1.
+  int64_t partial = -1, first_unit = 0;
+};
+
+struct ForwardScratch {
+  ForwardScratch(const Problem& problem, int64_t rows, Carver& carver);
+
+  int64_t rows16;  // queries of one head
+  Sight sight;
+  Panels keys;
+  float* values;              // [unit][width16], if v must be copied
+  std::vector<Panels> heads;  // of queries, for each head of the group
+  std::vector<Panels> imaginary;
+  std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
+  float* factors;
+  float* key_products;  // [rows16][kScoreRow]
+  float* key_lines;     // [kLanes][rows16]
+  float* table_products;
+  ScoreStrip strip, second;
+  Partial unit;    // of a strip
+  Partial all;     // of all queries of an item: [group][rows16]
+  uint8_t* fresh;  // [group][strips]: nothing merged yet
+};
+
+struct Forward {
+  const Problem& problem;
+  const Attended<float>& result;
+  int64_t item_rows = 0;  // at most, of each head
+  std::vector<ForwardItem> items;
+  std::vector<ForwardItem> merges;  // items whose units were cut; `units` are all of them
+  Floats partials;
+  double seconds = 0;  // a guess of the work
+
+  Forward(const Problem& problem, const Attended<float>& result, int workers);
+
+  // Of one strip (counted over the heads of the group) of a cut item.
+  Partial partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
+    const int64_t size = kStrip * (2 + problem.width16);
+    const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
+    float* at = const_cast<float*>(partials.data()) + item.partial +
+                ((unit - item.first_unit) * strips + strip) * size;
+    Partial p;
+    p.most = at;
+    p.sum = at + kStrip;
+    p.out = at + 2 * kStrip;
+    return p;
+  }
+
+ private:
+  void cut_units(int workers);
+};
+
+// In forward.cc, once for each SIMD target.
+void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+
+}  // namespace sextant::cpu

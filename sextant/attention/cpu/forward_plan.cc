@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "sextant/attention/cpu/forward.h"
+
+namespace sextant::cpu {
+namespace {
+
+// Queries of each head in one item. Their panels and results, and the unit of keys and values that
+// passes by, share the L2 cache; the more queries, the less often keys are packed.
+int64_t rows_of_item(const Problem& p) {
+  constexpr int64_t kFloats = 64 * 1024;
+  constexpr int64_t kMostRows = 512;
+  constexpr int64_t kMostRowsWithKeyTable = 128;  // whose products are one float for each pair
+  const int64_t rows = kFloats / (p.group * std::max(p.depth16 + p.width16, kLanes));
+  return std::clamp(round_down(rows, kLanes), kLanes, p.on_key ? kMostRowsWithKeyTable : kMostRows);
+}
+
+int64_t table_rows(const Problem& p) {
+  return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
+}
+
+// The units that any of an item's queries sees.
+Run units_seen(const Problem& p, const ForwardItem& item) {
+  const Frame& frame = p.blocks[item.block].frame;
+  Run seen;
+  for (const Sweep& sweep : p.score.sweeps)
+    for (int64_t i = 0; i < item.rows; ++i)
+      seen = span(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
+  if (empty(seen)) return {};
+  return {(seen.first - frame.key_row) / p.unit, (seen.last - frame.key_row - 1) / p.unit + 1};
+}
+
+}  // namespace
+
+ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
+    : rows16(round_up(rows, kLanes)),
+      sight(p, rows16, carver),
+      keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
+      values(carver.floats(p.unit * p.width16)),
+      factors(carver.floats(p.depth16)),
+      key_products(p.on_key ? carver.floats(rows16 * kScoreRow) : nullptr),
+      key_lines(p.on_key ? carver.floats(kLanes * rows16) : nullptr),
+      table_products(carver.floats(kLanes * table_rows(p))),
+      unit(kLanes, p.width16, carver),
+      all(p.group * rows16, p.width16, carver),
+      fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {
+  const auto queries = [&](std::vector<Panels>& to, int64_t sets) {
+    for (int64_t n = 0; n < sets; ++n)
+      to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, carver);
+  };
+  const bool modulus = static_cast<bool>(p.score.q_imag);
+  const bool grows = std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+  queries(heads, p.group);
+  queries(imaginary, modulus ? p.group : 0);
+  queries(grown, grows ? 1 : 0);
+  queries(grown_imaginary, grows && modulus ? 1 : 0);
+  for (ScoreStrip* to : {&strip, &second}) {
+    to->scores = to->real = carver.floats(kStrip * kScoreRow);
+    to->imaginary = modulus ? carver.floats(kStrip * kScoreRow) : nullptr;
+  }
+}
+
+Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
+    : problem(p), result(attended), item_rows(rows_of_item(p)) {
+  constexpr double kSecondsOfPair = 2e-11;  // of a query and a key, for each column of k and v
+  const double columns = static_cast<double>(p.depth16 + p.width16);
+  int64_t most_rows = 0;
+  for (size_t n = 0; n < p.blocks.size(); ++n) {
+    const Frame& frame = p.blocks[n].frame;
+    most_rows = std::max(most_rows, std::min(frame.queries, item_rows));
+    const Run units = {0, (frame.keys + p.unit - 1) / p.unit};
+    for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
+      for (int64_t first = 0; first < frame.queries; first += item_rows)
+        items.push_back({.block = n,
+                         .key_head = key_head,
+                         .first = first,
+                         .rows = std::min(item_rows, frame.queries - first),
+                         .units = units});
+    seconds += kSecondsOfPair * columns * static_cast<double>(p.score.q.heads) *
+               static_cast<double>(frame.queries) * static_cast<double>(frame.keys);
+  }
+  item_rows = most_rows;
+  std::ranges::reverse(items);  // causal queries see more keys the later they are: long items first
+  cut_units(workers);
+}
+
+// A few queries over many keys (decoding) would keep few threads busy: their units become items.
+void Forward::cut_units(int workers) {
+  constexpr int64_t kFewRows = 64;
+  const Problem& p = problem;
+  if (workers == 1 || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers}) return;
+  std::vector<ForwardItem> cut;
+  int64_t size = 0;
+  for (ForwardItem& item : items) {
+    const int64_t rows = p.group * round_up(item.rows, kStrip);
+    if (rows <= kFewRows) item.units = units_seen(p, item);
+    if (rows > kFewRows || item.units.last - item.units.first < 2) {
+      cut.push_back(item);
+      continue;
+    }
+    item.partial = size;
+    item.first_unit = item.units.first;
+    merges.push_back(item);
+    size += (item.units.last - item.units.first) * rows * (2 + p.width16);
+    for (int64_t unit = item.units.first; unit < item.units.last; ++unit) {
+      cut.push_back(item);
+      cut.back().units = {unit, unit + 1};
+    }
+  }
+  items = std::move(cut);
+  if (size > 0) partials = Floats(size);
+}
+
+}  // namespace sextant::cpu

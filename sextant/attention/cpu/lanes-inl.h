@@ -1,0 +1,105 @@
+// Sixteen floats, whatever the vectors of the target are: one vector of AVX-512, two of AVX2, four of
+// SSE4 or NEON. All kernels count in these, so the order of their sums is the same on every target.
+//
+// No include guard of the common kind: this file is compiled once for each target.
+#if defined(SEXTANT_ATTENTION_CPU_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_LANES_INL_H_
+#undef SEXTANT_ATTENTION_CPU_LANES_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_LANES_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "sextant/attention/cpu/sizes.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::CappedTag<float, 16>;
+using I32 = hn::RebindToSigned<F32>;
+using V = hn::Vec<F32>;
+
+inline constexpr int kPart = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
+inline constexpr int kParts = 16 / kPart;
+
+struct Lanes {
+  V part[kParts];
+};
+
+HWY_INLINE Lanes load(const float* from) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::LoadU(F32(), from + p * kPart);
+  return x;
+}
+
+HWY_INLINE void store(const Lanes& x, float* to) {
+  for (int p = 0; p < kParts; ++p) hn::StoreU(x.part[p], F32(), to + p * kPart);
+}
+
+HWY_INLINE Lanes set(float value) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Set(F32(), value);
+  return x;
+}
+
+HWY_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Add(a.part[p], b.part[p]);
+  return x;
+}
+
+HWY_INLINE Lanes sub(const Lanes& a, const Lanes& b) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Sub(a.part[p], b.part[p]);
+  return x;
+}
+
+HWY_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Mul(a.part[p], b.part[p]);
+  return x;
+}
+
+// a * b + c
+HWY_INLINE Lanes mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
+  return x;
+}
+
+// c - a * b
+HWY_INLINE Lanes neg_mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
+  return x;
+}
+
+// Of a NaN and a number: either, as the target likes.
+HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Max(a.part[p], b.part[p]);
+  return x;
+}
+
+HWY_INLINE float sum_of(const Lanes& x) {
+  V sum = x.part[0];
+  for (int p = 1; p < kParts; ++p) sum = hn::Add(sum, x.part[p]);
+  return hn::GetLane(hn::SumOfLanes(F32(), sum));
+}
+
+HWY_INLINE float max_of(const Lanes& x) {
+  V most = x.part[0];
+  for (int p = 1; p < kParts; ++p) most = hn::Max(most, x.part[p]);
+  return hn::GetLane(hn::MaxOfLanes(F32(), most));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

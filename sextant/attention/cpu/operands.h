@@ -1,0 +1,63 @@
+// Rows of q or k made ready for tiles: in panels of kLanes rows, one set for each way of turning.
+#pragma once
+
+#include <cstdint>
+
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/cpu/workspace.h"
+
+namespace sextant::cpu {
+
+enum class Side { kQuery, kKey };
+
+// [rows / kLanes][depth16][kLanes] each.
+struct Panels {
+  bool has_plain = false;
+  float* plain = nullptr;    // as the method gave them; null if nobody reads them
+  float** turned = nullptr;  // [ways]; plain where the way does not turn this side
+
+  Panels() = default;
+  // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
+  Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Carver& carver)
+      : has_plain(read_plain),
+        turned(carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()))) {
+    const int64_t size = round_up(rows, kLanes) * problem.depth16;
+    for (const Way& way : problem.ways.list) has_plain = has_plain || !rotation(way, side);
+    if (has_plain) plain = carver.floats(size);
+    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+      float* own = rotation(problem.ways.list[w], side) ? carver.floats(size) : plain;
+      if (turned) turned[w] = own;
+    }
+  }
+
+  static const Rotation* rotation(const Way& way, Side side) {
+    return side == Side::kQuery ? way.query.rotation : way.key.rotation;
+  }
+};
+
+// Some queries of one head, from `first` of the frame on, a multiple of kLanes.
+struct QueryTile {
+  const Block* block = nullptr;
+  int64_t head = 0, first = 0, rows = 0;
+  const float* plain = nullptr;
+  const float* const* turned = nullptr;     // [ways]
+  const float* const* imaginary = nullptr;  // [ways], or null: no modulus
+};
+
+// The keys of one unit.
+struct KeyTile {
+  Run keys;  // of the frame
+  const float* plain = nullptr;
+  const float* const* turned = nullptr;  // [ways]
+};
+
+// Where the scores of a strip go: [kStrip][kScoreRow] each.
+struct ScoreStrip {
+  float* scores = nullptr;
+  // The product before weight and modulus. Without a need for it: `real` is `scores`.
+  float* real = nullptr;
+  float* imaginary = nullptr;  // null: no modulus
+};
+
+}  // namespace sextant::cpu

@@ -1,0 +1,132 @@
+// Rows into panels and back, and turning them there.
+//
+//   rows                      panel: sixteen rows side by side
+//   r0: a0 a1 a2 ...          a0 b0 c0 ... (column 0 of the sixteen rows)
+//   r1: b0 b1 b2 ...    <->   a1 b1 c1 ...
+//   r2: c0 c1 c2 ...          a2 b2 c2 ...
+//
+// In a panel a pair of columns is two lines, so turning needs no shuffle, wherever a method puts its
+// pairs, and turns sixteen rows at once.
+#if defined(SEXTANT_ATTENTION_CPU_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_PACK_INL_H_
+#undef SEXTANT_ATTENTION_CPU_PACK_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_PACK_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/phases.h"
+#include "sextant/attention/score.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void transpose_in_registers(V*) {}
+#else
+// x[i] holds row i of a kPart x kPart square; afterwards, column i.
+HWY_INLINE void transpose_in_registers(V* x) {
+  const F32 d;
+  const hn::RepartitionToWide<hn::RebindToUnsigned<F32> > d64;
+  V y[kPart];
+  // Within blocks of four lanes: pairs of rows, then pairs of pairs.
+  for (int i = 0; i < kPart; i += 2) {
+    y[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
+    y[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
+  }
+  for (int i = 0; i < kPart; i += 4)
+    for (int half = 0; half < 2; ++half) {
+      const auto a = hn::BitCast(d64, y[i + half]), b = hn::BitCast(d64, y[i + 2 + half]);
+      x[i + 2 * half] = hn::BitCast(d, hn::InterleaveLower(d64, a, b));
+      x[i + 2 * half + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, a, b));
+    }
+  // Now block b of x[4 g + i] is column 4 b + i of rows 4 g to 4 g + 3: a transpose of blocks is left.
+  if constexpr (kPart == 8) {
+    for (int i = 0; i < 4; ++i) {
+      y[i] = hn::ConcatLowerLower(d, x[4 + i], x[i]);
+      y[4 + i] = hn::ConcatUpperUpper(d, x[4 + i], x[i]);
+    }
+    for (int i = 0; i < 8; ++i) x[i] = y[i];
+  }
+  if constexpr (kPart == 16) {
+    for (int i = 0; i < 4; ++i) {
+      const V low02 = hn::ConcatLowerLower(d, x[8 + i], x[i]);
+      const V low13 = hn::ConcatLowerLower(d, x[12 + i], x[4 + i]);
+      const V high02 = hn::ConcatUpperUpper(d, x[8 + i], x[i]);
+      const V high13 = hn::ConcatUpperUpper(d, x[12 + i], x[4 + i]);
+      y[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+      y[4 + i] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+      y[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+      y[12 + i] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+    }
+    for (int i = 0; i < 16; ++i) x[i] = y[i];
+  }
+}
+#endif
+
+// to[j][i] = factor * from[i][j] for a kPart x kPart square; rows from `rows` on read as 0.
+HWY_INLINE void transpose_square(const float* from, int64_t from_row, int64_t rows, V factor,
+                                 float* to, int64_t to_row) {
+  const F32 d;
+  V x[kPart];
+  for (int i = 0; i < kPart; ++i)
+    x[i] = i < rows ? hn::Mul(factor, hn::LoadU(d, from + i * from_row)) : hn::Zero(d);
+  transpose_in_registers(x);
+  for (int i = 0; i < kPart; ++i) hn::StoreU(x[i], d, to + i * to_row);
+}
+
+// Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and columns
+// up to the next multiple of kLanes, become 0.
+inline HWY_NOINLINE void pack_panel(const float* from, int64_t row_stride, int64_t column_stride,
+                                    int64_t rows, int64_t columns, float factor, float* panel) {
+  const V times = hn::Set(F32(), factor);
+  int64_t c = 0;
+  if (column_stride == 1) {
+    for (; c + kPart <= columns; c += kPart)
+      for (int64_t r = 0; r < kLanes; r += kPart)
+        transpose_square(from + r * row_stride + c, row_stride, std::max<int64_t>(rows - r, 0),
+                         times, panel + c * kLanes + r, kLanes);
+  }
+  for (; c < columns; ++c)
+    for (int64_t r = 0; r < kLanes; ++r)
+      panel[c * kLanes + r] = r < rows ? factor * from[r * row_stride + c * column_stride] : 0;
+  std::fill(panel + columns * kLanes, panel + round_up(columns, kLanes) * kLanes, 0.0F);
+}
+
+// The way back: sixteen lanes of lines that are `step` apart become rows of `columns16`, a multiple of
+// kLanes.
+inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t columns16,
+                                      float* to, int64_t to_row) {
+  const V one = hn::Set(F32(), 1.0F);
+  for (int64_t c = 0; c < columns16; c += kPart)
+    for (int64_t r = 0; r < kLanes; r += kPart)
+      transpose_square(panel + c * step + r, step, kPart, one, to + r * to_row + c, to_row);
+}
+
+enum class Rotate { kForth, kBack };
+
+// Turns sixteen rows of the frame, from `row` (a multiple of kLanes) on; or turns gradients back,
+// which is the transpose of turning.
+inline HWY_NOINLINE void turn_panel(const SidePhases& phases, int64_t row, Rotate rotate,
+                                    float* panel) {
+  const Lanes sign = set(rotate == Rotate::kForth ? 1.0F : -1.0F);
+  const float* cos_at = phases.cos + row;
+  const float* sin_at = phases.sin + row;
+  for (const Rotation::Pair& pair : phases.rotation->pairs) {
+    const Lanes cos = load(cos_at), sin = mul(sign, load(sin_at));
+    const Lanes x = load(panel + pair.first * kLanes), y = load(panel + pair.second * kLanes);
+    store(neg_mul_add(y, sin, mul(x, cos)), panel + pair.first * kLanes);
+    store(mul_add(x, sin, mul(y, cos)), panel + pair.second * kLanes);
+    cos_at += phases.stride;
+    sin_at += phases.stride;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,197 @@
+#include "sextant/attention/cpu/phases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sextant/attention/cpu/parallel.h"
+
+namespace sextant::cpu {
+namespace {
+
+bool same(const Turn& a, const Turn& b) {
+  return a.rotation == b.rotation && a.times == b.times && a.batch_stride == b.batch_stride &&
+         a.axis_stride == b.axis_stride && a.row_stride == b.row_stride &&
+         a.offset.data() == b.offset.data() && a.offset.size() == b.offset.size();
+}
+
+// Turns nothing: no pairs and no gain to give them.
+Turn effective(const Turn& turn) {
+  return turn.rotation && !turn.rotation->pairs.empty() ? turn : Turn{};
+}
+
+bool grows(const Turn& turn) {
+  return turn.rotation && std::ranges::any_of(turn.rotation->pairs,
+                                              [](const auto& pair) { return pair.growth != 0; });
+}
+
+// Some rows of one side, whose phases are to be computed.
+struct Rows {
+  const Turn* turn;
+  int64_t batch, first, count;
+  bool key;
+
+  int64_t time(int axis, int64_t row) const {
+    return turn->times[batch * turn->batch_stride + axis * turn->axis_stride +
+                       (first + row) * turn->row_stride];
+  }
+};
+
+// Times mostly run evenly, and an even run of phases is cheap.
+void fill_pair(const Rows& rows, size_t f, float* cos, float* sin) {
+  const Rotation::Pair& pair = rows.turn->rotation->pairs[f];
+  const Turns offset = rows.turn->offset.empty() ? Turns{} : rows.turn->offset[f];
+  for (int64_t from = 0, to; from < rows.count; from = to) {
+    to = from + 1;
+    const int64_t start = rows.time(pair.axis, from);
+    const int64_t step = to < rows.count ? rows.time(pair.axis, to) - start : 0;
+    while (to < rows.count && rows.time(pair.axis, to) - rows.time(pair.axis, to - 1) == step) ++to;
+    if (step == 0) {  // rows that stand still, as beyond a window
+      cos_sin_run(pair.speed * start + offset, {}, 1, cos + from, sin + from);
+      std::fill(cos + from + 1, cos + to, cos[from]);
+      std::fill(sin + from + 1, sin + to, sin[from]);
+      continue;
+    }
+    cos_sin_run(pair.speed * start + offset, pair.speed * step, to - from, cos + from, sin + from);
+  }
+}
+
+void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, float* cos,
+                float* sin) {
+  const Rotation& rotation = *rows.turn->rotation;
+  const Rotation::Pair& pair = rotation.pairs[f];
+  if (rotation.gain == 1 && pair.growth == 0) return;
+  const double growth = rows.key ? -pair.growth : pair.growth;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    double factor = rotation.gain;
+    if (growth != 0)
+      factor *= std::exp(growth *
+                         static_cast<double>(
+                             rows.time(pair.axis, i) -
+                             side.origins[static_cast<size_t>(i / group * side.axes + pair.axis)]));
+    cos[i] = static_cast<float>(cos[i] * factor);
+    sin[i] = static_cast<float>(sin[i] * factor);
+  }
+}
+
+// In self-attention both sides stand at the same times and share their phases.
+bool alike(const Rows& a, const Rows& b) {
+  if (a.turn->rotation != b.turn->rotation || a.count != b.count ||
+      !std::ranges::equal(a.turn->offset, b.turn->offset))
+    return false;
+  for (const Rotation::Pair& pair : a.turn->rotation->pairs) {
+    if (pair.axis > 0 || pair.growth != 0) return false;
+  }
+  for (int64_t i = 0; i < a.count; ++i)
+    if (a.time(0, i) != b.time(0, i)) return false;
+  return true;
+}
+
+// The time of the middle row of each group.
+void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
+  for (const Rotation::Pair& pair : side.rotation->pairs)
+    side.axes = std::max<int64_t>(side.axes, pair.axis + 1);
+  for (int64_t from = 0; from < rows.count; from += group)
+    for (int axis = 0; axis < side.axes; ++axis)
+      side.origins.push_back(rows.time(axis, std::min(from + group / 2, rows.count - 1)));
+}
+
+}  // namespace
+
+Ways ways_of(const std::vector<Sweep>& sweeps) {
+  Ways ways;
+  for (const Sweep& sweep : sweeps) {
+    const Way way = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
+    const auto found = std::ranges::find_if(ways.list, [&](const Way& other) {
+      return same(way.query, other.query) && same(way.key, other.key);
+    });
+    ways.of_sweep.push_back(static_cast<size_t>(found - ways.list.begin()));
+    if (found == ways.list.end()) ways.list.push_back(way);
+  }
+  return ways;
+}
+
+int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t unit) {
+  constexpr double kMostExponent = 16;  // twice, and once more in between: below e^88
+  double fastest = 0;                   // growth from one key to the next
+  for (const Way& way : ways.list) {
+    if (!way.grows) continue;
+    for (int64_t b = 0; b < (way.key.batch_stride == 0 ? 1 : batch); ++b)
+      for (const Rotation::Pair& pair : way.key.rotation->pairs) {
+        const Rows rows = {&way.key, b, 0, keys, true};
+        for (int64_t j = 1; j < keys; ++j)
+          fastest =
+              std::max(fastest, std::abs(pair.growth) *
+                                    std::abs(static_cast<double>(rows.time(pair.axis, j) -
+                                                                 rows.time(pair.axis, j - 1))));
+      }
+  }
+  while (unit > kLanes && fastest * static_cast<double>(unit / 2) > kMostExponent) unit /= 2;
+  return unit;
+}
+
+Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
+               const Executor& executor)
+    : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {
+  struct Task {
+    Rows rows;
+    SidePhases* side;
+    int64_t group;
+    int64_t at;  // in data_
+  };
+  std::vector<Task> tasks;
+  std::vector<FramePhases*> shared;
+  int64_t size = 0, work = 0;
+  for (size_t n = 0; n < list_.size(); ++n) {
+    const Frame& frame = frames[n / ways_];
+    const Way& way = ways.list[n % ways_];
+    const auto add = [&](const Rows& rows, SidePhases& side) {
+      if (!rows.turn->rotation || rows.count == 0) return;
+      const int64_t group = rows.key ? unit : kLanes;
+      side.rotation = rows.turn->rotation;
+      side.stride = round_up(rows.count, kLanes);
+      if (way.grows) set_origins(rows, group, side);
+      tasks.push_back({rows, &side, group, size});
+      const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
+      size += 2 * pairs * side.stride;
+      work += pairs * rows.count;
+    };
+    const Rows queries = {&way.query, frame.batch, frame.query_row, frame.queries, false};
+    const Rows keys = {&way.key, frame.batch, frame.key_row, frame.keys, true};
+    add(queries, list_[n].query);
+    if (way.query.rotation && way.key.rotation && alike(queries, keys))
+      shared.push_back(&list_[n]);
+    else
+      add(keys, list_[n].key);
+  }
+  if (tasks.empty()) return;
+  data_ = Floats(size);
+  for (Task& task : tasks) {
+    const auto pairs = static_cast<int64_t>(task.side->rotation->pairs.size());
+    task.side->cos = data_.data() + task.at;
+    task.side->sin = task.side->cos + pairs * task.side->stride;
+  }
+  for (FramePhases* phases : shared) phases->key = phases->query;
+  // A pair of every frame at a time.
+  constexpr double kSecondsOfPhase = 1e-9;
+  size_t most_pairs = 0;
+  for (const Task& task : tasks)
+    most_pairs = std::max(most_pairs, task.side->rotation->pairs.size());
+  share_out(executor, static_cast<int64_t>(most_pairs), kSecondsOfPhase * static_cast<double>(work),
+            [&](int64_t f, int) {
+              for (const Task& task : tasks) {
+                const SidePhases& side = *task.side;
+                const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
+                if (f >= pairs) continue;
+                float* cos = data_.data() + task.at + f * side.stride;
+                float* sin = cos + pairs * side.stride;
+                std::fill(cos + task.rows.count, cos + side.stride, 0.0F);
+                std::fill(sin + task.rows.count, sin + side.stride, 0.0F);
+                const auto pair = static_cast<size_t>(f);
+                fill_pair(task.rows, pair, cos, sin);
+                scale_pair(task.rows, pair, side, task.group, cos, sin);
+              }
+            });
+}
+
+}  // namespace sextant::cpu

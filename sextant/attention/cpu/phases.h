@@ -1,0 +1,71 @@
+// How each row is turned: cos and sin of its phase for every pair, computed once for all heads.
+//
+// They hold the gain and the growth too, so that turning a pair costs four multiplications whatever
+// the method. Growth (XPOS) cannot be held as it stands, for e^(growth * time) overflows at long
+// times; it is counted from an origin near by, and what the origins leave out,
+//
+//   e^(growth * (tq - tk)) = e^(growth * (tq - oq)) * e^(growth * (oq - ok)) * e^(growth * (ok - tk))
+//                            in the query's phases    for each tile            in the key's phases
+//
+// never overflows unless the score itself does. Queries have an origin for each kLanes of them, keys
+// for each unit.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/attention/cpu/workspace.h"
+#include "sextant/attention/executor.h"
+#include "sextant/attention/score.h"
+
+namespace sextant::cpu {
+
+// One way of turning; sweeps that turn alike share it. Without a rotation: as the rows are.
+struct Way {
+  Turn query, key;
+  bool grows = false;
+};
+
+// The different turns among the sweeps, and which of them each sweep has.
+struct Ways {
+  std::vector<Way> list;
+  std::vector<size_t> of_sweep;
+};
+Ways ways_of(const std::vector<Sweep>& sweeps);
+
+// The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
+int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t unit);
+
+// The rows of one side of one frame, turned one way.
+struct SidePhases {
+  const Rotation* rotation = nullptr;  // null: not turned
+  int64_t stride = 0;                  // between pairs
+  const float* cos = nullptr;          // [pairs][stride]
+  const float* sin = nullptr;
+  // Only with growth: the time from which it is counted, [origins][axes].
+  std::vector<int64_t> origins;
+  int64_t axes = 0;
+};
+
+struct FramePhases {
+  SidePhases query, key;
+};
+
+class Phases {
+ public:
+  Phases() = default;
+  // One set for each of `frames` (with the batch entry that its times are read from) and way.
+  Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
+         const Executor& executor);
+
+  const FramePhases& at(int64_t frame, size_t way) const {
+    return list_[static_cast<size_t>(frame) * ways_ + way];
+  }
+
+ private:
+  size_t ways_ = 0;
+  std::vector<FramePhases> list_;
+  Floats data_;
+};
+
+}  // namespace sextant::cpu

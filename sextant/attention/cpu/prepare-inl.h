@@ -1,0 +1,124 @@
+// Rows of q, k and v brought into the form that tiles read.
+#if defined(SEXTANT_ATTENTION_CPU_PREPARE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_PREPARE_INL_H_
+#undef SEXTANT_ATTENTION_CPU_PREPARE_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_PREPARE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/attention/cpu/operands.h"
+#include "sextant/attention/cpu/pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// Rows [first, first + rows) of a frame, from `x` of one head; first is a multiple of kLanes.
+struct FrameRows {
+  const Problem& problem;
+  const Block& block;
+  Side side;
+  int64_t first, rows;
+
+  int64_t row() const {  // of the operand
+    return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
+  }
+  const SidePhases& phases(size_t way) const {
+    const FramePhases& both = problem.phases.at(block.phases, way);
+    return side == Side::kQuery ? both.query : both.key;
+  }
+};
+
+// All panels of those rows of x, times factor.
+HWY_INLINE void pack_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
+                          float factor, const Panels& to) {
+  const Problem& p = rows.problem;
+  for (int64_t i = 0; i < rows.rows; i += kLanes) {
+    const float* from = x.at(rows.block.frame.batch, head, rows.row() + i);
+    const int64_t count = std::min(kLanes, rows.rows - i), at = i * p.depth16;
+    const auto pack = [&](float* panel) HWY_ATTR {
+      pack_panel(from, x.row_stride, x.column_stride, count, p.depth, factor, panel);
+    };
+    if (to.plain) pack(to.plain + at);
+    for (size_t way = 0; way < p.ways.list.size(); ++way) {
+      float* panel = to.turned[way] + at;
+      if (to.turned[way] == to.plain) continue;
+      if (to.plain)
+        std::copy_n(to.plain + at, kLanes * p.depth16, panel);
+      else
+        pack(panel);
+      turn_panel(rows.phases(way), rows.first + i, Rotate::kForth, panel);
+    }
+  }
+}
+
+// What growth leaves to a tile of queries and keys (phases.h): a factor for each column of q.
+HWY_INLINE void growth_factors(const Rotation& rotation, const int64_t* query_origin,
+                               const int64_t* key_origin, int64_t depth16, float* factors) {
+  constexpr double kMostExponent = 64;  // where keys are hidden it may be anything but infinite
+  std::fill_n(factors, depth16, 1.0F);
+  for (const Rotation::Pair& pair : rotation.pairs) {
+    const double apart = static_cast<double>(query_origin[pair.axis] - key_origin[pair.axis]);
+    factors[pair.first] = factors[pair.second] =
+        static_cast<float>(std::exp(std::min(pair.growth * apart, kMostExponent)));
+  }
+}
+
+// Panels of queries, times the growth factors that belong to a unit of keys.
+HWY_INLINE void grow_queries(const FrameRows& queries, size_t way, int64_t unit, const float* from,
+                             float* factors, float* to) {
+  const Problem& p = queries.problem;
+  const FramePhases& phases = p.phases.at(queries.block.phases, way);
+  for (int64_t i = 0; i < queries.rows; i += kLanes) {
+    growth_factors(*phases.query.rotation,
+                   phases.query.origins.data() + (queries.first + i) / kLanes * phases.query.axes,
+                   phases.key.origins.data() + unit * phases.key.axes, p.depth16, factors);
+    for (int64_t c = 0; c < p.depth16; ++c) {
+      const int64_t at = i * p.depth16 + c * kLanes;
+      store(mul(set(factors[c]), load(from + at)), to + at);
+    }
+  }
+}
+
+// Rows of a matrix whose rows are padded to whole lanes: the operand itself where it is so already.
+struct Matrix {
+  const float* data;
+  int64_t stride;
+};
+
+// Copies rows, padded with zeros to columns16.
+HWY_INLINE void copy_rows(const float* from, int64_t row_stride, int64_t column_stride,
+                          int64_t rows, int64_t columns, float* to) {
+  const int64_t columns16 = round_up(columns, kLanes);
+  for (int64_t i = 0; i < rows; ++i, from += row_stride, to += columns16) {
+    if (column_stride == 1)
+      std::copy_n(from, columns, to);
+    else
+      for (int64_t c = 0; c < columns; ++c) to[c] = from[c * column_stride];
+    std::fill(to + columns, to + columns16, 0.0F);
+  }
+}
+
+HWY_INLINE Matrix whole_rows(const View<const float>& x, int64_t batch, int64_t head, int64_t row,
+                             int64_t rows, float* copy) {
+  const float* from = x.at(batch, head, row);
+  if (x.column_stride == 1 && x.columns % kLanes == 0) return {from, x.row_stride};
+  copy_rows(from, x.row_stride, x.column_stride, rows, x.columns, copy);
+  return {copy, round_up(x.columns, kLanes)};
+}
+
+HWY_INLINE void write_row(const float* from, int64_t columns, float* to, int64_t column_stride) {
+  if (column_stride == 1)
+    std::copy_n(from, columns, to);
+  else
+    for (int64_t c = 0; c < columns; ++c) to[c * column_stride] = from[c];
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,52 @@
+// Tables, packed once for all tiles.
+#include "sextant/attention/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/attention/cpu/prepare.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/parallel.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/problem.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// Rows [row, row + kLanes) of one head.
+void pack_table_rows(const Table<float>& table, float factor, int64_t head, int64_t row,
+                     Vectors* vectors) {
+  const View<const float>& x = table.rows;
+  const float* from = x.at(0, head, row);
+  const int64_t count = std::min(kLanes, vectors->count - row);
+  const int64_t at = (head * vectors->count16 + row) * vectors->columns16;
+  float* panel = vectors->panels.data() + at;
+  pack_panel(from, x.row_stride, x.column_stride, count, vectors->columns, factor, panel);
+  unpack_panel(panel, kLanes, vectors->columns16, vectors->rows.data() + at, vectors->columns16);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(pack_table_rows);
+
+void pack_vectors(const Table<float>& table, float factor, Vectors& vectors,
+                  const Executor& executor) {
+  const int64_t size = vectors.heads * vectors.count16 * vectors.columns16;
+  vectors.panels = Floats(size);
+  vectors.rows = Floats(size);
+  constexpr double kSecondsOfFloat = 0.5e-9;
+  const int64_t panels = vectors.count16 / kLanes;
+  share_out(executor, vectors.heads * panels, kSecondsOfFloat * static_cast<double>(size),
+            [&](int64_t n, int) {
+              HWY_DYNAMIC_DISPATCH(pack_table_rows)
+              (table, factor, n / panels, n % panels * kLanes, &vectors);
+            });
+}
+
+}  // namespace sextant::cpu
+#endif

@@ -1,0 +1,100 @@
+#include "sextant/attention/cpu/problem.h"
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/parallel.h"
+
+namespace sextant::cpu {
+namespace {
+
+Numbers numbers(const Table<float>& table, const Diagonals& diagonals, const Executor& executor) {
+  Numbers n;
+  if (!table.rows || diagonals.count == 0) return n;
+  n.heads = table.rows.heads;
+  n.stride = round_up(diagonals.count + 2 * RowMap::kMargin, kLanes);
+  n.data = Floats(n.heads * n.stride);
+  constexpr double kSecondsOfNumber = 1e-9;
+  share_out(executor, n.heads, kSecondsOfNumber * static_cast<double>(n.heads * n.stride),
+            [&](int64_t h, int) {
+              float* to = n.data.data() + h * n.stride;
+              const float* from = table.rows.at(0, h, 0);
+              const auto at = [&](int64_t diagonal) {
+                const int64_t row =
+                    table.row_at.empty() ? diagonal : table.row_at[static_cast<size_t>(diagonal)];
+                return from[row * table.rows.row_stride];
+              };
+              const int64_t end = RowMap::kMargin + diagonals.count;
+              std::fill(to, to + RowMap::kMargin, at(0));
+              for (int64_t d = 0; d < diagonals.count; ++d) to[RowMap::kMargin + d] = at(d);
+              std::fill(to + end, to + n.stride, at(diagonals.count - 1));
+            });
+  return n;
+}
+
+Vectors vectors(const Table<float>& table, const Diagonals& diagonals, float factor, bool backwards,
+                const Executor& executor) {
+  Vectors v;
+  if (!table.rows || diagonals.count == 0 || table.rows.columns == 0) return v;
+  v.heads = table.rows.heads;
+  v.count = table.rows.rows;
+  v.columns = table.rows.columns;
+  v.count16 = round_up(v.count, kLanes);
+  v.columns16 = round_up(v.columns, kLanes);
+  v.map = RowMap(table.row_at, diagonals.count, backwards);
+  pack_vectors(table, factor, v, executor);
+  return v;
+}
+
+bool any_turned(const Ways& ways) {
+  return std::ranges::any_of(ways.list,
+                             [](const Way& way) { return way.query.rotation || way.key.rotation; });
+}
+
+bool same_times_for_all_batches(const Ways& ways) {
+  return std::ranges::all_of(ways.list, [](const Way& way) {
+    return (!way.query.rotation || way.query.batch_stride == 0) &&
+           (!way.key.rotation || way.key.batch_stride == 0);
+  });
+}
+
+}  // namespace
+
+Problem::Problem(const Score<float>& s, int64_t longest_unit, const Executor& executor)
+    : score(s),
+      scale(static_cast<float>(s.scale)),
+      group(s.k.heads > 0 ? s.q.heads / s.k.heads : 1),
+      depth(s.q.columns),
+      depth16(round_up(depth, kLanes)),
+      width(s.v.columns),
+      width16(round_up(width, kLanes)),
+      ways(ways_of(s.sweeps)) {
+  unit = unit_of_growth(ways, s.k.rows, s.k.batch, longest_unit);
+
+  const bool turned = any_turned(ways), shared = same_times_for_all_batches(ways);
+  std::vector<Frame> stands(turned ? 0 : 1);  // the frames whose phases differ
+  for (Frame frame : s.frames) {
+    if (frame.queries == 0) continue;
+    const bool every = frame.batch == kEveryBatch;
+    const int64_t from = every ? 0 : frame.batch, to = every ? s.q.batch : frame.batch + 1;
+    for (frame.batch = from; frame.batch < to; ++frame.batch) {
+      if (turned && (frame.batch == from || !shared)) stands.push_back(frame);
+      blocks.push_back({.frame = frame,
+                        .phases = static_cast<int64_t>(stands.size()) - 1,
+                        .diagonal = s.diagonals.index(frame.query_position - frame.key_position)});
+    }
+  }
+  std::ranges::stable_sort(blocks, {}, [](const Block& block) { return block.frame.batch; });
+  for (int64_t b = 0; b <= s.q.batch; ++b)
+    blocks_of_batch.push_back(static_cast<size_t>(
+        std::ranges::lower_bound(blocks, b, {}, [](const Block& x) { return x.frame.batch; }) -
+        blocks.begin()));
+  phases = Phases(ways, stands, unit, executor);
+
+  weight = numbers(s.weight, s.diagonals, executor);
+  bias = numbers(s.bias, s.diagonals, executor);
+  on_query = vectors(s.on_query, s.diagonals, 1, false, executor);
+  on_key = vectors(s.on_key, s.diagonals, scale, true, executor);
+  on_value = vectors(s.on_value, s.diagonals, 1, false, executor);
+}
+
+}  // namespace sextant::cpu

@@ -1,0 +1,81 @@
+// What both directions know of a call before the first tile: which frames there are, how rows are
+// turned, and the tables in the form that tiles read them in. All of it is O(rows * columns).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/attention/cpu/phases.h"
+#include "sextant/attention/cpu/row_map.h"
+#include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/cpu/workspace.h"
+#include "sextant/attention/executor.h"
+#include "sextant/attention/score.h"
+
+namespace sextant::cpu {
+
+// A frame of one batch entry. Inside it queries and keys are counted from its first ones.
+struct Block {
+  Frame frame;           // batch is a batch entry
+  int64_t phases = 0;    // which Phases hold for it
+  int64_t diagonal = 0;  // of its first query and first key
+};
+
+// A table of one column, by diagonal: w or b.
+struct Numbers {
+  int64_t heads = 0;  // 0: absent
+  int64_t stride = 0;
+  Floats data;
+
+  explicit operator bool() const { return heads > 0; }
+  int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
+  // Readable from -RowMap::kMargin on.
+  const float* head(int64_t h) const {
+    return data.data() + head_index(h) * stride + RowMap::kMargin;
+  }
+};
+
+// A, B or C. Products (q . A) read it in panels, mixtures (weights . C) by rows; rows and columns
+// are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
+// tiles have keys for rows: there the diagonal falls from one query to the next.
+struct Vectors {
+  int64_t heads = 0;  // 0: absent
+  int64_t count = 0, columns = 0;
+  int64_t count16 = 0, columns16 = 0;
+  RowMap map;
+  Floats panels, rows;
+
+  explicit operator bool() const { return heads > 0; }
+  int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
+  // [rows / kLanes][columns16][kLanes]; row: a multiple of kLanes
+  const float* panel(int64_t h, int64_t row) const {
+    return panels.data() + (head_index(h) * count16 + row) * columns16;
+  }
+  const float* row(int64_t h, int64_t row) const {
+    return rows.data() + (head_index(h) * count16 + row) * columns16;
+  }
+};
+
+struct Problem {
+  const Score<float>& score;
+  float scale = 1;
+  int64_t group = 1;               // query heads that share a key head
+  int64_t depth = 0, depth16 = 0;  // columns of q and k
+  int64_t width = 0, width16 = 0;  // columns of v
+  int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
+  std::vector<Block> blocks;       // by batch entry; every one has queries
+  std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
+  Ways ways;
+  Phases phases;
+  Numbers weight, bias;
+  Vectors on_query, on_key, on_value;
+
+  Problem(const Score<float>& score, int64_t longest_unit, const Executor& executor);
+  Problem(const Problem&) = delete;
+};
+
+// Fills panels and rows of a table; in prepare.cc, for it is done by vectors.
+void pack_vectors(const Table<float>& table, float factor, Vectors& vectors,
+                  const Executor& executor);
+
+}  // namespace sextant::cpu

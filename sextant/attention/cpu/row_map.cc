@@ -1,0 +1,54 @@
+#include "sextant/attention/cpu/row_map.h"
+
+#include <algorithm>
+
+namespace sextant::cpu {
+
+RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards) {
+  const int64_t size = round_up(diagonals + 2 * kMargin, kLanes);
+  row_.resize(static_cast<size_t>(size));
+  for (int64_t n = 0; n < size; ++n) {
+    int64_t diagonal = std::clamp<int64_t>(n - kMargin, 0, diagonals - 1);
+    if (backwards) diagonal = diagonals - 1 - diagonal;
+    row_[static_cast<size_t>(n)] =
+        row_at.empty() ? static_cast<int32_t>(diagonal) : row_at[static_cast<size_t>(diagonal)];
+  }
+
+  neighbours_.resize(row_.size(), Neighbours::kConstant);
+  int64_t same = kLanes, rising = 1;  // diagonals from here on whose rows do so
+  for (int64_t n = size - 2; n >= 0; --n) {
+    const int32_t step = row_[static_cast<size_t>(n) + 1] - row_[static_cast<size_t>(n)];
+    same = step == 0 ? same + 1 : 1;
+    rising = step == 1 ? rising + 1 : 1;
+    neighbours_[static_cast<size_t>(n)] = same >= kLanes     ? Neighbours::kConstant
+                                          : rising >= kLanes ? Neighbours::kRising
+                                                             : Neighbours::kMixed;
+  }
+
+  for (auto at = row_.begin(); at != row_.end(); at += kLanes) {
+    const auto [low, high] = std::minmax_element(at, at + kLanes);
+    low_.push_back(*low);
+    high_.push_back(*high);
+  }
+}
+
+RowMap::Range RowMap::range(int64_t diagonal, int64_t count) const {
+  int32_t low = *rows(diagonal), high = low;
+  const auto include = [&](int64_t from, int64_t to) {
+    for (int64_t n = from; n < to; ++n) {
+      low = std::min(low, row_[static_cast<size_t>(n)]);
+      high = std::max(high, row_[static_cast<size_t>(n)]);
+    }
+  };
+  const int64_t from = diagonal + kMargin, to = from + count;
+  const int64_t whole_from = round_up(from, kLanes), whole_to = round_down(to, kLanes);
+  include(from, std::min(whole_from, to));
+  for (int64_t n = whole_from; n < whole_to; n += kLanes) {
+    low = std::min(low, low_[static_cast<size_t>(n / kLanes)]);
+    high = std::max(high, high_[static_cast<size_t>(n / kLanes)]);
+  }
+  include(std::max(whole_from, whole_to), to);
+  return {round_down(low, kLanes), round_up(int64_t{high} + 1, kLanes)};
+}
+
+}  // namespace sextant::cpu

@@ -1,0 +1,218 @@
+// The scores of a strip: kStrip queries of one head and some keys of one unit.
+//
+//   product   <turn q, turn k> + q . A + k . B         one for each way of turning
+//   score     w * product (or its modulus) + b         the scale is in q and B already
+//
+// Every term is added to the whole strip while it lies in the L1 cache; which terms there are is
+// asked once for each strip. Keys that a query does not see get -infinity last, by overwriting, so
+// that nothing that stands in them, NaN included, reaches a sum.
+#if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
+#undef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_SCORES_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sextant/attention/cpu/by_distance-inl.h"
+#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/multiply-inl.h"
+#include "sextant/attention/cpu/operands.h"
+#include "sextant/attention/cpu/pack-inl.h"
+#include "sextant/attention/cpu/sight.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// What a strip is, and what its scores are made of. Columns are counted from the first key of the
+// unit; `columns` is what the strip sees, rounded out to multiples of kLanes.
+struct Strip {
+  const Problem& problem;
+  const Sight& sight;
+  const QueryTile& queries;
+  const KeyTile& keys;
+  int64_t row;   // first query of the strip, in the tile; a multiple of kStrip
+  int64_t rows;  // at most kStrip
+  Run columns;
+  // k . B for this tile of queries, [queries][kScoreRow]; or null.
+  const float* key_products;
+
+  int64_t count() const { return columns.last - columns.first; }
+  // Of query `i` of the strip and the first of `columns`.
+  int64_t diagonal(int64_t i) const {
+    return queries.block->diagonal + keys.keys.first + columns.first - (queries.first + row + i);
+  }
+  // Keys of the frame that the columns are.
+  Run seen_keys() const {
+    return {keys.keys.first + columns.first,
+            std::min(keys.keys.first + columns.last, keys.keys.last)};
+  }
+};
+
+// Memory for scoring a strip.
+struct ScoreScratch {
+  ScoreStrip second;      // for the scores of one way among several
+  float* table_products;  // [kStrip][rows of A or C]
+};
+
+HWY_INLINE Left query_rows(const Strip& s, const float* panels) {
+  const int64_t row = s.row;
+  return {panels + round_down(row, kLanes) * s.problem.depth16 + row % kLanes, 1, kLanes};
+}
+
+HWY_INLINE void key_product(const Strip& s, const float* queries, const float* keys, float* to) {
+  const int64_t panel = kLanes * s.problem.depth16;
+  multiply<Sum::kNew>(s.rows, s.count() / kLanes, s.problem.depth, query_rows(s, queries),
+                      {keys + s.columns.first / kLanes * panel, kLanes, panel},
+                      to + s.columns.first, kScoreRow);
+}
+
+// to += x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
+HWY_INLINE void add_table_product(const Strip& s, const Vectors& table, Left x, float* products,
+                                  float* to) {
+  const RowMap::Range range = table.map.range(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
+  const int64_t count = range.last - range.first;
+  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
+                      {table.panel(s.queries.head, range.first), kLanes, kLanes * table.columns16},
+                      products, count);
+  spread(table.map, s.diagonal(0), s.rows, s.count(), products, count, range.first,
+         to + s.columns.first, kScoreRow);
+}
+
+// sqrt(a * a + b * b) without overflow in between.
+HWY_INLINE V modulus(V a, V b) {
+  const F32 d;
+  const V x = hn::Abs(a), y = hn::Abs(b);
+  const V high = hn::Max(x, y);
+  const V ratio = hn::Div(hn::Min(x, y), high);
+  const V size = hn::Mul(high, hn::Sqrt(hn::MulAdd(ratio, ratio, hn::Set(d, 1.0F))));
+  return hn::IfThenElse(hn::Eq(high, hn::Zero(d)), hn::Add(x, y), size);
+}
+
+HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = modulus(a.part[p], b.part[p]);
+  return x;
+}
+
+// From products to scores.
+HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
+  const Problem& p = s.problem;
+  const Lanes sign = set(std::copysign(1.0F, p.scale));  // the modulus must not lose the scale's
+  const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
+  const float* bias = p.bias ? p.bias.head(s.queries.head) : nullptr;
+  if (!weight && !bias && !to.imaginary) return;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const int64_t at = i * kScoreRow, diagonal = s.diagonal(i) - s.columns.first;
+    for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
+      Lanes x = load(to.real + at + j);
+      if (to.imaginary) x = mul(sign, modulus(x, load(to.imaginary + at + j)));
+      if (weight) x = mul(load(weight + diagonal + j), x);
+      if (bias) x = add(load(bias + diagonal + j), x);
+      store(x, to.scores + at + j);
+    }
+  }
+}
+
+// All scores of a strip as if every key were seen in one way.
+HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, const ScoreStrip& to) {
+  const Problem& p = s.problem;
+  key_product(s, s.queries.turned[way], s.keys.turned[way], to.real);
+  if (to.imaginary) key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary);
+  if (p.on_query)
+    add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
+  if (p.on_key)
+    for (int64_t i = 0; i < s.rows; ++i)
+      for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
+        float* x = to.real + i * kScoreRow + j;
+        store(add(load(x), load(s.key_products + (s.row + i) * kScoreRow + j)), x);
+      }
+  finish_scores(s, to);
+}
+
+// Overwrites what the dense mask hides.
+HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
+  const View<const uint8_t>& mask = s.problem.score.mask;
+  if (!mask) return;
+  const Frame& frame = s.queries.block->frame;
+  const Run seen = s.seen_keys();
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const uint8_t* shown =
+        mask.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i) +
+        (frame.key_row + seen.first) * mask.column_stride;
+    float* line = lines + i * kScoreRow + s.columns.first;
+    for (int64_t j = 0; j < seen.last - seen.first; ++j)
+      line[j] = shown[j * mask.column_stride] != 0 ? line[j] : value;
+  }
+}
+
+// Overwrites what the strip's queries do not see, whatever the reason.
+HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
+  const Run seen = s.seen_keys();
+  for (int64_t i = 0; i < s.rows; ++i) {
+    float* line = lines + i * kScoreRow + s.columns.first;
+    s.sight.fill_unseen(s.row + i, seen, -1, value, line);
+    std::fill(line + (seen.last - seen.first), line + s.count(), value);
+  }
+  fill_masked(s, value, lines);
+}
+
+// Takes over from the scores of one way those keys that are seen in that way.
+HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* to) {
+  for (int64_t i = 0; i < s.rows; ++i)
+    s.sight.each_run(s.row + i, s.seen_keys(), static_cast<int64_t>(way), [&](Run run) {
+      const int64_t at = i * kScoreRow - s.keys.keys.first;
+      std::copy(from + at + run.first, from + at + run.last, to + at + run.first);
+    });
+}
+
+inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch,
+                                     const ScoreStrip& to) {
+  const WaysSeen seen = s.sight.ways_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
+  if (!seen.several) {
+    score_way(s, seen.way, scratch.table_products, to);
+  } else {
+    for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
+      score_way(s, way, scratch.table_products, scratch.second);
+      merge_way(s, way, scratch.second.scores, to.scores);
+      if (to.real != to.scores) merge_way(s, way, scratch.second.real, to.real);
+      if (to.imaginary) merge_way(s, way, scratch.second.imaginary, to.imaginary);
+    }
+  }
+  fill_hidden(s, -kInfinity, to.scores);
+}
+
+// k . B of every query of a tile with the keys of `columns`: to[query][kScoreRow]. Tiles of B have
+// keys for rows, so a panel of keys is multiplied, spread over the queries, and transposed.
+inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
+                                       const KeyTile& keys, Run columns, float* products,
+                                       float* lines, float* to) {
+  const Vectors& table = p.on_key;
+  const int64_t rows16 = round_up(queries.rows, kLanes);
+  for (int64_t j = columns.first; j < columns.last; j += kLanes) {
+    const int64_t diagonal = p.score.diagonals.count - 1 - queries.block->diagonal -
+                             (keys.keys.first + j) + queries.first;
+    const RowMap::Range range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
+    const int64_t count = range.last - range.first;
+    multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
+                        {keys.plain + j * p.depth16, 1, kLanes},
+                        {table.panel(queries.head, range.first), kLanes, kLanes * table.columns16},
+                        products, count);
+    std::fill_n(lines, kLanes * rows16, 0.0F);
+    spread(table.map, diagonal, kLanes, rows16, products, count, range.first, lines, rows16);
+    for (int64_t i = 0; i < rows16; i += kLanes)
+      unpack_panel(lines + i, rows16, kLanes, to + i * kScoreRow + j, kScoreRow);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,25 @@
+// The shapes into which the score matrix is cut.
+//
+//            keys, in units of kUnit counted from the first key of the frame
+//          +-----------+-----------+----
+//   strip  |           |           |        kStrip queries x one unit are scored at once; the
+//          +-----------+-----------+----    scores of a strip never leave the L1 cache
+//   strip  |           |           |
+//
+// Units are counted from the frame and not from what a query sees, so that a query's sums have one
+// order whether it comes alone, in a chunk or with the whole text.
+#pragma once
+
+#include <cstdint>
+
+namespace sextant::cpu {
+
+inline constexpr int64_t kLanes = 16;  // of a panel: 16 rows side by side, whatever the vectors are
+inline constexpr int64_t kStrip = 8;   // queries
+inline constexpr int64_t kUnit = 256;  // keys
+inline constexpr int64_t kScoreRow = kUnit + kLanes;  // floats; not a power of two, for the cache
+
+constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+constexpr int64_t round_down(int64_t n, int64_t to) { return n / to * to; }
+
+}  // namespace sextant::cpu

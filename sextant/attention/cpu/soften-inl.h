@@ -1,0 +1,75 @@
+// From scores to weights, and merging what was attended in parts.
+#if defined(SEXTANT_ATTENTION_CPU_SOFTEN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_SOFTEN_INL_H_
+#undef SEXTANT_ATTENTION_CPU_SOFTEN_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_SOFTEN_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/exp-inl.h"
+#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// What is subtracted in the exponent: -infinity - -infinity is no number, and a row without scores
+// must give zeros.
+HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
+
+// Turns a strip's scores into weights e^(score - most).
+inline HWY_NOINLINE void soften(const Strip& s, float* scores, float* most) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    float* line = scores + i * kScoreRow;
+    Lanes high = load(line + s.columns.first);
+    for (int64_t j = s.columns.first + kLanes; j < s.columns.last; j += kLanes)
+      high = max(high, load(line + j));
+    most[i] = max_of(high);
+    const Lanes base = set(base_of(most[i]));
+    for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes)
+      store(exp(sub(load(line + j), base)), line + j);
+  }
+}
+
+// Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
+// what values would be that are all 1.
+inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const Partial& part,
+                               const Partial& all) {
+  float keep[kLanes] = {}, take[kLanes] = {}, sum[kLanes] = {}, part_sum[kLanes] = {};
+  for (int64_t i = 0; i < rows; ++i) {
+    const float most = std::max(all.most[i], part.most[i]);
+    keep[i] = all.most[i] - base_of(most);
+    take[i] = part.most[i] - base_of(most);
+    all.most[i] = most;
+  }
+  std::copy_n(all.sum, rows, sum);
+  std::copy_n(part.sum, rows, part_sum);
+  const Lanes kept = exp(load(keep)), taken = exp(load(take));
+  store(kept, keep);
+  store(taken, take);
+  store(mul_add(load(part_sum), taken, mul(load(sum), kept)), sum);
+  std::copy_n(sum, rows, all.sum);
+  for (int64_t i = 0; i < rows; ++i) {
+    const Lanes a = set(keep[i]), b = set(take[i]);
+    for (int64_t c = 0; c < width16; c += kLanes) {
+      float* to = all.out + i * width16 + c;
+      store(mul_add(load(part.out + i * width16 + c), b, mul(load(to), a)), to);
+    }
+  }
+}
+
+HWY_INLINE void clear(int64_t rows, int64_t width16, const Partial& partial) {
+  std::fill_n(partial.most, rows, -kInfinity);
+  std::fill_n(partial.sum, rows, 0.0F);
+  std::fill_n(partial.out, rows * width16, 0.0F);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,54 @@
+// Scratch memory: one aligned allocation, cut into pieces before any task runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "sextant/attention/cpu/sizes.h"
+
+namespace sextant::cpu {
+
+// Uninitialised floats on a cache line of their own.
+class Floats {
+ public:
+  Floats() = default;
+  explicit Floats(int64_t count)
+      : data_(static_cast<float*>(::operator new (static_cast<size_t>(count) * sizeof(float),
+                                                  std::align_val_t{kAlignment}))) {}
+  float* data() { return data_.get(); }
+  const float* data() const { return data_.get(); }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  struct Free {
+    void operator()(float* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+  };
+  std::unique_ptr<float, Free> data_;
+};
+
+// Hands out pieces of a block of floats. Without a block it only counts, so that the same layout
+// code first learns the size and then cuts:
+//
+//   Carver measure;  layout(measure);  Floats block(measure.used());
+//   Carver carver(block.data());  layout(carver);
+class Carver {
+ public:
+  explicit Carver(float* block = nullptr) : block_(block) {}
+  float* floats(int64_t count) { return take<float>(count); }
+  template <class T>
+  T* take(int64_t count) {
+    const int64_t at = used_;
+    used_ += round_up(count * static_cast<int64_t>(sizeof(T)), kLine) / 4;
+    return block_ ? reinterpret_cast<T*>(block_ + at) : nullptr;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  static constexpr int64_t kLine = 64;  // bytes
+  float* block_;
+  int64_t used_ = 0;
+};
+
+}  // namespace sextant::cpu

@@ -1,0 +1,137 @@
+// Bits of the cpu backend depend on the operands of a query alone: not on threads, not on what was
+// computed beside it, not on memory that is not its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "tests/attention/cpu_draws.h"
+
+namespace sextant {
+namespace {
+
+using Runs = RandomOptions::Runs;
+
+// Long enough to be cut into several units, splits and tasks.
+RandomOptions long_options(uint64_t seed) {
+  RandomOptions o = draw_options(seed);
+  o.queries = seed % 2 == 0 ? 700 : 5;
+  o.keys = 1100;
+  o.columns = o.value_columns = 32;
+  o.runs = seed % 3 == 0 ? Runs::kWhole : Runs::kCausal;
+  o.grows = false;
+  return o;
+}
+
+TEST(CpuBits, AreTheSameForAnyNumberOfThreads) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const RandomOptions o = long_options(seed);
+    SCOPED_TRACE(to_string(o));
+    const CpuOutcome one(o);
+    for (const int threads : {2, 3, 8})
+      expect_same_bits(one, CpuOutcome(o, *make_thread_pool(threads)));
+  }
+}
+
+TEST(CpuBits, AreTheSameWhenRunAgain) {
+  const auto pool = make_thread_pool(3);
+  for (uint64_t seed = 20; seed < 24; ++seed)
+    expect_same_bits(CpuOutcome(long_options(seed), *pool), CpuOutcome(long_options(seed), *pool));
+}
+
+// The queries [first, last) of a score of one frame.
+Score<float> chunk(const Score<float>& score, int64_t first, int64_t last) {
+  Score<float> part = score;
+  part.q.data = score.q.at(0, 0, first);
+  part.q.rows = last - first;
+  part.frames[0].queries = last - first;
+  part.frames[0].query_position += first;
+  for (Sweep& sweep : part.sweeps) {
+    sweep.runs += first;
+    if (sweep.query.times) sweep.query.times += first * sweep.query.row_stride;
+  }
+  return part;
+}
+
+View<float> rows(const View<float>& x, int64_t first, int64_t last) {
+  View<float> part = x;
+  part.data = x.at(0, 0, first);
+  part.rows = last - first;
+  return part;
+}
+
+TEST(CpuBits, OfOneQueryAtATimeAndOfChunksAreThoseOfTheWholeText) {
+  const auto pool = make_thread_pool(2);
+  for (const bool turned : {false, true}) {
+    RandomOptions o = {.batch = 1, .heads = 4, .key_heads = 2, .queries = 600, .keys = 600};
+    o.columns = o.value_columns = 48;
+    o.turned = turned;
+    o.bias = o.on_query = o.on_key = o.on_value = !turned;
+    o.clip = 40;
+    o.sweeps = 2;
+    RandomScore<float> random(o);
+    const Attended<float> whole = random.new_attended(), parts = random.new_attended();
+    attend(random.score, whole, cpu_backend(), serial_executor());
+    for (int64_t first = 0, last; first < o.queries; first = last) {
+      last = first < 300 ? first + 97 : first + 1;
+      last = std::min(last, o.queries);
+      attend(chunk(random.score, first, last),
+             {rows(parts.out, first, last), rows(parts.lse, first, last)}, cpu_backend(), *pool);
+    }
+    expect_same_bits(whole.out, parts.out, "out");
+    expect_same_bits(whole.lse, parts.lse, "lse");
+  }
+}
+
+// Memory between the elements of a view, before and after it, is not written.
+void expect_untouched(std::vector<float>& memory, const View<float>& view, const char* what) {
+  for (int64_t b = 0; b < view.batch; ++b)
+    for (int64_t h = 0; h < view.heads; ++h)
+      for (int64_t i = 0; i < view.rows; ++i)
+        for (int64_t c = 0; c < view.columns; ++c) view(b, h, i, c) = 77;
+  EXPECT_TRUE(std::ranges::all_of(memory, [](float x) { return x == 77; })) << what;
+}
+
+TEST(CpuBits, OfMemoryOutsideResultsAndGradientsStay) {
+  for (uint64_t seed = 40; seed < 60; ++seed) {
+    const RandomOptions o = draw_options(seed, 70);
+    SCOPED_TRACE(to_string(o));
+    RandomScore<float> random(o);
+    std::vector<std::vector<float>> memory;
+    memory.reserve(16);
+    std::vector<View<float>> views;
+    const auto fenced = [&](const View<float>& like) {
+      if (!like) return like;
+      View<float> view = like;
+      view.row_stride = like.columns + static_cast<int64_t>(seed % 3);
+      view.head_stride = view.row_stride * like.rows + 7;
+      view.batch_stride = view.head_stride * like.heads;
+      view.column_stride = 1;
+      memory.emplace_back(static_cast<size_t>(view.batch_stride * like.batch + 64), 77.0F);
+      view.data = memory.back().data() + 32;
+      views.push_back(view);
+      return view;
+    };
+    const Attended<float> like = random.new_attended();
+    const ScoreGrad<float> grad_like = random.new_grad();
+    const Attended<float> result = {fenced(like.out), fenced(like.lse)};
+    ScoreGrad<float> grad = {.q = fenced(grad_like.q),
+                             .k = fenced(grad_like.k),
+                             .v = fenced(grad_like.v),
+                             .q_imag = fenced(grad_like.q_imag),
+                             .weight = fenced(grad_like.weight),
+                             .bias = fenced(grad_like.bias),
+                             .on_query = fenced(grad_like.on_query),
+                             .on_key = fenced(grad_like.on_key),
+                             .on_value = fenced(grad_like.on_value)};
+    attend(random.score, result, cpu_backend(), serial_executor());
+    attend_backward(random.score, as_const(result), as_const(random.d_out), grad, cpu_backend(),
+                    serial_executor());
+    for (size_t n = 0; n < views.size(); ++n)
+      expect_untouched(memory[n], views[n], std::to_string(n).c_str());
+  }
+}
+
+}  // namespace
+}  // namespace sextant

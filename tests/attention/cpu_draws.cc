@@ -1,0 +1,131 @@
+#include "tests/attention/cpu_draws.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <initializer_list>
+#include <random>
+
+#include "tests/attention/bounds.h"
+
+namespace sextant {
+namespace {
+
+// What softmax(scale * q k) is conditioned for; RandomScore's own scale suits its few columns.
+template <class T>
+void set_scale(RandomScore<T>& random, const RandomOptions& options) {
+  random.score.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(options.columns, 1)));
+}
+
+}  // namespace
+
+RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
+  const auto one_in = [&](uint64_t n) { return random() % n == 0; };
+  const auto one_of = [&](std::initializer_list<int64_t> list) {
+    return *(list.begin() + up_to(list.size()));
+  };
+  const auto rows = [&] {
+    return std::min(most_rows, one_of({0, 1, 2, 7, 8, 9, 16, 17, 40, 63, 65, 255, 256, 257, 300}));
+  };
+  RandomOptions o;
+  o.seed = random();
+  o.batch = 1 + up_to(2);
+  o.key_heads = 1 + up_to(2);
+  o.heads = o.key_heads * (1 + up_to(3));
+  o.keys = rows();
+  o.queries = one_in(2) ? o.keys : rows();
+  o.columns = one_of({1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 80});
+  o.value_columns = one_in(3) ? one_of({1, 5, 16, 31, 64, 100}) : o.columns;
+  o.runs = static_cast<RandomOptions::Runs>(up_to(5));
+  o.sweeps = one_in(3) ? 1 + static_cast<int>(up_to(3)) : 1;
+  o.packed = one_in(3) ? 1 + static_cast<int>(up_to(4)) : 1;
+  o.first_position = one_of({0, 0, 1000000, -5});
+  o.turned = one_in(2);
+  o.offset = one_in(3);
+  o.axes = one_in(3) ? 2 : 1;
+  o.weight = one_in(4);
+  o.bias = one_in(3);
+  o.on_query = one_in(3);
+  o.on_key = one_in(3);
+  o.on_value = one_in(3);
+  o.shared_tables = one_in(2);
+  o.clip = one_of({0, 3, 20});
+  o.sink = one_in(4);
+  o.mask = one_in(5);
+  o.q_imag = one_in(5);
+  o.odd_strides = one_in(4);
+  // Growth grows without bound towards keys in the future.
+  o.grows = one_in(4) && o.runs == RandomOptions::Runs::kCausal && o.queries <= o.keys;
+  return o;
+}
+
+CpuOutcome::CpuOutcome(const RandomOptions& options, const Executor& executor)
+    : random(options), result(random.new_attended()), grad(random.new_grad()) {
+  set_scale(random, options);
+  attend(random.score, result, cpu_backend(), executor);
+  attend_backward(random.score, as_const(result), as_const(random.d_out), grad, cpu_backend(),
+                  executor);
+}
+
+void expect_agrees(const RandomOptions& options, const Executor& executor) {
+  const CpuOutcome got(options, executor);
+  RandomScore<double> same(options);
+  set_scale(same, options);
+  const oracle::Result<double> exact = oracle::attend(same.score, reference_backend());
+  const oracle::Result<double> bounds = oracle::result_bounds(same.score, exact);
+  const auto expect_within = [&](const char* name, const View<float>& x,
+                                 const oracle::Tensor<double>& y,
+                                 const oracle::Tensor<double>& bound) {
+    if (!x || y.data.empty()) return;
+    const oracle::Worst worst = oracle::worst<float>(name, as_const(x), y.view(), bound.view());
+    EXPECT_LE(worst.ratio, 1) << worst.where << "\n" << to_string(options);
+  };
+  expect_within("out", got.result.out, exact.out, bounds.out);
+  expect_within("lse", got.result.lse, exact.lse, bounds.lse);
+
+  const View<const double> d_out = as_const(same.d_out);
+  const auto gradients = oracle::attend_backward(same.score, exact, d_out, reference_backend());
+  const auto grad_bounds = oracle::gradient_bounds(same.score, exact, d_out);
+  const ScoreGrad<float>& grad = got.grad;
+  const auto heads = static_cast<int64_t>(grad.sink.size());
+  const View<float> sink = {grad.sink.data(), 1, 1, 1, heads};
+  const View<float>* const views[] = {&grad.q,        &grad.k,    &grad.v,        &grad.q_imag,
+                                      &grad.weight,   &grad.bias, &grad.on_query, &grad.on_key,
+                                      &grad.on_value, &sink};
+  size_t n = 0;
+  oracle::Gradients<double>::each([&](const char* name, auto member) {
+    expect_within(name, *views[n++], gradients.*member, grad_bounds.*member);
+  });
+}
+
+void expect_same_bits(const View<float>& a, const View<float>& b, const char* what) {
+  for (int64_t batch = 0; batch < a.batch; ++batch)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t i = 0; i < a.rows; ++i)
+        for (int64_t c = 0; c < a.columns; ++c)
+          ASSERT_EQ(std::bit_cast<uint32_t>(a(batch, h, i, c)),
+                    std::bit_cast<uint32_t>(b(batch, h, i, c)))
+              << what << "[" << batch << ", " << h << ", " << i << ", " << c
+              << "]: " << a(batch, h, i, c) << " and " << b(batch, h, i, c);
+}
+
+void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b) {
+  expect_same_bits(a.result.out, b.result.out, "out");
+  expect_same_bits(a.result.lse, b.result.lse, "lse");
+  expect_same_bits(a.grad.q, b.grad.q, "dq");
+  expect_same_bits(a.grad.k, b.grad.k, "dk");
+  expect_same_bits(a.grad.v, b.grad.v, "dv");
+  expect_same_bits(a.grad.q_imag, b.grad.q_imag, "d_q_imag");
+  expect_same_bits(a.grad.weight, b.grad.weight, "d_weight");
+  expect_same_bits(a.grad.bias, b.grad.bias, "d_bias");
+  expect_same_bits(a.grad.on_query, b.grad.on_query, "d_on_query");
+  expect_same_bits(a.grad.on_key, b.grad.on_key, "d_on_key");
+  expect_same_bits(a.grad.on_value, b.grad.on_value, "d_on_value");
+  ASSERT_TRUE(std::ranges::equal(a.grad.sink, b.grad.sink)) << "d_sink";
+}
+
+}  // namespace sextant

@@ -1,0 +1,32 @@
+// Random problems for the cpu backend: every operand in every combination, at odd sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "sextant/attention/executor.h"
+#include "tests/attention/random_score.h"
+
+namespace sextant {
+
+// Every operand is there or not; sizes from those at which tiles begin and end. most_rows bounds the
+// oracle's time.
+RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
+
+// A score with its results and gradients, computed by the cpu backend in float32.
+struct CpuOutcome {
+  explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor());
+
+  RandomScore<float> random;
+  Attended<float> result;
+  ScoreGrad<float> grad;
+};
+
+// Fails the test where results or gradients stray from float64 further than tests/attention/bounds.h
+// allows.
+void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor());
+
+// Fails the test where an element differs in any bit.
+void expect_same_bits(const View<float>& a, const View<float>& b, const char* what);
+void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b);
+
+}  // namespace sextant
