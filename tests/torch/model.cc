@@ -1,0 +1,27 @@
+#include "tests/torch/model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/torch/dense.h"
+
+namespace sextant::testing {
+
+std::unique_ptr<Method> method_of(const std::string& name, const ModelShape& shape,
+                                  const std::string& options) {
+  return make_method(name, shape, nlohmann::json::parse(options));
+}
+
+std::vector<at::Tensor> random_parameters(const Method& method) {
+  std::vector<at::Tensor> parameters;
+  for (const ParameterSpec& spec : method.parameters())
+    parameters.push_back(normal(spec.sizes, 100 + parameters.size()));
+  return parameters;
+}
+
+Layer::Layer(const ModelShape& shape, const Placement& p)
+    : x(normal({p.batch, p.queries, shape.width}, 1)),
+      q(normal({p.batch, shape.heads, p.queries, shape.head_dim}, 2)),
+      k(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 3)),
+      v(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 4)) {}
+
+}  // namespace sextant::testing

@@ -1,0 +1,30 @@
+// One attention layer around a method: what tests of methods share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/torch/method.h"
+
+namespace sextant::testing {
+
+// A method by name, options as JSON text.
+std::unique_ptr<Method> method_of(const std::string& name, const ModelShape& shape,
+                                  const std::string& options = "{}");
+
+// Random float64 parameters, of the size that the method asks for.
+std::vector<at::Tensor> random_parameters(const Method& method);
+
+// Random q, k, v and input of a layer, float64.
+struct Layer {
+  Layer(const ModelShape& shape, const Placement& placement);
+  at::Tensor x, q, k, v;  // x [batch, queries, width]
+};
+
+inline constexpr ModelShape kSmallShape = {
+    .layers = 2, .heads = 4, .key_heads = 2, .head_dim = 6, .width = 24, .train_length = 8};
+
+}  // namespace sextant::testing
