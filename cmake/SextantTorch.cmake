@@ -6,6 +6,23 @@
 # torch) and its CPU part is linked without them.
 set(SEXTANT_TORCH_ROOT "" CACHE PATH "Folder of Python's torch package, instead of find_package(Torch)")
 
+# A Python package is built against the torch of the interpreter that asks for it. pip builds in an
+# environment that hides that torch by PYTHONPATH; Debian's keeps its libraries where find_package looks.
+if(SEXTANT_PYTHON AND NOT SEXTANT_TORCH_ROOT)
+  find_package(Python REQUIRED COMPONENTS Interpreter)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env --unset=PYTHONPATH ${Python_EXECUTABLE} -c
+      "import os, torch; print(os.path.dirname(torch.__file__))"
+    OUTPUT_VARIABLE root OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
+  if(failed)
+    message(FATAL_ERROR
+      "The Python package needs torch: `${Python_EXECUTABLE} -m pip install torch` first.")
+  endif()
+  if(EXISTS ${root}/lib/libtorch_cpu.so)
+    set(SEXTANT_TORCH_ROOT ${root})
+  endif()
+endif()
+
 if(SEXTANT_TORCH_ROOT)
   find_library(SEXTANT_TORCH_CPU torch_cpu PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
   find_library(SEXTANT_TORCH_C10 c10 PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
