@@ -98,7 +98,9 @@ class Xlnet final : public Method {
     add("r_w_bias", {heads, head_dim}, options_.untied);
     add("r_r_bias", {heads, head_dim}, options_.untied);
     if (options_.segments) add("r_s_bias", {heads, head_dim}, options_.untied);
+    const size_t first_matrix = specs.size();
     add("r", {shape_.width, heads, head_dim}, true);
+    for (size_t n = first_matrix; n < specs.size(); ++n) specs[n].weight_decay = true;
     if (options_.segments) add("seg_embed", {2, heads, head_dim}, true);
     return specs;
   }
