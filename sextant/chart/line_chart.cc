@@ -159,6 +159,8 @@ class Sketch {
                   Anchor::kStart, "small", above.words);
   }
 
+  std::string tip(std::string_view words) const { return canvas_.hover ? hover(words) : ""; }
+
   void draw_axes() {
     for (const Tick& tick : y_ticks_) {
       const double y = place_y(tick.value);
@@ -196,7 +198,7 @@ class Sketch {
     for (size_t i = 0; i < chart_.markers.size(); ++i) {
       const double x = place_x(chart_.markers[i].x);
       if (x < plot_.left - 0.5 || x > plot_.right() + 0.5) continue;
-      body_ += "<g class=\"marked\">" + hover(chart_.markers[i].label) + "\n";
+      body_ += "<g class=\"marked\">" + tip(chart_.markers[i].label) + "\n";
       body_ += line(x, plot_.top - 4, x, plot_.bottom(), "marker");
       draw_above(marker_names_[i]);
       body_ += "</g>\n";
@@ -221,7 +223,7 @@ class Sketch {
       }));
       any = any || !strokes_[i].empty();
       if (!series.low.empty()) body_ += in_group(i, "", band(i));
-      lines += in_group(i, hover(series.name), path(i) + points(i));
+      lines += in_group(i, tip(series.name), path(i) + points(i));
     }
     body_ += lines + "</svg>\n";
     if (!any) {
@@ -298,8 +300,8 @@ class Sketch {
     if (!(std::abs(x) < 1e6 && std::abs(y) < 1e6)) return "";  // out of sight
     return fmt::format(
         "<path class=\"point\" d=\"{}\">{}</path>\n", point_path(look(i).shape, x, y, 3.2),
-        hover(fmt::format("{}\n{}: {}\n{}: {}", series.name, axis_title(chart_.x),
-                          pretty(series.x[k], 7), axis_title(chart_.y), pretty(series.y[k]))));
+        tip(fmt::format("{}\n{}: {}\n{}: {}", series.name, axis_title(chart_.x),
+                        pretty(series.x[k], 7), axis_title(chart_.y), pretty(series.y[k]))));
   }
 
   // What the right end says, with room for an arrow.
@@ -351,7 +353,7 @@ class Sketch {
     for (size_t n = 0; n < ends.size(); ++n) {
       const End& end = ends[n];
       const bool any = !strokes_[end.series].empty();
-      std::string label = hover(chart_.series[end.series].name) + "\n";
+      std::string label = tip(chart_.series[end.series].name) + "\n";
       if (any) {
         label += fmt::format("<path class=\"leader\" d=\"M{} {}L{} {}L{} {}\"/>\n",
                              pixels(end.x + 5), pixels(end.y), pixels(plot_.right() + 6),

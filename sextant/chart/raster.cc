@@ -26,7 +26,7 @@ namespace {
 // to it would wait for us, and we for it.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-File scratch(std::string_view content = {}) {
+File scratch(std::string_view content = "") {
   File file(std::tmpfile(), &std::fclose);
   if (!file) fail(std::string("png: cannot make a temporary file: ") + std::strerror(errno));
   if (std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() ||
@@ -50,6 +50,7 @@ std::string contents(const File& file) {
 // Runs a program to its end; returns its exit status, or 127 if there is no such program.
 int run(std::vector<std::string> words, const File& in, const File& out, const File& err) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -20,9 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Canvas kWide = {.width = 920, .height = 460, .heading = false};
-constexpr Canvas kNarrow = {.width = 390, .height = 300, .heading = false, .end_labels = false};
-constexpr size_t kMostHoverCells = 1 << 18;  // a larger map answers no pointer: 4 bytes for each
+constexpr Canvas kWide = {.width = 920, .height = 460, .heading = false, .hover = false};
+constexpr Canvas kNarrow = {
+    .width = 390, .height = 300, .heading = false, .end_labels = false, .hover = false};
+constexpr size_t kMostCells = 1 << 18;  // the page does not carry the numbers of a larger map
 
 // **strong** and `code`; a sign without its partner stands as it is.
 std::string inline_prose(std::string_view text) {
@@ -176,14 +177,16 @@ std::string link(std::string_view words, std::string_view file, std::string_view
 }
 
 template <class Chart>
-std::string figure(const Chart& chart, const std::string& content, const json& data) {
+std::string figure(const Chart& chart, const std::string& content, const json& data,
+                   bool with_numbers = true) {
   std::string out = "<figure class=\"card\">\n";
   if (!chart.title.empty() || !chart.subtitle.empty()) {
     out += fmt::format("<figcaption>{}<small>{}</small></figcaption>\n", escape(chart.title),
                        escape(chart.subtitle));
   }
   out += content + "<p class=\"links\">";
-  out += link("Numbers (CSV)", file_name(chart.title, ".csv"), data_url("text/csv", csv(chart)));
+  if (with_numbers)
+    out += link("Numbers (CSV)", file_name(chart.title, ".csv"), data_url("text/csv", csv(chart)));
   out +=
       link("Picture (SVG)", file_name(chart.title, ".svg"), data_url("image/svg+xml", svg(chart)));
   out += "</p>\n";
@@ -252,7 +255,8 @@ std::string html_of(const HeatMap& map) {
                {"y", axis_title(map.y)},
                {"columns", cells_data(map.columns)},
                {"rows", cells_data(map.rows)}};
-  if (!map.values.empty() && map.values.size() <= kMostHoverCells) {
+  const bool with_numbers = map.values.size() <= kMostCells;
+  if (with_numbers && !map.values.empty()) {
     const std::vector<float> values(map.values.begin(), map.values.end());
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
@@ -261,7 +265,7 @@ std::string html_of(const HeatMap& map) {
   return figure(
       map,
       stage(draw(map, wide), map.title, "wide") + stage(draw(map, kNarrow), map.title, "narrow"),
-      data);
+      data, with_numbers);
 }
 
 std::string html_of(const Settings& settings) {

@@ -22,6 +22,14 @@
     return words.replace('-', '\u2212');
   };
 
+  // Numbers that stand under one another: with as many decimals as the one that needs most.
+  const aligned = (values) => {
+    const words = values.map(pretty);
+    if (words.some((word) => !/^[\u2212\d.]+$/.test(word))) return words;
+    const decimals = Math.max(...words.map((word) => (word.split('.')[1] || '').length));
+    return values.map((value) => value.toFixed(decimals).replace('-', '\u2212'));
+  };
+
   // Where a value stands on an axis, from 0 to 1.
   const fraction = (axis, value) => {
     const f = axis.log ? Math.log : (v) => v;
@@ -113,7 +121,8 @@
         marks.append(svgElement('circle', { cx: box.left + box.width * place(hit.x), cy: box.top + box.height * y, r: 4, class: 'dot ' + hit.series.look }));
       }
       near.sort((a, b) => b.y - a.y);
-      const rows = near.map((hit) => ({ look: hit.series.look, name: hit.series.name, value: pretty(hit.y) }));
+      const values = aligned(near.map((hit) => hit.y));
+      const rows = near.map((hit, i) => ({ look: hit.series.look, name: hit.series.name, value: values[i] }));
       return { heading: data.x.title + ': ' + pretty(best.x), rows };
     });
 

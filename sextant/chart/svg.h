@@ -28,6 +28,7 @@ struct Canvas {
   int width = 760, height = 440;
   bool heading = true;     // title and subtitle
   bool end_labels = true;  // names at the ends of lines, otherwise a legend elsewhere
+  bool hover = true;       // the viewer's own small print under the pointer
 };
 
 struct Drawing {

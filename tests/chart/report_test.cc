@@ -96,6 +96,12 @@ TEST(Report, RowsMustBeAsLongAsTheHeading) {
   EXPECT_THROW(html(report), Error);
 }
 
+TEST(Report, DoesNotCarryTheNumbersOfAHugeMap) {
+  Report report;
+  report.sections = {{"", {small_map(1000, 1000)}}};
+  EXPECT_LT(html(report).size(), 3'000'000U);
+}
+
 TEST(Report, AnEmptyOneIsAPage) { EXPECT_THAT(html({}), HasSubstr("</html>")); }
 
 std::string browser() {

@@ -10,7 +10,7 @@ LineChart survey_chart() {
   chart.subtitle = "mean over two seeds";
   chart.x = {.label = "length of the text", .unit = "bytes", .scale = Scale::kLog2};
   chart.y = {.label = "loss", .unit = "nats per byte"};
-  const auto add = [&](const char* name, std::vector<double> y) {
+  const auto add = [&](const char* name, const std::vector<double>& y) {
     Series series = {.name = name, .x = {128, 256, 512, 1024}, .y = y, .low = y, .high = y};
     for (double& low : series.low) low -= 0.02;
     for (double& high : series.high) high += 0.02;
