@@ -9,7 +9,8 @@ from sextant import tables
 from sextant._library import load
 from sextant.attention import attention, methods
 from sextant.method import Method, method
+from sextant.turn import turn
 
 load()
 
-__all__ = ["Method", "attention", "load", "method", "methods", "tables"]
+__all__ = ["Method", "attention", "load", "method", "methods", "tables", "turn"]

@@ -10,6 +10,15 @@ def methods():
     return json.loads(torch.ops.sextant.methods())
 
 
+def times(positions):
+    """Positions [rows], [batch, rows] or [1 or batch, axes, rows] as the operators take them."""
+    if positions is None:
+        return None
+    if positions.dim() == 2:
+        positions = positions.unsqueeze(1)
+    return positions.view(1, 1, -1) if positions.dim() == 1 else positions
+
+
 # Traced by torch.compile, options are constants: their text is made once.
 if hasattr(torch, "compiler"):
     options_text = torch.compiler.assume_constant_result(json.dumps)
@@ -31,6 +40,8 @@ def attention(
     packed_keys=(),
     query_segments=None,
     key_segments=None,
+    query_positions=None,
+    key_positions=None,
     parameters=(),
     layer=0,
     layers=1,
@@ -48,7 +59,9 @@ def attention(
     positions. mask (bool, [batch, heads, queries, keys], sizes of 1 are shared; False = hidden) is for
     what is no function of distance. packed_queries and packed_keys are cumulative lengths of texts
     packed one after the other. query_segments and key_segments (int64 [batch, rows]) are read by
-    methods that know segments (XLNet).
+    methods that know segments (XLNet). query_positions and key_positions (int64 [rows], [batch, rows] or
+    [1 or batch, axes, rows]) say where rows stand for methods that turn them (rope, xpos), where that is
+    not one after the other; what is seen goes by first_query and first_key all the same.
 
     method and **options name the encoding, see methods(); parameters are its tensors in the order of
     the method's list, each of its documented shape. train_length is L, for methods that depend on it.
@@ -83,4 +96,6 @@ def attention(
         mask=mask,
         query_segments=query_segments,
         key_segments=key_segments,
+        query_times=times(query_positions),
+        key_times=times(key_positions),
     )

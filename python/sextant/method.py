@@ -4,6 +4,8 @@ import json
 
 import torch
 
+from sextant.attention import times
+
 
 class Method(torch.nn.Module):
     """Parameters keep the names of the official code (dots become underscores), so that
@@ -73,6 +75,8 @@ class Method(torch.nn.Module):
         packed_keys=(),
         query_segments=None,
         key_segments=None,
+        query_positions=None,
+        key_positions=None,
     ):
         """Attends in one layer; arguments as in ``sextant.attention``."""
         if first_query is None:
@@ -94,6 +98,8 @@ class Method(torch.nn.Module):
             mask=mask,
             query_segments=query_segments,
             key_segments=key_segments,
+            query_times=times(query_positions),
+            key_times=times(key_positions),
         )
 
     def extra_repr(self):

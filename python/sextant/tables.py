@@ -10,9 +10,17 @@ def _integers(x):
     return torch.as_tensor(x, dtype=torch.int64).contiguous()
 
 
-def alibi_slopes(heads, max_bias=8.0):
-    """ALiBi's slopes, [heads] (Press et al. 2021; the authors' rule for any number of heads)."""
-    return torch.ops.sextant.alibi_slopes(heads, max_bias)
+def alibi_slopes(heads, max_bias=8.0, train_length=None, length=None):
+    """ALiBi's slopes, [heads] (Press et al. 2021; the authors' rule for any number of heads).
+
+    With train_length and length interpolated to read length tokens (Al-Khateeb et al. 2023).
+    """
+    return torch.ops.sextant.alibi_slopes(heads, max_bias, train_length or 0, length or 0)
+
+
+def sandwich_bias(distances, heads, sinusoid_width=128, first_index=1):
+    """Sandwich's bias of each distance, [heads, distances] (Chi et al. 2022)."""
+    return torch.ops.sextant.sandwich_bias(_integers(distances), heads, sinusoid_width, first_index)
 
 
 def t5_buckets(distances, buckets=32, max_distance=128, bidirectional=True):
@@ -89,3 +97,8 @@ def complex_embedding(ids, positions, r, w, theta=None):
     return torch.ops.sextant.complex_embedding(
         ids, positions, r, w, [] if theta is None else [theta]
     )
+
+
+def xpos_growth(dim, gamma=0.4, scale_base=512.0):
+    """XPOS's growth per position of each pair, natural log, [dim / 2]: below 0, scores fade."""
+    return torch.ops.sextant.xpos_growth(dim, gamma, scale_base)

@@ -28,4 +28,13 @@ std::vector<double> alibi_slopes(int64_t heads, double max_bias) {
   return slopes;
 }
 
+double interpolated_slope(int64_t train_length, int64_t length) {
+  if (train_length < 1 || length < 1) {
+    fail("alibi: interpolation: expected lengths of at least 1, but got " +
+         std::to_string(train_length) + " and " + std::to_string(length));
+  }
+  return length <= train_length ? 1
+                                : static_cast<double>(train_length) / static_cast<double>(length);
+}
+
 }  // namespace sextant

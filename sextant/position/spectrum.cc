@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "sextant/error.h"
 #include "sextant/position/fixed_point.h"
@@ -77,6 +78,27 @@ Spectrum rotary(const RotaryOptions& options) {
     pair.second = first_column + (half_split ? f + pairs : 2 * f + 1);
     pair.speed = pow(options.base, Real(-f) / Real(pairs));
     if (options.float32_speeds) pair.speed = float_nearest(pair.speed);
+  }
+  return spectrum;
+}
+
+Spectrum clockwise(Spectrum spectrum) {
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = -pair.speed;
+  return spectrum;
+}
+
+Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base) {
+  for (const auto& [name, value] : {std::pair{"gamma", gamma}, {"scale_base", scale_base}}) {
+    if (!(value > 0 && std::isfinite(value))) {
+      fail("xpos: " + std::string(name) + ": expected a finite number above 0, but got " +
+           std::to_string(value));
+    }
+  }
+  const auto pairs = static_cast<double>(spectrum.pairs.size());
+  double f = 0;
+  for (Spectrum::Pair& pair : spectrum.pairs) {
+    pair.growth = std::log((f / pairs + gamma) / (1 + gamma)) / scale_base;
+    ++f;
   }
   return spectrum;
 }

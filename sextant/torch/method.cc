@@ -49,6 +49,8 @@ at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tens
                        const at::Tensor& v, const Placement& placement, int64_t layer,
                        Parameters parameters) {
   check_parameters(method, parameters);
+  if ((placement.query_times.defined() || placement.key_times.defined()) && !method.reads_times())
+    fail("method: query_times, key_times: expected none, as the method does not go by them");
   Operands operands = plain_operands(q, k, v, placement);
   method.place(operands, placement, layer, parameters);
   return std::get<0>(attend(operands));

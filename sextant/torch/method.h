@@ -52,6 +52,10 @@ class Method {
   virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,
                            Parameters parameters) const;
 
+  // Whether place() goes by the times that a placement may give; where none does, giving them is an
+  // Error.
+  virtual bool reads_times() const { return false; }
+
   // Relative methods: changes the operands that plain attention would have (q, k, v, scale
   // 1/sqrt(head_dim), one sweep over what is visible, no tables).
   virtual void place(Operands& operands, const Placement& placement, int64_t layer,
@@ -72,6 +76,9 @@ std::span<const MethodInfo> methods();
 // unknown name (listing those there are), an unknown option or a value out of range.
 std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& shape,
                                     const nlohmann::json& options);
+
+// A method's defaults with `options` laid over them. Throws Error as make_method() does.
+nlohmann::json complete_options(std::string_view name, const nlohmann::json& options);
 
 // What Method::place() starts from.
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

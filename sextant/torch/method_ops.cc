@@ -39,7 +39,8 @@ constexpr const char* kEmbed =
 constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
-    "Tensor? query_segments=None, Tensor? key_segments=None";
+    "Tensor? query_segments=None, Tensor? key_segments=None, "
+    "Tensor? query_times=None, Tensor? key_times=None";
 
 json parse(const std::string& what, const std::string& text) {
   json parsed = json::parse(text, nullptr, false);
@@ -114,6 +115,8 @@ struct Attend {
                                  .packed_queries = a[11].toIntVector(),
                                  .packed_keys = a[12].toIntVector(),
                                  .mask = optional_tensor(a[13]),
+                                 .query_times = optional_tensor(a[16]),
+                                 .key_times = optional_tensor(a[17]),
                                  .query_segments = optional_tensor(a[14]),
                                  .key_segments = optional_tensor(a[15])};
     return attend_with(*method_of(a), q, k, v, placement, a[7].toInt(), a[3].toTensorVector());

@@ -61,18 +61,33 @@ Distances distances(const Placement& p) {
   return seen;
 }
 
-// For each query the keys at distances -after .. before.
-at::Tensor runs(const Placement& p, int64_t before, int64_t after) {
+// For each query, at a position, the keys of its text at positions within_positions(position).
+template <class F>
+at::Tensor runs(const Placement& p, F&& within_positions) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
   int64_t* run = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
     for (int64_t n = 0; n < text.queries; ++n) {
-      // The row of a key at the query's own position.
-      const int64_t here = text.query_position + n - text.key_position + text.key_row;
-      *run++ = std::clamp(here - before, text.key_row, text.key_row + text.keys);
-      *run++ = std::clamp(here + after + 1, text.key_row, text.key_row + text.keys);
+      const Run seen = within_positions(text.query_position + n);
+      for (const int64_t position : {seen.first, seen.last})
+        *run++ = std::clamp(position - text.key_position + text.key_row, text.key_row,
+                            text.key_row + text.keys);
     }
   return result;
+}
+
+at::Tensor times(const std::string& field, const at::Tensor& given, const at::Tensor& positions,
+                 int64_t batch, int64_t axes) {
+  const int64_t rows = positions.size(0);
+  if (!given.defined()) return positions.view({1, 1, rows}).expand({1, axes, rows}).contiguous();
+  if (given.scalar_type() != at::kLong || !given.is_cpu() || given.dim() != 3 ||
+      (given.size(0) != 1 && given.size(0) != batch) || given.size(2) != rows)
+    fail("placement: " + field + ": expected int64 [1 or " + std::to_string(batch) + ", axes, " +
+         std::to_string(rows) + "] on the CPU, but got " + at::toString(given.scalar_type()) +
+         " of " + std::to_string(given.dim()) + " dimensions");
+  if (given.size(1) != axes)
+    bad(field, std::to_string(axes) + " axes, as the method follows", given.size(1));
+  return given;
 }
 
 }  // namespace
@@ -117,11 +132,37 @@ at::Tensor frames(const Placement& p) {
 }
 
 at::Tensor visible_runs(const Placement& p) {
-  return runs(p, kEverything, p.causal ? 0 : kEverything);
+  return near_runs(p, kEverything, p.causal ? 0 : kEverything);
 }
 
-at::Tensor window_runs(const Placement& p, int64_t window) {
-  return runs(p, window - 1, window - 1);
+at::Tensor near_runs(const Placement& p, int64_t before, int64_t after) {
+  return runs(p, [&](int64_t at) { return Run{at - before, at + after + 1}; });
+}
+
+at::Tensor chunk_runs(const Placement& p, int64_t size, int64_t origin) {
+  return runs(p, [&](int64_t at) {
+    const int64_t within = ((at - origin) % size + size) % size;
+    return Run{at - within, at - within + size};
+  });
+}
+
+at::Tensor first_runs(const Placement& p, int64_t count) {
+  at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
+  int64_t* run = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p))
+    for (int64_t n = 0; n < text.queries; ++n) {
+      *run++ = text.key_row;
+      *run++ = text.key_row + std::min(count, text.keys);
+    }
+  return result;
+}
+
+at::Tensor query_times(const Placement& p, int64_t axes) {
+  return times("query_times", p.query_times, query_positions(p), p.batch, axes);
+}
+
+at::Tensor key_times(const Placement& p, int64_t axes) {
+  return times("key_times", p.key_times, key_positions(p), p.batch, axes);
 }
 
 at::Tensor query_positions(const Placement& p) {

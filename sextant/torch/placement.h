@@ -23,6 +23,9 @@ struct Placement {
   std::vector<int64_t> packed_queries = {}, packed_keys = {};
   // bool [batch, heads, queries, keys], sizes of 1 are shared, false = hidden; or undefined
   at::Tensor mask = {};
+  // int64 [1 or batch, axes, rows], or undefined: where rows stand for methods that turn them, instead
+  // of at their positions; what is seen, and distances, go by position all the same
+  at::Tensor query_times = {}, key_times = {};
   // int64 [batch, rows], or undefined: which text of a pair a row belongs to (XLNet)
   at::Tensor query_segments = {}, key_segments = {};
 
@@ -40,7 +43,17 @@ at::Tensor visible_runs(const Placement& placement);     // int64 [1, queries, 2
 at::Tensor query_positions(const Placement& placement);  // int64 [queries]
 at::Tensor key_positions(const Placement& placement);    // int64 [keys]
 
-// The keys less than `window` positions away to either side: int64 [1, queries, 2].
-at::Tensor window_runs(const Placement& placement, int64_t window);
+// Where rows stand for methods that turn them: the times given, or else their positions, the same on
+// each axis. int64 [1 or batch, axes, rows]. Throws Error if those given are of another shape.
+at::Tensor query_times(const Placement& placement, int64_t axes);
+at::Tensor key_times(const Placement& placement, int64_t axes);
+
+// Runs as int64 [1, queries, 2]; none goes beyond a query's own text, but beyond the causal mask.
+// The keys at distances -after .. before:
+at::Tensor near_runs(const Placement& placement, int64_t before, int64_t after);
+// The first `count` keys:
+at::Tensor first_runs(const Placement& placement, int64_t count);
+// The keys whose position is in the query's own chunk: positions from `origin` on are cut every `size`.
+at::Tensor chunk_runs(const Placement& placement, int64_t size, int64_t origin);
 
 }  // namespace sextant

@@ -50,6 +50,15 @@ nlohmann::json complete(const MethodInfo& info, const nlohmann::json& options) {
   return result;
 }
 
+const MethodInfo& method_info(std::string_view name) {
+  std::vector<std::string> names;
+  for (const MethodInfo& info : methods()) {
+    if (info.name == name) return info;
+    names.push_back(info.name);
+  }
+  fail("method: expected one of " + list(names) + ", but got \"" + std::string(name) + "\"");
+}
+
 }  // namespace
 
 std::span<const MethodInfo> methods() {
@@ -61,15 +70,15 @@ std::span<const MethodInfo> methods() {
   return all;
 }
 
+nlohmann::json complete_options(std::string_view name, const nlohmann::json& options) {
+  return complete(method_info(name), options);
+}
+
 std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& shape,
                                     const nlohmann::json& options) {
   check_shape(shape);
-  std::vector<std::string> names;
-  for (const MethodInfo& info : methods()) {
-    if (info.name == name) return info.make(shape, complete(info, options));
-    names.push_back(info.name);
-  }
-  fail("method: expected one of " + list(names) + ", but got \"" + std::string(name) + "\"");
+  const MethodInfo& info = method_info(name);
+  return info.make(shape, complete(info, options));
 }
 
 }  // namespace sextant

@@ -1,5 +1,6 @@
 // The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids, spectra
 // and their exact cosines. None is differentiable; all results are float64 or int64 on the CPU.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
@@ -13,6 +14,7 @@
 #include "sextant/position/binary.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/clock.h"
+#include "sextant/position/sandwich.h"
 #include "sextant/position/sinusoid.h"
 #include "sextant/position/slopes.h"
 #include "sextant/position/spectrum.h"
@@ -32,8 +34,19 @@ at::Tensor doubles(const std::vector<double>& values, at::IntArrayRef sizes) {
   return result;
 }
 
-at::Tensor slopes(int64_t heads, double max_bias) {
-  return doubles(alibi_slopes(heads, max_bias), {heads});
+// Interpolated from train_length to length, unless they are 0.
+at::Tensor slopes(int64_t heads, double max_bias, int64_t train_length, int64_t length) {
+  const double scale =
+      train_length == 0 && length == 0 ? 1 : interpolated_slope(train_length, length);
+  return doubles(alibi_slopes(heads, max_bias), {heads}) * scale;
+}
+
+// [heads, distances]
+at::Tensor sandwich_bias(const at::Tensor& distances, int64_t heads, int64_t width, int64_t first) {
+  const std::vector<double> curve =
+      sandwich_curve(integers("sandwich_bias: distances", distances), width, first);
+  return doubles(sandwich_slopes(heads), {heads, 1}) *
+         doubles(curve, {1, static_cast<int64_t>(curve.size())});
 }
 
 template <class F>
@@ -97,6 +110,14 @@ at::Tensor rope_speeds(int64_t dim, double base) {
   return doubles(speeds, {static_cast<int64_t>(speeds.size())});
 }
 
+// XPOS's growth of each pair per position, natural log, [dim / 2].
+at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base) {
+  std::vector<double> growth;
+  for (const Spectrum::Pair& pair : with_xpos(rotary({.dim = dim}), gamma, scale_base).pairs)
+    growth.push_back(pair.growth);
+  return doubles(growth, {static_cast<int64_t>(growth.size())});
+}
+
 // cos and sin of position * theta_f, [positions, dim / 2] each, exact at any position.
 std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int64_t dim,
                                                 double base) {
@@ -115,7 +136,13 @@ std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
-  library.def("alibi_slopes(int heads, float max_bias=8.0) -> Tensor", slopes);
+  library.def(
+      "alibi_slopes(int heads, float max_bias=8.0, int train_length=0, int length=0) "
+      "-> Tensor",
+      slopes);
+  library.def(
+      "sandwich_bias(Tensor distances, int heads, int width=128, int first_index=1) -> Tensor",
+      sandwich_bias);
   library.def(
       "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, "
       "bool bidirectional=True) -> Tensor",
@@ -131,6 +158,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("clock(Tensor positions, int[] periods) -> Tensor", clock);
   library.def("alien_clock(Tensor positions, float ratio, int hands) -> Tensor", alien_clock);
   library.def("binary(Tensor positions, int bits, bool signs=False) -> Tensor", binary);
+  library.def("xpos_growth(int dim, float gamma=0.4, float scale_base=512.0) -> Tensor",
+              xpos_growth);
   library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);

@@ -33,8 +33,27 @@ TEST(Placement, WithoutACausalMaskEverythingIsSeen) {
 
 TEST(Placement, AWindowReachesToBothSides) {
   const Placement p = {.queries = 4, .keys = 4};
-  EXPECT_THAT(values(window_runs(p, 2)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
-  EXPECT_THAT(values(window_runs(p, int64_t{1} << 52)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
+  constexpr int64_t kFar = int64_t{1} << 52;
+  EXPECT_THAT(values(near_runs(p, 1, 1)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
+  EXPECT_THAT(values(near_runs(p, kFar, kFar)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
+  EXPECT_THAT(values(near_runs(p, 2, 0)), ElementsAre(0, 1, 0, 2, 0, 3, 1, 4));
+}
+
+TEST(Placement, ChunksAreCutByPosition) {
+  const Placement decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
+  EXPECT_THAT(values(chunk_runs(decode, 4, 0)), ElementsAre(2, 5, 2, 5));
+  EXPECT_THAT(values(chunk_runs(decode, 4, 14)), ElementsAre(0, 4, 4, 5));
+  EXPECT_THAT(values(first_runs(decode, 2)), ElementsAre(0, 2, 0, 2));
+  EXPECT_THAT(values(first_runs(decode, 9)), ElementsAre(0, 5, 0, 5));
+}
+
+TEST(Placement, TimesArePositionsUnlessGiven) {
+  Placement p = {.queries = 1, .keys = 2, .first_query = 1};
+  EXPECT_THAT(values(key_times(p, 2)), ElementsAre(0, 1, 0, 1));
+  p.key_times = at::tensor({7, 9}, at::kLong).view({1, 1, 2});
+  EXPECT_THAT(values(key_times(p, 1)), ElementsAre(7, 9));
+  EXPECT_THAT(values(query_times(p, 1)), ElementsAre(1));
+  EXPECT_THAT([&] { key_times(p, 3); }, ThrowsMessage<Error>(HasSubstr("expected 3 axes")));
 }
 
 TEST(Placement, PackedTextsStartAgainAndTheirQueriesAreTheLast) {

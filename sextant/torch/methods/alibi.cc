@@ -2,52 +2,157 @@
 //
 // Press, Smith and Lewis 2021 (arXiv 2108.12409): s_ij = q_i.k_j / sqrt(d) - m_h (i - j), where for
 // n = 2^a heads m_h = 2^(-max_bias (h + 1) / n), h = 0 .. n - 1, max_bias = 8; for other n see
-// alibi_slopes(). No parameters.
+// alibi_slopes().
 //
-// The paper is causal. Keys in the future get -m_h future_scale (j - i): 1 is symmetric, as in MPT and
-// other bidirectional models; with other values the two sides have slopes of their own.
+// The paper is causal. Keys in the future get -m_h future_scale (j - i): 1 is symmetric, as in MPT,
+// FlashAttention and other bidirectional models. `train` makes the slopes parameters: "one" a slope per
+// head, "two" one for the past and one for the future.
+//
+// flavour "falcon" adds the bias before the product is scaled: slopes / sqrt(d). "bloom" counts a key's
+// position by the keys that the mask shows: with left padding that changes nothing, with holes it closes
+// them up.
+//
+// interpolation (Al-Khateeb et al. 2023, arXiv 2310.13017) multiplies slopes by train_length / length:
+// "static" has the length from `length`, "dynamic" from the last key there is.
 //
 // The bias comes from integer distances in double precision and is rounded once. Official code adds
 // m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from position
-// 257 on. The departures of Falcon (slope / sqrt d) and BLOOM (left padding) are not here.
+// 257 on.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
 
+#include <cmath>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
+#include "sextant/error.h"
 #include "sextant/position/slopes.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {
 
+enum class Train { kNothing, kOne, kTwo };
+enum class Flavour { kPaper, kFalcon, kBloom };
+enum class Interpolation { kNone, kStatic, kDynamic };
+
+struct AlibiOptions {
+  std::vector<double> slopes;
+  double future_scale = 1;
+  Train train = Train::kNothing;
+  Flavour flavour = Flavour::kPaper;
+  Interpolation interpolation = Interpolation::kNone;
+  int64_t train_length = 0, length = 0;
+};
+
+// How far keys lie in the past and in the future, [1, diagonals] each; the other side has zeros.
+struct Distances {
+  at::Tensor past, future;
+};
+
+Distances distances(const Diagonals& diagonals) {
+  const at::Tensor past = at::empty({1, diagonals.count}, at::kDouble);
+  const at::Tensor future = at::empty({1, diagonals.count}, at::kDouble);
+  for (int64_t n = 0; n < diagonals.count; ++n) {
+    const int64_t distance = diagonals.distance(n);
+    past.data_ptr<double>()[n] = static_cast<double>(std::max<int64_t>(distance, 0));
+    future.data_ptr<double>()[n] = static_cast<double>(std::max<int64_t>(-distance, 0));
+  }
+  return {past, future};
+}
+
+int64_t last_length(const Placement& placement) {
+  int64_t length = 1;
+  for (const Frame& text : texts(placement))
+    length = std::max(length, text.key_position + text.keys);
+  return length;
+}
+
+// k with one more column, the place of a key among those that the mask shows, counted from the last
+// one so that float32 is exact where it matters; and q with the slope to meet it.
+void count_shown_keys(Operands& operands, const at::Tensor& slopes) {
+  const at::Tensor& mask = operands.mask;
+  if (!mask.defined()) fail("alibi: flavour bloom: expected a mask, but got none");
+  if (mask.size(1) != 1 || mask.size(2) != 1)
+    fail(
+        "alibi: flavour bloom: expected a mask [batch, 1, 1, keys] that hides keys from everyone, "
+        "but "
+        "got " +
+        std::to_string(mask.size(1)) + " heads and " + std::to_string(mask.size(2)) + " queries");
+  const at::Tensor place = at::cumsum(mask, 3, at::kDouble);
+  const at::Tensor back = (place - place.slice(3, -1)).transpose(2, 3).to(operands.k.options());
+  const at::Tensor column = (slopes / operands.scale).view({1, -1, 1, 1}).to(operands.q.options());
+  const auto with = [](const at::Tensor& x, const at::Tensor& column) {
+    return at::cat({x, column.expand({x.size(0), x.size(1), x.size(2), 1})}, 3);
+  };
+  operands.q = with(operands.q, column);
+  operands.k = with(operands.k, back);
+}
+
 class Alibi final : public Method {
  public:
-  Alibi(std::vector<double> slopes, double future_scale)
-      : slopes_(std::move(slopes)), future_scale_(future_scale) {}
+  explicit Alibi(AlibiOptions options) : options_(std::move(options)) {}
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    const Diagonals diagonals = placement.diagonals();
-    const auto heads = static_cast<int64_t>(slopes_.size());
-    const at::Tensor bias = at::empty({heads, diagonals.count}, at::kDouble);
-    double* to = bias.data_ptr<double>();
-    for (const double slope : slopes_)
-      for (int64_t n = 0; n < diagonals.count; ++n) {
-        const auto distance = static_cast<double>(diagonals.distance(n));
-        *to++ = distance < 0 ? slope * future_scale_ * distance : -slope * distance;
-      }
-    operands.bias.rows = bias.to(operands.q.options());
+  std::vector<ParameterSpec> parameters() const override {
+    const auto heads = static_cast<int64_t>(options_.slopes.size());
+    const at::Tensor start = tensor_of(options_.slopes, {heads});
+    if (options_.train == Train::kNothing) return {};
+    if (options_.train == Train::kOne)
+      return {{.name = "slopes", .sizes = {heads}, .initial = start}};
+    return {{.name = "slopes_left", .sizes = {heads}, .initial = start},
+            {.name = "slopes_right", .sizes = {heads}, .initial = options_.future_scale * start}};
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t,
+             Parameters parameters) const override {
+    double scale = options_.flavour == Flavour::kFalcon ? operands.scale : 1;
+    if (options_.interpolation != Interpolation::kNone)
+      scale *=
+          interpolated_slope(options_.train_length, options_.interpolation == Interpolation::kStatic
+                                                        ? options_.length
+                                                        : last_length(placement));
+    const at::Tensor slopes = scale * given(parameters);
+    if (options_.flavour == Flavour::kBloom) {
+      if (!placement.causal) fail("alibi: flavour bloom: expected causal attention");
+      return count_shown_keys(operands, slopes);
+    }
+    const at::Tensor future = options_.train == Train::kTwo ? scale * parameters[1].to(at::kDouble)
+                                                            : options_.future_scale * slopes;
+    const Distances apart = distances(placement.diagonals());
+    operands.bias.rows = -(slopes.unsqueeze(1) * apart.past + future.unsqueeze(1) * apart.future)
+                              .to(operands.q.options());
   }
 
  private:
-  std::vector<double> slopes_;
-  double future_scale_;
+  at::Tensor given(Parameters parameters) const {
+    if (options_.train != Train::kNothing) return parameters[0].to(at::kDouble);
+    return tensor_of(options_.slopes, {static_cast<int64_t>(options_.slopes.size())});
+  }
+
+  AlibiOptions options_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("alibi", json);
-  return std::make_unique<Alibi>(alibi_slopes(shape.heads, options.number("max_bias", 1e-6, 1e6)),
-                                 options.number("future_scale", 0, 1e6));
+  AlibiOptions alibi = {
+      .slopes = alibi_slopes(shape.heads, options.number("max_bias", 1e-6, 1e6)),
+      .future_scale = options.number("future_scale", 0, 1e6),
+      .train = static_cast<Train>(options.choice("train", {"none", "one", "two"})),
+      .flavour = static_cast<Flavour>(options.choice("flavour", {"paper", "falcon", "bloom"})),
+      .interpolation = static_cast<Interpolation>(
+          options.choice("interpolation", {"none", "static", "dynamic"})),
+      .train_length = shape.train_length};
+  constexpr int64_t kMost = int64_t{1} << 52;
+  alibi.length = options.integer_or("length", alibi.train_length, 0, kMost);
+  if (alibi.interpolation != Interpolation::kNone) {
+    if (alibi.train_length < 1) options.refuse("interpolation", "none, as train_length is 0");
+    if (alibi.length < 1) options.refuse("length", "at least 1");
+  }
+  return std::make_unique<Alibi>(std::move(alibi));
 }
 
 }  // namespace
@@ -55,7 +160,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo alibi_method() {
   return {.name = "alibi",
           .summary = "Attention with linear biases (Press et al. 2021)",
-          .defaults = R"({"max_bias": 8.0, "future_scale": 1.0})",
+          .defaults = R"({"max_bias": 8.0, "future_scale": 1.0, "train": "none",
+                          "flavour": "paper", "interpolation": "none", "length": null})",
           .make = make};
 }
 

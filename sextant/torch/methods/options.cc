@@ -49,6 +49,19 @@ int64_t Options::integer_or(const char* option, int64_t otherwise, int64_t low,
   return otherwise;
 }
 
+std::vector<int64_t> Options::integers(const char* option, int64_t low, int64_t high) const {
+  const nlohmann::json& value = at(option);
+  const std::string expected = "integers from " + between(low, high);
+  if (!value.is_array()) refuse(option, expected);
+  std::vector<int64_t> result;
+  for (const nlohmann::json& element : value) {
+    if (!element.is_number_integer()) refuse(option, expected);
+    result.push_back(element.get<int64_t>());
+    if (result.back() < low || result.back() > high) refuse(option, expected);
+  }
+  return result;
+}
+
 double Options::number(const char* option, double low, double high) const {
   const nlohmann::json& value = at(option);
   const std::string expected = "a number from " + between(low, high);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sextant {
 
@@ -24,6 +25,7 @@ class Options {
   // The index of the choice taken.
   size_t choice(const char* option, std::initializer_list<std::string_view> choices) const;
   std::string text(const char* option) const;
+  std::vector<int64_t> integers(const char* option, int64_t low, int64_t high) const;
   const nlohmann::json& object(const char* option) const;
 
   // The same, but null stands for `otherwise`: what only the model knows.

@@ -2,47 +2,91 @@
 //
 // Su et al. 2021 (arXiv 2104.09864): pair f of a query or key at position t is turned by t theta_f,
 // theta_f = base^(-2f/R), so that a score depends on the distance of the two only. R = dim channels
-// turn, the first ones; the rest pass through (partial rotary: GPT-J, GPT-NeoX, Phi).
+// turn, the first ones unless `columns` says "last"; the rest pass through (partial rotary: GPT-J,
+// GPT-NeoX, Phi, GLM).
 //
 // Pairs are (2f, 2f + 1), "interleaved": the paper, GPT-J, Meta's Llama weights; or (f, f + R/2),
 // "half-split": GPT-NeoX and everything in Hugging Face's layout, the default. The frequencies are the
 // same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a model.
+//
+// Positions need not follow each other (Placement::query_times), and a row may have several: M-RoPE, see
+// rotary_options.h for these and the other options. `train` makes the frequencies parameters (GRAPE's
+// log_freq, gradient included); the angles are then computed in float64 as the parameters allow.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/sin.h>
+
+#include <cmath>
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {
 
 class Rope final : public Method {
  public:
-  explicit Rope(Rotation rotation) : rotation_(std::move(rotation)) {}
+  explicit Rope(const Spectrum& spectrum)
+      : rotation_(rotation(spectrum)), axes_(axes_of(spectrum)) {}
+
+  bool reads_times() const override { return true; }
 
   void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
     for (SweepOperand& sweep : operands.sweeps) {
       sweep.rotation = rotation_;
-      sweep.query_times = query_positions(placement).view({1, 1, -1});
-      sweep.key_times = key_positions(placement).view({1, 1, -1});
+      sweep.query_times = query_times(placement, axes_);
+      sweep.key_times = key_times(placement, axes_);
     }
   }
 
  private:
   Rotation rotation_;
+  int64_t axes_;
+};
+
+class TrainedRope final : public Method {
+ public:
+  explicit TrainedRope(Spectrum spectrum) : spectrum_(std::move(spectrum)) {}
+
+  bool reads_times() const override { return true; }
+
+  std::vector<ParameterSpec> parameters() const override {
+    std::vector<double> logs;
+    for (const Spectrum::Pair& pair : spectrum_.pairs)
+      logs.push_back(std::log(std::fabs(static_cast<double>(pair.speed))));
+    const auto pairs = static_cast<int64_t>(logs.size());
+    return {{.name = "log_freq", .sizes = {pairs}, .initial = tensor_of(logs, {pairs})}};
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t,
+             Parameters parameters) const override {
+    const int64_t axes = axes_of(spectrum_);
+    operands.q = at_times(operands.q, query_times(placement, axes), parameters[0]);
+    operands.k = at_times(operands.k, key_times(placement, axes), parameters[0]);
+  }
+
+ private:
+  at::Tensor at_times(const at::Tensor& x, const at::Tensor& times,
+                      const at::Tensor& log_freq) const {
+    const bool clockwise = !spectrum_.pairs.empty() && spectrum_.pairs.front().speed.high < 0;
+    const at::Tensor speeds = at::exp(log_freq.to(at::kDouble)) * (clockwise ? -1.0 : 1.0);
+    const at::Tensor angles = times_of_pairs(times, spectrum_) * speeds;
+    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), spectrum_);
+  }
+
+  Spectrum spectrum_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rope", json);
-  RotaryOptions rotary_options = {
-      .dim = options.integer_or("dim", shape.head_dim, 0, shape.head_dim),
-      .base = options.number("base", 1e-3, 1e30),
-      .pairing = options.choice("pairing", {"half-split", "interleaved"}) == 0
-                     ? Pairing::kHalfSplit
-                     : Pairing::kInterleaved,
-      .float32_speeds = options.flag("float32_speeds"),
-  };
-  return std::make_unique<Rope>(rotation(rotary(rotary_options)));
+  Spectrum spectrum = rotary_spectrum(options, shape.head_dim);
+  if (options.flag("train")) return std::make_unique<TrainedRope>(std::move(spectrum));
+  return std::make_unique<Rope>(spectrum);
 }
 
 }  // namespace
@@ -50,8 +94,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo rope_method() {
   return {.name = "rope",
           .summary = "Rotary position embedding (Su et al. 2021)",
-          .defaults = R"({"dim": null, "base": 10000.0, "pairing": "half-split",
-                          "float32_speeds": false})",
+          .defaults = "{" + rotary_defaults("half-split") + R"(, "train": false})",
           .make = make};
 }
 

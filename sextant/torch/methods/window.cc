@@ -2,13 +2,18 @@
 //
 // Local attention: Beltagy et al. 2020 (Longformer, arXiv 2004.05150); Mistral, Gemma and gpt-oss slide one
 // over rope, which is the default. A query sees the `window` keys at distances 0 .. window - 1, itself
-// among them (Hugging Face and llama.cpp count so; FlashAttention's left = window - 1). Without the
-// causal mask also the window - 1 keys to its right; ModernBERT's local_attention 128 means distances up
-// to 64 to both sides, so window = 65.
+// among them (Hugging Face, gpt-oss and llama.cpp count so).
+//
+// Without the causal mask it sees as far to its right. Popular codes differ by one there: "exclusive",
+// |d| < window, is Gemma 3; "inclusive", |d| <= window, is Hugging Face's bidirectional mask
+// (ModernBERT, local_attention 128, has window 64). `left` and `right` say it outright, as FlashAttention's
+// window_size does, each key at distances -right .. left; -1 is without limit.
+//
+// `sinks` first keys stay visible to all (Xiao et al. 2023, StreamingLLM, arXiv 2309.17453, without its
+// counting of positions within the cache).
 //
 // With the training length as window, the default, a model never meets a distance it has not seen: no
 // relative method breaks then, and nothing beyond the window is read.
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/stack.h>
 
@@ -16,45 +21,59 @@
 
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/over.h"
 
 namespace sextant {
 namespace {
 
-// Runs [..., 2] of keys that are in both.
-at::Tensor intersection(const at::Tensor& a, const at::Tensor& b) {
-  return at::stack({at::maximum(a.select(-1, 0), b.select(-1, 0)),
-                    at::minimum(a.select(-1, 1), b.select(-1, 1))},
-                   -1);
+constexpr int64_t kFar = int64_t{1} << 52;
+
+struct Reach {
+  int64_t left = 0, right = 0;
+};
+
+// The part of `runs` before the first key of `others`.
+at::Tensor before(const at::Tensor& runs, const at::Tensor& others) {
+  return at::stack({runs.select(-1, 0), at::minimum(runs.select(-1, 1), others.select(-1, 0))}, -1);
 }
 
-class Window final : public Method {
+class Window final : public Over {
  public:
-  Window(std::unique_ptr<Method> of, int64_t window) : of_(std::move(of)), window_(window) {}
-
-  std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
-
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
-                   Parameters parameters) const override {
-    return of_->embed(x, placement, parameters);
-  }
+  Window(std::unique_ptr<Method> of, Reach causal, Reach bidirectional, int64_t sinks)
+      : Over(std::move(of)), causal_(causal), bidirectional_(bidirectional), sinks_(sinks) {}
 
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
-    of_->place(operands, placement, layer, parameters);
-    const at::Tensor near = window_runs(placement, window_);
+    Over::place(operands, placement, layer, parameters);
+    const Reach& reach = placement.causal ? causal_ : bidirectional_;
+    const at::Tensor near = near_runs(placement, reach.left, reach.right);
+    const std::vector<SweepOperand> whole = operands.sweeps;
     for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, near);
+    if (sinks_ == 0) return;
+    const at::Tensor first = before(first_runs(placement, sinks_), near);
+    for (SweepOperand sweep : whole) {
+      sweep.runs = intersection(sweep.runs, first);
+      operands.sweeps.push_back(std::move(sweep));
+    }
   }
 
  private:
-  std::unique_ptr<Method> of_;
-  int64_t window_;
+  Reach causal_, bidirectional_;
+  int64_t sinks_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("window", json);
-  return std::make_unique<Window>(
-      make_method(options.text("of"), shape, options.object("options")),
-      options.integer_or("window", shape.train_length, 1, int64_t{1} << 52));
+  const int64_t window = options.integer_or("window", shape.train_length, 1, kFar);
+  const bool inclusive = options.choice("bidirectional", {"exclusive", "inclusive"}) == 1;
+  const auto reach = [&](int64_t otherwise) {
+    const int64_t left = options.integer_or("left", otherwise, -1, kFar);
+    const int64_t right = options.integer_or("right", otherwise, -1, kFar);
+    return Reach{left < 0 ? kFar : left, right < 0 ? kFar : right};
+  };
+  return std::make_unique<Window>(make_method(options.text("of"), shape, options.object("options")),
+                                  reach(window - 1), reach(inclusive ? window : window - 1),
+                                  options.integer("sinks", 0, kFar));
 }
 
 }  // namespace
@@ -62,7 +81,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo window_method() {
   return {.name = "window",
           .summary = "The nearest keys only, over another method (Longformer 2020, Mistral)",
-          .defaults = R"({"window": null, "of": "rope", "options": {}})",
+          .defaults = R"({"window": null, "bidirectional": "exclusive", "left": null, "right": null,
+                          "sinks": 0, "of": "rope", "options": {}})",
           .make = make};
 }
 

@@ -1,0 +1,15 @@
+"""Turning by position, outside attention."""
+
+import torch
+
+from sextant.attention import options_text, times
+
+
+def turn(x, positions, *, back=False, **options):
+    """x [batch, heads, rows, columns] with each row turned by its position, with exact phases.
+
+    positions as in ``sextant.attention``: int64 [rows], [batch, rows] or [1 or batch, axes, rows];
+    options are those of the method "rope". back turns the other way, which undoes it: DeepSeek-V4 turns
+    shared keys and values, and its outputs back at the query's position. Differentiable in x.
+    """
+    return torch.ops.sextant.turn(x, times(positions), options_text(options), back)

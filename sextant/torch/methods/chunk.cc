@@ -1,0 +1,51 @@
+// chunk: the text is cut in chunks, and a query sees its own chunk only; laid over another method.
+//
+// Llama 4's chunked attention (attention_chunk_size 8192, over rope, in three layers of four) with the
+// causal mask; without it, segments read one by one. Key j is seen from query i if floor((i - origin) /
+// chunk) = floor((j - origin) / chunk). Positions count, not rows, so decoding and packed texts agree with
+// reading at once; with left padding Hugging Face starts the grid after the padding: that is `origin`.
+//
+// With the training length as chunk, the default, no relative method meets a distance it has not seen.
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/over.h"
+
+namespace sextant {
+namespace {
+
+class Chunk final : public Over {
+ public:
+  Chunk(std::unique_ptr<Method> of, int64_t chunk, int64_t origin)
+      : Over(std::move(of)), chunk_(chunk), origin_(origin) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    Over::place(operands, placement, layer, parameters);
+    const at::Tensor own = chunk_runs(placement, chunk_, origin_);
+    for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, own);
+  }
+
+ private:
+  int64_t chunk_, origin_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("chunk", json);
+  constexpr int64_t kFar = int64_t{1} << 52;
+  return std::make_unique<Chunk>(make_method(options.text("of"), shape, options.object("options")),
+                                 options.integer_or("chunk", shape.train_length, 1, kFar),
+                                 options.integer("origin", -kFar, kFar));
+}
+
+}  // namespace
+
+MethodInfo chunk_method() {
+  return {.name = "chunk",
+          .summary = "A query's own chunk only, over another method (Llama 4)",
+          .defaults = R"({"chunk": null, "origin": 0, "of": "rope", "options": {}})",
+          .make = make};
+}
+
+}  // namespace sextant

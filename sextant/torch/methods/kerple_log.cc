@@ -1,0 +1,59 @@
+// kerple-log: a trained penalty that grows with the logarithm of distance.
+//
+// Chi, Fan, Ramadge and Rudnicky 2022 (KERPLE, arXiv 2205.09921): s_ij = q_i.k_j / sqrt(d) -
+// p_h ln(1 + a_h |i - j|), the paper's r1 = p and r2 = a. One p and one a per head, shared by all layers.
+// The official code is causal; the paper's kernel is symmetric and so is this.
+//
+// Both are kept at 0.01 or more. The code does so by overwriting the parameter, so that its gradient is
+// taken at 0.01 and still moves it: "clamp": "straight-through". "smooth" is low + softplus instead.
+// Past the training length the penalty grows on, slower and slower. NeMo's "KERPLE" has a = 0 and
+// p = 1 as constants: no bias at all.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/log1p.h>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/kerple.h"
+#include "sextant/torch/methods/options.h"
+
+namespace sextant {
+namespace {
+
+class KerpleLog final : public Method {
+ public:
+  KerpleLog(int64_t heads, Bounded how) : heads_(heads), how_(how) {}
+
+  std::vector<ParameterSpec> parameters() const override {
+    return kerple_parameters("bias", heads_, how_);
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t,
+             Parameters parameters) const override {
+    const at::Tensor p = bounded(parameters[0], {}, how_).view({heads_, 1});
+    const at::Tensor a = bounded(parameters[1], {}, how_).view({heads_, 1});
+    const at::Tensor rows = -p * at::log1p(a * sizes_of_distances(placement.diagonals()));
+    operands.bias.rows = rows.to(operands.q.options());
+  }
+
+ private:
+  int64_t heads_;
+  Bounded how_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("kerple-log", json);
+  return std::make_unique<KerpleLog>(
+      shape.heads, static_cast<Bounded>(options.choice("clamp", {"straight-through", "smooth"})));
+}
+
+}  // namespace
+
+MethodInfo kerple_log_method() {
+  return {.name = "kerple-log",
+          .summary = "A trained logarithmic penalty on distance (KERPLE, Chi et al. 2022)",
+          .defaults = R"({"clamp": "straight-through"})",
+          .make = make};
+}
+
+}  // namespace sextant

@@ -1,0 +1,36 @@
+// A method laid over another: it changes the operands that the other has placed.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sextant/torch/method.h"
+
+namespace sextant {
+
+class Over : public Method {
+ public:
+  explicit Over(std::unique_ptr<Method> of) : of_(std::move(of)) {}
+
+  std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
+  bool reads_times() const override { return of_->reads_times(); }
+  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+                   Parameters parameters) const override {
+    return of_->embed(x, placement, parameters);
+  }
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    of_->place(operands, placement, layer, parameters);
+  }
+
+ private:
+  std::unique_ptr<Method> of_;
+};
+
+// Runs [..., 2] of keys that are in both.
+at::Tensor intersection(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace sextant

@@ -1,0 +1,106 @@
+// rope-mixed: rotary positions on a plane, each pair with a trained direction of its own.
+//
+// Heo, Park, Han and Yun 2024 (RoPE for Vision Transformer, arXiv 2403.13298, "RoPE-Mixed"; code
+// naver-ai/rope-vit): pair f of head h is turned by x fx[h, f] + y fy[h, f], with fx and fy trained, per
+// layer. Pairs are interleaved. Positions are two per row: Placement::query_times with axes x and y; a row
+// of text has both equal.
+//
+// freqs [2, layers, heads * head_dim / 2]. It starts, as in the code, with magnitudes base^(-4i/D), each
+// for two pairs at right angles; the code draws an orientation at random for each head, here they are
+// evenly spread over a half turn. The fixed variant, RoPE-Axial, is rope with axes "restart".
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/sin.h>
+
+#include <cmath>
+#include <nlohmann/json_fwd.hpp>
+#include <numbers>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class RopeMixed final : public Method {
+ public:
+  RopeMixed(const ModelShape& shape, double base)
+      : shape_(shape),
+        base_(base),
+        pairs_(rotary({.dim = shape.head_dim, .pairing = Pairing::kInterleaved})) {}
+
+  bool reads_times() const override { return true; }
+
+  std::vector<ParameterSpec> parameters() const override {
+    const int64_t pairs = shape_.head_dim / 2;
+    return {{.name = "freqs",
+             .sizes = {2, shape_.layers, shape_.heads * pairs},
+             .initial = start().expand({2, shape_.layers, shape_.heads * pairs}).contiguous()}};
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    if (operands.k.size(1) != shape_.heads)
+      fail(
+          "rope-mixed: key heads: expected as many as query heads, as each has its own directions, "
+          "but got " +
+          std::to_string(operands.k.size(1)));
+    const at::Tensor freqs = parameters[0].select(1, layer).view({2, shape_.heads, 1, -1});
+    operands.q = at_times(operands.q, query_times(placement, 2), freqs);
+    operands.k = at_times(operands.k, key_times(placement, 2), freqs);
+  }
+
+ private:
+  at::Tensor start() const {
+    const int64_t half = shape_.head_dim / 4;
+    std::vector<double> values;
+    for (const double shift : {0.0, -0.5})  // cos for x, sin for y
+      for (int64_t h = 0; h < shape_.heads; ++h)
+        for (int64_t f = 0; f < 2 * half; ++f) {
+          const double size =
+              std::pow(base_, -static_cast<double>(f % half) / static_cast<double>(half));
+          const double turns = static_cast<double>(h) / static_cast<double>(shape_.heads) +
+                               (f < half ? 0.0 : 0.5) + shift;
+          values.push_back(size * std::cos(std::numbers::pi * turns));
+        }
+    return tensor_of(values, {2, 1, shape_.heads * 2 * half});
+  }
+
+  // times [1 or batch, 2, rows], freqs [2, heads, 1, pairs]
+  at::Tensor at_times(const at::Tensor& x, const at::Tensor& times, const at::Tensor& freqs) const {
+    const auto along = [&](int64_t axis) {
+      return times.select(1, axis).unsqueeze(1).unsqueeze(3).to(at::kDouble) *
+             freqs[axis].to(at::kDouble);
+    };
+    const at::Tensor angles = along(0) + along(1);
+    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs_);
+  }
+
+  ModelShape shape_;
+  double base_;
+  Spectrum pairs_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("rope-mixed", json);
+  if (shape.head_dim % 4 != 0)
+    fail("rope-mixed: head_dim: expected a multiple of 4, but got " +
+         std::to_string(shape.head_dim));
+  return std::make_unique<RopeMixed>(shape, options.number("base", 1e-3, 1e30));
+}
+
+}  // namespace
+
+MethodInfo rope_mixed_method() {
+  return {.name = "rope-mixed",
+          .summary = "Rotary positions on a plane with trained directions (Heo et al. 2024)",
+          .defaults = R"({"base": 10.0})",
+          .make = make};
+}
+
+}  // namespace sextant

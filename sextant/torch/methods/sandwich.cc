@@ -1,0 +1,57 @@
+// sandwich: the product of sinusoidal position vectors alone, as a bias; no parameters.
+//
+// Chi, Fan, Rudnicky and Ramadge 2022 (arXiv 2212.10356): s_ij = q_i.k_j / sqrt(d) + c(i - j) / r_h with
+// c(d) = sum_i cos(d / 10000^(2i/width)), r_h = 8 (h + 1) / heads (sextant/position/sandwich.h). `sinusoid_width`
+// is 128 whatever the head size. c is even, so both directions are served as they are.
+//
+// The authors' training code is not published. i runs from `first_index` = 1 in the paper's equation and in
+// NeMo, and from 0 in a plain product of sinusoids. Past the training length c goes on falling slowly,
+// with ripples.
+#include <ATen/TensorOperators.h>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/position/sandwich.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class Sandwich final : public Method {
+ public:
+  Sandwich(int64_t heads, int64_t width, int64_t first)
+      : heads_(heads), width_(width), first_(first) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    const Diagonals diagonals = placement.diagonals();
+    std::vector<int64_t> distances;
+    for (int64_t n = 0; n < diagonals.count; ++n) distances.push_back(diagonals.distance(n));
+    const std::vector<double> curve = sandwich_curve(distances, width_, first_);
+    const at::Tensor rows = tensor_of(sandwich_slopes(heads_), {heads_, 1}) *
+                            tensor_of(curve, {1, static_cast<int64_t>(curve.size())});
+    operands.bias.rows = rows.to(operands.q.options());
+  }
+
+ private:
+  int64_t heads_, width_, first_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("sandwich", json);
+  const int64_t width = options.integer("sinusoid_width", 2, 1 << 20);
+  if (width % 2 != 0) options.refuse("sinusoid_width", "an even number");
+  return std::make_unique<Sandwich>(shape.heads, width, options.integer("first_index", 0, 1));
+}
+
+}  // namespace
+
+MethodInfo sandwich_method() {
+  return {.name = "sandwich",
+          .summary = "Sinusoids' own product as a bias (Chi et al. 2022)",
+          .defaults = R"({"sinusoid_width": 128, "first_index": 1})",
+          .make = make};
+}
+
+}  // namespace sextant

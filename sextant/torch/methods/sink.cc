@@ -1,0 +1,65 @@
+// sink: a trained score per head that takes part in the softmax and has no value; laid over another method.
+//
+// gpt-oss (OpenAI 2025): p_ij = exp(s_ij) / (exp(sink_h) + sum_j exp(s_ij)), so that a head can attend to
+// nothing; one sink per query head and layer, not scaled. At 0, where it starts, this is "softmax plus
+// one". gpt-oss has it over window over rope; a sink is a number, StreamingLLM's sinks are keys (window).
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/over.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+class Sink final : public Over {
+ public:
+  Sink(std::unique_ptr<Method> of, const ModelShape& shape)
+      : Over(std::move(of)), layers_(shape.layers), heads_(shape.heads) {}
+
+  // Those of the other method, then one for each layer.
+  std::vector<ParameterSpec> parameters() const override {
+    std::vector<ParameterSpec> specs = Over::parameters();
+    for (int64_t n = 0; n < layers_; ++n) {
+      const std::string block = layers_ > 1 ? "block." + std::to_string(n) + ".attn." : "";
+      specs.push_back({.name = block + "sinks", .sizes = {heads_}});
+    }
+    return specs;
+  }
+
+  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+                   Parameters parameters) const override {
+    return Over::embed(x, placement, others(parameters));
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    Over::place(operands, placement, layer, others(parameters));
+    operands.sink = of_layer(parameters.last(static_cast<size_t>(layers_)), layer);
+  }
+
+ private:
+  Parameters others(Parameters all) const {
+    return all.first(all.size() - static_cast<size_t>(layers_));
+  }
+
+  int64_t layers_, heads_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("sink", json);
+  return std::make_unique<Sink>(make_method(options.text("of"), shape, options.object("options")),
+                                shape);
+}
+
+}  // namespace
+
+MethodInfo sink_method() {
+  return {.name = "sink",
+          .summary = "A trained score per head that takes attention away (gpt-oss)",
+          .defaults = R"({"of": "rope", "options": {}})",
+          .make = make};
+}
+
+}  // namespace sextant

@@ -1,0 +1,119 @@
+// torch.ops.sextant.turn: rows turned by their positions, outside attention, with exact phases.
+//
+// Its gradient is the turn back: a rotation's transpose is its inverse.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/operator_tags.h"
+
+namespace sextant {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+Spectrum spectrum_of(const std::string& text, int64_t columns) {
+  const nlohmann::json given = nlohmann::json::parse(text, nullptr, false);
+  if (!given.is_object()) fail("turn: options: expected a JSON object, but got " + text);
+  const nlohmann::json complete = complete_options("rope", given);
+  const Options options("turn", complete);
+  if (options.flag("train")) options.refuse("train", "false");
+  return rotary_spectrum(options, columns);
+}
+
+struct Angles {
+  at::Tensor cos, sin;  // [1 or batch, 1, rows, pairs]
+};
+
+Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
+  const Rotation plan = rotation(spectrum);
+  const int64_t batch = times.size(0), rows = times.size(2);
+  const auto pairs = static_cast<int64_t>(plan.pairs.size());
+  Angles result = {at::empty({batch, 1, rows, pairs}, at::kDouble),
+                   at::empty({batch, 1, rows, pairs}, at::kDouble)};
+  double* cos = result.cos.data_ptr<double>();
+  double* sin = result.sin.data_ptr<double>();
+  const auto time = times.accessor<int64_t, 3>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t row = 0; row < rows; ++row)
+      for (const Rotation::Pair& pair : plan.pairs) {
+        const CosSin angle = cos_sin(pair.speed * time[b][pair.axis][row]);
+        *cos++ = angle.cos;
+        *sin++ = angle.sin;
+      }
+  return result;
+}
+
+at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
+                    bool back) {
+  if (x.dim() != 4)
+    fail("turn: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
+         " dimensions");
+  const Spectrum spectrum = spectrum_of(std::string(options), x.size(3));
+  const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
+  const at::Tensor at = query_times(placement, axes_of(spectrum));
+  const Angles a = angles(at, back ? clockwise(spectrum) : spectrum);
+  return turned(x, a.cos.to(x.options()), a.sin.to(x.options()), spectrum).contiguous();
+}
+
+at::Tensor turn_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {
+  return at::empty_symint(x.sym_sizes(), x.options());
+}
+
+at::Tensor dispatched(const at::Tensor& x, const at::Tensor& times, const std::string& options,
+                      bool back) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("sextant::turn", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+  return op.call(x, times, options, back);
+}
+
+class Turning : public torch::autograd::Function<Turning> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& times,
+                            const std::string& options, bool back) {
+    context->save_for_backward({times});
+    context->saved_data["options"] = options;
+    context->saved_data["back"] = back;
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return dispatched(x, times, options, back);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
+    return {dispatched(d_out[0], context->get_saved_variables()[0],
+                       context->saved_data["options"].toStringRef(),
+                       !context->saved_data["back"].toBool()),
+            {},
+            {},
+            {}};
+  }
+};
+
+at::Tensor turn_autograd(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
+                         bool back) {
+  return Turning::apply(x, times, std::string(options), back);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  const std::vector<at::Tag> tags = operator_tags();
+  library.def("turn(Tensor x, Tensor times, str options='{}', bool back=False) -> Tensor", tags);
+}
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("turn", turn_cpu); }
+TORCH_LIBRARY_IMPL(sextant, Meta, library) { library.impl("turn", turn_meta); }
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) { library.impl("turn", turn_autograd); }
+
+}  // namespace sextant
