@@ -22,7 +22,7 @@ torch_packages=(libtorch-dev libopenblas0-pthread)
 text_packages=(python3-doc) # reST sources, the text of the survey
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy git)
 torch_test_packages=(python3-torch)
-lint_packages=(clang-format-14 clang-tidy-14) # Debian 12's: what they find right differs by version
+lint_packages=(clang-format-14 clang-tidy-14 mkdocs) # Debian 12's: what they find right differs by version
 
 say() { printf '%s\n' "$*" >&2; }
 fail() {
