@@ -27,7 +27,7 @@ class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(int threads) {
     for (int worker = 1; worker < threads; ++worker)
-      threads_.emplace_back([this, worker](std::stop_token stop) { serve(stop, worker); });
+      threads_.emplace_back([this, worker](const std::stop_token& stop) { serve(stop, worker); });
   }
   int workers() const override { return static_cast<int>(threads_.size()) + 1; }
 

@@ -55,7 +55,7 @@ class Attend : public torch::autograd::Function<Attend> {
     Stack stack;
     push(stack, arguments);
     call_below_autograd(op, stack);
-    const variable_list outputs = results(stack);
+    variable_list outputs = results(stack);
 
     variable_list saved;
     for (const at::Tensor* x : arguments.differentiable()) saved.push_back(*x);
