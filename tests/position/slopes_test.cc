@@ -51,5 +51,11 @@ TEST(AlibiSlopes, RefusesImpossibleOptions) {
   EXPECT_THROW(alibi_slopes(8, std::numeric_limits<double>::quiet_NaN()), Error);
 }
 
+TEST(AlibiSlopes, InterpolationKeepsTheLargestBiasOfTraining) {
+  EXPECT_EQ(interpolated_slope(1024, 1000), 1);
+  EXPECT_EQ(interpolated_slope(1024, 4096), 0.25);
+  EXPECT_THROW(interpolated_slope(0, 5), Error);
+}
+
 }  // namespace
 }  // namespace sextant

@@ -1,0 +1,74 @@
+#include "sextant/position/axes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<int> axes(const Spectrum& spectrum) {
+  std::vector<int> result;
+  for (const Spectrum::Pair& pair : spectrum.pairs) result.push_back(pair.axis);
+  return result;
+}
+
+Spectrum followed(const std::vector<int64_t>& sections, AxisOrder order) {
+  return follow_axes(rotary({.dim = 16}), sections, order, 10000);
+}
+
+TEST(Axes, AreBlocksOrInterleaved) {
+  EXPECT_THAT(axes(followed({2, 3, 3}, AxisOrder::kBlocks)), ElementsAre(0, 0, 1, 1, 1, 2, 2, 2));
+  EXPECT_THAT(axes(followed({4, 2, 2}, AxisOrder::kInterleaved)),
+              ElementsAre(0, 1, 2, 0, 1, 2, 0, 0));
+}
+
+TEST(Axes, SpeedsAreKeptUnlessTheyRestart) {
+  const Spectrum plain = rotary({.dim = 16});
+  const Spectrum blocks = followed({4, 4}, AxisOrder::kBlocks);
+  const Spectrum restart = followed({4, 4}, AxisOrder::kRestart);
+  for (size_t f = 0; f < 8; ++f) {
+    EXPECT_EQ(blocks.pairs[f].speed.high, plain.pairs[f].speed.high);
+    EXPECT_NEAR(restart.pairs[f].speed.high, std::pow(10000, -static_cast<double>(f % 4) / 4),
+                1e-15);
+  }
+}
+
+TEST(Axes, SectionsAreAllPairs) {
+  EXPECT_THAT(
+      [] {
+        followed({4, 3}, AxisOrder::kBlocks);
+      },
+      ThrowsMessage<Error>(HasSubstr("axes: sections: expected a sum of 8 pairs")));
+  EXPECT_THAT(
+      [] {
+        followed({8, 0}, AxisOrder::kBlocks);
+      },
+      ThrowsMessage<Error>(HasSubstr("axes: sections: expected at least 1")));
+}
+
+TEST(Spectra, TheOtherSenseHasTheOppositeSpeeds) {
+  const Spectrum plain = rotary({.dim = 8}), other = clockwise(plain);
+  for (size_t f = 0; f < 4; ++f)
+    EXPECT_EQ(turns(other.pairs[f].speed), Turns{} - turns(plain.pairs[f].speed));
+}
+
+TEST(Spectra, XposFadesFastPairsMost) {
+  const Spectrum xpos = with_xpos(rotary({.dim = 8}), 0.4, 512);
+  EXPECT_NEAR(std::exp(512 * xpos.pairs[0].growth), 0.4 / 1.4, 1e-15);
+  for (size_t f = 1; f < 4; ++f) EXPECT_GT(xpos.pairs[f].growth, xpos.pairs[f - 1].growth);
+  EXPECT_LT(xpos.pairs[3].growth, 0);
+  EXPECT_THAT([] { with_xpos(rotary({.dim = 8}), 0, 512); },
+              ThrowsMessage<Error>(HasSubstr("xpos: gamma: expected a finite number above 0")));
+}
+
+}  // namespace
+}  // namespace sextant

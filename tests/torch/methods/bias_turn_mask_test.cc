@@ -1,0 +1,258 @@
+// The methods that are a bias, a turn, a mask, or vectors by distance with projections: their parameters'
+// gradients, and what must hold of them besides the golden cases.
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "sextant/error.h"
+#include "sextant/torch/method.h"
+#include "tests/torch/dense.h"
+#include "tests/torch/gradients.h"
+
+namespace sextant::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+constexpr double kExact = 1e-13;  // sums of a few products in another order
+
+struct Trial {
+  std::string method;
+  std::string options = "{}";
+  ModelShape shape = {
+      .layers = 2, .heads = 2, .key_heads = 2, .head_dim = 4, .width = 6, .train_length = 5};
+  Placement placement = {.queries = 4, .keys = 6, .first_query = 2};
+};
+
+void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
+
+Tensors parameters_of(const Trial& trial) {
+  Tensors values;
+  uint64_t seed = 7;
+  for (const ParameterSpec& spec :
+       make_method(trial.method, trial.shape, json::parse(trial.options))->parameters())
+    // Inside every clamp and away from its bounds.
+    values.push_back(0.6 + 0.2 * at::tanh(normal(spec.sizes, ++seed)));
+  return values;
+}
+
+Tensors inputs_of(const Trial& trial) {
+  const ModelShape& shape = trial.shape;
+  const Placement& p = trial.placement;
+  return {normal({p.batch, shape.heads, p.queries, shape.head_dim}, 1),
+          normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 2),
+          normal({p.batch, shape.key_heads, p.keys, 3}, 3)};
+}
+
+at::Tensor out_of(const Trial& trial, const Tensors& inputs, const Tensors& parameters,
+                  int64_t layer = 1) {
+  return attend_with(*make_method(trial.method, trial.shape, json::parse(trial.options)), inputs[0],
+                     inputs[1], inputs[2], trial.placement, layer, parameters);
+}
+
+at::Tensor out_of(const Trial& trial) {
+  return out_of(trial, inputs_of(trial), parameters_of(trial));
+}
+
+class ParameterGradients : public ::testing::TestWithParam<Trial> {};
+
+TEST_P(ParameterGradients, AgreeWithDifferences) {
+  const Trial& trial = GetParam();
+  Tensors all = inputs_of(trial);
+  for (const at::Tensor& parameter : parameters_of(trial)) all.push_back(parameter);
+  const auto f = [&](const Tensors& x) {
+    const Tensors inputs(x.begin(), x.begin() + 3), parameters(x.begin() + 3, x.end());
+    return at::cat({out_of(trial, inputs, parameters, 0), out_of(trial, inputs, parameters, 1)});
+  };
+  EXPECT_LT(gradient_error(f, all), 1e-7) << trial.method << " " << trial.options;
+}
+
+constexpr auto kBothSides = [](std::string method, std::string options = "{}") {
+  return Trial{.method = std::move(method),
+               .options = std::move(options),
+               .placement = {.queries = 5, .keys = 5, .causal = false}};
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, ParameterGradients,
+    ::testing::Values(
+        Trial{"alibi", R"({"train": "one"})"}, kBothSides("alibi", R"({"train": "two"})"),
+        Trial{"alibi", R"({"train": "one", "flavour": "falcon", "interpolation": "dynamic"})"},
+        Trial{"kerple-log"}, kBothSides("kerple-log", R"({"clamp": "smooth"})"),
+        Trial{"kerple-power", R"({"form": "bias-and-weight"})"},
+        kBothSides("kerple-power", R"({"form": "weight", "clamp": "smooth"})"), Trial{"sandwich"},
+        Trial{"t5", R"({"buckets": 8, "max_distance": 20, "per_layer": true})"},
+        Trial{"rope", R"({"train": true, "pairing": "interleaved"})"}, Trial{"rope-mixed"},
+        Trial{"xpos", R"({"scale_base": 4})"}, Trial{"sink", R"({"of": "kerple-log"})"},
+        kBothSides("deberta", R"({"version": 1, "max_positions": 3})"),
+        kBothSides("deberta", R"({"version": 1, "max_positions": 3, "flavour": "paper"})"),
+        kBothSides("deberta", R"({"version": 3, "buckets": 4, "max_positions": 8})"),
+        Trial{"tupe", R"({"relative": false, "max_positions": 9})"},
+        kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})")));
+
+TEST(Alibi, HolesInTheMaskAreClosedUpByBloomOnly) {
+  Trial paper = {.method = "alibi", .placement = {.queries = 6, .keys = 6}};
+  Trial bloom = paper;
+  bloom.options = R"({"flavour": "bloom"})";
+  const auto with = [](Trial trial, std::vector<int64_t> shown) {
+    trial.placement.mask = at::tensor(shown, at::kLong).to(at::kBool).view({1, 1, 1, -1});
+    return out_of(trial);
+  };
+  EXPECT_LT(largest_difference(with(paper, {0, 0, 1, 1, 1, 1}), with(bloom, {0, 0, 1, 1, 1, 1})),
+            kExact);
+  EXPECT_GT(largest_difference(with(paper, {1, 0, 0, 1, 1, 1}), with(bloom, {1, 0, 0, 1, 1, 1})),
+            1e-3);
+  EXPECT_THAT([&] { out_of(bloom); }, ThrowsMessage<Error>(HasSubstr("expected a mask")));
+}
+
+TEST(Kerple, AClampedParameterStillLearns) {
+  Trial trial = {.method = "kerple-log"};
+  Tensors parameters = parameters_of(trial);
+  parameters[1].fill_(-3);
+  Tensors at_bound = parameters;
+  at_bound[1] = at::full_like(parameters[1], 0.01);
+  const auto gradient = [&](const Tensors& p) {
+    Tensors leaves = {p[0], p[1].clone().requires_grad_()};
+    const at::Tensor out = out_of(trial, inputs_of(trial), leaves);
+    out.square().sum().backward();
+    return leaves[1].grad();
+  };
+  EXPECT_GT(gradient(parameters).abs().min().item<double>(), 0);
+  EXPECT_LT(largest_difference(gradient(parameters), gradient(at_bound)), kExact);
+}
+
+TEST(Rope, GivenPositionsAreThoseOfTheRowsByDefault) {
+  Trial trial = {.method = "rope"};
+  const at::Tensor plain = out_of(trial);
+  const auto at = [&](int64_t shift) {
+    trial.placement.query_times = at::arange(2 + shift, 6 + shift, at::kLong).view({1, 1, -1});
+    trial.placement.key_times = at::arange(0 + shift, 6 + shift, at::kLong).view({1, 1, -1});
+    return out_of(trial);
+  };
+  EXPECT_LT(largest_difference(plain, at(0)), kExact);
+  EXPECT_LT(largest_difference(plain, at(1000000)), kExact);
+  trial.method = "alibi";
+  EXPECT_THAT([&] { out_of(trial); }, ThrowsMessage<Error>(HasSubstr("does not go by them")));
+}
+
+TEST(Rope, TheOppositeSenseIsNegatedPositions) {
+  Trial trial = {.method = "rope", .options = R"({"sense": "clockwise"})"};
+  const at::Tensor clockwise = out_of(trial);
+  trial.options = "{}";
+  trial.placement.query_times = -at::arange(2, 6, at::kLong).view({1, 1, -1});
+  trial.placement.key_times = -at::arange(0, 6, at::kLong).view({1, 1, -1});
+  EXPECT_LT(largest_difference(clockwise, out_of(trial)), kExact);
+}
+
+TEST(Rope, TrainedFrequenciesStartAsTheFixedOnes) {
+  for (const char* sense : {"clockwise", "counter-clockwise"}) {
+    Trial fixed = {.method = "rope", .options = json({{"sense", sense}}).dump()};
+    Trial trained = {.method = "rope", .options = json({{"sense", sense}, {"train", true}}).dump()};
+    const auto specs =
+        make_method("rope", trained.shape, json::parse(trained.options))->parameters();
+    EXPECT_LT(
+        largest_difference(out_of(fixed), out_of(trained, inputs_of(trained), {specs[0].initial})),
+        kExact);
+  }
+}
+
+TEST(Xpos, FadesSlowerWithALongerBase) {
+  const at::Tensor rope = out_of({.method = "rope", .options = R"({"pairing": "interleaved"})"});
+  const at::Tensor xpos = out_of({.method = "xpos", .options = R"({"scale_base": 1e10})"});
+  EXPECT_LT(largest_difference(rope, xpos), 1e-8);
+}
+
+TEST(Turn, BackUndoesIt) {
+  const auto turn =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("sextant::turn", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+  const char* options = R"({"dim": 4, "columns": "last", "pairing": "interleaved"})";
+  const at::Tensor times = at::tensor({3, 1, 1000000007}, at::kLong).view({1, 1, 3});
+  const at::Tensor x = normal({2, 3, 3, 6});
+  const at::Tensor turned = turn.call(x, times, options, false);
+  EXPECT_GT(largest_difference(turned, x), 0.1);
+  EXPECT_LT(largest_difference(turned.slice(3, 0, 2), x.slice(3, 0, 2)), kExact);
+  EXPECT_LT(largest_difference(turn.call(turned, times, options, true), x), kExact);
+  EXPECT_LT(gradient_error(
+                [&](const Tensors& in) { return turn.call(in[0], times, options, false); }, {x}),
+            1e-7);
+}
+
+TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
+  Trial whole = {.method = "chunk",
+                 .options = R"({"chunk": 3, "origin": 1})",
+                 .placement = {.queries = 6, .keys = 6}};
+  const Tensors all = inputs_of(whole);
+  const at::Tensor at_once = out_of(whole);
+  for (int64_t n = 0; n < 6; ++n) {
+    Trial one = whole;
+    one.placement = {.queries = 1, .keys = n + 1, .first_query = n};
+    const at::Tensor out = out_of(
+        one, {all[0].slice(2, n, n + 1), all[1].slice(2, 0, n + 1), all[2].slice(2, 0, n + 1)}, {});
+    EXPECT_LT(largest_difference(out, at_once.slice(2, n, n + 1)), kExact);
+  }
+}
+
+TEST(Window, SinksStayInSight) {
+  Trial trial = {.method = "window",
+                 .options = R"({"window": 2, "sinks": 2, "of": "alibi"})",
+                 .placement = {.queries = 6, .keys = 6}};
+  Trial same = trial;
+  same.method = "alibi";
+  same.options = "{}";
+  const at::Tensor distance = distances(same.placement);
+  const at::Tensor first = at::arange(6, at::kLong).lt(2).unsqueeze(0);
+  same.placement.mask = distance.lt(2).logical_or(first).view({1, 1, 6, 6});
+  EXPECT_LT(largest_difference(out_of(trial), out_of(same)), kExact);
+}
+
+TEST(Sink, IsAKeyWithoutAValue) {
+  Trial trial = {.method = "sink", .options = R"({"of": "none"})"};
+  const Tensors in = inputs_of(trial);
+  const Tensors sinks = parameters_of(trial);
+  const at::Tensor scores = at::matmul(in[0], in[1].transpose(2, 3)) / 2;
+  const at::Tensor seen = distances(trial.placement).ge(0);
+  const at::Tensor sink = sinks[1].view({1, -1, 1, 1}).expand({1, 2, 4, 1});
+  const at::Tensor p =
+      weights(at::cat({scores, sink}, 3), at::cat({seen, at::ones({4, 1}, at::kBool)}, 1));
+  EXPECT_LT(largest_difference(out_of(trial), at::matmul(p.slice(3, 0, 6), in[2])), kExact);
+}
+
+TEST(Tupe, TheFirstTokenSeesNoPosition) {
+  Trial trial = kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})");
+  const Tensors in = inputs_of(trial);
+  const at::Tensor plain =
+      attention(in[0], in[1], in[2], at::ones({5, 5}, at::kBool), 1 / std::sqrt(8.0));
+  const at::Tensor out = out_of(trial);
+  EXPECT_LT(largest_difference(out.slice(2, 0, 1), plain.slice(2, 0, 1)), kExact);
+  EXPECT_GT(largest_difference(out.slice(2, 1), plain.slice(2, 1)), 1e-3);
+  trial.options = R"({"max_positions": 4})";
+  EXPECT_THAT([&] { out_of(trial); }, ThrowsMessage<Error>(HasSubstr("expected 0 to 3")));
+}
+
+TEST(Options, WhatDoesNotFitIsRefused) {
+  const auto fails = [](const char* text, const char* method, const char* options) {
+    EXPECT_THAT([&] { make_method(method, Trial{}.shape, json::parse(options)); },
+                ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  fails("alibi: flavour: expected", "alibi", R"({"flavour": "mpt"})");
+  fails("kerple-power: form: expected", "kerple-power", R"({"form": "sum"})");
+  fails("sandwich: sinusoid_width: expected an even", "sandwich", R"({"sinusoid_width": 7})");
+  fails("rope: dim: expected an even", "rope", R"({"dim": 3})");
+  fails("axes: sections: expected a sum of 2", "rope", R"({"axes": "blocks", "sections": [2, 1]})");
+  fails("rope: sections: expected none", "rope", R"({"sections": [1, 1]})");
+  fails("xpos: gamma: expected", "xpos", R"({"gamma": 0})");
+  fails("chunk: chunk: expected", "chunk", R"({"chunk": 0})");
+  fails("deberta: flavour: expected", "deberta", R"({"flavour": "paper"})");
+  fails("t5 buckets: buckets", "tupe", R"({"buckets": 5})");
+}
+
+}  // namespace
+}  // namespace sextant::testing
