@@ -1,7 +1,9 @@
 // The subcommands of `sextant`, one file each: add_x() declares x's options; its callback does the
 // work, throws Error when it cannot, and throws CLI::RuntimeError(code) to end with an exit status
-// that is not 0 or 1. Nothing here loads libtorch.
+// that is not 0 or 1. Nothing here loads libtorch but survey, when there is work to do, and worker.
 #pragma once
+
+#include <string>
 
 namespace CLI {
 class App;
@@ -10,5 +12,8 @@ class App;
 namespace sextant::cli {
 
 void add_plot(CLI::App& app);
+// `command_line`: as the user gave it, to be said again.
+void add_survey(CLI::App& app, const std::string& command_line);
+void add_worker(CLI::App& app);  // one arm of a survey; the survey starts these
 
 }  // namespace sextant::cli

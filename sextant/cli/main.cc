@@ -19,6 +19,35 @@ int exit_status(const CLI::App& app, const CLI::ParseError& error) {
   return asked_for ? status : kUsage;
 }
 
+// The command line again, as a shell would read it.
+std::string quoted(int argc, char** argv) {
+  std::string line;
+  for (int n = 0; n < argc; ++n) {
+    std::string word = argv[n];
+    if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "-_./,=:+@%") != std::string::npos ||
+        word.empty()) {
+      for (size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
+        word.replace(at, 1, "'\\''");
+      }
+      word = "'" + word + "'";
+    }
+    line += (n == 0 ? "" : " ") + word;
+  }
+  return line;
+}
+
+// CLI11 would say only that a subcommand is required.
+bool is_unknown_command(const CLI::App& app, const std::string& word) {
+  if (word.starts_with('-') || app.get_subcommand_no_throw(word) != nullptr) return false;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_group().empty()) known += " " + command->get_name();
+  }
+  fmt::print(stderr, "sextant: {}: expected one of{}\n", word, known);
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -26,6 +55,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "sextant " SEXTANT_VERSION);
   app.require_subcommand(1);
   sextant::cli::add_plot(app);
+  sextant::cli::add_survey(app, quoted(argc, argv));
+  sextant::cli::add_worker(app);
+  if (argc > 1 && is_unknown_command(app, argv[1])) return kUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

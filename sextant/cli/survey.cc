@@ -1,0 +1,176 @@
+// sextant survey: trains a small transformer with each position encoding on short text and tests it
+// on long text. See sextant/lab/survey.h.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sextant/cli/commands.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/plugin.h"
+#include "sextant/lab/survey.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+struct Options {
+  lab::Settings settings;
+  std::vector<std::string> methods = lab::default_methods();
+  std::vector<std::string> text;
+  std::string norm = "layernorm", activation = "relu2";
+  int64_t seeds = 1;
+  int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::string directory = "runs/survey";
+  bool smoke = false, dry_run = false;
+};
+
+void declare_what(CLI::App& command, Options& options) {
+  const std::string group = "What is compared";
+  command
+      .add_option("--methods", options.methods,
+                  "Methods, or `all`; with options as rope:base=1e6:dim=16")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--seeds", options.seeds, "Trainings of each, from seeds 0, 1, ...")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--text", options.text,
+                  "Files and folders of text (else the sources of Debian's python3-doc)")
+      ->group(group);
+}
+
+void declare_model(CLI::App& command, Options& options) {
+  DecoderOptions& model = options.settings.model;
+  const auto add = [&](const char* name, auto& value, const char* what) {
+    return command.add_option(name, value, what)->capture_default_str()->group("Model");
+  };
+  add("--layers", model.layers, "Layers");
+  add("--width", model.width, "Width of the residual stream");
+  add("--heads", model.heads, "Heads of queries");
+  command.add_option("--key-heads", model.key_heads, "Heads of keys and values (else --heads)")
+      ->group("Model");
+  command.add_option("--mlp-width", model.mlp_width, "Width of the hidden layer (else 4 widths)")
+      ->group("Model");
+  add("--norm", options.norm, "layernorm or rmsnorm");
+  add("--activation", options.activation, "gelu, relu2 or swiglu");
+}
+
+void declare_training(CLI::App& command, lab::Settings& settings) {
+  const auto add = [&](const char* name, auto& value, const char* what) {
+    command.add_option(name, value, what)->capture_default_str()->group("Training");
+  };
+  add("--length", settings.training.length, "Length of the training texts, L");
+  add("--bytes", settings.training.bytes, "Bytes read by each training");
+  add("--batch", settings.training.batch, "Texts in a step");
+  add("--learning-rate", settings.training.learning_rate, "At its peak");
+  add("--warmup", settings.training.warmup, "Share of the steps in which it rises");
+  add("--weight-decay", settings.training.weight_decay, "Of matrices");
+  add("--clip", settings.training.clip, "Largest norm of a gradient");
+}
+
+void declare_test(CLI::App& command, lab::TestOptions& test) {
+  command.add_option("--lengths", test.lengths, "Lengths tested (else 1, 2, 4 and 8 times L)")
+      ->delimiter(',')
+      ->group("Test");
+  const auto add = [&](const char* name, auto& value, const char* what) {
+    command.add_option(name, value, what)->capture_default_str()->group("Test");
+  };
+  add("--blocks", test.blocks, "Texts of the longest length");
+  add("--bin", test.bin, "Positions in one point of \"loss by position\"");
+  add("--share", test.share, "Share of the text that is held out");
+}
+
+void declare_run(CLI::App& command, Options& options) {
+  const std::string group = "Running";
+  command.add_option("--out", options.directory, "Where the survey lives; again: goes on there")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--jobs", options.jobs, "Trainings at a time")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  command.add_option("--threads", options.settings.threads, "Threads of each")
+      ->capture_default_str()
+      ->group(group);
+  command.add_flag("--smoke", options.smoke, "Everything tiny, in seconds: does it work here?")
+      ->group(group);
+  command.add_flag("--dry-run", options.dry_run, "Say what would be done")->group(group);
+}
+
+// What is not given follows from what is.
+void complete(Options& options, const CLI::App& command) {
+  lab::Settings& settings = options.settings;
+  const auto unless_given = [&](const char* name, auto& value, auto otherwise) {
+    if (command.count(name) == 0) value = otherwise;
+  };
+  if (options.smoke) {
+    unless_given("--layers", settings.model.layers, 1);
+    unless_given("--width", settings.model.width, 32);
+    unless_given("--heads", settings.model.heads, 2);
+    unless_given("--length", settings.training.length, 32);
+    unless_given("--bytes", settings.training.bytes, 25'600);
+    unless_given("--blocks", settings.test.blocks, 8);
+    unless_given("--out", options.directory, "runs/smoke");
+  }
+  const int64_t length = settings.training.length;
+  unless_given("--key-heads", settings.model.key_heads, settings.model.heads);
+  unless_given("--mlp-width", settings.model.mlp_width, 4 * settings.model.width);
+  unless_given("--lengths", settings.test.lengths,
+               std::vector<int64_t>{length, 2 * length, 4 * length, 8 * length});
+  settings.model.norm = norm(options.norm);
+  settings.model.activation = activation(options.activation);
+}
+
+int survey(Options options, const CLI::App& command, const std::string& command_line) {
+  complete(options, command);
+  const lab::Settings& settings = options.settings;
+  if (options.methods == std::vector<std::string>{"all"}) {
+    options.methods = lab::open_plugin(settings.threads).methods();
+  }
+  lab::SurveyOptions survey{
+      .settings = settings,
+      .arms = lab::make_arms(options.methods, options.seeds, settings),
+      .text = {options.text.begin(), options.text.end()},
+      .directory = options.directory,
+      .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads)},
+      .command = command_line,
+      .jobs = options.jobs,
+      .dry_run = options.dry_run};
+  if (survey.text.empty()) survey.text = lab::default_text();
+  switch (lab::run_survey(survey)) {
+    case lab::SurveyEnd::kDone:
+      return 0;
+    case lab::SurveyEnd::kSomeFailed:
+      return 1;
+    case lab::SurveyEnd::kStopped:
+      break;
+  }
+  return kInterrupted;
+}
+
+}  // namespace
+
+void add_survey(CLI::App& app, const std::string& command_line) {
+  CLI::App* command = app.add_subcommand(
+      "survey",
+      "Train a small transformer with each position encoding on short text, test it on long text");
+  auto options = std::make_shared<Options>();
+  declare_what(*command, *options);
+  declare_model(*command, *options);
+  declare_training(*command, options->settings);
+  declare_test(*command, options->settings.test);
+  declare_run(*command, *options);
+  command->callback([options, command, command_line] {
+    const int status = survey(*options, *command, command_line);
+    if (status != 0) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace sextant::cli

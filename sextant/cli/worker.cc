@@ -1,0 +1,65 @@
+// sextant worker FOLDER: carries out one arm of a survey. Hidden: a survey starts it, with its
+// progress pipe as file 3; by hand, `sextant worker runs/survey/arms/rope-0` does one arm again.
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "sextant/cli/commands.h"
+#include "sextant/lab/plugin.h"
+
+namespace sextant::cli {
+namespace {
+
+volatile std::sig_atomic_t stop_asked = 0;
+
+void ask_to_stop(int) { stop_asked = 1; }
+
+// Tensors of a step come and go; without this each of them is mapped and unmapped by the kernel,
+// which was 17 % of a training's time.
+void keep_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+void tell(const lab::Report& report) {
+  const std::string line = lab::line_of(report);
+  // Who started us may not listen: nothing depends on it.
+  [[maybe_unused]] const ssize_t written = ::write(lab::kProgressFile, line.data(), line.size());
+}
+
+int work(const std::string& folder, int threads) {
+  std::signal(SIGTERM, ask_to_stop);
+  std::signal(SIGPIPE, SIG_IGN);
+  keep_memory();
+  const lab::Plugin& plugin = lab::open_plugin(threads);
+  lab::Watch watch;
+  watch.stop = &stop_asked;
+  if (::fcntl(lab::kProgressFile, F_GETFD) != -1) watch.report = tell;
+  return plugin.run_arm(folder, watch) == lab::Ending::kDone ? 0 : lab::kStoppedStatus;
+}
+
+}  // namespace
+
+void add_worker(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("worker", "Carry out one arm of a survey");
+  command->group("");  // not in the help
+  struct Options {
+    std::string folder;
+    int threads = 1;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_option("FOLDER", options->folder, "The arm's folder")->required();
+  command->add_option("--threads", options->threads, "Threads of matrix products");
+  command->callback([options] {
+    const int status = work(options->folder, options->threads);
+    if (status != 0) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,173 @@
+#include "sextant/lab/corpus.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/models/random.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFewestParts = 20;
+
+std::string read_document(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file) fail("text: " + path.string() + ": expected a file that can be read");
+  return bytes;
+}
+
+// The file itself, or all below a folder.
+std::vector<fs::path> files_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  return files;
+}
+
+// Nearly equal parts of at most `most` bytes.
+std::vector<std::string_view> parts_of(std::string_view document, size_t most) {
+  const size_t count = (document.size() + most - 1) / most;
+  std::vector<std::string_view> parts;
+  for (size_t n = 0; n < count; ++n) {
+    const size_t begin = document.size() * n / count, end = document.size() * (n + 1) / count;
+    parts.push_back(document.substr(begin, end - begin));
+  }
+  return parts;
+}
+
+uint32_t checksum(uint32_t so_far, std::string_view bytes) {
+  return static_cast<uint32_t>(
+      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace
+
+Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
+  std::vector<std::string> documents;
+  for (const fs::path& path : paths) {
+    try {
+      for (const fs::path& file : files_of(path)) documents.push_back(read_document(file));
+    } catch (const fs::filesystem_error& error) {
+      fail("text: " + path.string() + ": " + error.code().message());
+    }
+  }
+  return split_corpus(std::move(documents), test_share);
+}
+
+Corpus split_corpus(std::vector<std::string> documents, double test_share) {
+  std::ranges::sort(documents);
+  documents.erase(std::ranges::unique(documents).begin(), documents.end());
+  size_t total = 0;
+  for (const std::string& document : documents) total += document.size();
+  if (total == 0) fail("text: expected some bytes, but got none");
+
+  std::vector<std::string_view> parts;
+  const size_t most = std::max<size_t>(1, total / kFewestParts);
+  for (const std::string& document : documents) {
+    std::ranges::copy(parts_of(document, most), std::back_inserter(parts));
+  }
+  // Which parts are tested on: the first of a fixed shuffle. Their order in the text stays.
+  const CounterRandom random(0, "split");
+  std::vector<size_t> order(parts.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[random.below(n, n)]);
+
+  std::vector<bool> tested(parts.size(), false);
+  const auto wanted = static_cast<size_t>(test_share * static_cast<double>(total));
+  size_t held_out = 0;
+  for (const size_t part : order) {
+    if (held_out >= wanted) break;
+    tested[part] = true;
+    held_out += parts[part].size();
+  }
+
+  Corpus corpus;
+  corpus.documents = static_cast<int64_t>(documents.size());
+  for (size_t n = 0; n < parts.size(); ++n) {
+    (tested[n] ? corpus.test : corpus.train) += parts[n];
+    if (tested[n]) corpus.test_ends.push_back(static_cast<int64_t>(corpus.test.size()));
+  }
+  return corpus;
+}
+
+std::vector<fs::path> default_text() {
+  const fs::path docs = "/usr/share/doc";
+  fs::path sources;  // one version of Python only: two would share most of their text
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(docs, ignored)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    const fs::path found = fs::canonical(entry.path() / "html" / "_sources", ignored);
+    if (!ignored && found > sources) sources = found;
+  }
+  std::vector<fs::path> files;
+  if (!sources.empty()) {
+    for (const fs::path& file : files_of(sources)) {
+      if (file.string().ends_with(".rst.txt")) files.push_back(file);
+    }
+  }
+  if (files.empty()) {
+    fail(
+        "text: expected the sources of Python's documentation below /usr/share/doc, but found "
+        "none: install Debian's python3-doc, or give your own text with --text FILES");
+  }
+  return files;
+}
+
+nlohmann::json identity(const Corpus& corpus) {
+  const uint32_t crc = checksum(checksum(0, corpus.train), corpus.test);
+  return {{"documents", corpus.documents},
+          {"train_bytes", corpus.train.size()},
+          {"test_bytes", corpus.test.size()},
+          {"crc32", fmt::format("{:08x}", crc)}};
+}
+
+std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks) {
+  std::vector<std::string_view> places;
+  int64_t begin = 0;
+  for (const int64_t end : corpus.test_ends) {
+    for (; begin + length < end; begin += length) {
+      places.push_back(std::string_view(corpus.test)
+                           .substr(static_cast<size_t>(begin), static_cast<size_t>(length) + 1));
+    }
+    begin = end;
+  }
+  const auto there = static_cast<int64_t>(places.size());
+  if (there < blocks) {
+    fail(
+        fmt::format("text: expected {} blocks of {} bytes in the documents held out for the test, "
+                    "but there are {}: give more text, hold out a larger share, or test fewer or "
+                    "shorter blocks",
+                    blocks, length + 1, there));
+  }
+  std::vector<std::string_view> chosen;
+  for (int64_t n = 0; n < blocks; ++n) {
+    chosen.push_back(places[static_cast<size_t>(n * there / blocks)]);
+  }
+  return chosen;
+}
+
+std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
+                              int64_t step, int64_t row) {
+  const auto bytes = static_cast<uint64_t>(length) + 1;
+  if (corpus.train.size() < bytes) {
+    fail(fmt::format("text: expected at least {} bytes to train on, but got {}", bytes,
+                     corpus.train.size()));
+  }
+  const CounterRandom random(seed, "batches");
+  const uint64_t begin =
+      random.below(corpus.train.size() - bytes + 1, static_cast<uint64_t>(step * batch + row));
+  return std::string_view(corpus.train).substr(begin, bytes);
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,96 @@
+#include "sextant/lab/evaluate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sextant::lab {
+namespace {
+
+double mean_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Over blocks, which are far enough apart to be independent.
+Mean mean_of_blocks(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  Mean mean;
+  for (const double value : values) mean.value += value / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean.value) * (value - mean.value);
+  mean.error = std::sqrt(squares / (count - 1) / count);
+  return mean;
+}
+
+Mean mean_of_differences(std::span<const double> values, std::span<const double> reference) {
+  std::vector<double> differences;
+  for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
+  return mean_of_blocks(differences);
+}
+
+// By block, at one length.
+struct Blocks {
+  std::vector<double> loss, sliding;
+};
+
+}  // namespace
+
+std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length) {
+  const at::NoGradGuard no_gradients;
+  const auto count = static_cast<int64_t>(block.size()) - 1;
+  at::Tensor text = at::empty({count + 1}, at::kLong);
+  std::ranges::transform(block, text.data_ptr<int64_t>(),
+                         [](char byte) { return static_cast<uint8_t>(byte); });
+  const at::Tensor logits = decoder.logits(text.narrow(0, 0, count).view({count / length, length}));
+  const at::Tensor loss =
+      at::cross_entropy_loss(logits.view({count, logits.size(2)}), text.narrow(0, 1, count),
+                             /*weight=*/{}, at::Reduction::None)
+          .contiguous();
+  const float* data = loss.data_ptr<float>();
+  return {data, data + count};
+}
+
+Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
+                    const TestOptions& options, int64_t train_length,
+                    const std::function<void(int64_t)>& on_block) {
+  const auto bins = static_cast<size_t>(options.longest() / options.bin);
+  const auto bin = static_cast<size_t>(options.bin);
+  const auto tail = static_cast<size_t>(train_length / 2);
+  std::vector<Blocks> at_length(options.lengths.size());
+  std::vector<double> loss_at(bins, 0);
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    for (size_t n = 0; n < options.lengths.size(); ++n) {
+      const std::vector<float> all = losses(decoder, blocks[block], options.lengths[n]);
+      at_length[n].loss.push_back(mean_of(all));
+      at_length[n].sliding.push_back(mean_of(std::span(all).last(tail)));
+      if (options.lengths[n] != options.longest()) continue;
+      for (size_t b = 0; b < bins; ++b) {
+        loss_at[b] +=
+            mean_of(std::span(all).subspan(b * bin, bin)) / static_cast<double>(blocks.size());
+      }
+    }
+    on_block(static_cast<int64_t>(block) + 1);
+  }
+
+  const auto trained = static_cast<size_t>(std::ranges::find(options.lengths, train_length) -
+                                           options.lengths.begin());
+  Evaluation evaluation{.lengths = {}, .loss_at = loss_at};
+  for (size_t n = 0; n < options.lengths.size(); ++n) {
+    const Blocks& here = at_length[n];
+    const Blocks& reference = at_length.at(trained);
+    evaluation.lengths.push_back(
+        {.length = options.lengths[n],
+         .loss = mean_of_blocks(here.loss),
+         .sliding = mean_of_blocks(here.sliding),
+         .loss_change = mean_of_differences(here.loss, reference.loss),
+         .sliding_change = mean_of_differences(here.sliding, reference.sliding)});
+  }
+  return evaluation;
+}
+
+}  // namespace sextant::lab

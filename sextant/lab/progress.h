@@ -1,0 +1,35 @@
+// What a person sees while a survey runs: one line that is redrawn on a terminal, a line now and then
+// elsewhere. On standard error; results go to standard output.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace sextant::lab {
+
+class Progress {
+ public:
+  // A line to keep, such as "rope-0 done". The redrawn line stands below it.
+  void say(const std::string& line);
+
+  // done of total units of work; `now` says what is at work. Drawn at most every 0.1 s on a terminal,
+  // every 10 s elsewhere.
+  void show(double done, double total, const std::string& now);
+
+  // Takes the redrawn line away.
+  ~Progress();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string left(double done, double total);
+
+  bool drawn_ = false;
+  Clock::time_point last_ = {};
+  Clock::time_point start_ = {};
+  double start_done_ = -1;  // what was done before we began says nothing on speed
+};
+
+// "4 min 10 s"
+std::string duration(double seconds);
+
+}  // namespace sextant::lab

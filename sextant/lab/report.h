@@ -1,0 +1,32 @@
+// Charts and the HTML report of a survey.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/chart/chart.h"
+#include "sextant/lab/table.h"
+
+namespace sextant::lab {
+
+struct NamedChart {
+  std::string file;  // without folder and ending
+  chart::LineChart chart;
+};
+
+// Loss by length (sliding and all bytes), loss by position, loss by bytes read in training.
+std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings);
+
+// Everything that a survey leaves: results.json, results.csv, charts as SVG and PNG, report.html.
+// Without a PNG converter there are no PNGs, and a line on standard error says so.
+void write_results(const std::filesystem::path& directory, const nlohmann::json& manifest,
+                   std::span<const ArmResult> results, const Settings& settings,
+                   const std::string& command);
+
+// The content of results.json. It is a function of the manifest and the results only.
+nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results);
+
+}  // namespace sextant::lab

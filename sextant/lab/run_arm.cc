@@ -1,0 +1,239 @@
+#include "sextant/lab/run_arm.h"
+
+#include <ATen/Context.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sextant/error.h"
+#include "sextant/lab/checkpoint.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/evaluate.h"
+#include "sextant/lab/result.h"
+#include "sextant/lab/schedule.h"
+#include "sextant/lab/trainer.h"
+#include "sextant/lab/weights.h"
+#include "sextant/models/json_fields.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+struct Stopped {};  // thrown where an arm was asked to stop and is ready to
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+// arm.json, read.
+struct Task {
+  Arm arm;
+  Settings settings;
+  Corpus corpus;
+  std::string belongs_to;
+};
+
+Task read_task(const fs::path& directory) {
+  const json file = read_json(directory / kArmFile);
+  JsonFields fields(file, (directory / kArmFile).string());
+  Task task;
+  task.arm = fields.at("arm").get<Arm>();
+  task.settings = fields.at("settings").get<Settings>();
+  const json& text = fields.at("text");
+  std::vector<std::string> files;
+  fields.read("files", files);
+  fields.finish();
+  task.corpus =
+      read_corpus(std::vector<fs::path>(files.begin(), files.end()), task.settings.test.share);
+  if (identity(task.corpus) != text) {
+    fail("text: expected " + text.dump() + ", but the files now hold " +
+         identity(task.corpus).dump());
+  }
+  task.belongs_to = json{{"arm", task.arm}, {"settings", task.settings}, {"text", text}}.dump();
+  return task;
+}
+
+// Files whose names end so: ".sxt", or those that a write leaves when it is killed, ".XXXXXX".
+void remove_files(const fs::path& directory, const auto& ends_so) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (ends_so(entry.path().extension().string())) fs::remove(entry.path());
+  }
+}
+
+class ArmRun {
+ public:
+  ArmRun(const fs::path& directory, const Watch& watch)
+      : directory_(directory),
+        watch_(watch),
+        task_(read_task(directory)),
+        decoder_(task_.settings.model, method_of(task_.arm, task_.settings), task_.arm.seed) {
+    result_.arm = task_.arm;
+    result_.weights = decoder_.weights();
+    result_.machine = processor() + ", libtorch " TORCH_VERSION;
+  }
+
+  void run() {
+    remove_files(directory_, [](const std::string& ending) { return ending.size() == 7; });
+    if (task_.arm.weights_from.empty()) {
+      train();
+    } else {
+      read_weights(decoder_, directory_.parent_path() / task_.arm.weights_from / kWeightsFile);
+    }
+    if (!result_.diverged) test();
+    write_json(directory_ / kResultFile, result_);
+    remove_files(directory_, [](const std::string& ending) { return ending == ".sxt"; });
+  }
+
+ private:
+  void train() {
+    Trainer trainer(task_.settings.training, task_.corpus, decoder_, task_.arm.seed);
+    resume(trainer);
+    const int64_t steps = task_.settings.training.steps();
+    Clock::time_point saved = Clock::now();
+    while (trainer.step() < steps && !result_.diverged) {
+      advance(trainer, std::min(trainer.step() + kTrainLossSteps, steps));
+      if (result_.diverged) return;
+      report_training(trainer.step());
+      const bool stop = watch_.stop != nullptr && *watch_.stop != 0;
+      if (!stop && trainer.step() < steps &&
+          seconds_since(saved) < watch_.seconds_between_checkpoints) {
+        continue;
+      }
+      save(trainer);
+      saved = Clock::now();
+      if (stop) throw Stopped{};
+    }
+    write_weights(decoder_, directory_ / kWeightsFile);
+    json config = task_.settings.model;
+    write_json(directory_ / kConfigFile, {{"model", config},
+                                          {"method", task_.arm.method},
+                                          {"options", json::parse(task_.arm.options)},
+                                          {"train_length", task_.settings.training.length}});
+  }
+
+  // Checkpoints lie between the means of the loss, so no half of one must be kept.
+  void advance(Trainer& trainer, int64_t to) {
+    const Clock::time_point start = Clock::now();
+    double sum = 0;
+    const int64_t from = trainer.step();
+    while (trainer.step() < to) {
+      const int64_t step = trainer.step();
+      const double loss = trainer.advance();
+      if (!std::isfinite(loss)) {
+        result_.diverged = true;
+        result_.message = fmt::format("step {}: loss or gradient is {}", step, loss);
+        fmt::print(stderr, "{}\n", result_.message);
+        return;
+      }
+      sum += loss;
+    }
+    if (to - from == kTrainLossSteps) result_.train_loss.push_back(sum / kTrainLossSteps);
+    result_.train_seconds += seconds_since(start);
+  }
+
+  void save(const Trainer& trainer) const {
+    Checkpoint checkpoint{.belongs_to = task_.belongs_to};
+    trainer.save(checkpoint);
+    const json history{{"train_loss", result_.train_loss},
+                       {"train_seconds", result_.train_seconds}};
+    checkpoint.sections.emplace_back("history", history.dump());
+    save_checkpoint(checkpoint, directory_);
+  }
+
+  void resume(Trainer& trainer) {
+    std::vector<std::string> remarks;
+    const std::optional<Checkpoint> checkpoint =
+        newest_checkpoint(directory_, task_.belongs_to, remarks);
+    for (const std::string& remark : remarks) fmt::print(stderr, "{}\n", remark);
+    if (!checkpoint) return;
+    trainer.restore(*checkpoint);
+    const json history = json::parse(checkpoint->sections.back().second);
+    JsonFields fields(history, "checkpoint: history");
+    fields.read("train_loss", result_.train_loss);
+    fields.read("train_seconds", result_.train_seconds);
+    fields.finish();
+    fmt::print(stderr, "going on at step {}\n", trainer.step());
+  }
+
+  void test() {
+    const TestOptions& options = task_.settings.test;
+    const Clock::time_point start = Clock::now();
+    const Evaluation evaluation =
+        evaluate(decoder_, test_blocks(task_.corpus, options.longest(), options.blocks), options,
+                 task_.settings.training.length, [&](int64_t block) {
+                   report_testing(block);
+                   if (watch_.stop != nullptr && *watch_.stop != 0) throw Stopped{};
+                 });
+    result_.lengths = evaluation.lengths;
+    result_.loss_at = evaluation.loss_at;
+    result_.test_seconds = seconds_since(start);
+  }
+
+  void report_training(int64_t step) const {
+    const int64_t steps = task_.settings.training.steps();
+    const double share = static_cast<double>(step) / static_cast<double>(steps);
+    const double loss = result_.train_loss.empty() ? NAN : result_.train_loss.back();
+    watch_.report({.done = share * training_work(),
+                   .total = work_of(task_.settings, task_.arm),
+                   .text = fmt::format("step {}/{} loss {:.2f}", step, steps, loss)});
+  }
+
+  void report_testing(int64_t block) const {
+    const int64_t blocks = task_.settings.test.blocks;
+    const double total = work_of(task_.settings, task_.arm), trained = training_work();
+    const double share = static_cast<double>(block) / static_cast<double>(blocks);
+    watch_.report({.done = trained + share * (total - trained),
+                   .total = total,
+                   .text = fmt::format("test {}/{}", block, blocks)});
+  }
+
+  double training_work() const {
+    Arm tested = task_.arm;
+    tested.weights_from = "another";
+    return work_of(task_.settings, task_.arm) - work_of(task_.settings, tested);
+  }
+
+  fs::path directory_;
+  const Watch& watch_;
+  Task task_;
+  Decoder decoder_;
+  ArmResult result_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
+  return make_method(arm.method, model_shape(settings.model, settings.training.length),
+                     json::parse(arm.options));
+}
+
+Ending run_arm(const fs::path& directory, const Watch& watch) {
+  // Moments of bytes that never occur decay into denormal numbers, which are slow.
+  at::globalContext().setFlushDenormal(true);
+  try {
+    ArmRun(directory, watch).run();
+  } catch (const Stopped&) {
+    return Ending::kStopped;
+  }
+  return Ending::kDone;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,37 @@
+// Runs the arms that are not done yet, a few at a time, each in a process of its own.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/settings.h"
+
+namespace sextant::lab {
+
+struct ScheduleOptions {
+  std::filesystem::path directory;  // of the survey; arms live in its arms/
+  std::vector<std::string>
+      worker;    // command; the arm's folder is added: {"/proc/self/exe", "worker"}
+  int jobs = 1;  // at a time
+};
+
+struct ScheduleEnd {
+  bool stopped = false;               // by SIGINT or SIGTERM; what was done is kept
+  std::vector<std::string> failures;  // "rope-0: signal 9 (Killed); see .../log.txt"
+};
+
+std::filesystem::path arm_directory(const std::filesystem::path& survey, const Arm& arm);
+bool is_done(const std::filesystem::path& survey, const Arm& arm);
+
+// An estimate of an arm's work, in tokens forward.
+double work_of(const Settings& settings, const Arm& arm);
+
+// Each arm's arm.json must be in its folder. While it runs SIGINT and SIGTERM mean: stop in good order;
+// a second one: at once. An arm that fails does not hold up the others, but those that need its
+// weights.
+ScheduleEnd run_arms(const Settings& settings, std::span<const Arm> arms,
+                     const ScheduleOptions& options);
+
+}  // namespace sextant::lab

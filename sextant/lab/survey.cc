@@ -1,0 +1,169 @@
+#include "sextant/lab/survey.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/plugin.h"
+#include "sextant/lab/report.h"
+#include "sextant/lab/result.h"
+#include "sextant/lab/schedule.h"
+#include "sextant/lab/table.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kManifestFile = "manifest.json";
+constexpr const char* kResultsFile = "results.json";
+
+// Only one survey at a time in one directory. The kernel opens the lock when the process dies.
+class DirectoryLock {
+ public:
+  explicit DirectoryLock(const fs::path& directory) {
+    const fs::path path = directory / ".lock";
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0)
+      fail("survey: cannot write in " + directory.string() + ": " + std::strerror(errno));
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(file_);
+      fail("survey: another one is at work in " + directory.string());
+    }
+  }
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock() { ::close(file_); }
+
+ private:
+  int file_ = -1;
+};
+
+// Refuses what cannot go on in this directory: numbers of other settings or another text.
+void check_same(const fs::path& path, const json& asked) {
+  if (!fs::exists(path)) return;
+  const std::vector<std::string> lines = differences(read_json(path), asked);
+  if (lines.empty()) return;
+  std::string message = "survey: " + path.parent_path().string() +
+                        " holds a survey with other settings; choose another --out, or remove it:";
+  for (const std::string& line : lines) message += "\n  " + line;
+  fail(message);
+}
+
+std::vector<Arm> not_done(const SurveyOptions& options) {
+  std::vector<Arm> arms;
+  for (const Arm& arm : options.arms) {
+    if (!is_done(options.directory, arm)) arms.push_back(arm);
+  }
+  return arms;
+}
+
+void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
+  if (!fs::exists(options.directory / kManifestFile)) {
+    write_json(options.directory / kManifestFile, manifest);
+  }
+  json text = json::array();
+  for (const fs::path& path : options.text) text.push_back(fs::absolute(path).string());
+  for (const Arm& arm : arms) {
+    write_json(arm_directory(options.directory, arm) / kArmFile,
+               {{"arm", arm},
+                {"settings", manifest.at("settings")},
+                {"text", manifest.at("text")},
+                {"files", text}});
+  }
+}
+
+std::vector<ArmResult> results_of(const SurveyOptions& options) {
+  std::vector<ArmResult> results;
+  for (const Arm& arm : options.arms) {
+    if (!is_done(options.directory, arm)) continue;
+    const fs::path path = arm_directory(options.directory, arm) / kResultFile;
+    results.push_back(read_json(path).get<ArmResult>());
+    if (json(results.back().arm) != json(arm)) {
+      fail("survey: " + path.string() + ": expected a result of " + json(arm).dump() +
+           ", but it is one of " + json(results.back().arm).dump());
+    }
+  }
+  return results;
+}
+
+void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
+  fmt::print("{} of {} arms to do, {} at a time, in {}\n", arms.size(), options.arms.size(),
+             options.jobs, options.directory.string());
+  for (const Arm& arm : options.arms) {
+    const bool done = is_done(options.directory, arm);
+    const std::string how =
+        arm.weights_from.empty()
+            ? fmt::format("train {} steps, test", options.settings.training.steps())
+            : "test with the weights of " + arm.weights_from;
+    fmt::print("  {:<24}{}\n", arm.name(), done ? "done" : how);
+  }
+  fmt::print("{}\n", manifest.dump(2));
+}
+
+// Whether what the results are shown in is there and of these results.
+bool is_written(const fs::path& directory, const json& manifest,
+                const std::vector<ArmResult>& results) {
+  return fs::exists(directory / kResultsFile) &&
+         read_json(directory / kResultsFile) == results_json(manifest, results);
+}
+
+}  // namespace
+
+SurveyEnd run_survey(const SurveyOptions& options) {
+  check(options.settings);
+  const Corpus corpus = read_corpus(options.text, options.settings.test.share);
+  test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
+  train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
+  const json manifest{
+      {"sextant", SEXTANT_VERSION}, {"settings", options.settings}, {"text", identity(corpus)}};
+  check_same(options.directory / kManifestFile, manifest);
+
+  const std::vector<Arm> arms = not_done(options);
+  if (!arms.empty()) open_plugin(options.settings.threads).check(options.settings, options.arms);
+  if (options.dry_run) {
+    print_plan(options, arms, manifest);
+    return SurveyEnd::kDone;
+  }
+
+  fs::create_directories(options.directory);
+  const DirectoryLock lock(options.directory);
+  ScheduleEnd end;
+  if (!arms.empty()) {
+    prepare(options, arms, manifest);
+    fmt::print(stderr, "{} of {} arms to do, {} at a time, in {}\n", arms.size(),
+               options.arms.size(), options.jobs, options.directory.string());
+    end =
+        run_arms(options.settings, options.arms,
+                 {.directory = options.directory, .worker = options.worker, .jobs = options.jobs});
+  }
+
+  const std::vector<ArmResult> results = results_of(options);
+  if (!results.empty()) fmt::print("{}", table(by_method(results), options.settings));
+  std::fflush(stdout);
+  if (end.stopped) {
+    fmt::print(stderr, "\nstopped: {} of {} arms are done. To go on:\n  {}\n", results.size(),
+               options.arms.size(), options.command);
+    return SurveyEnd::kStopped;
+  }
+  if (!results.empty() && !is_written(options.directory, manifest, results)) {
+    write_results(options.directory, manifest, results, options.settings, options.command);
+  }
+  if (!results.empty()) {
+    fmt::print(stderr, "\nTrained at {}.\nCharts and all numbers: {}\n",
+               speed(results, options.settings), (options.directory / "report.html").string());
+  }
+  for (const std::string& failure : end.failures) fmt::print(stderr, "failed: {}\n", failure);
+  return end.failures.empty() ? SurveyEnd::kDone : SurveyEnd::kSomeFailed;
+}
+
+}  // namespace sextant::lab

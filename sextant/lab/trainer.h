@@ -1,0 +1,47 @@
+// Trains a decoder, one step at a time: AdamW, linear warm-up and half a cosine, clipped gradients.
+//
+// A step is a function of (settings, seed, step number, weights, moments): nothing else is kept, so
+// a training that is cut into pieces ends with the same bits as one that is not.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sextant/lab/checkpoint.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/settings.h"
+#include "sextant/models/decoder.h"
+
+namespace sextant::lab {
+
+// Of step 0 <= step < steps, relative to the peak.
+double learning_rate_at(const TrainingOptions& options, int64_t step);
+
+class Trainer {
+ public:
+  // Refers to all three for its lifetime.
+  Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder, uint64_t seed);
+  ~Trainer();
+
+  int64_t step() const { return step_; }
+  // Does one step; its loss, in nats per byte. Not finite: nothing was changed, and going on is
+  // pointless.
+  double advance();
+
+  // Weights, moments and step, as sections of a checkpoint. restore() throws Error that names what
+  // does not fit; nothing is changed then.
+  void save(Checkpoint& checkpoint) const;
+  void restore(const Checkpoint& checkpoint);
+
+ private:
+  struct Optimizer;  // keeps libtorch's optimiser out of this header
+
+  const TrainingOptions& options_;
+  const Corpus& corpus_;
+  Decoder& decoder_;
+  uint64_t seed_;
+  int64_t step_ = 0;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+}  // namespace sextant::lab

@@ -1,0 +1,131 @@
+#include "sextant/lab/worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+
+#include "sextant/error.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr int kCannotStart = 127;
+
+[[noreturn]] void cannot(const std::string& what, int error) {
+  fail("worker: cannot " + what + ": " + std::strerror(error));
+}
+
+// Between fork and exec only calls that are safe after a fork of a process with threads.
+[[noreturn]] void become(char* const* arguments, int progress, int log, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kCannotStart);  // it died before we asked
+  // Ctrl-C reaches the whole group; the parent decides what it means for us.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_DFL);
+  const int null = ::open("/dev/null", O_RDONLY);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  // A file that already is number 3 would keep its close-on-exec.
+  if (progress == kProgressFile) {
+    ::fcntl(progress, F_SETFD, 0);
+  } else {
+    ::dup2(progress, kProgressFile);
+  }
+  ::execv(arguments[0], arguments);
+  ::_exit(kCannotStart);
+}
+
+}  // namespace
+
+std::string line_of(const Report& report) {
+  return fmt::format("{} {} {}\n", report.done, report.total, report.text);
+}
+
+Worker::Worker(const std::vector<std::string>& command, const std::filesystem::path& log) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot("make a pipe", errno);
+  const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int log_error = errno;
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  if (log_file >= 0) process_ = ::fork();
+  if (process_ == 0) become(arguments.data(), ends[1], log_file, parent);
+  const int fork_error = errno;
+  ::close(ends[1]);
+  if (log_file >= 0) ::close(log_file);
+  if (process_ < 0) {
+    ::close(ends[0]);
+    if (log_file < 0) cannot("open " + log.string(), log_error);
+    cannot("start a process", fork_error);
+  }
+  pipe_ = ends[0];
+}
+
+Worker::~Worker() {
+  if (pipe_ >= 0) ::close(pipe_);
+  if (process_ > 0) {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+}
+
+bool Worker::read() {
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(pipe_, buffer.data(), buffer.size());
+  if (count < 0 && errno == EINTR) return true;
+  if (count <= 0) return false;
+  unread_.append(buffer.data(), static_cast<size_t>(count));
+  const size_t end = unread_.rfind('\n');
+  if (end == std::string::npos) return true;
+  // Only the last line counts.
+  const size_t before = end == 0 ? std::string::npos : unread_.rfind('\n', end - 1);
+  const size_t begin = before == std::string::npos ? 0 : before + 1;
+  const char* const stop = unread_.data() + end;
+  Report report;
+  const auto done = std::from_chars(unread_.data() + begin, stop, report.done);
+  if (done.ec == std::errc{} && done.ptr != stop) {
+    const auto total = std::from_chars(done.ptr + 1, stop, report.total);
+    if (total.ec == std::errc{} && total.ptr != stop) {
+      report.text.assign(total.ptr + 1, stop);
+      report_ = report;
+    }
+  }
+  unread_.erase(0, end + 1);
+  return true;
+}
+
+void Worker::send(int signal) const { ::kill(process_, signal); }
+
+Ending Worker::finish(std::string& why) {
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    why = fmt::format("signal {} ({})", signal, ::strsignal(signal));
+    return Ending::kFailed;
+  }
+  switch (WEXITSTATUS(status)) {
+    case 0:
+      return Ending::kDone;
+    case kStoppedStatus:
+      return Ending::kStopped;
+    default:
+      why = fmt::format("exit status {}", WEXITSTATUS(status));
+      return Ending::kFailed;
+  }
+}
+
+}  // namespace sextant::lab

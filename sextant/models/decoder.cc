@@ -1,0 +1,197 @@
+#include "sextant/models/decoder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+
+#include <cmath>
+#include <utility>
+
+#include "sextant/error.h"
+#include "sextant/models/random.h"
+
+namespace sextant {
+namespace {
+
+constexpr double kNormEpsilon = 1e-5;
+
+// Draws in float64, so that a start is the same whatever type the model later computes in.
+at::Tensor filled(const std::vector<int64_t>& sizes, const auto& value_at) {
+  at::Tensor tensor = at::empty(sizes, at::kDouble);
+  double* data = tensor.data_ptr<double>();
+  for (int64_t n = 0; n < tensor.numel(); ++n) data[n] = value_at(static_cast<uint64_t>(n));
+  return tensor;
+}
+
+at::Tensor normal(const std::vector<int64_t>& sizes, double mean, double deviation, uint64_t seed,
+                  const std::string& name) {
+  const CounterRandom random(seed, "init/" + name);
+  return filled(sizes, [&](uint64_t n) { return mean + deviation * random.normal(n); });
+}
+
+at::Tensor constant(const std::vector<int64_t>& sizes, double value) {
+  return filled(sizes, [=](uint64_t) { return value; });
+}
+
+at::Tensor initial(const ParameterSpec& spec, uint64_t seed, const std::string& name) {
+  if (spec.initial.defined()) return spec.initial;
+  switch (spec.init) {
+    case ParameterSpec::Init::kZeros:
+      return constant(spec.sizes, 0);
+    case ParameterSpec::Init::kOnes:
+      return constant(spec.sizes, 1);
+    case ParameterSpec::Init::kNormal:
+      return normal(spec.sizes, spec.init_low, spec.init_high, seed, name);
+    case ParameterSpec::Init::kUniform:
+      break;
+  }
+  const CounterRandom random(seed, "init/" + name);
+  return filled(spec.sizes, [&](uint64_t n) {
+    return spec.init_low + (spec.init_high - spec.init_low) * random.uniform(n);
+  });
+}
+
+}  // namespace
+
+Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed)
+    : options_(options), method_(std::move(method)) {
+  check(options);
+  const auto add = [&](NamedParameter parameter) {
+    parameter.value = parameter.value.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+    parameter.value.set_requires_grad(true);
+    parameters_.push_back(parameter);
+    return parameter.value;
+  };
+  const auto gain = [&](const std::string& name) {
+    return add({.name = name, .value = constant({options.width}, 1)});
+  };
+  // Rows are outputs, as at::linear wants them; variance 1 / inputs keeps that of what flows through.
+  const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns, double scale) {
+    const double deviation = scale / std::sqrt(static_cast<double>(columns));
+    return add({.name = name,
+                .value = normal({rows, columns}, 0, deviation, seed, name),
+                .weight_decay = true});
+  };
+
+  embedding_ = matrix("embedding", options.vocabulary, options.width, 1);
+  // Each layer adds twice to the stream; this keeps the sum's variance at that of one.
+  const double into_stream = 1 / std::sqrt(2.0 * static_cast<double>(options.layers));
+  const int64_t head_rows = (options.heads + 2 * options.key_heads) * options.head_dim();
+  const int64_t up_rows = (options.activation == Activation::kSwiGlu ? 2 : 1) * options.mlp_width;
+  for (int64_t index = 0; index < options.layers; ++index) {
+    const std::string prefix = "layers." + std::to_string(index) + ".";
+    Layer layer;
+    layer.attention_norm = gain(prefix + "attention.norm");
+    layer.attention_in = matrix(prefix + "attention.in", head_rows, options.width, 1);
+    layer.attention_out =
+        matrix(prefix + "attention.out", options.width, options.width, into_stream);
+    layer.mlp_norm = gain(prefix + "mlp.norm");
+    layer.mlp_up = matrix(prefix + "mlp.up", up_rows, options.width, 1);
+    layer.mlp_down = matrix(prefix + "mlp.down", options.width, options.mlp_width, into_stream);
+    layers_.push_back(layer);
+  }
+  final_norm_ = gain("final_norm");
+
+  for (const ParameterSpec& spec : method_->parameters()) {
+    const std::string name = "position." + spec.name;
+    method_parameters_.push_back(add({.name = name,
+                                      .value = initial(spec, seed, name),
+                                      .learning_rate_scale = spec.learning_rate_scale,
+                                      .weight_decay = spec.weight_decay}));
+  }
+}
+
+at::Tensor Decoder::logits(const at::Tensor& tokens) const {
+  if (tokens.dim() != 2 || tokens.size(1) < 1) {
+    fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
+         " dimensions or no length");
+  }
+  const Placement placement{
+      .batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)};
+  at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
+  x = method_->embed(x, placement, method_parameters_);
+  for (size_t index = 0; index < layers_.size(); ++index) {
+    const Layer& layer = layers_[index];
+    x = x + attention(x, layer, static_cast<int64_t>(index), placement);
+    x = x + mlp(x, layer);
+  }
+  return at::linear(norm(x, final_norm_), embedding_);
+}
+
+at::Tensor Decoder::attention(const at::Tensor& x, const Layer& layer, int64_t index,
+                              const Placement& placement) const {
+  const int64_t heads = options_.heads, key_heads = options_.key_heads;
+  const at::Tensor together =
+      at::linear(norm(x, layer.attention_norm), layer.attention_in)
+          .view({placement.batch, placement.queries, heads + 2 * key_heads, options_.head_dim()})
+          .transpose(1, 2);
+  // One split and not three slices: its gradient is one concatenation.
+  const std::vector<at::Tensor> parts =
+      together.split_with_sizes({heads, key_heads, key_heads}, /*dim=*/1);
+  const at::Tensor out =
+      attend_with(*method_, parts[0], parts[1], parts[2], placement, index, method_parameters_);
+  return at::linear(
+      out.transpose(1, 2).reshape({placement.batch, placement.queries, options_.width}),
+      layer.attention_out);
+}
+
+at::Tensor Decoder::mlp(const at::Tensor& x, const Layer& layer) const {
+  const at::Tensor up = at::linear(norm(x, layer.mlp_norm), layer.mlp_up);
+  at::Tensor hidden;
+  switch (options_.activation) {
+    case Activation::kGelu:
+      hidden = at::gelu(up);
+      break;
+    case Activation::kSquaredRelu:
+      hidden = at::relu(up).square();
+      break;
+    case Activation::kSwiGlu: {
+      const std::vector<at::Tensor> halves = up.chunk(2, /*dim=*/-1);
+      hidden = at::silu(halves[0]) * halves[1];
+      break;
+    }
+  }
+  return at::linear(hidden, layer.mlp_down);
+}
+
+at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {
+  if (options_.norm == Norm::kLayerNorm) {
+    return at::layer_norm(x, {options_.width}, gain, /*bias=*/{}, kNormEpsilon);
+  }
+  return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + kNormEpsilon) * gain;
+}
+
+void Decoder::replace_method(std::unique_ptr<Method> method) {
+  const std::vector<ParameterSpec> specs = method->parameters();
+  bool same = specs.size() == method_parameters_.size();
+  const size_t first = parameters_.size() - method_parameters_.size();
+  for (size_t n = 0; same && n < specs.size(); ++n) {
+    same = parameters_[first + n].name == "position." + specs[n].name &&
+           method_parameters_[n].sizes() == at::IntArrayRef(specs[n].sizes);
+  }
+  if (!same) fail("decoder: method: expected one with the parameters of the trained one");
+  method_ = std::move(method);
+}
+
+int64_t Decoder::weights() const {
+  int64_t count = 0;
+  for (const NamedParameter& parameter : parameters_) count += parameter.value.numel();
+  return count;
+}
+
+ModelShape model_shape(const DecoderOptions& options, int64_t train_length) {
+  return {.layers = options.layers,
+          .heads = options.heads,
+          .key_heads = options.key_heads,
+          .head_dim = options.head_dim(),
+          .width = options.width,
+          .train_length = train_length};
+}
+
+}  // namespace sextant

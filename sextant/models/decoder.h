@@ -1,0 +1,69 @@
+// A decoder-only transformer whose position encoding is a plug-in.
+//
+//   x = embed(tokens) sqrt(width)                     -> method.embed(x)
+//   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
+//   x = x + down(activation(up(norm(x))))
+//   logits = norm(x) embedding^T
+//
+// Pre-norm, no biases, one matrix for reading and writing tokens. It holds its parameters as plain
+// tensors and computes with tensor functions; who trains it, saves it or reads it asks for the list.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/models/decoder_options.h"
+#include "sextant/torch/method.h"
+
+namespace sextant {
+
+struct NamedParameter {
+  std::string name;  // "layers.0.attention.in", "position.bias"
+  at::Tensor value;  // float32, a leaf that asks for its gradient
+  double learning_rate_scale = 1;
+  bool weight_decay = false;
+};
+
+class Decoder {
+ public:
+  // Starts from `seed`. A parameter's start depends on the seed and its name only, so models that
+  // differ in their method share the start of all else. Throws Error if sizes do not fit.
+  Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed);
+
+  // int64 [batch, length] -> [batch, length, vocabulary]. Position 0 is the first column.
+  at::Tensor logits(const at::Tensor& tokens) const;
+
+  // The same parameters read by another method: RoPE's, tested with a window. Throws Error if the
+  // methods do not have the same parameters.
+  void replace_method(std::unique_ptr<Method> method);
+
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  int64_t weights() const;  // how many numbers that is
+
+ private:
+  struct Layer {
+    at::Tensor attention_norm, attention_in, attention_out;  // in: [q; k; v], out: [width, heads]
+    at::Tensor mlp_norm, mlp_up, mlp_down;
+  };
+
+  at::Tensor attention(const at::Tensor& x, const Layer& layer, int64_t index,
+                       const Placement& placement) const;
+  at::Tensor mlp(const at::Tensor& x, const Layer& layer) const;
+  at::Tensor norm(const at::Tensor& x, const at::Tensor& gain) const;
+
+  DecoderOptions options_;
+  std::unique_ptr<Method> method_;
+  std::vector<NamedParameter> parameters_;
+  at::Tensor embedding_, final_norm_;
+  std::vector<Layer> layers_;
+  std::vector<at::Tensor> method_parameters_;
+};
+
+// What the method must know of the model. train_length: L.
+ModelShape model_shape(const DecoderOptions& options, int64_t train_length);
+
+}  // namespace sextant

@@ -1,0 +1,78 @@
+// Random numbers without a state: the n-th number of a stream is a function of (seed, stream, n).
+//
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
+// A training that was interrupted has no generator to restore, a parameter that a method adds moves
+// no other parameter's start, and every method sees the same batches in the same order.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <string_view>
+
+namespace sextant {
+
+using PhiloxBlock = std::array<uint32_t, 4>;
+
+constexpr PhiloxBlock philox4x32(PhiloxBlock x, std::array<uint32_t, 2> key) {
+  const auto high = [](uint64_t product) { return static_cast<uint32_t>(product >> 32); };
+  const auto low = [](uint64_t product) { return static_cast<uint32_t>(product); };
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * x[0];
+    const uint64_t b = uint64_t{0xCD9E8D57} * x[2];
+    x = {high(b) ^ x[1] ^ key[0], low(b), high(a) ^ x[3] ^ key[1], low(a)};
+    key[0] += 0x9E3779B9;  // the golden ratio and sqrt(3) - 1, as in the paper
+    key[1] += 0xBB67AE85;
+  }
+  return x;
+}
+
+class CounterRandom {
+ public:
+  // Streams of one seed are independent; name them by what they serve ("batches", "init/head").
+  CounterRandom(uint64_t seed, std::string_view stream) : seed_(seed), stream_(fnv(stream)) {}
+
+  // Bits 0 to 2^64 - 1.
+  uint64_t bits(uint64_t n) const { return first(block(n)); }
+
+  // 0 to limit - 1, limit >= 1: the high half of bits * limit, biased by less than limit / 2^64.
+  uint64_t below(uint64_t limit, uint64_t n) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<uint64_t>(static_cast<Wide>(bits(n)) * limit >> 64);
+  }
+
+  // In (0, 1), 52 bits.
+  double uniform(uint64_t n) const { return unit(bits(n)); }
+
+  // Mean 0, variance 1 (Box and Muller 1958; one of the pair is dropped).
+  double normal(uint64_t n) const {
+    const PhiloxBlock both = block(n);
+    const double angle = 2 * std::numbers::pi * unit(second(both));
+    return std::sqrt(-2 * std::log(unit(first(both)))) * std::cos(angle);
+  }
+
+ private:
+  static uint64_t first(const PhiloxBlock& block) {
+    return block[0] | static_cast<uint64_t>(block[1]) << 32;
+  }
+  static uint64_t second(const PhiloxBlock& block) {
+    return block[2] | static_cast<uint64_t>(block[3]) << 32;
+  }
+  static double unit(uint64_t bits) { return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52; }
+  static uint64_t fnv(std::string_view text) {  // FNV-1a
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    return hash;
+  }
+
+  PhiloxBlock block(uint64_t n) const {
+    const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+    const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+    return philox4x32({low(n), high(n), low(stream_), high(stream_)}, {low(seed_), high(seed_)});
+  }
+
+  uint64_t seed_, stream_;
+};
+
+}  // namespace sextant

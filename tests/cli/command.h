@@ -1,0 +1,66 @@
+// Runs the command `sextant` as a person would.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+
+// A command that is at work, its outputs in files.
+class Running {
+ public:
+  Running(const std::vector<std::string>& arguments, const std::filesystem::path& folder)
+      : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
+    process_ = ::fork();
+    if (process_ != 0) return;
+    ::setpgid(0, 0);  // a Ctrl-C for it is not one for us
+    ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
+    ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
+    std::vector<char*> words{const_cast<char*>(SEXTANT_COMMAND)};
+    for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    ::execv(words[0], words.data());
+    ::_exit(126);
+  }
+
+  pid_t process() const { return process_; }
+  bool is_over() {
+    if (!over_ && ::waitpid(process_, &status_, WNOHANG) == process_) over_ = true;
+    return over_;
+  }
+  // Exit status, or -signal.
+  int wait() {
+    if (!over_) ::waitpid(process_, &status_, 0);
+    over_ = true;
+    return WIFSIGNALED(status_) ? -WTERMSIG(status_) : WEXITSTATUS(status_);
+  }
+  std::string out() const { return read_text(out_); }
+  std::string err() const { return read_text(err_); }
+
+ private:
+  std::filesystem::path out_, err_;
+  pid_t process_ = -1;
+  int status_ = 0;
+  bool over_ = false;
+};
+
+struct Ended {
+  int status = 0;
+  std::string out, err;
+};
+
+inline Ended run(const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  Running running(arguments, folder.path());
+  const int status = running.wait();
+  return {status, running.out(), running.err()};
+}
+
+}  // namespace sextant::cli

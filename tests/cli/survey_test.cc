@@ -1,0 +1,232 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cli/command.h"
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// Text, and the words of a survey of seconds in a folder.
+class Survey : public testing::Test {
+ protected:
+  Survey() {
+    uint64_t number = 0;
+    for (const std::string& document : synthetic_documents(40, 2000)) {
+      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
+    }
+  }
+
+  std::vector<std::string> words(const std::string& out, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"survey",  "--smoke", "--text", (folder_ / "text").string(),
+                                   "--share", "0.2",     "--out",  (folder_ / out).string()};
+    if (std::ranges::find(more, "--methods") == more.end()) {
+      more.insert(more.end(), {"--methods", "rope,alibi,window"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  Ended survey(const std::string& out, const std::vector<std::string>& more = {}) const {
+    return run(words(out, more));
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Longer trainings, to have time to interrupt them.
+const std::vector<std::string> kLong{"--bytes", "256000"};
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  const std::string list = read_text("/proc/" + std::to_string(parent) + "/task/" +
+                                     std::to_string(parent) + "/children");
+  for (size_t begin = 0; begin < list.size(); begin = list.find(' ', begin) + 1) {
+    children.push_back(std::stoi(list.substr(begin)));
+  }
+  return children;
+}
+
+bool has_checkpoint(const fs::path& survey) {
+  if (!fs::exists(survey / "arms")) return false;
+  for (const auto& entry : fs::recursive_directory_iterator(survey / "arms")) {
+    if (entry.path().extension() == ".sxt") return true;
+  }
+  return false;
+}
+
+void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+
+TEST_F(Survey, EndsWithATableChartsAndAReport) {
+  const Ended first = survey("out");
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("Trained at 32 bytes"), HasSubstr("\nrope "),
+                               HasSubstr("\nalibi "), HasSubstr("\nwindow ")));
+  for (const char* file :
+       {"manifest.json", "results.json", "results.csv", "report.html", "sliding-by-length.svg",
+        "loss-by-length.svg", "loss-by-position.svg", "training.svg"}) {
+    EXPECT_GT(fs::file_size(folder_ / "out" / file), 100) << file;
+  }
+
+  // Again: nothing is done, the same is said, the same files lie there.
+  const auto written = fs::last_write_time(folder_ / "out/report.html");
+  const Ended again = survey("out");
+  EXPECT_EQ(again.status, 0);
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_THAT(again.err, Not(HasSubstr("arms to do")));
+  EXPECT_EQ(fs::last_write_time(folder_ / "out/report.html"), written);
+
+  // Elsewhere: the same numbers.
+  EXPECT_EQ(survey("elsewhere").out, first.out);
+
+  // Another method joins; what is there is not done again.
+  const Ended more = survey("out", {"--methods", "rope,none"});
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_THAT(more.err, AllOf(HasSubstr("1 of 2 arms to do"), HasSubstr("none-0 done")));
+}
+
+TEST_F(Survey, OtherSettingsInTheSameFolderAreRefused) {
+  survey("out", {"--methods", "none"});
+  const Ended other = survey("out", {"--methods", "none", "--learning-rate", "0.01"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err,
+              AllOf(HasSubstr("holds a survey with other settings"),
+                    HasSubstr("settings.training.learning_rate: 0.004 there, 0.01 asked")));
+  write_text(folder_ / "text/more.txt", "another text");
+  EXPECT_THAT(survey("out", {"--methods", "none"}).err, HasSubstr("text.documents: 40 there, 41"));
+}
+
+TEST_F(Survey, KilledAndStartedAgainGivesTheSameTable) {
+  const Ended whole = survey("whole", kLong);
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  for (int kill = 0; kill < 3; ++kill) {
+    Running running(words("killed", kLong), folder_.path());
+    // The first kill: when something is saved. The others: wherever that is.
+    if (kill == 0) {
+      while (!running.is_over() && !has_checkpoint(folder_ / "killed")) wait_a_moment();
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(700 * kill));
+    }
+    const std::vector<pid_t> workers = children_of(running.process());
+    ::kill(running.process(), SIGKILL);
+    running.wait();
+    // Nothing is left at work.
+    for (const pid_t worker : workers) {
+      while (::kill(worker, 0) == 0) wait_a_moment();
+    }
+  }
+  const Ended resumed = survey("killed", kLong);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_EQ(resumed.out, whole.out);
+  for (const char* arm : {"rope-0", "alibi-0"}) {
+    EXPECT_EQ(read_text(folder_ / "killed/arms" / arm / "model.safetensors"),
+              read_text(folder_ / "whole/arms" / arm / "model.safetensors"));
+  }
+}
+
+TEST_F(Survey, CtrlCSavesAndSaysHowToGoOn) {
+  Running running(words("out", kLong), folder_.path());
+  while (!running.is_over() && !has_checkpoint(folder_ / "out")) wait_a_moment();
+  ::kill(-running.process(), SIGINT);  // as the terminal does: to the whole group
+  EXPECT_EQ(running.wait(), 130);
+  EXPECT_THAT(running.err(), AllOf(HasSubstr("stopping"),
+                                   HasSubstr("stopped: 0 of 3 arms are done. "
+                                             "To go on:\n  "),
+                                   HasSubstr("survey --smoke --text")));
+  const Ended resumed = survey("out", kLong);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_THAT(read_text(folder_ / "out/arms/rope-0/log.txt") +
+                  read_text(folder_ / "out/arms/alibi-0/log.txt"),
+              HasSubstr("going on at step"));
+}
+
+TEST_F(Survey, AWorkerThatDiesIsNamedAndTheOthersGoOn) {
+  Running running(
+      words("out", {"--methods", "alibi,rope,window", "--jobs", "1", "--bytes", "128000"}),
+      folder_.path());
+  while (!running.is_over() && children_of(running.process()).empty()) wait_a_moment();
+  const std::vector<pid_t> workers = children_of(running.process());
+  ASSERT_EQ(workers.size(), 1);
+  ::kill(workers[0], SIGKILL);
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_THAT(running.err(), HasSubstr("failed: alibi-0: signal 9 (Killed)"));
+  EXPECT_THAT(running.out(),
+              AllOf(HasSubstr("\nrope "), HasSubstr("\nwindow "), Not(HasSubstr("alibi"))));
+  EXPECT_EQ(survey("out", {"--methods", "alibi,rope,window", "--bytes", "128000"}).status, 0);
+}
+
+TEST_F(Survey, OnlyOneAtATimeInOneFolder) {
+  Running running(words("out", kLong), folder_.path());
+  while (!running.is_over() && !fs::exists(folder_ / "out/manifest.json")) wait_a_moment();
+  const Ended second = survey("out", kLong);
+  EXPECT_EQ(second.status, 1);
+  EXPECT_THAT(second.err, HasSubstr("another one is at work in"));
+  ::kill(running.process(), SIGKILL);
+  running.wait();
+}
+
+TEST_F(Survey, DryRunWritesNothing) {
+  const Ended plan = survey("out", {"--dry-run", "--seeds", "2"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("6 of 6 arms to do"), HasSubstr("rope-1"),
+                              HasSubstr("test with the weights of rope-1")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+struct Wrong {
+  std::vector<std::string> words;
+  int status;
+  const char* says;
+};
+
+TEST_F(Survey, SaysWhatIsWrong) {
+  const std::vector<Wrong> cases{
+      {{"--methods", "rop"}, 1, "rop"},
+      {{"--methods", "rope:bass=1"}, 1, "bass"},
+      {{"--methods", "rope:base=minus"}, 1, "base"},
+      {{"--text", "/no/such/file"}, 1, "/no/such/file: expected a file that can be read"},
+      {{"--lengths", "32,100"}, 1, "expected divisors of the longest, 100, but got 32"},
+      {{"--heads", "5"}, 1, "width: expected a multiple of heads (5), but got 32"},
+      {{"--norm", "batchnorm"}, 1, "expected one of layernorm, rmsnorm, but got batchnorm"},
+      {{"--blocks", "10000"}, 1, "expected 10000 blocks of 257 bytes"},
+      {{"--bytes", "many"}, 2, "--bytes"},
+      {{"--no-such-option"}, 2, "--no-such-option"},
+      {{"--jobs", "0"}, 2, "--jobs"}};
+  for (const Wrong& wrong : cases) {
+    const Ended ended = survey("out", wrong.words);
+    EXPECT_EQ(ended.status, wrong.status) << wrong.says;
+    EXPECT_THAT(ended.err, HasSubstr(wrong.says));
+    EXPECT_THAT(ended.out, IsEmpty());
+    EXPECT_FALSE(fs::exists(folder_ / "out")) << wrong.says;
+  }
+}
+
+TEST(Command, SaysWhatItIs) {
+  EXPECT_THAT(run({"--version"}).out, HasSubstr("sextant "));
+  EXPECT_EQ(run({"--help"}).status, 0);
+  EXPECT_THAT(run({"survey", "--help"}).out, HasSubstr("--methods"));
+  const Ended nothing = run({});
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("A subcommand is required"));
+  const Ended unknown = run({"no-such-command"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no-such-command: expected one of plot survey"));
+}
+
+}  // namespace
+}  // namespace sextant::cli

@@ -1,0 +1,106 @@
+#include "sextant/lab/evaluate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/lab/laboratory.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr int64_t kTrained = 16;
+
+Decoder decoder(const std::string& method) {
+  const DecoderOptions options = tiny_settings().model;
+  return {options, make_method(method, model_shape(options, kTrained), nlohmann::json::object()),
+          0};
+}
+
+std::vector<std::string_view> blocks() {
+  static const Corpus corpus = split_corpus(synthetic_documents(40, 500), 0.1);
+  return test_blocks(corpus, tiny_settings().test.longest(), 4);
+}
+
+Evaluation evaluation(const Decoder& decoder) {
+  return evaluate(decoder, blocks(), tiny_settings().test, kTrained, [](int64_t) {});
+}
+
+TEST(Evaluate, AnUntrainedModelHasThePerplexityOfChance) {
+  for (const AtLength& at : evaluation(decoder("alibi")).lengths) {
+    EXPECT_NEAR(std::exp(at.loss.value), 256, 30);
+    EXPECT_NEAR(std::exp(at.sliding.value), 256, 30);
+  }
+}
+
+// A model that looks at nothing but the last byte has the same loss on a byte wherever it stands: so
+// any difference would be one of the bytes that are scored.
+TEST(Evaluate, EveryLengthIsScoredOnTheSameBytes) {
+  const Decoder forgetful = decoder("rope");
+  for (const NamedParameter& parameter : forgetful.parameters()) {
+    if (parameter.name == "layers.0.attention.out") parameter.value.detach().zero_();
+  }
+  const Evaluation found = evaluation(forgetful);
+  for (const AtLength& at : found.lengths) {
+    EXPECT_NEAR(at.loss.value, found.lengths[0].loss.value, 1e-6);
+    EXPECT_NEAR(at.sliding.value, found.lengths[0].sliding.value, 1e-6);
+    EXPECT_NEAR(at.loss_change.value, 0, 1e-6);
+    EXPECT_NEAR(at.sliding_change.value, 0, 1e-6);
+  }
+}
+
+TEST(Evaluate, LossByPositionAveragesToTheLossAtTheLongestLength) {
+  const Evaluation found = evaluation(decoder("sinusoidal"));
+  ASSERT_EQ(found.loss_at.size(), 4);
+  double mean = 0;
+  for (const double loss : found.loss_at) mean += loss / 4;
+  EXPECT_NEAR(mean, found.lengths.back().loss.value, 1e-9);
+}
+
+TEST(Evaluate, SlidingIsTheEndOfTheBlock) {
+  const Decoder model = decoder("sinusoidal");
+  const Evaluation found = evaluation(model);
+  for (size_t n = 0; n < found.lengths.size(); ++n) {
+    double mean = 0;
+    for (const std::string_view block : blocks()) {
+      // The window of this length that ends where the block ends.
+      const auto length = static_cast<size_t>(found.lengths[n].length);
+      const std::vector<float> window =
+          losses(model, block.substr(block.size() - length - 1), found.lengths[n].length);
+      for (size_t last = length - kTrained / 2; last < length; ++last) {
+        mean += window[last] / (kTrained / 2) / 4;
+      }
+    }
+    EXPECT_NEAR(found.lengths[n].sliding.value, mean, 1e-5);
+  }
+}
+
+TEST(Evaluate, AWindowOfTheTrainingLengthChangesNothingAtIt) {
+  Decoder model = decoder("rope");
+  const Evaluation before = evaluation(model);
+  model.replace_method(make_method("window", model_shape(tiny_settings().model, kTrained),
+                                   nlohmann::json::object()));
+  const Evaluation after = evaluation(model);
+  EXPECT_EQ(after.lengths[0].loss.value, before.lengths[0].loss.value);
+  EXPECT_NE(after.lengths[2].loss.value, before.lengths[2].loss.value);
+}
+
+TEST(Evaluate, ErrorsAreThoseOfTheMeanOverBlocks) {
+  const Evaluation found = evaluation(decoder("none"));
+  std::vector<double> means;
+  double mean = 0, squares = 0;
+  for (const std::string_view block : blocks()) {
+    double sum = 0;
+    for (const float loss : losses(decoder("none"), block, 64)) sum += loss / 64;
+    means.push_back(sum);
+    mean += sum / 4;
+  }
+  for (const double value : means) squares += (value - mean) * (value - mean);
+  EXPECT_NEAR(found.lengths[2].loss.error, std::sqrt(squares / 3 / 4), 1e-6);
+  EXPECT_EQ(found.lengths[0].loss_change.error, 0);
+}
+
+}  // namespace
+}  // namespace sextant::lab

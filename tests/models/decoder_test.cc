@@ -1,0 +1,157 @@
+#include "sextant/models/decoder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/models/random.h"
+
+namespace sextant {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr int64_t kLength = 16;
+constexpr const char* kMethods[] = {"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
+
+DecoderOptions tiny() {
+  return {.layers = 2, .width = 32, .heads = 4, .key_heads = 2, .mlp_width = 64};
+}
+
+std::unique_ptr<Method> method_of(const std::string& name, const nlohmann::json& options = {}) {
+  return make_method(name, model_shape(tiny(), kLength),
+                     options.is_null() ? nlohmann::json::object() : options);
+}
+
+Decoder decoder(const std::string& method, uint64_t seed = 0) {
+  return {tiny(), method_of(method), seed};
+}
+
+at::Tensor tokens(int64_t batch, int64_t length, uint64_t seed = 1) {
+  const CounterRandom random(seed, "tokens");
+  at::Tensor tokens = at::empty({batch, length}, at::kLong);
+  for (int64_t n = 0; n < batch * length; ++n) {
+    tokens.data_ptr<int64_t>()[n] =
+        static_cast<int64_t>(random.below(256, static_cast<uint64_t>(n)));
+  }
+  return tokens;
+}
+
+at::Tensor loss_of(const Decoder& decoder) {
+  return at::cross_entropy_loss(decoder.logits(tokens(8, kLength)).reshape({-1, 256}),
+                                tokens(8, kLength, 2).reshape({-1}));
+}
+
+TEST(Decoder, KnowsNothingBeforeItIsTrained) {
+  for (const char* method : kMethods) {
+    EXPECT_NEAR(loss_of(decoder(method)).item<double>(), std::log(256), 0.1) << method;
+  }
+}
+
+TEST(Decoder, SeesNothingThatComesLater) {
+  const at::NoGradGuard no_gradients;
+  for (const char* method : kMethods) {
+    const Decoder model = decoder(method);
+    at::Tensor text = tokens(2, kLength);
+    const at::Tensor before = model.logits(text);
+    text.narrow(1, 10, 6).copy_(tokens(2, 6, 3));
+    const at::Tensor after = model.logits(text);
+    EXPECT_TRUE(at::equal(before.narrow(1, 0, 10), after.narrow(1, 0, 10))) << method;
+    EXPECT_FALSE(at::equal(before.narrow(1, 10, 6), after.narrow(1, 10, 6))) << method;
+  }
+}
+
+TEST(Decoder, ReadsEachTextOfABatchAlone) {
+  const at::NoGradGuard no_gradients;
+  const Decoder model = decoder("rope");
+  const at::Tensor text = tokens(3, kLength);
+  const at::Tensor together = model.logits(text);
+  for (int64_t row = 0; row < 3; ++row) {
+    EXPECT_TRUE(
+        at::allclose(model.logits(text.narrow(0, row, 1)), together.narrow(0, row, 1), 1e-5, 1e-5));
+  }
+}
+
+TEST(Decoder, EveryParameterHasAGradient) {
+  for (const Norm norm : {Norm::kLayerNorm, Norm::kRmsNorm}) {
+    for (const Activation activation :
+         {Activation::kGelu, Activation::kSquaredRelu, Activation::kSwiGlu}) {
+      DecoderOptions options = tiny();
+      options.norm = norm;
+      options.activation = activation;
+      const Decoder model(options, method_of("shaw"), 0);
+      loss_of(model).backward();
+      for (const NamedParameter& parameter : model.parameters()) {
+        ASSERT_TRUE(parameter.value.grad().defined()) << parameter.name;
+        EXPECT_GT(parameter.value.grad().abs().max().item<double>(), 0) << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(Decoder, MethodsShareTheStartOfAllElse) {
+  const Decoder none = decoder("none");
+  for (const char* method : kMethods) {
+    const Decoder other = decoder(method);
+    std::map<std::string, at::Tensor> values;
+    for (const NamedParameter& parameter : other.parameters()) {
+      values[parameter.name] = parameter.value;
+    }
+    for (const NamedParameter& parameter : none.parameters()) {
+      EXPECT_TRUE(at::equal(parameter.value, values.at(parameter.name))) << parameter.name;
+      values.erase(parameter.name);
+    }
+    for (const auto& [name, value] : values) EXPECT_THAT(name, testing::StartsWith("position."));
+  }
+}
+
+TEST(Decoder, SeedsDiffer) {
+  EXPECT_FALSE(at::equal(decoder("none", 0).parameters()[0].value,
+                         decoder("none", 1).parameters()[0].value));
+}
+
+TEST(Decoder, GroupedQueriesHaveFewerWeights) {
+  DecoderOptions all_heads = tiny();
+  all_heads.key_heads = 4;
+  const Decoder grouped = decoder("none"), full(all_heads, method_of("none"), 0);
+  // 2 layers, 2 heads of 8 channels less for keys and as many for values.
+  EXPECT_EQ(full.weights() - grouped.weights(), 2 * 2 * 2 * 8 * 32);
+}
+
+TEST(Decoder, AWindowAsLongAsTheTextChangesNothing) {
+  const at::NoGradGuard no_gradients;
+  Decoder model = decoder("rope");
+  const at::Tensor whole = model.logits(tokens(2, 2 * kLength));
+  model.replace_method(method_of("window"));
+  const at::Tensor near = model.logits(tokens(2, 2 * kLength));
+  EXPECT_TRUE(at::equal(near.narrow(1, 0, kLength), whole.narrow(1, 0, kLength)));
+  EXPECT_FALSE(at::equal(near.narrow(1, kLength, kLength), whole.narrow(1, kLength, kLength)));
+}
+
+TEST(Decoder, RefusesAMethodWithOtherParameters) {
+  Decoder model = decoder("rope");
+  EXPECT_THAT([&] { model.replace_method(method_of("t5")); },
+              ThrowsMessage<Error>(HasSubstr("expected one with the parameters")));
+}
+
+TEST(Decoder, RefusesTokensOfNoLength) {
+  EXPECT_THAT(
+      [] {
+        decoder("none").logits(at::empty({2, 0}, at::kLong));
+      },
+      ThrowsMessage<Error>(HasSubstr("tokens: expected [batch, length]")));
+}
+
+}  // namespace
+}  // namespace sextant
