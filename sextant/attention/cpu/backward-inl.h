@@ -95,17 +95,18 @@ class BackwardWalk {
               .block = block,
               .head = h,
               .first = first,
-              .rows = rows,
               .first_key = keys.first,
-              .columns = columns_of(meet(w_.sight.all(), keys), keys),
-              .strips = {},
+              .columns = bands(keys, rows),
               .exactly = !keys_finite_ || !queries_finite(rows) ||
                          !matrix_finite(d_out, rows, p_.width16)};
     if (p_.on_key)
-      multiply_keys(p_, query_tile, key_tile, t.columns, w_.table_products, w_.lines,
+      multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.lines,
                     w_.key_products);
-    for (int64_t n = 0; n < t.strip_count(); ++n) strip(n, query_tile, key_tile, d_out, t);
-    if (p_.on_key && t.strip_count() % 2 != 0) fill_line_ends(t, t.strip_count(), Run{});
+    const Run columns = t.columns.all();
+    for (int64_t n = 0; n < round_up(rows, kLanes) / kStrip; ++n) {
+      fill_line_ends(t, n, columns);
+      if (!empty(t.columns.strip(n))) strip(n, query_tile, key_tile, d_out, t);
+    }
     collect_values(t, d_out);
     collect_products(t, queries, unit, g);
   }
@@ -142,33 +143,37 @@ class BackwardWalk {
     return grown.turned;
   }
 
-  // Zeros in what other strips see and this one does not.
+  // The columns that each strip sees.
+  Band bands(Run keys, int64_t rows) const {
+    Band band = {.rows = rows};
+    for (int64_t n = 0; n < band.strip_count(); ++n) {
+      const Run seen = w_.sight.band_in(n, keys);
+      if (!empty(seen)) band.strips[static_cast<size_t>(n)] = columns_of(seen, keys);
+    }
+    return band;
+  }
+
+  // Zeros in the columns that other strips see and this one does not.
   void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
     for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
       if (!lines) continue;
-      for (int64_t i = 0; i < kStrip; ++i) {
-        float* line = lines + (strip * kStrip + i) * kScoreRow;
-        if (empty(columns) || strip * kStrip + i >= t.rows) {
-          std::fill(line + t.columns.first, line + t.columns.last, 0.0F);
-        } else {
-          std::fill(line + t.columns.first, line + columns.first, 0.0F);
-          std::fill(line + columns.last, line + t.columns.last, 0.0F);
-        }
+      for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
+        float* line = lines + i * kScoreRow;
+        const Run own = i < t.rows() ? t.columns.strip(strip) : Run{};
+        const Run seen = empty(own) ? Run{columns.last, columns.last} : own;
+        std::fill(line + columns.first, line + seen.first, 0.0F);
+        std::fill(line + seen.last, line + columns.last, 0.0F);
       }
     }
   }
 
   // Weights and gradients of one strip.
-  void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out, Tile& t) {
-    const Run seen = w_.sight.band_in(n, keys.keys);
-    const Run columns =
-        empty(seen) ? Run{t.columns.first, t.columns.first} : columns_of(seen, keys.keys);
-    t.strips[static_cast<size_t>(n)] = columns;
+  void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out,
+             const Tile& t) {
+    const Run columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreRow;
-    fill_line_ends(t, n, columns);
-    if (empty(columns)) return;
-    const Strip s = {p_,         w_.sight,        queries, keys,
-                     n * kStrip, t.strip_rows(n), columns, w_.key_products};
+    const Strip s = {p_,      w_.sight,       queries, keys, n * kStrip, t.columns.strip_rows(n),
+                     columns, w_.key_products};
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
                 {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
@@ -189,7 +194,9 @@ class BackwardWalk {
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
-    if (wants_values()) collect_keys(t, w_.weights, d_out, p_.width16, w_.value_grads);
+    if (wants_values())
+      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16,
+                     w_.value_grads);
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
@@ -197,8 +204,7 @@ class BackwardWalk {
 
   // Gradients of q and k, way by way.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
-    const WaysSeen seen = w_.sight.ways_seen(
-        0, t.strip_count(), {t.first_key + t.columns.first, t.first_key + t.columns.last});
+    const WaysSeen seen = w_.sight.ways_seen(0, t.columns.strip_count(), seen_keys(t));
     for (size_t way = 0; way < ways(); ++way) {
       if (!seen.several && way != seen.way) continue;
       const float* lines = w_.grads;
@@ -214,7 +220,7 @@ class BackwardWalk {
         collect_way(t, queries, unit, way, imaginary, w_.imaginary_rows, query_sum(g, queries, 1));
     }
     if (p_.on_query) {
-      std::fill_n(w_.turned_grads, t.rows * p_.depth16, 0.0F);
+      std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
                     table_grad(p_.on_query, sums_.on_query, t.head),
                     backward_.grad.q ? w_.turned_grads : nullptr, p_.depth16);
@@ -225,13 +231,17 @@ class BackwardWalk {
                         table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
   }
 
+  static Run seen_keys(const Tile& t) {
+    const Run columns = t.columns.all();
+    return {t.first_key + columns.first, t.first_key + columns.last};
+  }
+
   // Lines that hold only what is seen in one way.
   void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
-    const Run keys = {t.first_key + t.columns.first, t.first_key + t.columns.last};
-    for (int64_t i = 0; i < round_up(t.rows, kStrip); ++i) {
+    const Run keys = seen_keys(t), columns = t.columns.all();
+    for (int64_t i = 0; i < t.rows(); ++i) {
       const int64_t at = i * kScoreRow;
-      std::fill(to + at + t.columns.first, to + at + t.columns.last, 0.0F);
-      if (i >= t.rows) continue;
+      std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
       w_.sight.each_run(i, keys, static_cast<int64_t>(way), [&](Run run) {
         std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
                   to + at + run.first - t.first_key);
@@ -242,16 +252,19 @@ class BackwardWalk {
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows, float* query_sum) {
     if (wants_queries()) {
-      collect_queries(t, lines, w_.key_rows.turned[way], p_.depth16, w_.turned_grads);
+      std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
+      collect_queries(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way], p_.depth16,
+                      w_.turned_grads, p_.depth16);
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
       add_queries(t, query_sum);
     }
     if (wants_keys())
-      collect_keys(t, lines, {rows.turned[way], p_.depth16}, p_.depth16, w_.key_grads.turned[way]);
+      collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},
+                     p_.depth16, w_.key_grads.turned[way]);
   }
 
   void add_queries(const Tile& t, float* query_sum) {
-    add_scaled(t.rows * p_.depth16, p_.scale, w_.turned_grads, query_sum);
+    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, query_sum);
   }
 
   // Of the first query of a tile.

@@ -185,7 +185,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   weighted = strip_lines(static_cast<bool>(p.weight));
 
   lines = carver.floats(kLanes * kBlock);
-  table_products = carver.floats(kBlock * table_rows(p));
+  table_products = carver.fenced_floats(kBlock * table_rows(p));
   turned_grads = carver.floats(kBlock * p.depth16);
   panel = carver.floats(kLanes * p.depth16);
   factors = carver.floats(p.depth16);

@@ -12,6 +12,8 @@
 #define SEXTANT_ATTENTION_CPU_BY_DISTANCE_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/row_map.h"
 
@@ -38,19 +40,26 @@ HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, c
   const Neighbours* neighbours = map.neighbours(diagonal);
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t row = rows[j] - first_row;
-    Lanes x;
-    switch (neighbours[j]) {
-      case Neighbours::kConstant:
-        x = set(at[row]);
-        break;
-      case Neighbours::kRising:
-        x = load(at + row);
-        break;
-      case Neighbours::kMixed:
-        x = gather(at, rows + j, first_row);
-        break;
-    }
+    const Lanes x = neighbours[j].same == kLanes     ? set(at[row])
+                    : neighbours[j].rising == kLanes ? load(at + row)
+                                                     : gather(at, rows + j, first_row);
     store(add(load(tile + j), x), tile + j);
+  }
+}
+
+// Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of what
+// it adds to.
+HWY_INLINE void collect_pieces(const int32_t* rows, const Neighbours* neighbours, const Lanes& x,
+                               int64_t first_row, float* at) {
+  for (int64_t lane = 0, next; lane < kLanes; lane = next) {
+    const Neighbours& n = neighbours[lane];
+    next = std::min<int64_t>(kLanes, lane + std::max(n.same, n.rising));
+    const Lanes piece = only(x, lane, next);
+    float* to = at + (rows[lane] - first_row);
+    if (n.same >= n.rising)
+      *to += sum_of(piece);
+    else
+      store(add(load(to - lane), piece), to - lane);
   }
 }
 
@@ -60,16 +69,18 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
   const Neighbours* neighbours = map.neighbours(diagonal);
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t row = rows[j] - first_row;
-    switch (neighbours[j]) {
-      case Neighbours::kConstant:
-        at[row] += sum_of(load(tile + j));
-        break;
-      case Neighbours::kRising:
-        store(add(load(at + row), load(tile + j)), at + row);
-        break;
-      case Neighbours::kMixed:
-        for (int64_t lane = j; lane < j + kLanes; ++lane) at[rows[lane] - first_row] += tile[lane];
-        break;
+    Lanes x = load(tile + j);
+    if (neighbours[j].same == kLanes) {
+      // Far keys: many blocks of one row, added up before their lanes are.
+      for (; j + kLanes < count && neighbours[j + kLanes].same == kLanes &&
+             rows[j + kLanes] == rows[j];
+           j += kLanes)
+        x = add(x, load(tile + j + kLanes));
+      at[row] += sum_of(x);
+    } else if (neighbours[j].rising == kLanes) {
+      store(add(load(at + row), x), at + row);
+    } else {
+      collect_pieces(rows + j, neighbours + j, x, first_row, at);
     }
   }
 }

@@ -26,9 +26,43 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Columns of a tile, and the rows (whole strips) that see any of them: a causal tile is a staircase.
-struct Step {
-  Run columns, rows;
+// What each strip of a block of queries has to do with a line of things (keys, or rows of a table),
+// rounded out to multiples of kLanes: a causal tile is a staircase, a tile of distances a slanted band.
+struct Band {
+  int64_t rows = 0;  // queries
+  std::array<Run, kBlock / kStrip> strips = {};
+
+  int64_t strip_count() const { return (rows + kStrip - 1) / kStrip; }
+  int64_t strip_rows(int64_t n) const { return std::min(kStrip, rows - n * kStrip); }
+  Run strip(int64_t n) const { return strips[static_cast<size_t>(n)]; }
+  Run all() const {
+    Run run;
+    for (int64_t n = 0; n < strip_count(); ++n) run = span(run, strip(n));
+    return run;
+  }
+
+  // Calls f(things, queries) so that these rectangles, as few and small as is easy, cover the band.
+  template <class F>
+  void each_rectangle(F&& f) const {
+    const Run whole = all();
+    Run things = {whole.first, whole.first}, queries;
+    const auto emit = [&] {
+      if (!empty(things) && !empty(queries)) f(things, queries);
+    };
+    for (int64_t at = whole.first; at < whole.last; at += kLanes) {
+      Run seen;
+      for (int64_t n = 0; n < strip_count(); ++n)
+        if (strip(n).first <= at && at < strip(n).last)
+          seen = span(seen, {n * kStrip, n * kStrip + strip_rows(n)});
+      if (!(seen == queries)) {
+        emit();
+        things.first = at;
+        queries = seen;
+      }
+      things.last = at + kLanes;
+    }
+    emit();
+  }
 };
 
 // A tile of scores as its gradients are collected from: some queries, some columns of a unit.
@@ -36,34 +70,14 @@ struct Tile {
   const Problem& problem;
   const Block& block;
   int64_t head;
-  int64_t first, rows;                      // queries, of the frame
-  int64_t first_key;                        // key of column 0
-  Run columns;                              // all that are seen, rounded out to multiples of kLanes
-  std::array<Run, kBlock / kStrip> strips;  // the columns of each strip, rounded out
-  bool exactly;  // something that must not be seen may be infinite or NaN
+  int64_t first;      // query of the frame
+  int64_t first_key;  // of the frame; column 0
+  Band columns;
+  bool exactly = false;  // something that must not be seen may be infinite or NaN
 
-  int64_t strip_count() const { return (rows + kStrip - 1) / kStrip; }
-  int64_t strip_rows(int64_t n) const { return std::min(kStrip, rows - n * kStrip); }
-  // Of its first query and the first of some columns.
+  int64_t rows() const { return columns.rows; }
+  // Of its first query and a column.
   int64_t diagonal(int64_t column) const { return block.diagonal + first_key + column - first; }
-
-  // Calls f(Step) so that the steps cover all columns once.
-  template <class F>
-  void each_step(F&& f) const {
-    Step step = {{columns.first, columns.first}, {}};
-    for (int64_t j = columns.first; j < columns.last; j += kLanes) {
-      Run seen;
-      for (int64_t n = 0; n < strip_count(); ++n)
-        if (strips[static_cast<size_t>(n)].first <= j && j < strips[static_cast<size_t>(n)].last)
-          seen = span(seen, {n * kStrip, n * kStrip + strip_rows(n)});
-      if (!(seen == step.rows)) {
-        if (!empty(step.columns) && !empty(step.rows)) f(step);
-        step = {{j, j}, seen};
-      }
-      step.columns.last = j + kLanes;
-    }
-    if (!empty(step.columns) && !empty(step.rows)) f(step);
-  }
 };
 
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, Left a,
@@ -74,29 +88,29 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
     multiply<Sum::kAdded>(rows, columns16 / kLanes, depth, a, b, c, c_row);
 }
 
-// to[i] = sum over keys of lines(i, j) * keys[j]: gradients of queries. Rows of `columns16`.
-inline HWY_NOINLINE void collect_queries(const Tile& t, const float* lines, const float* keys,
-                                         int64_t columns16, float* to) {
-  std::fill_n(to, t.rows * columns16, 0.0F);
-  for (int64_t n = 0; n < t.strip_count(); ++n) {
-    const Run columns = t.strips[static_cast<size_t>(n)];
-    if (empty(columns)) continue;
-    add_product(t.exactly, t.strip_rows(n), columns16, columns.last - columns.first,
-                {lines + n * kStrip * kScoreRow + columns.first, kScoreRow, 1},
-                {keys + columns.first * columns16, columns16, kLanes}, to + n * kStrip * columns16,
-                columns16);
+// to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
+inline HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines,
+                                         int64_t line, const float* things, int64_t columns16,
+                                         float* to, int64_t to_row) {
+  for (int64_t n = 0; n < band.strip_count(); ++n) {
+    const Run run = band.strip(n);
+    if (empty(run)) continue;
+    add_product(exactly, band.strip_rows(n), columns16, run.last - run.first,
+                {lines + n * kStrip * line + run.first, line, 1},
+                {things + run.first * columns16, columns16, kLanes}, to + n * kStrip * to_row,
+                to_row);
   }
 }
 
-// to[j] += sum over queries of lines(i, j) * queries[i]: gradients of keys or values.
-inline HWY_NOINLINE void collect_keys(const Tile& t, const float* lines, Matrix queries,
-                                      int64_t columns16, float* to) {
-  t.each_step([&](const Step& step) HWY_ATTR {
-    add_product(t.exactly, step.columns.last - step.columns.first, columns16,
-                step.rows.last - step.rows.first,
-                {lines + step.rows.first * kScoreRow + step.columns.first, 1, kScoreRow},
-                {queries.data + step.rows.first * queries.stride, queries.stride, kLanes},
-                to + step.columns.first * columns16, columns16);
+// to[thing] += sum over queries of lines(i, thing) * queries[i]: gradients of keys, values, tables.
+inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines,
+                                        int64_t line, Matrix queries, int64_t columns16,
+                                        float* to) {
+  band.each_rectangle([&](Run things, Run rows) HWY_ATTR {
+    add_product(exactly, things.last - things.first, columns16, rows.last - rows.first,
+                {lines + rows.first * line + things.first, 1, line},
+                {queries.data + rows.first * queries.stride, queries.stride, kLanes},
+                to + things.first * columns16, columns16);
   });
 }
 
@@ -105,27 +119,33 @@ inline HWY_NOINLINE void collect_keys(const Tile& t, const float* lines, Matrix 
 inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, const float* lines,
                                        Matrix x, float* sums, float* table_grad, float* x_grad,
                                        int64_t x_grad_row) {
-  const int64_t width = t.columns.last - t.columns.first;
-  const RowMap::Range range =
-      table.map.range(t.diagonal(t.columns.first) - t.rows + 1, width + t.rows - 1);
-  const int64_t count = range.last - range.first;
-  const bool exactly =
-      t.exactly || (x_grad && !all_finite(table.row(t.head, range.first), count * table.columns16));
-  std::fill_n(sums, t.rows * count, 0.0F);
-  for (int64_t n = 0; n < t.strip_count(); ++n) {
-    const Run columns = t.strips[static_cast<size_t>(n)];
+  Band rows = {.rows = t.rows()};  // of the table
+  for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
+    const Run columns = t.columns.strip(n);
     if (empty(columns)) continue;
-    collect(table.map, t.diagonal(columns.first) - n * kStrip, t.strip_rows(n),
-            columns.last - columns.first, lines + n * kStrip * kScoreRow + columns.first, kScoreRow,
-            range.first, sums + n * kStrip * count, count);
+    const int64_t more = t.columns.strip_rows(n) - 1;
+    rows.strips[static_cast<size_t>(n)] = table.map.range(
+        t.diagonal(columns.first) - n * kStrip - more, columns.last - columns.first + more);
   }
+  const Run all = rows.all();
+  const int64_t count = all.last - all.first;
+  // From here on rows are counted from the first that occurs.
+  for (Run& run : rows.strips) run = {run.first - all.first, run.last - all.first};
+  std::fill_n(sums, t.rows() * count, 0.0F);
+  for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
+    const Run columns = t.columns.strip(n);
+    if (empty(columns)) continue;
+    collect(table.map, t.diagonal(columns.first) - n * kStrip, t.columns.strip_rows(n),
+            columns.last - columns.first, lines + n * kStrip * kScoreRow + columns.first, kScoreRow,
+            all.first, sums + n * kStrip * count, count);
+  }
+  const float* table_rows = table.row(t.head, all.first);
   if (x_grad)
-    add_product(exactly, t.rows, table.columns16, count, {sums, count, 1},
-                {table.row(t.head, range.first), table.columns16, kLanes}, x_grad, x_grad_row);
+    collect_queries(rows, t.exactly || !all_finite(table_rows, count * table.columns16), sums,
+                    count, table_rows, table.columns16, x_grad, x_grad_row);
   if (table_grad)
-    add_product(t.exactly, count, table.columns16, t.rows, {sums, 1, count},
-                {x.data, x.stride, kLanes}, table_grad + range.first * table.columns16,
-                table.columns16);
+    collect_things(rows, t.exactly, sums, count, x, table.columns16,
+                   table_grad + all.first * table.columns16);
 }
 
 // The same for B, with keys for rows, a panel of them at a time. keys: [unit][depth16], and so are
@@ -135,11 +155,12 @@ inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, co
                                            float* key_grads) {
   const Problem& p = t.problem;
   const Vectors& table = p.on_key;
-  const int64_t rows16 = round_up(t.rows, kLanes);
-  for (int64_t j = t.columns.first; j < t.columns.last; j += kLanes) {
+  const int64_t rows16 = round_up(t.rows(), kLanes);
+  const Run columns = t.columns.all();
+  for (int64_t j = columns.first; j < columns.last; j += kLanes) {
     unpack_panel(lines + j, kScoreRow, rows16, across, kBlock);
     const int64_t diagonal = p.score.diagonals.count - 1 - t.diagonal(j);
-    const RowMap::Range range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
+    const Run range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
     const int64_t count = range.last - range.first;
     std::fill_n(sums, kLanes * count, 0.0F);
     collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);

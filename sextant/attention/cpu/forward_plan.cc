@@ -40,7 +40,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       factors(carver.floats(p.depth16)),
       key_products(p.on_key ? carver.floats(rows16 * kScoreRow) : nullptr),
       key_lines(p.on_key ? carver.floats(kLanes * rows16) : nullptr),
-      table_products(carver.floats(kLanes * table_rows(p))),
+      table_products(carver.fenced_floats(kLanes * table_rows(p))),
       unit(kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),
       fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {

@@ -86,6 +86,19 @@ HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
   return x;
 }
 
+// Lanes [first, last), and zeros.
+HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) {
+    const auto before = [&](int64_t n) HWY_ATTR {
+      const int64_t mine = n - p * kPart;
+      return hn::FirstN(F32(), static_cast<size_t>(mine < 0 ? 0 : mine > kPart ? kPart : mine));
+    };
+    x.part[p] = hn::IfThenZeroElse(before(first), hn::IfThenElseZero(before(last), a.part[p]));
+  }
+  return x;
+}
+
 HWY_INLINE float sum_of(const Lanes& x) {
   V sum = x.part[0];
   for (int p = 1; p < kParts; ++p) sum = hn::Add(sum, x.part[p]);

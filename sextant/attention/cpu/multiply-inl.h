@@ -44,18 +44,17 @@ inline constexpr int kTileBlocks = kParts == 1 ? 2 : 1;
 enum class Sum { kNew, kAdded };
 
 // totals: if kTotals, totals[i] becomes the sum over k of a(i, k), added up in the same order as c is, so
-// that it is what c would be if b were 1, bit by bit. The scalar sums ride along: on Zen 4 additions
-// and multiply-adds have pipes of their own.
+// that it is what c would be if b were 1, bit by bit. These sums ride along: on Zen 4 additions and
+// multiply-adds have pipes of their own.
 template <Sum kSum, bool kTotals, int kRows, int kBlocks>
 HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
                               float* totals) {
   const F32 d;
-  const hn::CappedTag<float, 1> d1;
   constexpr int kVectors = kBlocks * kParts;
   V sum[kRows][kVectors];
-  hn::Vec<decltype(d1)> total[kRows];
+  V total[kRows];
   for (int i = 0; i < kRows; ++i) {
-    total[i] = hn::Zero(d1);
+    total[i] = hn::Zero(d);
     for (int j = 0; j < kVectors; ++j)
       sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
   }
@@ -66,7 +65,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     for (int i = 0; i < kRows; ++i) {
       const V left = hn::Set(d, a.data[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
-      if (kTotals) total[i] = hn::Add(total[i], hn::LoadU(d1, a.data + i * a.row_step));
+      if (kTotals) total[i] = hn::Add(total[i], left);
     }
     a.data += a.depth_step;
     b.data += b.depth_step;

@@ -72,8 +72,12 @@ HWY_INLINE void transpose_square(const float* from, int64_t from_row, int64_t ro
                                  float* to, int64_t to_row) {
   const F32 d;
   V x[kPart];
-  for (int i = 0; i < kPart; ++i)
-    x[i] = i < rows ? hn::Mul(factor, hn::LoadU(d, from + i * from_row)) : hn::Zero(d);
+  if (HWY_LIKELY(rows >= kPart)) {
+    for (int i = 0; i < kPart; ++i) x[i] = hn::Mul(factor, hn::LoadU(d, from + i * from_row));
+  } else {
+    for (int i = 0; i < kPart; ++i)
+      x[i] = i < rows ? hn::Mul(factor, hn::LoadU(d, from + i * from_row)) : hn::Zero(d);
+  }
   transpose_in_registers(x);
   for (int i = 0; i < kPart; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }

@@ -14,15 +14,16 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
         row_at.empty() ? static_cast<int32_t>(diagonal) : row_at[static_cast<size_t>(diagonal)];
   }
 
-  neighbours_.resize(row_.size(), Neighbours::kConstant);
-  int64_t same = kLanes, rising = 1;  // diagonals from here on whose rows do so
+  neighbours_.resize(row_.size());
+  neighbours_.back() = {kLanes, 1};  // the margin goes on
   for (int64_t n = size - 2; n >= 0; --n) {
-    const int32_t step = row_[static_cast<size_t>(n) + 1] - row_[static_cast<size_t>(n)];
-    same = step == 0 ? same + 1 : 1;
-    rising = step == 1 ? rising + 1 : 1;
-    neighbours_[static_cast<size_t>(n)] = same >= kLanes     ? Neighbours::kConstant
-                                          : rising >= kLanes ? Neighbours::kRising
-                                                             : Neighbours::kMixed;
+    const auto at = static_cast<size_t>(n);
+    const int32_t step = row_[at + 1] - row_[at];
+    const auto longer = [](uint8_t length) {
+      return static_cast<uint8_t>(std::min<int64_t>(length + 1, kLanes));
+    };
+    if (step == 0) neighbours_[at].same = longer(neighbours_[at + 1].same);
+    if (step == 1) neighbours_[at].rising = longer(neighbours_[at + 1].rising);
   }
 
   for (auto at = row_.begin(); at != row_.end(); at += kLanes) {
@@ -32,7 +33,7 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   }
 }
 
-RowMap::Range RowMap::range(int64_t diagonal, int64_t count) const {
+Run RowMap::range(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to; ++n) {

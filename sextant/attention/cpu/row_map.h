@@ -5,7 +5,7 @@
 //   row     0 0 0 0 0 0 1 2 3 4 5 6 6 6 6 6
 //           constant    rising      constant
 //
-// so sixteen neighbours mostly want one row, or sixteen rows in a line; only the rest are gathered.
+// so sixteen neighbours mostly want one row, or sixteen rows in a line; the rest come in such pieces.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,15 @@
 #include <vector>
 
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/position/frame.h"
 
 namespace sextant::cpu {
 
-enum class Neighbours : uint8_t { kMixed, kConstant, kRising };
+// How the rows of the diagonals from one on lie: how many of them, at most kLanes, are the same row,
+// and how many rise by one each. At least one is either.
+struct Neighbours {
+  uint8_t same = 1, rising = 1;
+};
 
 class RowMap {
  public:
@@ -29,16 +34,12 @@ class RowMap {
 
   // Rows of the diagonals from here on; here >= -kMargin.
   const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
-  // How the rows of sixteen diagonals lie, for each first one.
   const Neighbours* neighbours(int64_t diagonal) const {
     return neighbours_.data() + kMargin + diagonal;
   }
 
-  struct Range {
-    int64_t first = 0, last = 0;  // [first, last)
-  };
   // Holds the rows of `count` diagonals, rounded out to multiples of kLanes.
-  Range range(int64_t diagonal, int64_t count) const;
+  Run range(int64_t diagonal, int64_t count) const;
 
  private:
   std::vector<int32_t> row_;

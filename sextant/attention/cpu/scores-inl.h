@@ -76,7 +76,7 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
 // to += x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
 HWY_INLINE void add_table_product(const Strip& s, const Vectors& table, Left x, float* products,
                                   float* to) {
-  const RowMap::Range range = table.map.range(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
+  const Run range = table.map.range(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
   const int64_t count = range.last - range.first;
   multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
                       {table.panel(s.queries.head, range.first), kLanes, kLanes * table.columns16},
@@ -198,7 +198,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
   for (int64_t j = columns.first; j < columns.last; j += kLanes) {
     const int64_t diagonal = p.score.diagonals.count - 1 - queries.block->diagonal -
                              (keys.keys.first + j) + queries.first;
-    const RowMap::Range range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
+    const Run range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
                         {keys.plain + j * p.depth16, 1, kLanes},

@@ -37,6 +37,11 @@ class Carver {
  public:
   explicit Carver(float* block = nullptr) : block_(block) {}
   float* floats(int64_t count) { return take<float>(count); }
+  // With a cache line on either side that may be read and written too.
+  float* fenced_floats(int64_t count) {
+    float* fence = floats(count + 2 * kLanes);
+    return fence ? fence + kLanes : nullptr;
+  }
   template <class T>
   T* take(int64_t count) {
     const int64_t at = used_;
