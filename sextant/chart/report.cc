@@ -11,6 +11,7 @@
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
 #include "sextant/chart/looks.h"
+#include "sextant/chart/prose.h"
 #include "sextant/chart/text.h"
 #include "sextant/chart/write_file.h"
 #include "sextant/error.h"
@@ -25,67 +26,7 @@ constexpr Canvas kNarrow = {
     .width = 390, .height = 300, .heading = false, .end_labels = false, .hover = false};
 constexpr size_t kMostCells = 1 << 18;  // the page does not carry the numbers of a larger map
 
-// **strong** and `code`; a sign without its partner stands as it is.
-std::string inline_prose(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const bool strong = text.starts_with("**"), code = text.starts_with('`');
-    const std::string_view sign = strong ? "**" : "`";
-    const size_t end = strong || code ? text.find(sign, sign.size()) : std::string_view::npos;
-    if (end != std::string_view::npos && end > sign.size()) {
-      const std::string_view words = text.substr(sign.size(), end - sign.size());
-      const char* tag = strong ? "strong" : "code";
-      out += fmt::format("<{0}>{1}</{0}>", tag, escape(words));
-      text.remove_prefix(end + sign.size());
-      continue;
-    }
-    const size_t plain = std::min(text.find_first_of("*`", 1), text.size());
-    out += escape(text.substr(0, plain));
-    text.remove_prefix(plain);
-  }
-  return out;
-}
-
-// One block of lines without an empty one between them: a paragraph, a list, or one after the
-// other.
-std::string block_of_lines(std::string_view block) {
-  std::string out;
-  const char* open = "";
-  const auto turn_to = [&](const char* tag) {
-    if (std::string_view(open) == tag) return false;
-    if (*open != 0) out += fmt::format("</{}>\n", open);
-    if (*tag != 0) out += fmt::format("<{}>", tag);
-    open = tag;
-    return true;
-  };
-  while (!block.empty()) {
-    const size_t end = std::min(block.find('\n'), block.size());
-    std::string_view row = block.substr(0, end);
-    block.remove_prefix(std::min(end + 1, block.size()));
-    if (row.empty()) continue;
-    if (row.starts_with("- ")) {
-      turn_to("ul");
-      out += "<li>" + inline_prose(row.substr(2)) + "</li>";
-    } else {
-      if (!turn_to("p")) out += '\n';
-      out += inline_prose(row);
-    }
-  }
-  turn_to("");
-  return out;
-}
-
-std::string prose(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find("\n\n"), text.size());
-    out += block_of_lines(text.substr(0, end));
-    text.remove_prefix(std::min(end + 2, text.size()));
-  }
-  return out;
-}
-
-std::string html_of(const Prose& block) { return prose(block.text); }
+std::string html_of(const Prose& block) { return prose_html(block.text); }
 
 std::string_view css_of(Tone tone) {
   constexpr std::string_view kNames[] = {"", "good", "bad", "quiet"};
@@ -324,9 +265,9 @@ std::string html(const Report& report) {
       "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}{}{}</style>\n</head>\n"
       "<body>\n<main>\n<header>\n<h1>{}</h1>\n<div class=\"lead\">{}</div>\n{}</header>\n",
       escape(report.title), chart_css(), chart_dark_css(), report_css(), escape(report.title),
-      prose(report.lead), navigation(report));
+      prose_html(report.lead), navigation(report));
   for (size_t i = 0; i < report.sections.size(); ++i) out += html_of(report.sections[i], i);
-  if (!report.footer.empty()) out += "<footer>" + prose(report.footer) + "</footer>\n";
+  if (!report.footer.empty()) out += "<footer>" + prose_html(report.footer) + "</footer>\n";
   return out + fmt::format("</main>\n<script>\n{}</script>\n</body>\n</html>\n", report_js());
 }
 

@@ -184,6 +184,9 @@ TEST(LineChart, DataThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT(complaint_about(chart_of({1, kNan}, {1, 1})),
               HasSubstr("x[1]: expected a finite number, but got nan"));
   EXPECT_THAT(complaint_about(chart_of({1, 2, 1}, {1, 1, 1})), HasSubstr("x[2]"));
+  LineChart marked = chart_of({1, 2}, {1, 1});
+  marked.markers = {{kNan, "nowhere"}};
+  EXPECT_THAT(complaint_about(marked), HasSubstr("marker \"nowhere\": x: expected a finite"));
   LineChart band = chart_of({1, 2}, {1, 1});
   band.series[0].low = {0, 0};
   EXPECT_THAT(complaint_about(band), HasSubstr("high"));

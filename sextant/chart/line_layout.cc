@@ -1,0 +1,180 @@
+#include "sextant/chart/line_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/chart/text.h"
+#include "sextant/error.h"
+
+namespace sextant::chart {
+namespace {
+
+constexpr double kRowHeight = 16;  // of words above the plot
+constexpr double kBelow = 44;      // for the x axis' ticks and title
+
+void check(const Series& series) {
+  const auto refuse = [&](const std::string& what) {
+    fail("line chart: series \"" + series.name + "\": " + what);
+  };
+  const auto check_length = [&](const char* field, size_t length) {
+    if (length != series.x.size()) {
+      refuse(fmt::format("{}: expected as many values as x, {}, but got {}", field, series.x.size(),
+                         length));
+    }
+  };
+  check_length("y", series.y.size());
+  if (!series.low.empty() || !series.high.empty()) {
+    check_length("low", series.low.size());
+    check_length("high", series.high.size());
+  }
+  for (size_t i = 0; i < series.x.size(); ++i) {
+    if (!std::isfinite(series.x[i])) {
+      refuse(fmt::format("x[{}]: expected a finite number, but got {}", i, series.x[i]));
+    }
+    if (i > 0 && series.x[i] < series.x[i - 1]) {
+      refuse(fmt::format("x[{}]: expected at least {}, the value before it, but got {}", i,
+                         series.x[i - 1], series.x[i]));
+    }
+  }
+}
+
+void check(const Marker& marker) {
+  if (!std::isfinite(marker.x)) {
+    fail(fmt::format("line chart: marker \"{}\": x: expected a finite number, but got {}",
+                     marker.label, marker.x));
+  }
+}
+
+void find_ranges(const LineChart& chart, LineLayout& layout) {
+  Extent x, y;
+  size_t points = 0;
+  for (const Series& series : chart.series) {
+    check(series);
+    points = std::max(points, series.x.size());
+    for (const double value : series.x) x.add(value);
+    for (const auto* values : {&series.y, &series.low, &series.high}) {
+      for (const double value : *values) y.add(value);
+    }
+  }
+  for (const Marker& marker : chart.markers) {
+    check(marker);
+    x.add(marker.x);
+  }
+  layout.x_scale = chart.x.scale;
+  layout.y_scale = chart.y.scale;
+  layout.x = shown_range(chart.x, x, points <= kEveryPoint ? 0.02 : 0, "line chart: x axis");
+  layout.y = shown_range(chart.y, y, 0.05, "line chart: y axis");
+}
+
+double tick_room(const std::vector<Tick>& ticks) {
+  double room = 0;
+  for (const Tick& tick : ticks) room = std::max(room, text_width(tick.label, kTickSize));
+  return room;
+}
+
+// For the longest name at the end of a line, with what may be said after it; not all of the canvas.
+double label_room(const LineChart& chart, const Canvas& canvas) {
+  double room = 14;
+  if (!canvas.end_labels) return room;
+  constexpr double kBold = 1.1;
+  for (const Series& series : chart.series) {
+    const bool any =
+        std::any_of(series.y.begin(), series.y.end(), [](double y) { return std::isfinite(y); });
+    if (series.name.empty()) continue;
+    const std::string words = series.name + (any ? " ↑" : ": no values");
+    room = std::max(room, 30 + kBold * text_width(words, kLabelSize));
+  }
+  return std::min(room, 0.34 * canvas.width);
+}
+
+// Words side by side in rows above the plot, the nearest row first.
+class Rows {
+ public:
+  explicit Rows(double width) : width_(width) {}
+
+  // In the first row where the words fit with their left end at `wish`, or as near as the picture's
+  // borders let them. y: how far above the plot.
+  LineLayout::Words put(const std::string& words, double wish) {
+    LineLayout::Words out = {wish, 0, shortened(words, kTickSize, width_ - 24)};
+    if (out.words.empty()) return out;
+    const double width = text_width(out.words, kTickSize);
+    out.x = std::clamp(wish, 12.0, std::max(12.0, width_ - 4 - width));
+    size_t row = 0;
+    const auto is_taken = [&](const Taken& t) {
+      return t.row == row && out.x < t.right + 10 && t.left < out.x + width + 10;
+    };
+    while (std::any_of(taken_.begin(), taken_.end(), is_taken)) ++row;
+    taken_.push_back({row, out.x, out.x + width});
+    rows_ = std::max(rows_, row + 1);
+    out.y = 10 + kRowHeight * static_cast<double>(row);
+    return out;
+  }
+  double height() const { return kRowHeight * static_cast<double>(rows_); }
+
+ private:
+  struct Taken {
+    size_t row;
+    double left, right;
+  };
+  double width_;
+  std::vector<Taken> taken_;
+  size_t rows_ = 0;
+};
+
+// The markers' names come first, to stand at their lines; then the title of the y axis.
+void put_words_above(const LineChart& chart, double width, double room, LineLayout& layout) {
+  Rows rows(width);
+  for (const Marker& marker : chart.markers) {
+    const double half = text_width(marker.label, kTickSize) / 2;
+    layout.marker_names.push_back(rows.put(marker.label, layout.place_x(marker.x) - half));
+  }
+  layout.y_title = rows.put(axis_title(chart.y), 12);
+  layout.plot.top += rows.height();
+  layout.plot.height = std::max(layout.plot.height - rows.height(), room);
+  for (auto& name : layout.marker_names) name.y = layout.plot.top - name.y;
+  layout.y_title.y = layout.plot.top - layout.y_title.y;
+}
+
+// As many as stand side by side without touching.
+std::vector<Tick> fitting_x_ticks(const LineLayout& layout) {
+  for (int wanted = std::max(2, static_cast<int>(layout.plot.width / 70)); wanted > 1; --wanted) {
+    std::vector<Tick> out = ticks(layout.x_scale, layout.x, wanted);
+    double taken = -1e9;
+    bool fits = true;
+    for (const Tick& tick : out) {
+      const double half = text_width(tick.label, kTickSize) / 2;
+      fits = fits && layout.place_x(tick.value) - half > taken + 6;
+      taken = layout.place_x(tick.value) + half;
+    }
+    if (fits) return out;
+  }
+  return ticks(layout.x_scale, layout.x, 1);
+}
+
+}  // namespace
+
+LineLayout lay_out(const LineChart& chart, const Canvas& canvas) {
+  LineLayout layout;
+  find_ranges(chart, layout);
+  double top = 8;
+  if (canvas.heading) {
+    layout.heading = heading(chart.title, chart.subtitle, canvas.width, top);
+  }
+  const size_t labels = canvas.end_labels ? chart.series.size() : 0;
+  const double room = kLabelSpacing * static_cast<double>(labels);
+
+  Box& plot = layout.plot;
+  plot.top = top + 8;
+  plot.height = std::max(canvas.height - plot.top - kBelow, room);
+  layout.y_ticks = ticks(layout.y_scale, layout.y, static_cast<int>(plot.height / 55));
+  plot.left = 20 + tick_room(layout.y_ticks);
+  plot.width = std::max(canvas.width - plot.left - label_room(chart, canvas), 40.0);
+  put_words_above(chart, canvas.width, room, layout);
+  layout.x_ticks = fitting_x_ticks(layout);
+  layout.height = static_cast<int>(std::ceil(plot.bottom() + kBelow));
+  return layout;
+}
+
+}  // namespace sextant::chart

@@ -1,0 +1,43 @@
+// Where everything of a line chart goes: ranges, margins, ticks and the words above the plot. The
+// series' own lines and the labels at their ends are line_chart.cc's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sextant/chart/axis.h"
+#include "sextant/chart/chart.h"
+#include "sextant/chart/svg.h"
+
+namespace sextant::chart {
+
+inline constexpr double kLabelSpacing = 15, kLabelSize = 12, kTickSize = 11;
+inline constexpr size_t kEveryPoint = 24;  // a series of so few points shows each of them
+
+struct LineLayout {
+  struct Words {
+    double x = 0, y = 0;
+    std::string words;
+  };
+
+  std::string heading;  // elements
+  Range x, y;
+  Scale x_scale = Scale::kLinear, y_scale = Scale::kLinear;
+  Box plot;
+  int height = 0;  // of the whole picture: more than was asked for where labels need it
+  std::vector<Tick> x_ticks, y_ticks;
+  Words y_title;
+  std::vector<Words> marker_names;  // by marker
+
+  double place_x(double value) const {
+    return plot.left + plot.width * fraction(x_scale, x, value);
+  }
+  double place_y(double value) const {
+    return plot.bottom() - plot.height * fraction(y_scale, y, value);
+  }
+};
+
+// Throws Error if the chart's data do not fit together (chart.h).
+LineLayout lay_out(const LineChart& chart, const Canvas& canvas);
+
+}  // namespace sextant::chart

@@ -1,0 +1,74 @@
+#include "sextant/chart/prose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sextant/chart/text.h"
+
+namespace sextant::chart {
+namespace {
+
+// **strong** and `code`; a sign without its partner stands as it is.
+std::string inline_prose(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool strong = text.starts_with("**"), code = text.starts_with('`');
+    const std::string_view sign = strong ? "**" : "`";
+    const size_t end = strong || code ? text.find(sign, sign.size()) : std::string_view::npos;
+    if (end != std::string_view::npos && end > sign.size()) {
+      const std::string_view words = text.substr(sign.size(), end - sign.size());
+      const char* tag = strong ? "strong" : "code";
+      out += fmt::format("<{0}>{1}</{0}>", tag, escape(words));
+      text.remove_prefix(end + sign.size());
+      continue;
+    }
+    const size_t plain = std::min(text.find_first_of("*`", 1), text.size());
+    out += escape(text.substr(0, plain));
+    text.remove_prefix(plain);
+  }
+  return out;
+}
+
+// One block of lines without an empty one between them: a paragraph, a list, or one after the
+// other.
+std::string block_of_lines(std::string_view block) {
+  std::string out;
+  const char* open = "";
+  const auto turn_to = [&](const char* tag) {
+    if (std::string_view(open) == tag) return false;
+    if (*open != 0) out += fmt::format("</{}>\n", open);
+    if (*tag != 0) out += fmt::format("<{}>", tag);
+    open = tag;
+    return true;
+  };
+  while (!block.empty()) {
+    const size_t end = std::min(block.find('\n'), block.size());
+    std::string_view row = block.substr(0, end);
+    block.remove_prefix(std::min(end + 1, block.size()));
+    if (row.empty()) continue;
+    if (row.starts_with("- ")) {
+      turn_to("ul");
+      out += "<li>" + inline_prose(row.substr(2)) + "</li>";
+    } else {
+      if (!turn_to("p")) out += '\n';
+      out += inline_prose(row);
+    }
+  }
+  turn_to("");
+  return out;
+}
+
+}  // namespace
+
+std::string prose_html(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find("\n\n"), text.size());
+    out += block_of_lines(text.substr(0, end));
+    text.remove_prefix(std::min(end + 2, text.size()));
+  }
+  return out;
+}
+
+}  // namespace sextant::chart
