@@ -25,16 +25,15 @@ struct Axis {
   std::string label;
   std::string unit = {};  // shown in brackets after the label: "loss (nats per byte)"
   Scale scale = Scale::kLinear;
-  std::optional<double> low = {},
-                        high = {};  // what the data say where absent; lines are clipped to them
+  // What the data say where absent; lines are clipped to them.
+  std::optional<double> low = {}, high = {};
 };
 
 struct Series {
   std::string name;
   std::vector<double> x = {}, y = {};
-  std::vector<double> low = {},
-                      high = {};  // a band around y (a spread over seeds); empty, or as long as y
-  bool emphasis = false;          // drawn thicker
+  std::vector<double> low = {}, high = {};  // a band around y; empty, or as long as y
+  bool emphasis = false;                    // drawn thicker
 };
 
 // A vertical line with a name: the training length.
