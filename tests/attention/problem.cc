@@ -31,6 +31,8 @@ Score<T> Problem<T>::score() const {
                         .batch_stride = shared ? 0 : q.rows});
   }
   s.diagonals = diagonals;
+  if (!q_imag.data.empty()) s.q_imag = q_imag.view();
+  s.weight = table(weight);
   s.bias = table(bias);
   s.on_query = table(on_query);
   s.on_key = table(on_key);
@@ -55,10 +57,12 @@ Problem<U> Problem<T>::as() const {
   return {.q = q.template as<U>(),
           .k = k.template as<U>(),
           .v = v.template as<U>(),
+          .q_imag = q_imag.template as<U>(),
           .scale = scale,
           .frames = frames,
           .sweeps = sweeps,
           .diagonals = diagonals,
+          .weight = table_as(weight),
           .bias = table_as(bias),
           .on_query = table_as(on_query),
           .on_key = table_as(on_key),

@@ -26,11 +26,12 @@ struct OwnedSweep {
 template <class T>
 struct Problem {
   Tensor<T> q = {}, k = {}, v = {};
+  Tensor<T> q_imag = {};  // of the shape of q, or of no size
   double scale = 1;
   std::vector<Frame> frames = {};
   std::vector<OwnedSweep> sweeps = {};
   Diagonals diagonals = {};
-  OwnedTable<T> bias = {}, on_query = {}, on_key = {}, on_value = {};
+  OwnedTable<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   std::vector<T> sink = {};
   Tensor<uint8_t> mask = {};  // [1 or batch, 1 or heads, queries, keys]; of no size: none
 

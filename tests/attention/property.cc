@@ -20,6 +20,12 @@ rc::Gen<int64_t> lengths() {
        {1, rc::gen::element<int64_t>(255, 256, 257, 300)}});
 }
 
+// Columns around the widths of vectors and panels.
+rc::Gen<int64_t> widths() {
+  return rc::gen::weightedOneOf<int64_t>(
+      {{5, rc::gen::inRange<int64_t>(1, 20)}, {1, rc::gen::element<int64_t>(31, 32, 33, 64, 80)}});
+}
+
 OwnedTable<float> make_table(const Draw& draw, const Diagonals& diagonals, int64_t columns,
                              uint64_t seed) {
   OwnedTable<float> table;
@@ -62,9 +68,9 @@ std::ostream& operator<<(std::ostream& out, const Draw& d) {
   out << "batch " << d.batch << ", heads " << d.key_heads << " x " << d.group << ", rows "
       << d.queries << " x " << d.keys << ", columns " << d.columns << " and " << d.value_columns
       << ", runs " << static_cast<int>(d.runs) << ", clip " << d.clip << ", seed " << d.seed;
-  const std::pair<const char*, bool> operands[] = {{"turned", d.turned},     {"bias", d.bias},
-                                                   {"on_query", d.on_query}, {"on_key", d.on_key},
-                                                   {"on_value", d.on_value}, {"sink", d.sink}};
+  const std::pair<const char*, bool> operands[] = {
+      {"turned", d.turned},     {"q_imag", d.q_imag}, {"weight", d.weight},     {"bias", d.bias},
+      {"on_query", d.on_query}, {"on_key", d.on_key}, {"on_value", d.on_value}, {"sink", d.sink}};
   for (const auto& [name, there] : operands) {
     if (there) out << ", " << name;
   }
@@ -78,11 +84,13 @@ rc::Gen<Draw> draws() {
   return rc::gen::build<Draw>(
       set(&Draw::batch, inRange<int64_t>(1, 3)), set(&Draw::key_heads, inRange<int64_t>(1, 3)),
       set(&Draw::group, inRange<int64_t>(1, 4)), set(&Draw::queries, lengths()),
-      set(&Draw::keys, lengths()), set(&Draw::columns, inRange<int64_t>(1, 20)),
-      set(&Draw::value_columns, inRange<int64_t>(1, 20)),
+      set(&Draw::keys, lengths()), set(&Draw::columns, widths()),
+      set(&Draw::value_columns, widths()),
       set(&Draw::runs, rc::gen::element(Draw::Runs::kCausal, Draw::Runs::kWhole,
                                         Draw::Runs::kWindow, Draw::Runs::kRagged)),
-      set(&Draw::turned, arbitrary<bool>()), set(&Draw::bias, arbitrary<bool>()),
+      set(&Draw::turned, arbitrary<bool>()),
+      set(&Draw::q_imag, rc::gen::weightedElement<bool>({{1, true}, {5, false}})),
+      set(&Draw::weight, arbitrary<bool>()), set(&Draw::bias, arbitrary<bool>()),
       set(&Draw::on_query, arbitrary<bool>()), set(&Draw::on_key, arbitrary<bool>()),
       set(&Draw::on_value, arbitrary<bool>()), set(&Draw::sink, arbitrary<bool>()),
       set(&Draw::clip, inRange<int64_t>(0, 6)), set(&Draw::seed, inRange<uint64_t>(0, 1000)));
@@ -105,6 +113,10 @@ Problem<float> make_problem(const Draw& draw) {
     }
     for (int64_t j = 0; j < draw.keys; ++j) sweep.key_times.push_back(j);
   }
+  if (draw.q_imag) {
+    p.q_imag = random_tensor(draw.batch, heads, draw.queries, draw.columns, random());
+  }
+  if (draw.weight) p.weight = make_table(draw, p.diagonals, 1, random());
   if (draw.bias) p.bias = make_table(draw, p.diagonals, 1, random());
   if (draw.on_query) p.on_query = make_table(draw, p.diagonals, draw.columns, random());
   if (draw.on_key) p.on_key = make_table(draw, p.diagonals, (draw.columns + 1) / 2, random());

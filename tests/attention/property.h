@@ -23,12 +23,11 @@ struct Draw {
           keys = 1;  // query i stands at keys - queries + i, and before 0 if there are more
   int64_t columns = 1, value_columns = 1;
   enum class Runs { kCausal, kWhole, kWindow, kRagged } runs = Runs::kCausal;
-  bool turned = false, bias = false, on_query = false, on_key = false, on_value = false;
+  bool turned = false, q_imag = false, weight = false, bias = false, on_query = false,
+       on_key = false, on_value = false;
   bool sink = false;
   int64_t clip = 0;  // rows of tables by clipped distance, 2 clip + 1; 0: one row for each distance
   uint64_t seed = 0;
-
-  bool has_tables() const { return bias || on_query || on_key || on_value; }
 };
 std::ostream& operator<<(std::ostream& out, const Draw& draw);
 

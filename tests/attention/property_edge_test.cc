@@ -88,6 +88,7 @@ TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
     for (int64_t i = 0; i < p.q.rows; ++i) {
       if (!sees_nothing(p, i)) continue;
       fill_row(poisoned.q, i, kNan);
+      if (draw.q_imag) fill_row(poisoned.q_imag, i, kNan);
       fill_row(d_poisoned, i, kNan);
     }
     return difference_in_bits(outcome(p, d_out, backend()),
@@ -171,7 +172,9 @@ TEST_P(Edge, HugeBiasesThatAreEqualGiveTheMeanOfWhatIsSeen) {
       std::fill(p.bias.rows.data.begin(), p.bias.rows.data.end(), huge);
       Problem<float> flat = p;  // all scores 0
       flat.bias = flat.on_query = flat.on_key = {};
-      std::fill(flat.q.data.begin(), flat.q.data.end(), 0.0F);
+      for (Tensor<float>* q : {&flat.q, &flat.q_imag}) {
+        std::fill(q->data.begin(), q->data.end(), 0.0F);
+      }
       const Result<float> mean = attend(flat.score(), backend());
       const Result<float> got = attend(p.score(), backend());
       const Tensor<float> d_out = random_d_out(flat, draw.seed);

@@ -32,6 +32,7 @@ Problem<float> entry(const Problem<float>& p, int64_t b) {
   one.q = batch_of(p.q, b, 1);
   one.k = batch_of(p.k, b, 1);
   one.v = batch_of(p.v, b, 1);
+  one.q_imag = batch_of(p.q_imag, b, 1);
   return one;
 }
 
@@ -76,6 +77,7 @@ Problem<float> packed(const Problem<float>& p) {
   all.q = one_after_the_other(p.q);
   all.k = one_after_the_other(p.k);
   all.v = one_after_the_other(p.v);
+  all.q_imag = one_after_the_other(p.q_imag);
   const Frame frame = p.frames.at(0);
   OwnedSweep& sweep = all.sweeps.at(0);
   all.frames.clear();
@@ -131,6 +133,7 @@ Problem<float> chunk(const Problem<float>& p, int64_t first, int64_t count, int6
   part.q = rows_of(p.q, first, count);
   part.k = rows_of(p.k, 0, keys);
   part.v = rows_of(p.v, 0, keys);
+  if (!p.q_imag.data.empty()) part.q_imag = rows_of(p.q_imag, first, count);
   Frame& frame = part.frames.at(0);
   frame.query_position += first;
   frame.queries = count;

@@ -67,7 +67,8 @@ Tensor<float> permuted(const Tensor<float>& x, const std::vector<int64_t>& from)
 TEST_P(Position, KeysAreASet) {
   check([&](Draw draw) {
     draw.runs = Draw::Runs::kWhole;
-    draw.bias = draw.on_query = draw.on_key = draw.on_value = false;  // read by row, not by time
+    draw.weight = draw.bias = draw.on_query = draw.on_key = draw.on_value =
+        false;  // read by row, not by time
     const Problem<float> p = make_problem(draw);
     std::vector<int64_t> from(static_cast<size_t>(draw.keys));
     std::iota(from.begin(), from.end(), 0);

@@ -81,7 +81,8 @@ std::vector<std::string> Golden::answers() const {
     const bool is_gradient = name.starts_with("grad_") ||
                              (name.starts_with("d") && has(name.substr(1))) ||
                              (name.starts_with("d_") && has(name.substr(2)));
-    if (name == "out" || is_gradient) names.push_back(name);
+    const bool is_out = name == "out" || name == "out_re" || name == "out_im";
+    if (is_out || is_gradient) names.push_back(name);
   }
   return names;
 }

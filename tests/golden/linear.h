@@ -51,6 +51,13 @@ inline Numbers linear_d_weight(const Numbers& dy, const Numbers& x, int64_t inpu
   return dw;
 }
 
+// db[o] = sum_n dy[n, o]
+inline Numbers column_sums(const Numbers& dy, int64_t columns) {
+  Numbers sums(static_cast<size_t>(columns));
+  for (size_t n = 0; n < dy.size(); ++n) sums[n % sums.size()] += dy[n];
+  return sums;
+}
+
 inline Numbers sum(Numbers a, const Numbers& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
   return a;

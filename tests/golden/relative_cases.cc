@@ -4,12 +4,13 @@
 
 #include "sextant/error.h"
 #include "tests/golden/linear.h"
+#include "tests/golden/projected.h"
 #include "tests/golden/trial.h"
 
 namespace sextant::golden {
 namespace {
 
-constexpr double kHidden = -1e8;  // masks hide by adding less than this
+constexpr double kHidden = -5000;  // masks hide by adding less than this
 
 Numbers visible(const Numbers& mask) {
   Numbers flags;
@@ -98,15 +99,14 @@ Trial skew(const Golden& golden) {
   });
 }
 
-// BERT's relative_key (A) and relative_key_query (A and B, one table).
-Trial bert_relative(const Golden& golden) {
+// q, k and v of modules whose input is x [batch, rows, width] and whose layers are called q_w, q_b, ...
+Trial module_trial(const Golden& golden) {
   const auto& shape = golden.shape("x");
-  const int64_t batch = shape[0], rows = shape[1], width = shape[2];
+  const int64_t batch = shape[0], rows = shape[1];
   const auto heads = golden.meta().at("H").get<int64_t>();
-  const Numbers x = golden.numbers("x");
   const auto projected = [&](const std::string& which) {
-    return split_heads(linear(x, golden.numbers(which + "_w"), width, golden.numbers(which + "_b")),
-                       batch, rows, heads);
+    return split_heads(Projection{"x", which + "_w", which + "_b"}.forward(golden), batch, rows,
+                       heads);
   };
   Trial trial;
   oracle::Problem<double>& p = trial.problem;
@@ -115,32 +115,57 @@ Trial bert_relative(const Golden& golden) {
   p.v = projected("v");
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
   oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
-  const auto most = golden.meta().at("max_position_embeddings").get<int64_t>();
-  const auto map = row_map(p.diagonals, [most](int64_t d) { return d + most - 1; });
-  const Numbers table = golden.numbers("dist_emb");
-  p.on_query.rows = {1, 1, static_cast<int64_t>(table.size()) / p.q.columns, p.q.columns};
-  p.on_query.rows.data = table;
-  p.on_query.row_at = map;
-  const bool both = golden.name().ends_with("query");
-  if (both) p.on_key = p.on_query;
   trial.d_out = split_heads(golden.numbers("g"), batch, rows, heads);
   trial.scores = golden.tensor("scores");
-  trial.answers = [=](const auto& result, const auto& gradients) {
-    std::map<std::string, Numbers> answers{{"out", merge_heads(result.out)}};
-    Numbers d_x(x.size());
+  trial.answers = [golden](const auto& result, const auto& gradients) {
+    Answers answers{{"out", merge_heads(result.out)}};
     for (const auto& [which, gradient] :
          {std::pair{"q", &gradients.q}, std::pair{"k", &gradients.k},
           std::pair{"v", &gradients.v}}) {
-      const Numbers d = merge_heads(*gradient);
-      const std::string weight = std::string(which) + "_w";
-      answers["grad_" + weight] = linear_d_weight(d, x, width);
-      d_x = sum(d_x, linear_d_input(d, golden.numbers(weight), width));
+      const std::string name = which;
+      Projection{"x", name + "_w", name + "_b"}.backward(golden, merge_heads(*gradient), answers);
     }
-    answers["grad_x"] = d_x;
-    answers["grad_dist_emb"] =
-        both ? sum(gradients.on_query.data, gradients.on_key.data) : gradients.on_query.data;
     return answers;
   };
+  return trial;
+}
+
+// BERT's relative_key (A) and relative_key_query (A and B, one table).
+Trial bert_relative(const Golden& golden) {
+  Trial trial = module_trial(golden);
+  oracle::Problem<double>& p = trial.problem;
+  const auto most = golden.meta().at("max_position_embeddings").get<int64_t>();
+  p.on_query.rows = {1, 1, golden.shape("dist_emb")[0], p.q.columns};
+  p.on_query.rows.data = golden.numbers("dist_emb");
+  p.on_query.row_at = row_map(p.diagonals, [most](int64_t d) { return d + most - 1; });
+  const bool both = golden.name().ends_with("query");
+  if (both) p.on_key = p.on_query;
+  trial.answers = [both, before = trial.answers](const auto& result, const auto& gradients) {
+    Answers answers = before(result, gradients);
+    add_answer(answers, "grad_dist_emb", gradients.on_query.data);
+    if (both) add_answer(answers, "grad_dist_emb", gradients.on_key.data);
+    return answers;
+  };
+  return trial;
+}
+
+// NEZHA: one fixed table on keys and on values.
+Trial nezha(const Golden& golden) {
+  Trial trial = module_trial(golden);
+  oracle::Problem<double>& p = trial.problem;
+  const auto most = golden.meta().at("max_relative_position").get<int64_t>();
+  p.on_query.rows = {1, 1, 2 * most + 1, p.q.columns};
+  p.on_query.rows.data = golden.numbers("rel_table");
+  p.on_query.row_at =
+      row_map(p.diagonals, [most](int64_t d) { return std::clamp(-d, -most, most) + most; });
+  p.on_value = p.on_query;
+  const Numbers flags = visible(golden.numbers("attention_mask"));  // [B, 1, 1, keys]
+  p.sweeps[0].runs.clear();
+  for (int64_t b = 0; b < p.q.batch; ++b) {
+    const Numbers own(flags.begin() + b * p.k.rows, flags.begin() + (b + 1) * p.k.rows);
+    const Run run = runs_of(own, 1, p.k.rows)[0];
+    p.sweeps[0].runs.insert(p.sweeps[0].runs.end(), static_cast<size_t>(p.q.rows), run);
+  }
   return trial;
 }
 
@@ -238,7 +263,8 @@ Trial t5(const Golden& golden) {
 const std::vector<Family>& relative_families() {
   static const std::vector<Family> families = {
       {"shaw_", shaw},    {"skew_", skew},    {"bert_relative_key", bert_relative},
-      {"t5_encoder", t5}, {"t5_decoder", t5}, {"umt5_", t5},
+      {"t5_encoder", t5}, {"t5_decoder", t5}, {"nezha_", nezha},
+      {"umt5_", t5},
   };
   return families;
 }

@@ -10,7 +10,8 @@ namespace sextant::golden {
 
 std::optional<Family> family_of(std::string_view name) {
   std::optional<Family> best;
-  for (const auto* families : {&rotary_families(), &bias_families(), &relative_families()}) {
+  for (const auto* families : {&rotary_families(), &bias_families(), &product_families(),
+                               &relative_families(), &deberta_families()}) {
     for (const Family& family : *families) {
       if (!name.starts_with(family.prefix)) continue;
       if (!best || family.prefix.size() > best->prefix.size()) best = family;

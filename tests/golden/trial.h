@@ -34,7 +34,9 @@ struct Family {
 
 const std::vector<Family>& rotary_families();
 const std::vector<Family>& bias_families();
+const std::vector<Family>& product_families();
 const std::vector<Family>& relative_families();
+const std::vector<Family>& deberta_families();
 
 // Of all families, the one with the longest prefix of `name`.
 std::optional<Family> family_of(std::string_view name);

@@ -1,0 +1,39 @@
+// Linear layers before attention, as official modules have them: applied once, and differentiated back to
+// the file's own arrays.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/golden/golden.h"
+#include "tests/golden/linear.h"
+
+namespace sextant::golden {
+
+using Answers = std::map<std::string, Numbers>;
+
+// Adds to what is there: an array that is used twice has the sum of both gradients.
+inline void add_answer(Answers& answers, const std::string& name, const Numbers& gradient) {
+  Numbers& sum_so_far = answers[name];
+  sum_so_far = sum_so_far.empty() ? gradient : sum(sum_so_far, gradient);
+}
+
+// y = x w^T + b, where x, w and b are arrays of the file; b may be missing there.
+struct Projection {
+  std::string x, w, b;
+
+  int64_t inputs(const Golden& golden) const { return golden.shape(x).back(); }
+
+  Numbers forward(const Golden& golden) const {
+    return linear(golden.numbers(x), golden.numbers(w), inputs(golden),
+                  golden.has(b) ? golden.numbers(b) : Numbers());
+  }
+
+  void backward(const Golden& golden, const Numbers& dy, Answers& answers) const {
+    add_answer(answers, "grad_" + x, linear_d_input(dy, golden.numbers(w), inputs(golden)));
+    add_answer(answers, "grad_" + w, linear_d_weight(dy, golden.numbers(x), inputs(golden)));
+    if (golden.has(b)) add_answer(answers, "grad_" + b, column_sums(dy, golden.shape(b)[0]));
+  }
+};
+
+}  // namespace sextant::golden
