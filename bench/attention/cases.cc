@@ -1,0 +1,225 @@
+// The kinds of attention that are timed. What can be made once per model or per length (masks, index
+// matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/attention/eager.h"
+#include "bench/attention/workload.h"
+#include "sextant/position/buckets.h"
+#include "sextant/position/slopes.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant::bench {
+namespace {
+
+using Visible = std::function<Run(int64_t)>;
+using Made = std::unique_ptr<Workload>;
+
+constexpr int64_t kShawClip = 16;      // the paper's best
+constexpr int64_t kDebertaClip = 256;  // of released models
+
+Run past(int64_t position) { return {0, position + 1}; }
+
+// Attention without positions of all of `length` queries, or of those that are left out.
+Made plain(const std::string& name, const Sizes& sizes, const Visible& visible) {
+  auto made = std::make_unique<Workload>(name, sizes, sizes.length, sizes.length, visible);
+  Workload& w = *made;
+  w.eager = [&w, scale = w.score.scale, mask = mask_of(sizes.length, sizes.length, visible)] {
+    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, mask, w.v);
+  };
+  return made;
+}
+
+Visible everything(const Sizes& sizes) {
+  return [n = sizes.length](int64_t) { return Run{0, n}; };
+}
+
+Made causal(const Sizes& sizes) { return plain("causal", sizes, past); }
+Made full(const Sizes& sizes) { return plain("full", sizes, everything(sizes)); }
+
+Made window(const Sizes& sizes) {
+  const int64_t width = std::max<int64_t>(sizes.length / 8, 1);
+  return plain("window", sizes, [width](int64_t i) { return Run{i - width + 1, i + 1}; });
+}
+
+// One number per head and distance, not trained.
+Made alibi(const Sizes& sizes) {
+  const int64_t n = sizes.length;
+  auto made = std::make_unique<Workload>("alibi", sizes, n, n, past);
+  Workload& w = *made;
+  const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
+                                       w.score.diagonals.count, 1, nullptr, false);
+  const std::vector<double> slopes = alibi_slopes(sizes.heads);
+  for (int64_t h = 0; h < sizes.heads; ++h) {
+    for (int64_t r = 0; r < table.size(2); ++r) {
+      table.data_ptr<float>()[h * table.size(2) + r] =
+          static_cast<float>(-slopes[static_cast<size_t>(h)]) *
+          static_cast<float>(w.score.diagonals.distance(r));
+    }
+  }
+  const at::Tensor diagonal =
+      by_distance(n, n, [&](int64_t d) { return w.score.diagonals.index(d); });
+  const at::Tensor bias =
+      table.view({sizes.heads, -1}).index_select(1, diagonal.flatten()).view({sizes.heads, n, n}) +
+      mask_of(n, n, past);
+  w.eager = [&w, bias, scale = w.score.scale] {
+    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, bias, w.v);
+  };
+  return made;
+}
+
+// One trained number per head and bucket.
+Made t5(const Sizes& sizes) {
+  const int64_t n = sizes.length;
+  auto made = std::make_unique<Workload>("t5", sizes, n, n, past);
+  Workload& w = *made;
+  const T5Buckets buckets({.bidirectional = false});
+  const auto bucket = [&](int64_t d) { return buckets.bucket(d); };
+  const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
+                                       buckets.buckets(), 1, bucket);
+  const at::Tensor index = by_distance(n, n, bucket).flatten();
+  w.eager = [&w, table, index, n, mask = mask_of(n, n, past), scale = w.score.scale] {
+    const at::Tensor bias = table.select(0, 0).squeeze(-1).index_select(1, index).view({-1, n, n});
+    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale + bias, mask, w.v);
+  };
+  return made;
+}
+
+// Shaw's clipped vectors on keys and, with `values`, on values; shared by the heads.
+Made shaw(const std::string& name, const Sizes& sizes, bool values) {
+  const int64_t n = sizes.length, d = sizes.head_dim;
+  auto made = std::make_unique<Workload>(name, sizes, n, n, everything(sizes));
+  Workload& w = *made;
+  const auto row = [](int64_t distance) {
+    return std::clamp(-distance, -kShawClip, kShawClip) + kShawClip;
+  };
+  const at::Tensor keys = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query, 1,
+                                      2 * kShawClip + 1, d, row);
+  at::Tensor of_values;
+  if (values) {
+    of_values = w.add_table(&Score<float>::on_value, &ScoreGrad<float>::on_value, 1,
+                            2 * kShawClip + 1, d, row);
+  }
+  const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
+  w.eager = [&w, keys, of_values, index, scale = w.score.scale] {
+    const at::Tensor near = at::matmul(w.q, keys.transpose(2, 3)).gather(-1, index);
+    const at::Tensor weights =
+        at::softmax((at::matmul(w.q, w.k.transpose(2, 3)) + near) * scale, -1);
+    const at::Tensor out = at::matmul(weights, w.v);
+    if (!of_values.defined()) return out;
+    const at::Tensor by_row = at::zeros({w.q.size(0), w.q.size(1), w.q.size(2), 2 * kShawClip + 1})
+                                  .scatter_add(-1, index, weights);
+    return out + at::matmul(by_row, of_values);
+  };
+  return made;
+}
+Made shaw_keys(const Sizes& sizes) { return shaw("shaw-keys", sizes, false); }
+Made shaw_both(const Sizes& sizes) { return shaw("shaw", sizes, true); }
+
+// Transformer-XL's term q_i . R[i - j]: a vector per head and distance.
+Made every_distance(const Sizes& sizes) {
+  const int64_t n = sizes.length;
+  auto made = std::make_unique<Workload>("every-distance", sizes, n, n, past);
+  Workload& w = *made;
+  w.score.diagonals = {.farthest = n - 1, .count = n};
+  const at::Tensor table = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
+                                       sizes.heads, n, sizes.head_dim);
+  w.eager = [&w, table, mask = mask_of(n, n, past), scale = w.score.scale] {
+    const at::Tensor far = rel_shift(at::matmul(w.q, table.transpose(2, 3)));
+    return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + far) * scale, mask, w.v);
+  };
+  return made;
+}
+
+// DeBERTa's content-to-position and position-to-content terms, clipped.
+Made deberta(const Sizes& sizes) {
+  const int64_t n = sizes.length, d = sizes.head_dim;
+  auto made = std::make_unique<Workload>("deberta", sizes, n, n, everything(sizes));
+  Workload& w = *made;
+  const auto row = [](int64_t distance) {
+    return std::clamp<int64_t>(distance + kDebertaClip, 0, 2 * kDebertaClip - 1);
+  };
+  const at::Tensor to_position = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
+                                             sizes.heads, 2 * kDebertaClip, d, row);
+  const at::Tensor to_content = w.add_table(&Score<float>::on_key, &ScoreGrad<float>::on_key,
+                                            sizes.heads, 2 * kDebertaClip, d, row);
+  w.score.scale = 1 / std::sqrt(3.0 * static_cast<double>(d));
+  const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
+  w.eager = [&w, to_position, to_content, index, scale = w.score.scale] {
+    const at::Tensor c2p = at::matmul(w.q, to_position.transpose(2, 3)).gather(-1, index);
+    const at::Tensor p2c = at::matmul(w.k, to_content.transpose(2, 3))
+                               .gather(-1, index.transpose(2, 3))
+                               .transpose(2, 3);
+    return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + c2p + p2c) * scale, {}, w.v);
+  };
+  return made;
+}
+
+Made rope(const Sizes& sizes) {
+  const int64_t n = sizes.length, d = sizes.head_dim;
+  auto made = std::make_unique<Workload>("rope", sizes, n, n, past);
+  Workload& w = *made;
+  const Rotation rotation = sextant::rotation(rotary({.dim = d}));
+  w.turn(0, rotation);
+  w.eager = [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, past),
+             scale = w.score.scale] {
+    return weighted(at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3)) * scale, mask,
+                    w.v);
+  };
+  return made;
+}
+
+// ReRoPE: distances beyond a window are the window. The official code makes both score matrices.
+Made rerope(const Sizes& sizes) {
+  const int64_t n = sizes.length, d = sizes.head_dim;
+  const int64_t width = std::max<int64_t>(n / 4, 1);
+  auto made = std::make_unique<Workload>("rerope", sizes, n, n, past);
+  Workload& w = *made;
+  const Rotation rotation = sextant::rotation(rotary({.dim = d}));
+  w.rectify(rotation, width);
+  const at::Tensor is_near = by_distance(n, n, [width](int64_t distance) {
+                               return distance < width ? 1 : 0;
+                             }).to(at::kBool);
+  w.eager = [&w, is_near, at = angles(rotation, d, 0, n), far_at = angles(rotation, d, width, 1),
+             mask = mask_of(n, n, past), scale = w.score.scale] {
+    const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
+    const at::Tensor far = at::matmul(turned(w.q, far_at), w.k.transpose(2, 3));
+    return weighted(at::where(is_near, near, far) * scale, mask, w.v);
+  };
+  return made;
+}
+
+// One query for each batch entry on a long cache.
+Made decode(const Sizes& sizes) {
+  auto made = std::make_unique<Workload>("decode", sizes, 1, sizes.cache, past);
+  Workload& w = *made;
+  w.has_backward = false;
+  w.eager = [&w, scale = w.score.scale] {
+    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, {}, w.v);
+  };
+  return made;
+}
+
+}  // namespace
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"causal", "no positions, causal", causal},
+      {"full", "no positions, every key", full},
+      {"window", "the nearest eighth of the keys, causal", window},
+      {"alibi", "a number per head and distance, fixed, causal", alibi},
+      {"t5", "a trained number per head and bucket, causal", t5},
+      {"shaw-keys", "a vector per clipped distance on keys", shaw_keys},
+      {"shaw", "the same and one on values", shaw_both},
+      {"every-distance", "Transformer-XL's vector per head and distance, causal", every_distance},
+      {"deberta", "vectors per clipped distance on queries and on keys", deberta},
+      {"rope", "queries and keys turned, causal", rope},
+      {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope},
+      {"decode", "one query on a cache, no positions", decode},
+  };
+  return all;
+}
+
+}  // namespace sextant::bench

@@ -1,0 +1,38 @@
+// The pieces that eager versions of attention are made of, as their authors write them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "sextant/attention/score.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant::bench {
+
+// softmax(scores + mask) v, mask as `mask_of` makes it.
+at::Tensor weighted(const at::Tensor& scores, const at::Tensor& mask, const at::Tensor& v);
+
+// [queries, keys]: 0 where a query (the last `queries` of `keys` positions) sees, -infinity elsewhere;
+// undefined if every query sees every key.
+at::Tensor mask_of(int64_t queries, int64_t keys,
+                   const std::function<Run(int64_t position)>& visible);
+
+// int64 [queries, keys] of a function of the distance.
+at::Tensor by_distance(int64_t queries, int64_t keys,
+                       const std::function<int64_t(int64_t distance)>& f);
+
+// cos and sin of each pair's angle at positions first .. first + count - 1, for both of its columns:
+// [count, head_dim] (half-split pairs).
+struct Angles {
+  at::Tensor cos, sin;
+};
+Angles angles(const Rotation& rotation, int64_t head_dim, int64_t first, int64_t count);
+
+// x cos + rotate_half(x) sin
+at::Tensor turned(const at::Tensor& x, const Angles& angles);
+
+// Transformer-XL's: y[i, j] = x[i, rows - 1 - i + j], by padding and looking at the memory askew.
+at::Tensor rel_shift(const at::Tensor& x);
+
+}  // namespace sextant::bench

@@ -1,0 +1,16 @@
+// The table for people and the JSON for programs.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/attention/measure.h"
+
+namespace sextant::bench {
+
+std::string table_head();
+std::string table_row(const Measured& measured, double peak);
+nlohmann::json to_json(const Measured& measured);
+
+}  // namespace sextant::bench

@@ -1,0 +1,145 @@
+#include "bench/attention/workload.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace sextant::bench {
+namespace {
+
+View<const float> read(const View<float>& x) {
+  return {x.data,         x.batch,       x.heads,      x.rows,         x.columns,
+          x.batch_stride, x.head_stride, x.row_stride, x.column_stride};
+}
+
+double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
+
+}  // namespace
+
+View<float> view(const at::Tensor& x) {
+  return {x.data_ptr<float>(), x.size(0),   x.size(1),   x.size(2),  x.size(3),
+          x.stride(0),         x.stride(1), x.stride(2), x.stride(3)};
+}
+
+Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
+                   const std::function<Run(int64_t position)>& visible)
+    : name_(std::move(name)) {
+  const auto random = [&](int64_t rows) {
+    return at::randn({sizes.batch, sizes.heads, rows, sizes.head_dim});
+  };
+  q = random(queries).requires_grad_(true);
+  k = random(keys).requires_grad_(true);
+  v = random(keys).requires_grad_(true);
+  d_out = random(queries);
+  std::vector<Run>& runs = runs_.emplace_back();
+  for (int64_t i = 0; i < queries; ++i) runs.push_back(visible(keys - queries + i));
+  for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
+  zeros_.resize(static_cast<size_t>(keys));
+  score = {.q = read(view(q)),
+           .k = read(view(k)),
+           .v = read(view(v)),
+           .scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim)),
+           .frames = {{.queries = queries, .query_position = keys - queries, .keys = keys}},
+           .sweeps = {{.runs = runs.data()}},
+           .diagonals = {.farthest = keys - 1, .count = queries + keys - 1}};
+  trained_ = {
+      {q, {}, &ScoreGrad<float>::q}, {k, {}, &ScoreGrad<float>::k}, {v, {}, &ScoreGrad<float>::v}};
+}
+
+double Workload::pairs() const {
+  double count = 0;
+  for (const std::vector<Run>& runs : runs_) {
+    for (const Run& run : runs) {
+      count += static_cast<double>(
+          std::max<int64_t>(std::min(run.last, keys()) - std::max<int64_t>(run.first, 0), 0));
+    }
+  }
+  return count * static_cast<double>(q.size(0) * q.size(1));
+}
+
+at::Tensor Workload::add_table(Table<float> Score<float>::*place,
+                               View<float> ScoreGrad<float>::*gradient, int64_t heads, int64_t rows,
+                               int64_t columns, const std::function<int64_t(int64_t distance)>& map,
+                               bool trained) {
+  const at::Tensor table =
+      tables_.emplace_back(at::randn({1, heads, rows, columns}).requires_grad_(trained));
+  (score.*place).rows = read(view(table));
+  if (map) {
+    std::vector<int32_t>& row_at = maps_.emplace_back();
+    for (int64_t n = 0; n < score.diagonals.count; ++n) {
+      row_at.push_back(static_cast<int32_t>(map(score.diagonals.distance(n))));
+    }
+    (score.*place).row_at = row_at;
+  }
+  if (trained) trained_.push_back({table, {}, gradient});
+  return table;
+}
+
+void Workload::turn(size_t sweep, const Rotation& rotation) {
+  const Rotation& kept = rotations_.emplace_back(rotation);
+  score.sweeps[sweep].query = {.rotation = &kept, .times = positions_.data() + keys() - queries()};
+  score.sweeps[sweep].key = {.rotation = &kept, .times = positions_.data()};
+}
+
+void Workload::rectify(const Rotation& rotation, int64_t window) {
+  std::vector<Run>& near = runs_.front();
+  std::vector<Run>& far = runs_.emplace_back(near);
+  for (int64_t i = 0; i < queries(); ++i) {
+    const auto n = static_cast<size_t>(i);
+    near[n].first = std::max<int64_t>(keys() - queries() + i - window + 1, 0);
+    far[n].last = near[n].first;
+  }
+  std::vector<Turns>& offset = offsets_.emplace_back();
+  for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.speed * window);
+  turn(0, rotation);
+  score.sweeps.push_back(
+      {.query = {.rotation = &rotations_.back(), .times = zeros_.data(), .offset = offset},
+       .runs = far.data()});
+}
+
+void Workload::ours_forward(const Backend& backend, const Executor& executor) {
+  out_ = at::empty_like(d_out);
+  lse_ = at::empty({q.size(0), q.size(1), q.size(2), 1});
+  attend<float>(score, {view(out_), view(lse_)}, backend, executor);
+}
+
+void Workload::ours_backward(const Backend& backend, const Executor& executor) {
+  ScoreGrad<float> grad;
+  for (Trained& trained : trained_) {
+    trained.gradient = at::empty_like(trained.tensor);
+    grad.*trained.place = view(trained.gradient);
+  }
+  attend_backward<float>(score, {read(view(out_)), read(view(lse_))}, read(view(d_out)), grad,
+                         backend, executor);
+}
+
+void Workload::eager_forward() { eager_out_ = eager(); }
+
+void Workload::eager_backward() {
+  for (Trained& trained : trained_) trained.tensor.mutable_grad() = at::Tensor();
+  eager_out_.backward(d_out);
+}
+
+void Workload::clear() {
+  out_ = lse_ = eager_out_ = at::Tensor();
+  for (Trained& trained : trained_) {
+    trained.gradient = at::Tensor();
+    trained.tensor.mutable_grad() = at::Tensor();
+  }
+}
+
+double Workload::disagreement() const {
+  const auto relative = [](const at::Tensor& a, const at::Tensor& b) {
+    return largest(a - b) / std::max(largest(b), 1e-30);
+  };
+  double worst = relative(out_, eager_out_.detach());
+  for (const Trained& trained : trained_) {
+    if (!trained.gradient.defined() || !trained.tensor.grad().defined()) continue;
+    worst = std::max(worst, relative(trained.gradient, trained.tensor.grad()));
+  }
+  return worst;
+}
+
+}  // namespace sextant::bench

@@ -1,0 +1,97 @@
+// One kind of attention, said twice: as operands of the score equation, and as the tensor operations
+// that one would write with libtorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/attention/executor.h"
+#include "sextant/attention/score.h"
+
+namespace sextant::bench {
+
+struct Sizes {
+  int64_t batch = 1, heads = 8, length = 1024, head_dim = 64;
+  int64_t cache = 8192;  // keys of the decoding case
+};
+
+// Owns what its score points to, and stays where it is.
+class Workload {
+ public:
+  // The last `queries` of `keys` positions; all inputs are random. `visible` gives the run of keys that
+  // a position sees.
+  Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
+           const std::function<Run(int64_t position)>& visible);
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+
+  const std::string& name() const { return name_; }
+  int64_t queries() const { return q.size(2); }
+  int64_t keys() const { return k.size(2); }
+  // Query-key pairs that are seen, over all heads and batch entries.
+  double pairs() const;
+
+  // A random table [heads, rows, columns] that asks for a gradient if `trained`; its view is what the
+  // score wants. `map`: row of a distance; null: row = diagonal.
+  at::Tensor add_table(Table<float> Score<float>::*place, View<float> ScoreGrad<float>::*gradient,
+                       int64_t heads, int64_t rows, int64_t columns,
+                       const std::function<int64_t(int64_t distance)>& map = nullptr,
+                       bool trained = true);
+  // Turns both sides of a sweep at their positions.
+  void turn(size_t sweep, const Rotation& rotation);
+  // Splits what is seen: a second sweep over the keys at `window` and more, its queries turned by
+  // `window` positions, its keys not at all.
+  void rectify(const Rotation& rotation, int64_t window);
+
+  void ours_forward(const Backend& backend, const Executor& executor);
+  // From the result of the forward pass before; gradients of everything that is trained.
+  void ours_backward(const Backend& backend, const Executor& executor);
+  void eager_forward();
+  void eager_backward();
+
+  // Drops results and gradients of both.
+  void clear();
+
+  // The greatest difference between the two, relative to the greatest number, over the result and (if
+  // both have been backward) all gradients.
+  double disagreement() const;
+
+  bool has_backward = true;
+  at::Tensor q, k, v, d_out;          // [batch, heads, rows, head_dim]
+  std::function<at::Tensor()> eager;  // from q, k, v and tables
+  Score<float> score;
+
+ private:
+  struct Trained {
+    at::Tensor tensor, gradient;
+    View<float> ScoreGrad<float>::*place;
+  };
+
+  std::string name_;
+  std::deque<std::vector<Run>> runs_;
+  std::deque<std::vector<int32_t>> maps_;
+  std::deque<Rotation> rotations_;
+  std::deque<std::vector<Turns>> offsets_;
+  std::vector<int64_t> positions_, zeros_;
+  std::vector<at::Tensor> tables_;
+  std::vector<Trained> trained_;
+  at::Tensor out_, lse_, eager_out_;
+};
+
+View<float> view(const at::Tensor& x);  // of 4 dimensions
+
+// Every kind there is, in the order of the table.
+struct Kind {
+  std::string name, about;
+  std::unique_ptr<Workload> (*make)(const Sizes& sizes);
+};
+const std::vector<Kind>& kinds();
+
+}  // namespace sextant::bench
