@@ -188,7 +188,6 @@ TEST(Attend, EmptySizesWork) {
 }
 
 TEST(Attend, Float32IsNearFloat64) {
-  if (!cpu_backend().attend_f32) GTEST_SKIP() << "the cpu backend does not serve float32 yet";
   for (const auto& [name, operands] : cases()) {
     SCOPED_TRACE(name);
     Operands wide = requiring_gradients(operands), narrow = operands;

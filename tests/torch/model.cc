@@ -1,5 +1,7 @@
 #include "tests/torch/model.h"
 
+#include <ATen/TensorOperators.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/torch/dense.h"
@@ -14,7 +16,7 @@ std::unique_ptr<Method> method_of(const std::string& name, const ModelShape& sha
 std::vector<at::Tensor> random_parameters(const Method& method) {
   std::vector<at::Tensor> parameters;
   for (const ParameterSpec& spec : method.parameters())
-    parameters.push_back(normal(spec.sizes, 100 + parameters.size()));
+    parameters.push_back(0.2 * normal(spec.sizes, 100 + parameters.size()));
   return parameters;
 }
 

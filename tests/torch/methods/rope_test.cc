@@ -1,0 +1,75 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/torch/dense.h"
+#include "tests/torch/model.h"
+
+namespace sextant::testing {
+namespace {
+
+// x [batch, heads, rows, columns] turned in its first R columns, as a product of complex numbers.
+at::Tensor turned(const at::Tensor& x, int64_t first_position, int64_t R, double base,
+                  bool interleaved) {
+  const at::Tensor position = at::arange(x.size(2), at::kDouble) + first_position;
+  const at::Tensor speed =
+      at::pow(at::full({1}, base, at::kDouble), at::arange(0, R, 2, at::kDouble) / -R);
+  const at::Tensor angle = at::outer(position, speed);
+  const at::Tensor head = x.narrow(3, 0, R);
+  const auto sizes = head.sizes();
+  const at::Tensor pairs =
+      interleaved ? head.reshape({sizes[0], sizes[1], sizes[2], R / 2, 2})
+                  : head.reshape({sizes[0], sizes[1], sizes[2], 2, R / 2}).transpose(3, 4);
+  const at::Tensor turned = at::view_as_real(at::view_as_complex(pairs.contiguous()) *
+                                             at::polar(at::ones_like(angle), angle));
+  const at::Tensor back = (interleaved ? turned : turned.transpose(3, 4)).reshape(sizes);
+  return at::cat({back, x.narrow(3, R, x.size(3) - R)}, 3);
+}
+
+void expect_turns(const std::string& options, int64_t R, double base, bool interleaved) {
+  const Placement p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 1004, .first_key = 1000};
+  const auto method = method_of("rope", kSmallShape, options);
+  const Layer layer(kSmallShape, p);
+  const at::Tensor q = turned(layer.q, p.first_query, R, base, interleaved);
+  const at::Tensor k = turned(layer.k, p.first_key, R, base, interleaved);
+  const at::Tensor expected =
+      attention(q, k.repeat_interleave(2, 1), layer.v.repeat_interleave(2, 1), distances(p) >= 0,
+                1 / std::sqrt(6.0));
+  const at::Tensor out = attend_with(*method, layer.q, layer.k, layer.v, p, 0, {});
+  EXPECT_LE(largest_difference(out, expected), 1e-12);
+}
+
+TEST(Rope, TurnsPairsOfBothLayouts) {
+  expect_turns("{}", 6, 10000, false);
+  expect_turns(R"({"pairing": "interleaved"})", 6, 10000, true);
+}
+
+TEST(Rope, LeavesTheRestAsItIs) {
+  expect_turns(R"({"dim": 4, "base": 500000.0})", 4, 500000, false);
+  expect_turns(R"({"dim": 2, "pairing": "interleaved"})", 2, 10000, true);
+}
+
+TEST(Rope, WithoutTurningChannelsIsPlainAttention) {
+  const Placement p = {.batch = 1, .queries = 9, .keys = 9};
+  const Layer layer(kSmallShape, p);
+  const auto run = [&](const char* name, const char* options) {
+    return attend_with(*method_of(name, kSmallShape, options), layer.q, layer.k, layer.v, p, 0, {});
+  };
+  EXPECT_TRUE(at::equal(run("rope", R"({"dim": 0})"), run("none", "{}")));
+}
+
+TEST(Rope, RoundedSpeedsAreOthersButNear) {
+  const Placement p = {.batch = 1, .queries = 9, .keys = 9, .first_query = 4000, .first_key = 0};
+  const Layer layer(kSmallShape, p);
+  const auto run = [&](const char* options) {
+    return attend_with(*method_of("rope", kSmallShape, options), layer.q, layer.k, layer.v, p, 0,
+                       {});
+  };
+  const double apart = largest_difference(run("{}"), run(R"({"float32_speeds": true})"));
+  EXPECT_GT(apart, 1e-8);
+  EXPECT_LT(apart, 1e-3);
+}
+
+}  // namespace
+}  // namespace sextant::testing
