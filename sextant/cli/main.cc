@@ -39,9 +39,10 @@ std::string quoted(int argc, char** argv) {
 
 // CLI11 would say only that a subcommand is required.
 bool is_unknown_command(const CLI::App& app, const std::string& word) {
-  if (word.starts_with('-') || app.get_subcommand_no_throw(word) != nullptr) return false;
+  if (word.starts_with('-')) return false;
   std::string known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->check_name(word)) return false;
     if (!command->get_group().empty()) known += " " + command->get_name();
   }
   fmt::print(stderr, "sextant: {}: expected one of{}\n", word, known);
