@@ -80,6 +80,17 @@ Worker::~Worker() {
   }
 }
 
+// A line that is no report changes nothing: a library may print into any descriptor it finds.
+void Worker::take_line(const char* begin, const char* end) {
+  Report report;
+  const auto done = std::from_chars(begin, end, report.done);
+  if (done.ec != std::errc{} || done.ptr == end) return;
+  const auto total = std::from_chars(done.ptr + 1, end, report.total);
+  if (total.ec != std::errc{} || total.ptr == end) return;
+  report.text.assign(total.ptr + 1, end);
+  report_ = report;
+}
+
 bool Worker::read() {
   std::array<char, 4096> buffer;
   const ssize_t count = ::read(pipe_, buffer.data(), buffer.size());
@@ -88,18 +99,10 @@ bool Worker::read() {
   unread_.append(buffer.data(), static_cast<size_t>(count));
   const size_t end = unread_.rfind('\n');
   if (end == std::string::npos) return true;
-  // Only the last line counts.
-  const size_t before = end == 0 ? std::string::npos : unread_.rfind('\n', end - 1);
-  const size_t begin = before == std::string::npos ? 0 : before + 1;
-  const char* const stop = unread_.data() + end;
-  Report report;
-  const auto done = std::from_chars(unread_.data() + begin, stop, report.done);
-  if (done.ec == std::errc{} && done.ptr != stop) {
-    const auto total = std::from_chars(done.ptr + 1, stop, report.total);
-    if (total.ec == std::errc{} && total.ptr != stop) {
-      report.text.assign(total.ptr + 1, stop);
-      report_ = report;
-    }
+  for (size_t begin = 0; begin <= end;) {
+    const size_t stop = unread_.find('\n', begin);
+    take_line(unread_.data() + begin, unread_.data() + stop);
+    begin = stop + 1;
   }
   unread_.erase(0, end + 1);
   return true;

@@ -46,6 +46,8 @@ class Worker {
   Ending finish(std::string& why);
 
  private:
+  void take_line(const char* begin, const char* end);
+
   pid_t process_ = -1;
   int pipe_ = -1;
   std::string unread_;  // the beginning of a line

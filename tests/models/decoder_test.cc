@@ -53,9 +53,11 @@ at::Tensor loss_of(const Decoder& decoder) {
                                 tokens(8, kLength, 2).reshape({-1}));
 }
 
+// Its logits have variance 1 then (a tied embedding of size d^-1/2 meets a normalised stream), and that
+// costs half a nat over chance.
 TEST(Decoder, KnowsNothingBeforeItIsTrained) {
   for (const char* method : kMethods) {
-    EXPECT_NEAR(loss_of(decoder(method)).item<double>(), std::log(256), 0.1) << method;
+    EXPECT_NEAR(loss_of(decoder(method)).item<double>(), std::log(256) + 0.5, 0.3) << method;
   }
 }
 

@@ -41,8 +41,10 @@ TEST(Registry, RefusesWhatItDoesNotKnow) {
   };
   fails("method: expected one of alibi, ", "alibis", "{}");
   fails("but got \"alibis\"", "alibis", "{}");
-  fails("alibi: options: expected any of future_scale, max_bias, but got \"bias\"", "alibi",
-        R"({"bias": 8})");
+  fails(
+      "alibi: options: expected any of flavour, future_scale, interpolation, length, max_bias, "
+      "train, but got \"bias\"",
+      "alibi", R"({"bias": 8})");
   fails("none: options: expected any of none, but got \"base\"", "none", R"({"base": 1})");
   fails("rope: options: expected a JSON object, but got [1]", "rope", "[1]");
   fails("rope: base: expected a number from 0.001 to 1e+30, but got \"1e4\"", "rope",
@@ -60,7 +62,7 @@ TEST(Registry, RefusesWhatItDoesNotKnow) {
         "learned", "{}", {.width = 4});
   fails("window: of: expected a string, but got null", "window", R"({"of": null})");
   fails("but got \"ropes\"", "window", R"({"of": "ropes"})");
-  fails("rope: options: expected any of base", "window", R"({"options": {"bass": 1}})");
+  fails("rope: options: expected any of axes, base", "window", R"({"options": {"bass": 1}})");
   fails("model shape: heads: expected at least 1, but got 0", "none", "{}", {.heads = 0});
   fails("model shape: heads: expected a multiple of the 3 key heads", "none", "{}",
         {.heads = 4, .key_heads = 3});

@@ -9,6 +9,8 @@ namespace sextant::testing {
 ModelShape Subject::shape() const {
   ModelShape shape = kSmallShape;
   if (!shares_key_heads) shape.key_heads = shape.heads;
+  shape.width = shape.heads * head_dim;
+  shape.head_dim = head_dim;
   return shape;
 }
 
@@ -16,18 +18,28 @@ const Subject& subject(const std::string& method) {
   static const Subject usual;
   static const std::map<std::string, Subject> all = {
       {"binary", {.absolute = true}},
+      {"chunk", {.absolute = true}},  // its grid stands still
       {"clock", {.absolute = true}},
       {"complex", {.absolute = true}},
       {"floater", {.absolute = true, .shares_key_heads = false, .smooth = false}},
       {"hierarchical", {.absolute = true}},
+      // The code's clamps pass gradients straight through; the smooth ones are derivatives.
+      {"kerple-log", {.options = R"({"clamp": "smooth"})"}},
+      {"kerple-power", {.options = R"({"clamp": "smooth"})"}},
       {"learned", {.options = R"({"rows": 64})", .absolute = true}},
       {"recursive", {.absolute = true}},
       {"relative-key", {.options = R"({"max_position_embeddings": 64})"}},
       {"rope", {.rounding = 1e-14}},  // turns by the angles of positions, not of distances
+      // Trained speeds: angles are products of doubles, and the farthest shift is by 2^31.
+      {"rope-mixed", {.rounding = 1e-6, .shares_key_heads = false, .head_dim = 8}},
       {"shaw", {.options = R"({"clip": 3})"}},
+      {"sink", {.rounding = 1e-14}},  // over rope
       {"sinusoidal", {.absolute = true}},
       {"skew", {.options = R"({"unmasked": true})"}},
+      {"tupe",
+       {.options = R"({"max_positions": 64})", .absolute = true, .shares_key_heads = false}},
       {"window", {.options = R"({"window": 4})", .rounding = 1e-14}},  // over rope
+      {"xpos", {.rounding = 1e-14}},
   };
   const auto found = all.find(method);
   return found == all.end() ? usual : found->second;
