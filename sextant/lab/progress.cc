@@ -33,24 +33,20 @@ std::string duration(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string Progress::left(double done, double total) {
-  if (start_done_ < 0) {
-    start_done_ = done;
-    start_ = Clock::now();
-  }
+std::string Progress::left(const Work& work) const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  if (seconds < kSecondsBeforeAGuess || done <= start_done_) return "";
-  return ", " + duration(seconds * (total - done) / (done - start_done_)) + " left";
+  const double ours = work.done - work.found_done;
+  if (seconds < kSecondsBeforeAGuess || ours <= 0) return "";
+  return ", " + duration(seconds * (work.total - work.done) / ours) + " left";
 }
 
-void Progress::show(double done, double total, const std::string& now) {
+void Progress::show(const Work& work, const std::string& now) {
   const Clock::time_point time = Clock::now();
   const bool terminal = on_terminal();
-  const std::string rest = left(done, total);
   if (time - last_ < (terminal ? Clock::duration(kRedraw) : Clock::duration(kRepeat))) return;
   last_ = time;
-  const double share = total > 0 ? std::clamp(done / total, 0.0, 1.0) : 0;
-  std::string line = fmt::format("{:3.0f} %{}  {}", std::floor(100 * share), rest, now);
+  const double share = work.total > 0 ? std::clamp(work.done / work.total, 0.0, 1.0) : 0;
+  std::string line = fmt::format("{:3.0f} %{}  {}", std::floor(100 * share), left(work), now);
   if (terminal) {
     line.resize(std::min(line.size(), columns() - 1));
     fmt::print(stderr, "\r\033[K{}", line);

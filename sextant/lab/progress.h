@@ -12,21 +12,25 @@ class Progress {
   // A line to keep, such as "rope-0 done". The redrawn line stands below it.
   void say(const std::string& line);
 
-  // done of total units of work; `now` says what is at work. Drawn at most every 0.1 s on a terminal,
-  // every 10 s elsewhere.
-  void show(double done, double total, const std::string& now);
+  // Units of work.
+  struct Work {
+    double done = 0, total = 0;
+    double found_done = 0;  // the part of `done` that an earlier run did: it says nothing on speed
+  };
+
+  // `now` says what is at work. Drawn at most every 0.1 s on a terminal, every 10 s elsewhere.
+  void show(const Work& work, const std::string& now);
 
   // Takes the redrawn line away.
   ~Progress();
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string left(double done, double total);
+  std::string left(const Work& work) const;
 
   bool drawn_ = false;
   Clock::time_point last_ = {};
-  Clock::time_point start_ = {};
-  double start_done_ = -1;  // what was done before we began says nothing on speed
+  Clock::time_point start_ = Clock::now();
 };
 
 // "4 min 10 s"

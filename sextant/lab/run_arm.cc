@@ -106,6 +106,7 @@ class ArmRun {
   void train() {
     Trainer trainer(task_.settings.training, task_.corpus, decoder_, task_.arm.seed);
     resume(trainer);
+    report_training(trainer.step());
     const int64_t steps = task_.settings.training.steps();
     Clock::time_point saved = Clock::now();
     while (trainer.step() < steps && !result_.diverged) {
@@ -190,10 +191,11 @@ class ArmRun {
   void report_training(int64_t step) const {
     const int64_t steps = task_.settings.training.steps();
     const double share = static_cast<double>(step) / static_cast<double>(steps);
-    const double loss = result_.train_loss.empty() ? NAN : result_.train_loss.back();
+    const std::vector<double>& losses = result_.train_loss;
+    const std::string loss = losses.empty() ? "" : fmt::format(" loss {:.2f}", losses.back());
     watch_.report({.done = share * training_work(),
                    .total = work_of(task_.settings, task_.arm),
-                   .text = fmt::format("step {}/{} loss {:.2f}", step, steps, loss)});
+                   .text = fmt::format("step {}/{}{}", step, steps, loss)});
   }
 
   void report_testing(int64_t block) const {

@@ -63,7 +63,12 @@ class Schedule {
       : options_(options) {
     for (const Arm& arm : arms) {
       const State state = is_done(options.directory, arm) ? State::kDone : State::kWaiting;
-      units_.push_back({.arm = arm, .work = work_of(settings, arm), .state = state, .worker = {}});
+      const double work = work_of(settings, arm);
+      units_.push_back({.arm = arm,
+                        .work = work,
+                        .found_done = state == State::kDone ? work : 0,
+                        .state = state,
+                        .worker = {}});
     }
   }
 
@@ -85,8 +90,10 @@ class Schedule {
   struct Unit {
     Arm arm;
     double work = 0;
+    double found_done = 0;  // the part of it that an earlier run did
     State state = State::kWaiting;
     std::unique_ptr<Worker> worker;
+    bool reported = false;  // the first report says where it goes on
   };
 
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
@@ -159,6 +166,7 @@ class Schedule {
 
   void failed(Unit& unit, const std::string& why) {
     unit.state = State::kFailed;
+    unit.found_done = unit.work;  // nobody will do the rest
     end_.failures.push_back(unit.arm.name() + ": " + why);
     progress_.say(unit.arm.name() + " failed: " + why);
   }
@@ -179,17 +187,23 @@ class Schedule {
   }
 
   void show() {
-    double done = 0, total = 0;
+    Progress::Work work;
     std::string now;
-    for (const Unit& unit : units_) {
-      total += unit.work;
-      if (unit.state == State::kDone || unit.state == State::kFailed) done += unit.work;
+    for (Unit& unit : units_) {
+      work.total += unit.work;
+      work.found_done += unit.found_done;
+      if (unit.state == State::kDone || unit.state == State::kFailed) work.done += unit.work;
       if (unit.state != State::kRunning) continue;
       const Report& report = unit.worker->report();
-      if (report.total > 0) done += unit.work * std::min(1.0, report.done / report.total);
+      if (report.total > 0) {
+        const double unit_done = unit.work * std::min(1.0, report.done / report.total);
+        if (!unit.reported) unit.found_done = unit_done;
+        unit.reported = true;
+        work.done += unit_done;
+      }
       now += (now.empty() ? "" : " | ") + unit.arm.name() + " " + report.text;
     }
-    progress_.show(done, total, now);
+    progress_.show(work, now);
   }
 
   const ScheduleOptions& options_;
