@@ -24,7 +24,8 @@ struct Options {
   std::vector<std::string> text;
   std::string norm = "layernorm", activation = "relu2";
   int64_t seeds = 1;
-  int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int jobs = 1;
+  double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";
   bool smoke = false, dry_run = false;
 };
@@ -92,12 +93,19 @@ void declare_run(CLI::App& command, Options& options) {
   command.add_option("--out", options.directory, "Where the survey lives; again: goes on there")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--jobs", options.jobs, "Trainings at a time")
-      ->capture_default_str()
+  command
+      .add_option("--jobs", options.jobs,
+                  "Trainings at a time (else the cores divided by --threads, at least 1)")
       ->check(CLI::PositiveNumber)
       ->group(group);
   command.add_option("--threads", options.settings.threads, "Threads of each")
       ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--save-seconds", options.save_seconds,
+                  "Seconds between checkpoints: what a kill can cost; 0: save after every step")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
       ->group(group);
   command.add_flag("--smoke", options.smoke, "Everything tiny, in seconds: does it work here?")
       ->group(group);
@@ -124,6 +132,8 @@ void complete(Options& options, const CLI::App& command) {
   unless_given("--mlp-width", settings.model.mlp_width, 4 * settings.model.width);
   unless_given("--lengths", settings.test.lengths,
                std::vector<int64_t>{length, 2 * length, 4 * length, 8 * length});
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  unless_given("--jobs", options.jobs, std::max(1, cores / std::max(1, settings.threads)));
   settings.model.norm = norm(options.norm);
   settings.model.activation = activation(options.activation);
 }
@@ -139,7 +149,8 @@ int survey(Options options, const CLI::App& command, const std::string& command_
       .arms = lab::make_arms(options.methods, options.seeds, settings),
       .text = {options.text.begin(), options.text.end()},
       .directory = options.directory,
-      .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads)},
+      .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads),
+                 "--save-seconds", std::to_string(options.save_seconds)},
       .command = command_line,
       .jobs = options.jobs,
       .dry_run = options.dry_run};

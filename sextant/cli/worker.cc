@@ -33,13 +33,14 @@ void tell(const lab::Report& report) {
   [[maybe_unused]] const ssize_t written = ::write(lab::kProgressFile, line.data(), line.size());
 }
 
-int work(const std::string& folder, int threads) {
+int work(const std::string& folder, int threads, double save_seconds) {
   std::signal(SIGTERM, ask_to_stop);
   std::signal(SIGPIPE, SIG_IGN);
   keep_memory();
   const lab::Plugin& plugin = lab::open_plugin(threads);
   lab::Watch watch;
   watch.stop = &stop_asked;
+  watch.seconds_between_checkpoints = save_seconds;
   if (::fcntl(lab::kProgressFile, F_GETFD) != -1) watch.report = tell;
   return plugin.run_arm(folder, watch) == lab::Ending::kDone ? 0 : lab::kStoppedStatus;
 }
@@ -52,12 +53,14 @@ void add_worker(CLI::App& app) {
   struct Options {
     std::string folder;
     int threads = 1;
+    double save_seconds = lab::Watch().seconds_between_checkpoints;
   };
   auto options = std::make_shared<Options>();
   command->add_option("FOLDER", options->folder, "The arm's folder")->required();
   command->add_option("--threads", options->threads, "Threads of matrix products");
+  command->add_option("--save-seconds", options->save_seconds, "Seconds between checkpoints");
   command->callback([options] {
-    const int status = work(options->folder, options->threads);
+    const int status = work(options->folder, options->threads, options->save_seconds);
     if (status != 0) throw CLI::RuntimeError(status);
   });
 }

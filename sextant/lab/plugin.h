@@ -23,7 +23,7 @@ namespace sextant::lab {
 struct Watch {
   std::function<void(const Report&)> report = [](const Report&) {};
   const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save and come back
-  double seconds_between_checkpoints = 5;
+  double seconds_between_checkpoints = 5;            // 0: one after every step
 };
 
 // The functions of libsextant_lab, both sides built from one tree. They throw Error.

@@ -109,10 +109,12 @@ class ArmRun {
     report_training(trainer.step());
     const int64_t steps = task_.settings.training.steps();
     Clock::time_point saved = Clock::now();
-    while (trainer.step() < steps && !result_.diverged) {
-      advance(trainer, std::min(trainer.step() + kTrainLossSteps, steps));
+    while (trainer.step() < steps) {
+      advance(trainer);
       if (result_.diverged) return;
-      report_training(trainer.step());
+      if (trainer.step() % kTrainLossSteps == 0 || trainer.step() == steps) {
+        report_training(trainer.step());
+      }
       const bool stop = watch_.stop != nullptr && *watch_.stop != 0;
       if (!stop && trainer.step() < steps &&
           seconds_since(saved) < watch_.seconds_between_checkpoints) {
@@ -130,30 +132,27 @@ class ArmRun {
                                           {"train_length", task_.settings.training.length}});
   }
 
-  // Checkpoints lie between the means of the loss, so no half of one must be kept.
-  void advance(Trainer& trainer, int64_t to) {
+  void advance(Trainer& trainer) {
     const Clock::time_point start = Clock::now();
-    double sum = 0;
-    const int64_t from = trainer.step();
-    while (trainer.step() < to) {
-      const int64_t step = trainer.step();
-      const double loss = trainer.advance();
-      if (!std::isfinite(loss)) {
-        result_.diverged = true;
-        result_.message = fmt::format("step {}: loss or gradient is {}", step, loss);
-        fmt::print(stderr, "{}\n", result_.message);
-        return;
-      }
-      sum += loss;
-    }
-    if (to - from == kTrainLossSteps) result_.train_loss.push_back(sum / kTrainLossSteps);
+    const double loss = trainer.advance();
     result_.train_seconds += seconds_since(start);
+    if (!std::isfinite(loss)) {
+      result_.diverged = true;
+      result_.message = fmt::format("step {}: loss or gradient is {}", trainer.step(), loss);
+      fmt::print(stderr, "{}\n", result_.message);
+      return;
+    }
+    loss_sum_ += loss;
+    if (trainer.step() % kTrainLossSteps != 0) return;
+    result_.train_loss.push_back(loss_sum_ / kTrainLossSteps);
+    loss_sum_ = 0;
   }
 
   void save(const Trainer& trainer) const {
     Checkpoint checkpoint{.belongs_to = task_.belongs_to};
     trainer.save(checkpoint);
     const json history{{"train_loss", result_.train_loss},
+                       {"loss_sum", loss_sum_},
                        {"train_seconds", result_.train_seconds}};
     checkpoint.sections.emplace_back("history", history.dump());
     save_checkpoint(checkpoint, directory_);
@@ -169,6 +168,7 @@ class ArmRun {
     const json history = json::parse(checkpoint->sections.back().second);
     JsonFields fields(history, "checkpoint: history");
     fields.read("train_loss", result_.train_loss);
+    fields.read("loss_sum", loss_sum_);
     fields.read("train_seconds", result_.train_seconds);
     fields.finish();
     fmt::print(stderr, "going on at step {}\n", trainer.step());
@@ -218,6 +218,7 @@ class ArmRun {
   Task task_;
   Decoder decoder_;
   ArmResult result_;
+  double loss_sum_ = 0;  // of the steps since the last mean in result_.train_loss
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(RunArm, GoesOnFromTheCheckpointBeforeADamagedOne) {
   run_arm(at_once, {});
   EXPECT_EQ(run_for(directory, 6), Ending::kStopped);
   const auto names = names_in(directory);
-  ASSERT_THAT(names, ElementsAre("arm.json", "checkpoint-00000040.sxt", "checkpoint-00000050.sxt"));
+  ASSERT_THAT(names, ElementsAre("arm.json", "checkpoint-00000049.sxt", "checkpoint-00000050.sxt"));
   std::string newest = read_text(directory / "checkpoint-00000050.sxt");
   newest[newest.size() / 2] ^= 1;
   write_text(directory / "checkpoint-00000050.sxt", newest);
