@@ -53,11 +53,19 @@ at::Tensor loss_of(const Decoder& decoder) {
                                 tokens(8, kLength, 2).reshape({-1}));
 }
 
-// Its logits have variance 1 then (a tied embedding of size d^-1/2 meets a normalised stream), and that
-// costs half a nat over chance.
-TEST(Decoder, KnowsNothingBeforeItIsTrained) {
+// The last norm leaves a stream x with |x|^2 = width, and a byte that the text does not contain has an
+// embedding independent of x, normal with variance 1 / width: so its logits have a mean square of
+// exactly 1 in expectation. Given x, those of the 128 bytes left out are independent of each other; the
+// standard error is that of their mean (0.02 to 0.03), and five of it are allowed.
+TEST(Decoder, LogitsHaveVarianceOneBeforeItIsTrained) {
+  const at::NoGradGuard no_gradients;
   for (const char* method : kMethods) {
-    EXPECT_NEAR(loss_of(decoder(method)).item<double>(), std::log(256) + 0.5, 0.3) << method;
+    const at::Tensor logits = decoder(method).logits(tokens(8, kLength).remainder(128));
+    const at::Tensor squares =
+        logits.narrow(2, 128, 128).reshape({-1, 128}).to(at::kDouble).square().mean(0);
+    const double error = squares.std().item<double>() / std::sqrt(128);
+    EXPECT_LT(error, 0.05) << method;
+    EXPECT_NEAR(squares.mean().item<double>(), 1, 5 * error) << method;
   }
 }
 
