@@ -139,10 +139,10 @@ at::Tensor near_runs(const Placement& p, int64_t before, int64_t after) {
   return runs(p, [&](int64_t at) { return Run{at - before, at + after + 1}; });
 }
 
-at::Tensor chunk_runs(const Placement& p, int64_t size, int64_t origin) {
+at::Tensor chunk_runs(const Placement& p, int64_t size, int64_t origin, int64_t beside) {
   return runs(p, [&](int64_t at) {
-    const int64_t within = ((at - origin) % size + size) % size;
-    return Run{at - within, at - within + size};
+    const int64_t start = at - ((at - origin) % size + size) % size;
+    return Run{start - beside * size, start + (beside + 1) * size};
   });
 }
 

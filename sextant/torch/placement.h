@@ -53,7 +53,8 @@ at::Tensor key_times(const Placement& placement, int64_t axes);
 at::Tensor near_runs(const Placement& placement, int64_t before, int64_t after);
 // The first `count` keys:
 at::Tensor first_runs(const Placement& placement, int64_t count);
-// The keys whose position is in the query's own chunk: positions from `origin` on are cut every `size`.
-at::Tensor chunk_runs(const Placement& placement, int64_t size, int64_t origin);
+// The keys whose position is in the query's own chunk, or in one of `beside` chunks on either side:
+// positions from `origin` on are cut every `size`.
+at::Tensor chunk_runs(const Placement& placement, int64_t size, int64_t origin, int64_t beside = 0);
 
 }  // namespace sextant

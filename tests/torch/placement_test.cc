@@ -43,6 +43,7 @@ TEST(Placement, ChunksAreCutByPosition) {
   const Placement decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
   EXPECT_THAT(values(chunk_runs(decode, 4, 0)), ElementsAre(2, 5, 2, 5));
   EXPECT_THAT(values(chunk_runs(decode, 4, 14)), ElementsAre(0, 4, 4, 5));
+  EXPECT_THAT(values(chunk_runs(decode, 2, 0, 1)), ElementsAre(0, 5, 2, 5));
   EXPECT_THAT(values(first_runs(decode, 2)), ElementsAre(0, 2, 0, 2));
   EXPECT_THAT(values(first_runs(decode, 9)), ElementsAre(0, 5, 0, 5));
 }

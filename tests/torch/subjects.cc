@@ -21,21 +21,26 @@ const Subject& subject(const std::string& method) {
       {"chunk", {.absolute = true}},  // its grid stands still
       {"clock", {.absolute = true}},
       {"complex", {.absolute = true}},
+      {"dual-chunk", {.absolute = true}},  // its grid stands still, too
       {"floater", {.absolute = true, .shares_key_heads = false, .smooth = false}},
       {"hierarchical", {.absolute = true}},
       // The code's clamps pass gradients straight through; the smooth ones are derivatives.
       {"kerple-log", {.options = R"({"clamp": "smooth"})"}},
       {"kerple-power", {.options = R"({"clamp": "smooth"})"}},
+      {"leaky-rerope", {.rounding = 1e-14}},
       {"learned", {.options = R"({"rows": 64})", .absolute = true}},
       {"recursive", {.absolute = true}},
       {"relative-key", {.options = R"({"max_position_embeddings": 64})"}},
+      {"rerope", {.rounding = 1e-14}},
       {"rope", {.rounding = 1e-14}},  // turns by the angles of positions, not of distances
       // Trained speeds: angles are products of doubles, and the farthest shift is by 2^31.
       {"rope-mixed", {.rounding = 1e-6, .shares_key_heads = false, .head_dim = 8}},
+      {"self-extend", {.absolute = true}},  // groups of positions
       {"shaw", {.options = R"({"clip": 3})"}},
       {"sink", {.rounding = 1e-14}},  // over rope
       {"sinusoidal", {.absolute = true}},
       {"skew", {.options = R"({"unmasked": true})"}},
+      {"streaming", {.rounding = 1e-14}},
       {"tupe",
        {.options = R"({"max_positions": 64})", .absolute = true, .shares_key_heads = false}},
       {"window", {.options = R"({"window": 4})", .rounding = 1e-14}},  // over rope

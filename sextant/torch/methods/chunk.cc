@@ -11,6 +11,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/over.h"
+#include "sextant/torch/methods/runs.h"
 
 namespace sextant {
 namespace {

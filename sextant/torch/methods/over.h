@@ -30,7 +30,4 @@ class Over : public Method {
   std::unique_ptr<Method> of_;
 };
 
-// Runs [..., 2] of keys that are in both.
-at::Tensor intersection(const at::Tensor& a, const at::Tensor& b);
-
 }  // namespace sextant

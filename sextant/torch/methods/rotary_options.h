@@ -23,6 +23,9 @@ namespace sextant {
 
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim);
 
+// The same for methods that know one position of a row: other axes are refused.
+Spectrum one_axis_spectrum(const Options& options, int64_t head_dim);
+
 // How many axes the pairs follow.
 int64_t axes_of(const Spectrum& spectrum);
 

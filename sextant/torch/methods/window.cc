@@ -14,14 +14,12 @@
 //
 // With the training length as window, the default, a model never meets a distance it has not seen: no
 // relative method breaks then, and nothing beyond the window is read.
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/stack.h>
-
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/over.h"
+#include "sextant/torch/methods/runs.h"
 
 namespace sextant {
 namespace {
@@ -31,11 +29,6 @@ constexpr int64_t kFar = int64_t{1} << 52;
 struct Reach {
   int64_t left = 0, right = 0;
 };
-
-// The part of `runs` before the first key of `others`.
-at::Tensor before(const at::Tensor& runs, const at::Tensor& others) {
-  return at::stack({runs.select(-1, 0), at::minimum(runs.select(-1, 1), others.select(-1, 0))}, -1);
-}
 
 class Window final : public Over {
  public:

@@ -1,0 +1,64 @@
+// leaky-rerope: rotary positions that grow slower beyond a window.
+//
+// Su 2023 (kexue.fm/archives/9708; github.com/bojone/rerope): the relative position of a pair at distance d
+// is d for |d| < window, and window + (d - window) / factor beyond, mirrored towards the future. rerope
+// is the limit of large factors. Training met no position beyond L: choose window and factor so that
+// window + (length - window) / factor < L.
+//
+// Inverse Leaky ReRoPE (Su 2023, kexue.fm/archives/9728) trains with a factor below 1, positions beyond
+// the window growing faster, and reads on with plain rope: `factor` 1/8 here, then the method rope.
+//
+// Positions beyond the window are speeds / factor and a constant phase, both exact at any position.
+// `window` defaults to half of the training length, `log_n`, see beyond.h, is on in the official code.
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/beyond.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/rotary_options.h"
+
+namespace sextant {
+namespace {
+
+class LeakyRerope final : public Method {
+ public:
+  LeakyRerope(const Spectrum& spectrum, int64_t window, double factor, int64_t log_n)
+      : within_(rotation(spectrum)),
+        beyond_(rotation(slowed(spectrum, factor))),
+        offset_(phases(spectrum, Real(static_cast<double>(window)) * (Real(1) - Real(1) / factor))),
+        window_(window),
+        log_n_(log_n) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    scale_by_log_n(operands, placement, log_n_);
+    turn_within_and_beyond(operands, placement, within_, window_,
+                           {.rotation = beyond_,
+                            .query_times = query_times(placement, 1),
+                            .key_times = key_times(placement, 1),
+                            .offset = offset_});
+  }
+
+ private:
+  Rotation within_, beyond_;
+  std::vector<Turns> offset_;
+  int64_t window_, log_n_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("leaky-rerope", json);
+  return std::make_unique<LeakyRerope>(one_axis_spectrum(options, shape.head_dim),
+                                       window_length(options, (shape.train_length + 1) / 2),
+                                       options.number("factor", 1e-6, 1e12), log_n_length(options));
+}
+
+}  // namespace
+
+MethodInfo leaky_rerope_method() {
+  return {.name = "leaky-rerope",
+          .summary = "Rotary, slower beyond a window (Su 2023)",
+          .defaults = "{" + rotary_defaults("half-split") +
+                      R"(, "window": null, "factor": 16.0, "log_n": null})",
+          .make = make};
+}
+
+}  // namespace sextant

@@ -1,0 +1,61 @@
+// rerope: rotary positions in which no distance is longer than a window.
+//
+// Su 2023 (Rectified Rotary Position Embeddings, kexue.fm/archives/9708; github.com/bojone/rerope): as
+// rope up to |i - j| < window, and every pair that is farther apart is turned as if it were `window`
+// apart, so that a trained rope meets no angle that it has not learned, however long the text. Towards
+// the future the distance is -window; the official code, made for the causal mask, has +window there.
+//
+// Keys beyond the window are not turned at all and queries by one angle: a far tile costs what rope
+// costs, and only tiles on the border two scores. A cache holds plain keys.
+//
+// The window defaults to half of the training length. `log_n`, see beyond.h, is on in the official code.
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/beyond.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/rotary_options.h"
+
+namespace sextant {
+namespace {
+
+class Rerope final : public Method {
+ public:
+  Rerope(const Spectrum& spectrum, int64_t window, int64_t log_n)
+      : rotation_(rotation(spectrum)),
+        offset_(phases(spectrum, static_cast<double>(window))),
+        window_(window),
+        log_n_(log_n) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    scale_by_log_n(operands, placement, log_n_);
+    turn_within_and_beyond(operands, placement, rotation_, window_,
+                           {.rotation = rotation_,
+                            .query_times = query_times(placement, 1).mul(0),
+                            .key_times = key_times(placement, 1).mul(0),
+                            .offset = offset_});
+  }
+
+ private:
+  Rotation rotation_;
+  std::vector<Turns> offset_;
+  int64_t window_, log_n_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("rerope", json);
+  return std::make_unique<Rerope>(one_axis_spectrum(options, shape.head_dim),
+                                  window_length(options, (shape.train_length + 1) / 2),
+                                  log_n_length(options));
+}
+
+}  // namespace
+
+MethodInfo rerope_method() {
+  return {.name = "rerope",
+          .summary = "Rotary, no distance beyond a window (Su 2023)",
+          .defaults = "{" + rotary_defaults("half-split") + R"(, "window": null, "log_n": null})",
+          .make = make};
+}
+
+}  // namespace sextant

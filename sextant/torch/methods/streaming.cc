@@ -1,0 +1,70 @@
+// streaming: the first keys and the latest, at the places that they have in a cache of just these.
+//
+// Xiao et al. 2023 (StreamingLLM, arXiv 2309.17453; github.com/mit-han-lab/streaming-llm): a query sees the
+// first `sinks` keys of its text, the `recent` keys before it, and itself. Keys are turned by their index in
+// that cache and the query by the length of it, so that the distance to a sink never exceeds sinks + recent:
+//
+//   i - j                          for |i - j| <= recent
+//   min(i, sinks + recent) - j     for j < sinks, further away; i and j count from the text's first key
+//
+// With the defaults, 4 sinks and recent keys up to the training length, no distance is new. What lies between
+// is not read. A cache that drops it needs no other method: its keys, placed one after the other and the
+// query behind them, give the same numbers. Without the causal mask as many keys are seen to the right.
+#include <ATen/ops/clamp_max.h>
+
+#include <algorithm>
+#include <nlohmann/json_fwd.hpp>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/runs.h"
+
+namespace sextant {
+namespace {
+
+class Streaming final : public Method {
+ public:
+  Streaming(const Spectrum& spectrum, int64_t sinks, int64_t recent)
+      : rotation_(rotation(spectrum)), sinks_(sinks), recent_(recent) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    const at::Tensor runs = operands.sweeps.at(0).runs;
+    const at::Tensor near = near_runs(placement, recent_, recent_);
+    const at::Tensor first = before(first_runs(placement, sinks_), near);
+    const at::Tensor query = query_times(placement, 1), key = key_times(placement, 1);
+    operands.sweeps = {{.runs = intersection(runs, near),
+                        .rotation = rotation_,
+                        .query_times = query,
+                        .key_times = key},
+                       {.runs = intersection(runs, first),
+                        .rotation = rotation_,
+                        // Packed texts start at 0, where first_key stands too.
+                        .query_times = at::clamp_max(query, placement.first_key + sinks_ + recent_),
+                        .key_times = key}};
+  }
+
+ private:
+  Rotation rotation_;
+  int64_t sinks_, recent_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("streaming", json);
+  constexpr int64_t kFar = int64_t{1} << 51;
+  const int64_t sinks = options.integer("sinks", 0, kFar);
+  const int64_t recent = std::max<int64_t>(shape.train_length - 1 - sinks, 0);
+  return std::make_unique<Streaming>(one_axis_spectrum(options, shape.head_dim), sinks,
+                                     options.integer_or("recent", recent, 0, kFar));
+}
+
+}  // namespace
+
+MethodInfo streaming_method() {
+  return {.name = "streaming",
+          .summary = "The first keys and the latest, counted in the cache (Xiao et al. 2023)",
+          .defaults = "{" + rotary_defaults("half-split") + R"(, "sinks": 4, "recent": null})",
+          .make = make};
+}
+
+}  // namespace sextant
