@@ -77,8 +77,12 @@ Spectrum rotary(const RotaryOptions& options) {
     pair.first = first_column + (half_split ? f : 2 * f);
     pair.second = first_column + (half_split ? f + pairs : 2 * f + 1);
     pair.speed = pow(options.base, Real(-f) / Real(pairs));
-    if (options.float32_speeds) pair.speed = float_nearest(pair.speed);
   }
+  return options.float32_speeds ? with_float32_speeds(std::move(spectrum)) : spectrum;
+}
+
+Spectrum with_float32_speeds(Spectrum spectrum) {
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = float_nearest(pair.speed);
   return spectrum;
 }
 

@@ -51,6 +51,9 @@ struct RotaryOptions {
 // negative, or base is not finite and above 0.
 Spectrum rotary(const RotaryOptions& options);
 
+// Speeds rounded once to float32, as RotaryOptions::float32_speeds says; for use after a stretch.
+Spectrum with_float32_speeds(Spectrum spectrum);
+
 // The same pairs turned the other way, y1 = x1 cos + x2 sin: nanochat, modded-nanogpt, GRAPE.
 Spectrum clockwise(Spectrum spectrum);
 

@@ -17,12 +17,28 @@ const std::vector<std::string_view> kTables = {
     "sinusoidal_tables", "t5_bucket_tables",        "deberta_log_bucket",
 };
 
+// Those of stretches_golden_test.cc; their q, k and v are for Python's conformance tests.
+const std::vector<std::string_view> kStretches = {
+    "ext_ntk_variants",
+    "ext_ntk_by_parts_old",
+    "ext_yarn",
+    "dynamic_ntk_tables",
+    "dynamic_ntk_hf_state",
+    "dynamic_yarn_repo_classes",
+    "ext_longrope_microsoft",
+    "dynamic_exact_yarn_paper",
+    "logn_scale",
+    "ssmax",
+    "attn_temperature_tuning",
+};
+
 const std::vector<std::string_view> kMethods = {"learned_bert_past0", "learned_gpt2",
                                                 "sinusoidal_added_scaled", "window_masks"};
 
 bool is_covered(const std::string& name) {
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
   return family_of(name) || std::any_of(kTables.begin(), kTables.end(), starts) ||
+         std::any_of(kStretches.begin(), kStretches.end(), starts) ||
          std::any_of(kMethods.begin(), kMethods.end(), starts);
 }
 
