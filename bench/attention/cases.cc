@@ -191,16 +191,23 @@ Made rerope(const Sizes& sizes) {
   return made;
 }
 
-// One query for each batch entry on a long cache.
-Made decode(const Sizes& sizes) {
-  auto made = std::make_unique<Workload>("decode", sizes, 1, sizes.cache, past);
+// One query for each batch entry on a long cache. Eager multiplies a group of heads as if it were a
+// group of queries, so it need not repeat the keys.
+Made decode(const std::string& name, Sizes sizes, int64_t group) {
+  sizes.batch *= 4;  // so that no cache holds the keys
+  sizes.group = group;
+  auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, past);
   Workload& w = *made;
   w.has_backward = false;
-  w.eager = [&w, scale = w.score.scale] {
-    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, {}, w.v);
+  w.bound_by_memory = true;
+  w.eager = [&w, sizes, scale = w.score.scale] {
+    const at::Tensor q = w.q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
+    return weighted(at::matmul(q, w.k.transpose(2, 3)) * scale, {}, w.v).view(w.q.sizes());
   };
   return made;
 }
+Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1); }
+Made decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8); }
 
 }  // namespace
 
@@ -217,7 +224,8 @@ const std::vector<Kind>& kinds() {
       {"deberta", "vectors per clipped distance on queries and on keys", deberta},
       {"rope", "queries and keys turned, causal", rope},
       {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope},
-      {"decode", "one query on a cache, no positions", decode},
+      {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, true},
+      {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, true},
   };
   return all;
 }

@@ -2,25 +2,45 @@
 #define HWY_TARGET_INCLUDE "bench/attention/fma_peak.cc"
 #include <hwy/foreach_target.h>
 // Highway's header must follow.
+#include <fmt/core.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "bench/attention/fma_peak.h"
+#include "sextant/error.h"
+
+#ifndef SEXTANT_BENCH_FMA_PEAK_ONCE
+#define SEXTANT_BENCH_FMA_PEAK_ONCE
+namespace sextant::bench {
+
+// More multiply-adds in flight than any machine's latency times its units.
+inline constexpr size_t kChains = 12;
+
+struct MultiplyAdds {
+  double vectors = 0, operations = 0;
+};
+
+}  // namespace sextant::bench
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `rounds` times 12 multiply-adds, each waiting only for the one 12 before it: more than any machine's
-// latency times its units. Returns operations; `sink` keeps the compiler from leaving them out.
-double multiply_add(int64_t rounds, float* HWY_RESTRICT sink) {
+// `rounds` times kChains multiply-adds, each waiting only for the one kChains before it. chains: where
+// they start, and then where they have come to. The compiler must not know that two start alike, for
+// it computes equal chains once.
+MultiplyAdds multiply_add(int64_t rounds, float* HWY_RESTRICT chains) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999F), term = hn::Set(d, 0.001F);
-  auto a0 = hn::Set(d, 1.0F), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0;
-  auto a6 = a0, a7 = a0, a8 = a0, a9 = a0, a10 = a0, a11 = a0;
+  const auto start = [&](size_t n) HWY_ATTR { return hn::Set(d, chains[n]); };
+  auto a0 = start(0), a1 = start(1), a2 = start(2), a3 = start(3), a4 = start(4), a5 = start(5);
+  auto a6 = start(6), a7 = start(7), a8 = start(8), a9 = start(9), a10 = start(10), a11 = start(11);
   for (int64_t n = 0; n < rounds; ++n) {
     a0 = hn::MulAdd(a0, factor, term);
     a1 = hn::MulAdd(a1, factor, term);
@@ -35,11 +55,11 @@ double multiply_add(int64_t rounds, float* HWY_RESTRICT sink) {
     a10 = hn::MulAdd(a10, factor, term);
     a11 = hn::MulAdd(a11, factor, term);
   }
-  const auto sum = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)),
-                           hn::Add(hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)),
-                                   hn::Add(hn::Add(a8, a9), hn::Add(a10, a11))));
-  *sink = hn::GetLane(hn::SumOfLanes(d, sum));
-  return 2.0 * 12 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
+  size_t n = 0;
+  for (const auto& a : {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11})
+    chains[n++] = hn::GetLane(a);
+  const double vectors = static_cast<double>(kChains) * static_cast<double>(rounds);
+  return {vectors, 2 * vectors * static_cast<double>(hn::Lanes(d))};
 }
 
 }  // namespace sextant::bench::HWY_NAMESPACE
@@ -47,26 +67,71 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sextant::bench {
+namespace {
+
 HWY_EXPORT(multiply_add);
 
-double fma_peak(const Executor& executor) {
-  constexpr int64_t kRounds = 3'000'000;  // about 10 ms
-  const int workers = executor.workers();
-  std::vector<float> sinks(static_cast<size_t>(workers));
+constexpr int kTries = 20;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Cycles per second, by additions that wait for each other: one a cycle on every core.
+double clock_of_core() {
+  constexpr int64_t kAdditions = 4'000'000;  // about 1 ms
   double best = 0;
-  for (int attempt = 0; attempt < 20; ++attempt) {
-    std::vector<double> operations(static_cast<size_t>(workers));
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    uint64_t sum = 0, term = 1;
     const auto start = std::chrono::steady_clock::now();
-    executor.run(workers, [&](int64_t index, int) {
-      const auto n = static_cast<size_t>(index);
-      operations[n] = HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sinks[n]);
-    });
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    double all = 0;
-    for (const double some : operations) all += some;
-    best = std::max(best, all / seconds.count());
+    for (int64_t n = 0; n < kAdditions; n += 4) {
+      // The compiler knows nothing of `sum` and `term` after each.
+      for (int more = 0; more < 4; ++more) {
+        sum += term;
+        __asm__ volatile("" : "+r"(sum), "+r"(term));
+      }
+    }
+    best = std::max(best, static_cast<double>(kAdditions) / seconds_since(start));
   }
   return best;
+}
+
+// Units for multiply-adds of a core: 2 at most on x86; 4 narrow ones on some ARM cores.
+constexpr double kMostUnits = HWY_ARCH_X86 ? 2 : 4;
+
+}  // namespace
+
+FmaPeak fma_peak(const Executor& executor) {
+  constexpr int64_t kRounds = 3'000'000;  // about 10 ms
+  const auto workers = static_cast<size_t>(executor.workers());
+  std::array<float, kChains> starts;
+  for (size_t n = 0; n < kChains; ++n) starts[n] = static_cast<float>(n) / kChains;
+  std::vector<std::array<float, kChains>> chains(workers, starts);
+  std::vector<MultiplyAdds> done(workers);
+  FmaPeak peak = {.clock = clock_of_core()};
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(executor.workers(), [&](int64_t index, int) {
+      const auto n = static_cast<size_t>(index);
+      done[n] = HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, chains[n].data());
+    });
+    const double seconds = seconds_since(start);
+    MultiplyAdds all;
+    for (const MultiplyAdds& some : done) {
+      all.vectors += some.vectors;
+      all.operations += some.operations;
+    }
+    peak.operations = std::max(peak.operations, all.operations / seconds);
+    peak.vector_rate = std::max(peak.vector_rate,
+                                all.vectors / seconds / peak.clock / static_cast<double>(workers));
+  }
+  constexpr double kUnevenClock = 1.15;
+  if (peak.vector_rate > kMostUnits * kUnevenClock)
+    fail(
+        fmt::format("bench: FMA peak: expected at most {} vectors in a cycle of a core at {:.2f} "
+                    "GHz, but got {:.2f}",
+                    kMostUnits, peak.clock / 1e9, peak.vector_rate));
+  return peak;
 }
 
 }  // namespace sextant::bench

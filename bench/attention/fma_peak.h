@@ -5,8 +5,14 @@
 
 namespace sextant::bench {
 
-// Float32 operations per second (two for each multiply-add) of all workers together, the best of several
-// tries. Takes about a quarter of a second.
-double fma_peak(const Executor& executor);
+struct FmaPeak {
+  double operations = 0;   // float32 operations per second of all workers: two a multiply-add
+  double clock = 0;        // cycles per second of a core
+  double vector_rate = 0;  // vectors multiplied and added in a cycle of a worker
+};
+
+// The best of several tries. Takes about a quarter of a second. Throws Error if the rate is above what
+// any core has units for: then the compiler has left out a part of the loop.
+FmaPeak fma_peak(const Executor& executor);
 
 }  // namespace sextant::bench

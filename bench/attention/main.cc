@@ -2,8 +2,9 @@
 // beside the same thing written with libtorch's operators.
 //
 // GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
-// backward; what tables and turns cost beside shows as a lower figure. Memory is what the pass adds to
-// the process at its highest: forward without gradients, backward forward and backward together.
+// backward; what tables and turns cost beside shows as a lower figure. Decoding is bound by memory: GB/s
+// count each operand read once. Memory is what the pass adds to the process at its highest: forward
+// without gradients, backward forward and backward together.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
@@ -18,6 +19,7 @@
 #include <thread>
 
 #include "bench/attention/fma_peak.h"
+#include "bench/attention/read_peak.h"
 #include "bench/attention/report.h"
 #include "sextant/error.h"
 
@@ -28,78 +30,101 @@ using namespace sextant::bench;
 
 struct Options {
   Sizes sizes;
+  std::vector<int64_t> lengths = {Sizes{}.length}, head_sizes = {64, 128};
   MeasureOptions measure;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::string backend = "cpu";
-  std::vector<std::string> only;
+  std::vector<std::string> kinds;  // empty: all
   std::string json;
   bool list = false;
 };
 
 void declare(CLI::App& app, Options& o) {
-  app.add_option("--n", o.sizes.length, "queries and keys")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--d", o.sizes.head_dim, "columns of a head, even")->check(CLI::Range(2, 1024));
+  app.add_option("--lengths,--n", o.lengths, "queries and keys")
+      ->check(CLI::Range(1, 1 << 20))
+      ->delimiter(',');
+  app.add_option("--head-sizes,--d", o.head_sizes, "columns of a head, even")
+      ->check(CLI::Range(2, 1024))
+      ->delimiter(',');
   app.add_option("--heads", o.sizes.heads, "heads")->check(CLI::Range(1, 1024));
   app.add_option("--batch", o.sizes.batch, "batch entries")->check(CLI::Range(1, 1024));
-  app.add_option("--cache", o.sizes.cache, "keys of `decode`")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--cache", o.sizes.cache, "keys of the decoding kinds")
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--threads", o.threads, "threads of either side")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", o.measure.rounds, "rounds")->check(CLI::Range(1, 1000));
   app.add_option("--backend", o.backend, "the backend that is ours");
-  app.add_option("--only", o.only, "these kinds only");
+  app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--list", o.list, "list the kinds");
   app.get_formatter()->column_width(24);
   for (CLI::Option* option : app.get_options()) option->capture_default_str();
 }
 
-void check_names(const std::vector<std::string>& only) {
-  for (const std::string& name : only) {
+void check_names(const std::vector<std::string>& wanted) {
+  for (const std::string& name : wanted) {
     const auto is_it = [&](const Kind& kind) { return kind.name == name; };
     if (std::none_of(kinds().begin(), kinds().end(), is_it)) {
-      fail("bench: only: expected a kind that --list lists, but got \"" + name + "\"");
+      fail("bench: kinds: expected kinds that --list lists, but got \"" + name + "\"");
     }
   }
 }
 
-void run(const Options& o) {
-  check_names(o.only);
-  at::set_num_threads(o.threads);
-  at::manual_seed(1);
-  const auto executor = make_thread_pool(o.threads);
+// All wanted kinds of one size. decoding: those that decode too.
+void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& peaks,
+              const Executor& executor, nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
-  const double peak = fma_peak(*executor);
-  fmt::print(
-      "{} threads, FMA peak {:.0f} GFLOP/s; batch {}, {} heads of {}, {} queries and keys; {} "
-      "rounds\n\n{}",
-      o.threads, peak / 1e9, o.sizes.batch, o.sizes.heads, o.sizes.head_dim, o.sizes.length,
-      o.measure.rounds, table_head());
-  nlohmann::json all = nlohmann::json::array();
+  fmt::print("\n{} queries and keys; batch {}, {} heads of {}\n{}", sizes.length, sizes.batch,
+             sizes.heads, sizes.head_dim, table_head());
   for (const Kind& kind : kinds()) {
-    if (!o.only.empty() && std::find(o.only.begin(), o.only.end(), kind.name) == o.only.end()) {
-      continue;
-    }
-    const auto workload = kind.make(o.sizes);
-    for (const Measured& measured : measure(*workload, backend, *executor, o.measure)) {
-      fmt::print("{}", table_row(measured, peak));
+    const bool wanted =
+        o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
+    if (!wanted || (kind.decodes && !decoding)) continue;
+    const auto workload = kind.make(sizes);
+    for (const Measured& measured : measure(*workload, backend, executor, o.measure)) {
+      fmt::print("{}", table_row(measured, peaks));
       std::fflush(stdout);
-      all.push_back(to_json(measured));
+      nlohmann::json& json = all.emplace_back(to_json(measured));
+      json["length"] = sizes.length;
+      json["head_dim"] = sizes.head_dim;
     }
   }
-  if (o.json.empty()) return;
+}
+
+void write_json(const Options& o, const Peaks& peaks, const nlohmann::json& all) {
   std::ofstream out(o.json);
-  out << nlohmann::json{{"threads", o.threads},
-                        {"fma_peak", peak},
-                        {"batch", o.sizes.batch},
-                        {"heads", o.sizes.heads},
-                        {"head_dim", o.sizes.head_dim},
-                        {"length", o.sizes.length},
-                        {"cache", o.sizes.cache},
-                        {"backend", o.backend},
-                        {"measured", all}}
+  out << nlohmann::json{{"threads", o.threads},          {"fma_peak", peaks.operations},
+                        {"read_peak", peaks.bytes_read}, {"batch", o.sizes.batch},
+                        {"heads", o.sizes.heads},        {"cache", o.sizes.cache},
+                        {"backend", o.backend},          {"measured", all}}
              .dump(1)
       << "\n";
   out.close();
   if (!out) fail("bench: json: expected to write " + o.json + ", but got an error");
+}
+
+void run(const Options& o) {
+  check_names(o.kinds);
+  at::set_num_threads(o.threads);
+  at::manual_seed(1);
+  const auto executor = make_thread_pool(o.threads);
+  const FmaPeak fma = fma_peak(*executor);
+  const Peaks peaks = {fma.operations, read_peak(*executor)};
+  fmt::print(
+      "{} threads, FMA peak {:.0f} GFLOP/s ({:.2f} vectors a cycle at {:.2f} GHz), read peak "
+      "{:.1f} "
+      "GB/s; {} keys to decode on; {} rounds\n",
+      o.threads, fma.operations / 1e9, fma.vector_rate, fma.clock / 1e9, peaks.bytes_read / 1e9,
+      o.sizes.cache, o.measure.rounds);
+  nlohmann::json all = nlohmann::json::array();
+  for (const int64_t head_dim : o.head_sizes) {
+    for (const int64_t length : o.lengths) {
+      Sizes sizes = o.sizes;
+      sizes.head_dim = head_dim;
+      sizes.length = length;
+      run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
+    }
+  }
+  if (!o.json.empty()) write_json(o, peaks, all);
 }
 
 // libgomp's threads spin after each parallel region and take the cores from everyone else, libtorch's

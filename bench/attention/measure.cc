@@ -88,7 +88,10 @@ std::vector<Measured> measure(Workload& w, const Backend& backend, const Executo
   const double columns = static_cast<double>(w.q.size(3));
   std::vector<Measured> passes;
   Measured& forward = passes.emplace_back();
-  forward = {.kind = w.name(), .pass = "forward", .operations = 4 * columns * w.pairs()};
+  forward = {.kind = w.name(),
+             .pass = "forward",
+             .operations = 4 * columns * w.pairs(),
+             .bytes = w.bound_by_memory ? w.least_bytes() : 0};
   take_turns({nothing, ours_forward, nothing, eager_inference}, options, forward);
   w.clear();
   forward.ours.peak_bytes = peak_memory(ours_forward);

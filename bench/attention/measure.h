@@ -29,6 +29,7 @@ struct Measured {
   std::string kind = {}, pass = {};  // "forward" or "backward"
   Side ours = {}, eager = {};
   double operations = 0;  // of plain attention's products over the pairs that are seen
+  double bytes = 0;       // of operands and result, if they bound the time; or 0
 };
 
 struct MeasureOptions {

@@ -9,8 +9,13 @@
 
 namespace sextant::bench {
 
+// What the machine reaches, per second.
+struct Peaks {
+  double operations = 0, bytes_read = 0;
+};
+
 std::string table_head();
-std::string table_row(const Measured& measured, double peak);
+std::string table_row(const Measured& measured, const Peaks& peaks);
 nlohmann::json to_json(const Measured& measured);
 
 }  // namespace sextant::bench

@@ -26,13 +26,13 @@ View<float> view(const at::Tensor& x) {
 Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
                    const std::function<Run(int64_t position)>& visible)
     : name_(std::move(name)) {
-  const auto random = [&](int64_t rows) {
-    return at::randn({sizes.batch, sizes.heads, rows, sizes.head_dim});
+  const auto random = [&](int64_t heads, int64_t rows) {
+    return at::randn({sizes.batch, heads, rows, sizes.head_dim});
   };
-  q = random(queries).requires_grad_(true);
-  k = random(keys).requires_grad_(true);
-  v = random(keys).requires_grad_(true);
-  d_out = random(queries);
+  q = random(sizes.heads * sizes.group, queries).requires_grad_(true);
+  k = random(sizes.heads, keys).requires_grad_(true);
+  v = random(sizes.heads, keys).requires_grad_(true);
+  d_out = random(sizes.heads * sizes.group, queries);
   std::vector<Run>& runs = runs_.emplace_back();
   for (int64_t i = 0; i < queries; ++i) runs.push_back(visible(keys - queries + i));
   for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
@@ -57,6 +57,11 @@ double Workload::pairs() const {
     }
   }
   return count * static_cast<double>(q.size(0) * q.size(1));
+}
+
+double Workload::least_bytes() const {
+  return static_cast<double>(sizeof(float)) *
+         static_cast<double>(q.numel() + k.numel() + v.numel() + d_out.numel());
 }
 
 at::Tensor Workload::add_table(Table<float> Score<float>::*place,

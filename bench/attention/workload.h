@@ -18,8 +18,9 @@
 namespace sextant::bench {
 
 struct Sizes {
-  int64_t batch = 1, heads = 8, length = 1024, head_dim = 64;
-  int64_t cache = 8192;  // keys of the decoding case
+  int64_t batch = 1, heads = 8, length = 2048, head_dim = 64;
+  int64_t group = 1;     // query heads that share one of the `heads` key heads
+  int64_t cache = 8192;  // keys of the decoding cases
 };
 
 // Owns what its score points to, and stays where it is.
@@ -37,6 +38,8 @@ class Workload {
   int64_t keys() const { return k.size(2); }
   // Query-key pairs that are seen, over all heads and batch entries.
   double pairs() const;
+  // Of q, k, v and the result: what a pass must read and write at least.
+  double least_bytes() const;
 
   // A random table [heads, rows, columns] that asks for a gradient if `trained`; its view is what the
   // score wants. `map`: row of a distance; null: row = diagonal.
@@ -64,6 +67,7 @@ class Workload {
   double disagreement() const;
 
   bool has_backward = true;
+  bool bound_by_memory = false;       // few operations for each byte of the keys
   at::Tensor q, k, v, d_out;          // [batch, heads, rows, head_dim]
   std::function<at::Tensor()> eager;  // from q, k, v and tables
   Score<float> score;
@@ -91,6 +95,7 @@ View<float> view(const at::Tensor& x);  // of 4 dimensions
 struct Kind {
   std::string name, about;
   std::unique_ptr<Workload> (*make)(const Sizes& sizes);
+  bool decodes = false;  // its size is that of the cache, whatever the length
 };
 const std::vector<Kind>& kinds();
 
