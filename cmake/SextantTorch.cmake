@@ -24,10 +24,13 @@ if(SEXTANT_PYTHON AND NOT SEXTANT_TORCH_ROOT)
 endif()
 
 if(SEXTANT_TORCH_ROOT)
-  find_library(SEXTANT_TORCH_CPU torch_cpu PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
-  find_library(SEXTANT_TORCH_C10 c10 PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
+  # Not cached: pip's build folder serves the torch of one interpreter after another.
+  find_library(SEXTANT_TORCH_CPU torch_cpu PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH
+    NO_CACHE REQUIRED)
+  find_library(SEXTANT_TORCH_C10 c10 PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH
+    NO_CACHE REQUIRED)
   find_path(SEXTANT_TORCH_INCLUDE torch/library.h PATHS ${SEXTANT_TORCH_ROOT}/include
-    NO_DEFAULT_PATH REQUIRED)
+    NO_DEFAULT_PATH NO_CACHE REQUIRED)
   add_library(torch INTERFACE IMPORTED)
   target_include_directories(torch INTERFACE
     ${SEXTANT_TORCH_INCLUDE} ${SEXTANT_TORCH_INCLUDE}/torch/csrc/api/include)

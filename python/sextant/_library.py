@@ -26,7 +26,13 @@ def load():
     tried = list(_candidates())
     for path in tried:
         if path.is_file():
-            torch.ops.load_library(str(path))
+            try:
+                torch.ops.load_library(str(path))
+            except OSError as error:
+                raise ImportError(
+                    f"sextant: {path} does not fit torch {torch.__version__}, as it does if it was built "
+                    f"for another one ({error}). Build it again: python3 -m pip install ."
+                ) from error
             return path
     raise ImportError(
         f"sextant: expected {_NAME} at one of {', '.join(map(str, tried))}, but found none. "
