@@ -5,7 +5,9 @@ from pathlib import Path
 
 import torch
 
+import sextant
 from sextant.conformance.case import Case, handler_of
+from sextant.conformance.rounding import allowances
 
 
 class NotCovered(Exception):
@@ -18,6 +20,7 @@ class Result:
     status: str  # "pass", "FAIL" or "not covered"
     compared: str = ""
     errors: dict = dataclasses.field(default_factory=dict)  # dtype name -> worst relative error
+    share: float = 0  # the largest error in float32, in parts of what it may be
     detail: str = ""
 
 
@@ -35,9 +38,10 @@ def run_case(path, library):
         return Result(probe.name, "not covered", detail=probe.meta.get("method", ""))
     result = Result(probe.name, "pass")
     for dtype in (torch.float64, torch.float32):
-        one = Case(path, library, dtype)
         label = str(dtype).removeprefix("torch.")
         try:
+            allowed = None if dtype == torch.float64 else allowances(path, sextant, handler)
+            one = Case(path, library, dtype, allowed)
             handler(one)
         except (AttributeError, NotImplementedError) as error:
             if not _is_missing(error, library):
@@ -50,6 +54,7 @@ def run_case(path, library):
         if not one.comparisons:
             return Result(probe.name, "not covered", detail="the case compares nothing")
         result.errors[label] = max(c.error for c in one.comparisons)
+        result.share = max(c.share for c in one.comparisons)
         result.compared = " ".join(dict.fromkeys(c.what for c in one.comparisons))
         failed = [c for c in one.comparisons if not c.passed]
         if failed:
@@ -70,11 +75,12 @@ def run_paths(paths, library):
 def table(results):
     """A line a case, aligned."""
     width = max((len(r.name) for r in results), default=4)
-    lines = [f"{'case':{width}}  {'result':11}  float64  float32  compared"]
+    lines = [f"{'case':{width}}  {'result':11}  float64  float32  share  compared"]
     for r in results:
         errors = [
             f"{r.errors[t]:7.0e}" if t in r.errors else "      -" for t in ("float64", "float32")
         ]
-        lines.append(f"{r.name:{width}}  {r.status:11}  {errors[0]}  {errors[1]}  "
+        share = f"{r.share:5.2f}" if "float32" in r.errors else "    -"
+        lines.append(f"{r.name:{width}}  {r.status:11}  {errors[0]}  {errors[1]}  {share}  "
                      f"{r.detail if r.status != 'pass' else r.compared}")
     return "\n".join(lines)
