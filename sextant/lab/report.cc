@@ -9,6 +9,7 @@
 #include "sextant/chart/report.h"
 #include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/lab/claims.h"
 
 namespace sextant::lab {
 namespace {
@@ -134,6 +135,25 @@ chart::Table table_of(std::span<const MethodResult> methods, const Settings& set
   return table;
 }
 
+chart::Table claims_table(std::span<const ClaimFound> claims) {
+  chart::Table table{
+      .caption =
+          "Claims held against these numbers, with 95 % intervals: over seeds if there "
+          "are several, else over the test text",
+      .columns = {{.name = "claim", .unit = ""},
+                  {.name = "here", .unit = ""},
+                  {.name = "measured", .unit = ""},
+                  {.name = "source", .unit = ""}}};
+  for (const ClaimFound& claim : claims) {
+    const chart::Tone tone = claim.finding == Finding::kHolds   ? chart::Tone::kGood
+                             : claim.finding == Finding::kFails ? chart::Tone::kBad
+                                                                : chart::Tone::kPlain;
+    table.rows.push_back({chart::words(claim.claim), chart::words(name(claim.finding), tone),
+                          chart::words(claim.numbers), chart::words(claim.source)});
+  }
+  return table;
+}
+
 void flatten(const nlohmann::json& value, const std::string& path, chart::Settings& out) {
   if (!value.is_object()) {
     out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
@@ -169,6 +189,12 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
       "*breaks* above 0.25.\n\n{}",
       kCaveat)});
   report.sections.push_back(std::move(found));
+
+  const chart::Table literature = claims_table(claims(methods, settings));
+  if (!literature.rows.empty()) {
+    report.sections.push_back(
+        {.heading = "What the literature says, here", .blocks = {literature}});
+  }
 
   chart::Section pictures{.heading = "Charts", .blocks = {}};
   for (NamedChart& named : charts(methods, settings)) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/lab/claims.h"
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/report.h"
@@ -148,7 +149,11 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const std::vector<ArmResult> results = results_of(options);
-  if (!results.empty()) fmt::print("{}", table(by_method(results), options.settings));
+  if (!results.empty()) {
+    const std::vector<MethodResult> methods = by_method(results);
+    fmt::print("{}", table(methods, options.settings));
+    fmt::print("\n{}", claims_text(claims(methods, options.settings)));
+  }
   std::fflush(stdout);
   if (end.stopped) {
     fmt::print(stderr, "\nstopped: {} of {} arms are done. To go on:\n  {}\n", results.size(),

@@ -8,11 +8,6 @@
 namespace sextant::lab {
 namespace {
 
-// Nats per byte by which the last bytes of the longest windows may be worse than at L. Between the
-// two: XPOS, +0.23. Seeds move a change by 0.001 where a method holds and by 0.1 where it breaks.
-constexpr double kHolds = 0.1;
-constexpr double kBreaks = 0.25;
-
 constexpr size_t kLine = 100;
 
 size_t width_of_labels(std::span<const MethodResult> methods) {
@@ -114,7 +109,7 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results) {
 std::string verdict(const MethodResult& method, const Settings& settings) {
   if (method.seeds.empty()) return "diverged";
   const double change = method.at(&AtLength::sliding_change, settings.test.lengths.size() - 1).mean;
-  return change > kBreaks ? "breaks" : change > kHolds ? "drifts" : "holds";
+  return change > kBreaksAbove ? "breaks" : change > kHoldsBelow ? "drifts" : "holds";
 }
 
 std::string table(std::span<const MethodResult> methods, const Settings& settings) {

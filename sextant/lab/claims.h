@@ -1,0 +1,48 @@
+// What the literature says, held against what a survey measured.
+//
+// A claim is an inequality between measures of one or two methods, with its source. At the scale of a survey it
+// holds, fails or stays undecided; each is a finding, and the numbers stand beside it. Nothing is tuned to
+// make one hold.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/table.h"
+
+namespace sextant::lab {
+
+enum class Finding { kHolds, kFails, kUndecided };
+
+struct ClaimFound {
+  std::string claim;   // "ALiBi holds past its training length"
+  std::string source;  // "Press et al. 2022 (arXiv 2108.12409), figure 1"
+  Finding finding = Finding::kUndecided;
+  std::string
+      numbers;  // "change of the sliding loss from 128 to 1024: +0.009 ± 0.004, held to be below 0.1"
+};
+
+// The claims whose methods are all in the survey (under their plain names), in a fixed order.
+//
+// A measure x is compared with a bound c by its 95 % interval: over seeds (Student's t) where there are two or
+// more, else over the blocks of the test text (the normal distribution), which knows nothing of how much
+// another seed would move it. Undecided: c lies inside.
+std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
+
+// "holds", "fails", "undecided"
+const char* name(Finding finding);
+
+// Plain text, a claim and its numbers in two lines each; empty if there is none.
+std::string claims_text(std::span<const ClaimFound> claims);
+
+// A mean and half the width of its 95 % interval.
+struct Interval {
+  double mean = 0, half = 0;
+};
+
+// Student's t over values, two at least. Throws Error for fewer.
+Interval interval95(std::span<const double> values);
+
+}  // namespace sextant::lab
