@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/joined-inl.h"
 #include "sextant/attention/cpu/mix-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
@@ -32,6 +33,7 @@ class ForwardTask {
     prepare_queries();
     w_.sight.look(block_, item_.first, item_.rows);
     std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+    if (joined()) join_queries(p_, item_.rows, w_.heads, w_.joined);
     for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit) attend_unit(unit);
     if (item_.partial >= 0) return;
     for (int64_t g = 0; g < p_.group; ++g) finish(g);
@@ -50,6 +52,7 @@ class ForwardTask {
  private:
   int64_t strips() const { return (item_.rows + kStrip - 1) / kStrip; }
   int64_t strip_rows(int64_t strip) const { return std::min(kStrip, item_.rows - strip * kStrip); }
+  bool joined() const { return w_.joined.rows16 > 0; }
   int64_t head(int64_t g) const { return item_.key_head * p_.group + g; }
 
   void prepare_queries() {
@@ -63,7 +66,7 @@ class ForwardTask {
 
   void attend_unit(int64_t unit) {
     const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block_.frame.keys)};
-    const Run seen = meet(w_.sight.all(), keys);
+    const Run seen = joined() ? w_.sight.band_in(0, keys) : meet(w_.sight.all(), keys);
     if (empty(seen)) {
       if (item_.partial >= 0)
         for (int64_t g = 0; g < p_.group; ++g)
@@ -72,6 +75,7 @@ class ForwardTask {
       return;
     }
     const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
+    if (joined()) return attend_joined(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
     const Matrix values = whole_rows(p_.score.v, block_.frame.batch, item_.key_head, rows.row(),
@@ -117,6 +121,51 @@ class ForwardTask {
     }
   }
 
+  // All heads at once, for the few queries of an item.
+  void attend_joined(int64_t unit, const FrameRows& rows, Run seen) {
+    const Joined& joined = w_.joined;
+    const KeyTile keys = {.keys = {rows.first, rows.first + rows.rows}};
+    const Run columns = columns_of(seen, keys);
+    const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
+    const int64_t all_rows = p_.group * item_.rows;
+    multiply_joined(rows, item_.key_head, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys),
+                    w_.keys, joined);
+    const auto each_head = [&](const auto& f) HWY_ATTR {
+      for (int64_t g = 0; g < p_.group; ++g) {
+        const int64_t row = g * item_.rows;
+        const QueryTile queries = {.block = &block_,
+                                   .head = head(g),
+                                   .first = item_.first,
+                                   .rows = item_.rows,
+                                   .plain = w_.heads[static_cast<size_t>(g)].plain,
+                                   .turned = w_.heads[static_cast<size_t>(g)].turned};
+        const Strip strip = {p_,      w_.sight, queries,         keys, 0, item_.rows,
+                             columns, nullptr,  joined.products, row};
+        f(g, strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
+      }
+    };
+    each_head([&](int64_t, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
+      soften(strip, lines, part.most);
+    });
+    const Matrix values = whole_rows(p_.score.v, block_.frame.batch, item_.key_head, rows.row(),
+                                     rows.rows, w_.values);
+    mix_joined(rows, item_.key_head, mixed, all_rows, values, joined);
+    each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+      finish_mix(strip, lines, values, w_.table_products, part.out);
+      if (item_.partial >= 0)
+        copy(strip.rows, part, partial(unit, g, 0));
+      else
+        take(g, 0, part);
+    });
+  }
+
+  void copy(int64_t rows, const Partial& from, const Partial& to) const {
+    std::copy_n(from.most, rows, to.most);
+    std::copy_n(from.sum, rows, to.sum);
+    std::copy_n(from.out, rows * p_.width16, to.out);
+  }
+
   static Run columns_of(Run seen, const KeyTile& keys) {
     return {round_down(seen.first - keys.keys.first, kLanes),
             round_up(seen.last - keys.keys.first, kLanes)};
@@ -149,13 +198,10 @@ class ForwardTask {
     const int64_t rows = strip_rows(strip);
     const Partial to = all(g, strip);
     if (std::all_of(part.sum, part.sum + rows, [](float sum) { return sum == 0; })) return;
-    if (fresh) {
-      std::copy_n(part.most, rows, to.most);
-      std::copy_n(part.sum, rows, to.sum);
-      std::copy_n(part.out, rows * p_.width16, to.out);
-    } else {
+    if (fresh)
+      copy(rows, part, to);
+    else
       merge(rows, p_.width16, part, to);
-    }
     fresh = 0;
   }
 

@@ -42,10 +42,23 @@ struct ForwardItem {
   int64_t partial = -1, first_unit = 0;
 };
 
+// Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so that
+// each row of the cache is read once. Row g * queries + i is query i of head g.
+struct Joined {
+  int64_t rows16 = 0;          // 0: items have too many queries for this
+  float** queries = nullptr;   // [ways] of [rows16 / kLanes][depth16][kLanes]
+  float** products = nullptr;  // [ways] of [rows16][kScoreRow]
+  float* weights = nullptr;    // [rows16][kScoreRow]
+  Partial unit;
+
+  Joined(const Problem& problem, int64_t rows, Carver& carver);
+};
+
 struct ForwardScratch {
   ForwardScratch(const Problem& problem, int64_t rows, Carver& carver);
 
   int64_t rows16;  // queries of one head
+  Joined joined;
   Sight sight;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied

@@ -30,10 +30,34 @@ Run units_seen(const Problem& p, const ForwardItem& item) {
   return {(seen.first - frame.key_row) / p.unit, (seen.last - frame.key_row - 1) / p.unit + 1};
 }
 
+bool grows(const Problem& p) {
+  return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+}
+
 }  // namespace
+
+// Where a product is more than that of q and k, heads go one by one.
+Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
+  constexpr int64_t kMostRows = 4 * kLanes;
+  if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
+  rows16 = round_up(p.group * rows, kLanes);
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  queries = carver.take<float*>(ways);
+  products = carver.take<float*>(ways);
+  for (int64_t way = 0; way < ways; ++way) {
+    float* const panels = carver.floats(rows16 * p.depth16);
+    float* const lines = carver.floats(rows16 * kScoreRow);
+    if (!queries) continue;
+    queries[way] = panels;
+    products[way] = lines;
+  }
+  weights = carver.floats(rows16 * kScoreRow);
+  unit = Partial(rows16, p.width16, carver);
+}
 
 ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
     : rows16(round_up(rows, kLanes)),
+      joined(p, rows, carver),
       sight(p, rows16, carver),
       keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
       values(carver.floats(p.unit * p.width16)),
@@ -49,11 +73,10 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, carver);
   };
   const bool modulus = static_cast<bool>(p.score.q_imag);
-  const bool grows = std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
   queries(heads, p.group);
   queries(imaginary, modulus ? p.group : 0);
-  queries(grown, grows ? 1 : 0);
-  queries(grown_imaginary, grows && modulus ? 1 : 0);
+  queries(grown, grows(p) ? 1 : 0);
+  queries(grown_imaginary, grows(p) && modulus ? 1 : 0);
   for (ScoreStrip* to : {&strip, &second}) {
     to->scores = to->real = carver.floats(kStrip * kScoreRow);
     to->imaginary = modulus ? carver.floats(kStrip * kScoreRow) : nullptr;
@@ -63,6 +86,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
 Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
     : problem(p), result(attended), item_rows(rows_of_item(p)) {
   constexpr double kSecondsOfPair = 2e-11;  // of a query and a key, for each column of k and v
+  constexpr double kSecondsOfKey = 4e-10;   // for each column of k and v, from memory
   const double columns = static_cast<double>(p.depth16 + p.width16);
   int64_t most_rows = 0;
   for (size_t n = 0; n < p.blocks.size(); ++n) {
@@ -76,21 +100,25 @@ Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
                          .first = first,
                          .rows = std::min(item_rows, frame.queries - first),
                          .units = units});
-    seconds += kSecondsOfPair * columns * static_cast<double>(p.score.q.heads) *
-               static_cast<double>(frame.queries) * static_cast<double>(frame.keys);
+    seconds += columns * static_cast<double>(frame.keys) *
+               (kSecondsOfPair * static_cast<double>(p.score.q.heads * frame.queries) +
+                kSecondsOfKey * static_cast<double>(p.score.k.heads));
   }
   item_rows = most_rows;
   std::ranges::reverse(items);  // causal queries see more keys the later they are: long items first
   cut_units(workers);
 }
 
-// A few queries over many keys (decoding) would keep few threads busy: their units become items.
+// A few queries over many keys (decoding) would keep few threads busy: their units become items, a few
+// units each, for every item has to prepare its queries.
 void Forward::cut_units(int workers) {
   constexpr int64_t kFewRows = 64;
   const Problem& p = problem;
-  if (workers == 1 || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers}) return;
+  if (workers == 1 || items.empty() || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers})
+    return;
   std::vector<ForwardItem> cut;
   int64_t size = 0;
+  const int64_t pieces = 8 * int64_t{workers} / static_cast<int64_t>(items.size());
   for (ForwardItem& item : items) {
     const int64_t rows = p.group * round_up(item.rows, kStrip);
     if (rows <= kFewRows) item.units = units_seen(p, item);
@@ -102,9 +130,10 @@ void Forward::cut_units(int workers) {
     item.first_unit = item.units.first;
     merges.push_back(item);
     size += (item.units.last - item.units.first) * rows * (2 + p.width16);
-    for (int64_t unit = item.units.first; unit < item.units.last; ++unit) {
+    const int64_t step = (item.units.last - item.units.first + pieces - 1) / pieces;
+    for (int64_t unit = item.units.first; unit < item.units.last; unit += step) {
       cut.push_back(item);
-      cut.back().units = {unit, unit + 1};
+      cut.back().units = {unit, std::min(unit + step, item.units.last)};
     }
   }
   items = std::move(cut);

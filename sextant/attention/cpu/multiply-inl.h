@@ -19,8 +19,6 @@
 #define SEXTANT_ATTENTION_CPU_MULTIPLY_INL_H_
 #endif
 
-#include <algorithm>
-
 #include "sextant/attention/cpu/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,21 +38,30 @@ struct Right {
 // Accumulators and what they are fed from must fit 32 registers (AVX-512, NEON) or 16.
 inline constexpr int kTileRows = kParts == 1 ? 8 : (kParts == 2 || HWY_ARCH_ARM) ? 4 : 2;
 inline constexpr int kTileBlocks = kParts == 1 ? 2 : 1;
+// One or two rows need more blocks, for their accumulators alone do not outlast the latency.
+inline constexpr int kThinRows = kParts == 1 ? 2 : 1;
+inline constexpr int kThinBlocks = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
 
 enum class Sum { kNew, kAdded };
 
-// totals: if kTotals, totals[i] becomes the sum over k of a(i, k), added up in the same order as c is, so
+// What is done between the steps of the sum. A product that is bound by memory asks there for what it
+// will read next.
+struct Nothing {
+  HWY_INLINE void operator()() {}
+};
+
+// totals: if kTotals, totals[i] (+)= the sum over k of a(i, k), added up in the same order as c is, so
 // that it is what c would be if b were 1, bit by bit. These sums ride along: on Zen 4 additions and
-// multiply-adds have pipes of their own.
-template <Sum kSum, bool kTotals, int kRows, int kBlocks>
+// multiply-adds have pipes of their own, and scalars leave the wide ones alone.
+template <Sum kSum, bool kTotals, int kRows, int kBlocks, class Between>
 HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                              float* totals) {
+                              float* totals, Between& between) {
   const F32 d;
   constexpr int kVectors = kBlocks * kParts;
   V sum[kRows][kVectors];
-  V total[kRows];
+  float total[kRows];
   for (int i = 0; i < kRows; ++i) {
-    total[i] = hn::Zero(d);
+    total[i] = kTotals && kSum == Sum::kAdded ? totals[i] : 0;
     for (int j = 0; j < kVectors; ++j)
       sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
   }
@@ -65,69 +72,84 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     for (int i = 0; i < kRows; ++i) {
       const V left = hn::Set(d, a.data[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
-      if (kTotals) total[i] = hn::Add(total[i], left);
+      if (kTotals) total[i] += a.data[i * a.row_step];
     }
     a.data += a.depth_step;
     b.data += b.depth_step;
+    between();
   }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);
-    if (kTotals) totals[i] = hn::GetLane(total[i]);
+    if (kTotals) totals[i] = total[i];
   }
 }
 
-template <Sum kSum, bool kTotals, int kBlocks, int kRows>
+template <Sum kSum, bool kTotals, int kBlocks, int kRows, class Between>
 HWY_INLINE void multiply_rows(int64_t& i, int64_t rows, int64_t depth, Left a, Right b, float* c,
-                              int64_t c_row, float* totals) {
+                              int64_t c_row, float* totals, Between& between) {
   for (; i + kRows <= rows; i += kRows)
     multiply_tile<kSum, kTotals, kRows, kBlocks>(
         depth, {a.data + i * a.row_step, a.row_step, a.depth_step}, b, c + i * c_row, c_row,
-        totals + (kTotals ? i : 0));
+        totals + (kTotals ? i : 0), between);
 }
 
-// All rows of kBlocks blocks.
-template <Sum kSum, int kBlocks, bool kTotals = false>
+// All rows of kBlocks blocks, at most kMostRows of them at once.
+template <Sum kSum, int kBlocks, bool kTotals = false, int kMostRows = kTileRows, class Between>
 HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, Right b, float* c,
-                                  int64_t c_row, float* totals = nullptr) {
+                                  int64_t c_row, float* totals, Between between) {
   int64_t i = 0;
-  if constexpr (kTileRows >= 8)
-    multiply_rows<kSum, kTotals, kBlocks, 8>(i, rows, depth, a, b, c, c_row, totals);
-  if constexpr (kTileRows >= 4)
-    multiply_rows<kSum, kTotals, kBlocks, 4>(i, rows, depth, a, b, c, c_row, totals);
-  multiply_rows<kSum, kTotals, kBlocks, 2>(i, rows, depth, a, b, c, c_row, totals);
-  multiply_rows<kSum, kTotals, kBlocks, 1>(i, rows, depth, a, b, c, c_row, totals);
+  if constexpr (kMostRows >= 8)
+    multiply_rows<kSum, kTotals, kBlocks, 8>(i, rows, depth, a, b, c, c_row, totals, between);
+  if constexpr (kMostRows >= 4)
+    multiply_rows<kSum, kTotals, kBlocks, 4>(i, rows, depth, a, b, c, c_row, totals, between);
+  if constexpr (kMostRows >= 2)
+    multiply_rows<kSum, kTotals, kBlocks, 2>(i, rows, depth, a, b, c, c_row, totals, between);
+  multiply_rows<kSum, kTotals, kBlocks, 1>(i, rows, depth, a, b, c, c_row, totals, between);
 }
 
-template <Sum kSum>
+template <Sum kSum, class Between = Nothing>
 HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
-                         int64_t c_row) {
+                         int64_t c_row, Between between = {}) {
   const auto from = [&](int64_t j) -> Right {
     return {b.data + j * b.block_step, b.depth_step, b.block_step};
   };
   int64_t j = 0;
+  if (rows <= kThinRows)
+    for (; j + kThinBlocks <= blocks; j += kThinBlocks)
+      multiply_blocks<kSum, kThinBlocks, false, kThinRows>(rows, depth, a, from(j), c + j * kLanes,
+                                                           c_row, nullptr, between);
   for (; j + kTileBlocks <= blocks; j += kTileBlocks)
-    multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from(j), c + j * kLanes, c_row);
+    multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from(j), c + j * kLanes, c_row, nullptr,
+                                       between);
   if constexpr (kTileBlocks > 1)
     for (; j < blocks; ++j)
-      multiply_blocks<kSum, 1>(rows, depth, a, from(j), c + j * kLanes, c_row);
+      multiply_blocks<kSum, 1>(rows, depth, a, from(j), c + j * kLanes, c_row, nullptr, between);
 }
 
-// c = a b, and the totals of the rows of a.
+// c (+)= a b, and the totals of the rows of a.
+template <Sum kSum, class Between = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b,
-                                   float* c, int64_t c_row, float* totals) {
-  const int64_t first = std::min<int64_t>(blocks, kTileBlocks);
-  if (first == kTileBlocks)
-    multiply_blocks<Sum::kNew, kTileBlocks, true>(rows, depth, a, b, c, c_row, totals);
-  else if (first == 1)
-    multiply_blocks<Sum::kNew, 1, true>(rows, depth, a, b, c, c_row, totals);
-  else
+                                   float* c, int64_t c_row, float* totals, Between between = {}) {
+  int64_t first = 0;
+  if (rows <= kThinRows && blocks >= kThinBlocks) {
+    first = kThinBlocks;
+    multiply_blocks<kSum, kThinBlocks, true, kThinRows>(rows, depth, a, b, c, c_row, totals,
+                                                        between);
+  } else if (blocks >= kTileBlocks) {
+    first = kTileBlocks;
+    multiply_blocks<kSum, kTileBlocks, true>(rows, depth, a, b, c, c_row, totals, between);
+  } else if (blocks == 1) {
+    first = 1;
+    multiply_blocks<kSum, 1, true>(rows, depth, a, b, c, c_row, totals, between);
+  } else {
     for (int64_t i = 0; i < rows; ++i) {  // no columns: the totals alone
-      totals[i] = 0;
+      if (kSum == Sum::kNew) totals[i] = 0;
       for (int64_t k = 0; k < depth; ++k) totals[i] += a.data[i * a.row_step + k * a.depth_step];
     }
-  multiply<Sum::kNew>(rows, blocks - first, depth, a,
-                      {b.data + first * b.block_step, b.depth_step, b.block_step},
-                      c + first * kLanes, c_row);
+  }
+  multiply<kSum>(rows, blocks - first, depth, a,
+                 {b.data + first * b.block_step, b.depth_step, b.block_step}, c + first * kLanes,
+                 c_row, between);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "hwy/cache_control.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/phases.h"
 #include "sextant/attention/score.h"
@@ -83,16 +84,27 @@ HWY_INLINE void transpose_square(const float* from, int64_t from_row, int64_t ro
 }
 
 // Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and columns
-// up to the next multiple of kLanes, become 0.
+// up to the next multiple of kLanes, become 0. ahead: sixteen rows that will be wanted soon, or null.
+// They are asked for row by row, a few cache lines at a time: so the processor sees one stream, which
+// it then follows by itself, and memory works while rows are transposed.
 inline HWY_NOINLINE void pack_panel(const float* from, int64_t row_stride, int64_t column_stride,
-                                    int64_t rows, int64_t columns, float factor, float* panel) {
+                                    int64_t rows, int64_t columns, float factor, float* panel,
+                                    const float* ahead = nullptr) {
   const V times = hn::Set(F32(), factor);
   int64_t c = 0;
   if (column_stride == 1) {
-    for (; c + kPart <= columns; c += kPart)
+    int64_t ahead_column = 0;
+    for (; c + kPart <= columns; c += kPart) {
+      for (int line = 0; ahead && line < kPart; ++line) {
+        hwy::Prefetch(ahead + ahead_column);
+        if ((ahead_column += kLanes) < columns) continue;
+        ahead_column = 0;
+        ahead += row_stride;
+      }
       for (int64_t r = 0; r < kLanes; r += kPart)
         transpose_square(from + r * row_stride + c, row_stride, std::max<int64_t>(rows - r, 0),
                          times, panel + c * kLanes + r, kLanes);
+    }
   }
   for (; c < columns; ++c)
     for (int64_t r = 0; r < kLanes; ++r)

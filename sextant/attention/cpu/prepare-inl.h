@@ -32,6 +32,10 @@ struct FrameRows {
   }
 };
 
+// How far ahead of their use rows are asked for. The processor's own prefetching does not see through
+// rows that are read sixteen at a time.
+inline constexpr int64_t kRowsAhead = 2 * kLanes;
+
 // All panels of those rows of x, times factor.
 HWY_INLINE void pack_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
                           float factor, const Panels& to) {
@@ -39,8 +43,10 @@ HWY_INLINE void pack_rows(const FrameRows& rows, const View<const float>& x, int
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
     const float* from = x.at(rows.block.frame.batch, head, rows.row() + i);
     const int64_t count = std::min(kLanes, rows.rows - i), at = i * p.depth16;
+    const int64_t ahead = rows.row() + i + kRowsAhead;
     const auto pack = [&](float* panel) HWY_ATTR {
-      pack_panel(from, x.row_stride, x.column_stride, count, p.depth, factor, panel);
+      pack_panel(from, x.row_stride, x.column_stride, count, p.depth, factor, panel,
+                 ahead + kLanes <= x.rows ? from + kRowsAhead * x.row_stride : nullptr);
     };
     if (to.plain) pack(to.plain + at);
     for (size_t way = 0; way < p.ways.list.size(); ++way) {

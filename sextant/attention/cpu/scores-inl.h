@@ -42,6 +42,9 @@ struct Strip {
   Run columns;
   // k . B for this tile of queries, [queries][kScoreRow]; or null.
   const float* key_products;
+  // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreRow]; or null.
+  const float* const* products = nullptr;
+  int64_t product_row = 0;  // the strip's first
 
   int64_t count() const { return columns.last - columns.first; }
   // Of query `i` of the strip and the first of `columns`.
@@ -71,6 +74,12 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
   multiply<Sum::kNew>(s.rows, s.count() / kLanes, s.problem.depth, query_rows(s, queries),
                       {keys + s.columns.first / kLanes * panel, kLanes, panel},
                       to + s.columns.first, kScoreRow);
+}
+
+HWY_INLINE void copy_product(const Strip& s, const float* from, float* to) {
+  for (int64_t i = 0; i < s.rows; ++i)
+    std::copy(from + i * kScoreRow + s.columns.first, from + i * kScoreRow + s.columns.last,
+              to + i * kScoreRow + s.columns.first);
 }
 
 // to += x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
@@ -123,7 +132,10 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
 // All scores of a strip as if every key were seen in one way.
 HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, const ScoreStrip& to) {
   const Problem& p = s.problem;
-  key_product(s, s.queries.turned[way], s.keys.turned[way], to.real);
+  if (s.products)
+    copy_product(s, s.products[way] + s.product_row * kScoreRow, to.real);
+  else
+    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real);
   if (to.imaginary) key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary);
   if (p.on_query)
     add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
@@ -155,7 +167,8 @@ HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
 // Overwrites what the strip's queries do not see, whatever the reason.
 HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
   const Run seen = s.seen_keys();
-  for (int64_t i = 0; i < s.rows; ++i) {
+  const bool whole = s.count() == seen.last - seen.first && s.sight.sees_all(s.row / kStrip, seen);
+  for (int64_t i = 0; i < s.rows && !whole; ++i) {
     float* line = lines + i * kScoreRow + s.columns.first;
     s.sight.fill_unseen(s.row + i, seen, -1, value, line);
     std::fill(line + (seen.last - seen.first), line + s.count(), value);

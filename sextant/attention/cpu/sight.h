@@ -33,7 +33,8 @@ class Sight {
         sweeps_(static_cast<int64_t>(problem.score.sweeps.size())),
         rows_(round_up(rows, kStrip)),
         runs_(carver.take<Run>(sweeps_ * rows_)),
-        bands_(carver.take<Run>(sweeps_ * rows_ / kStrip)) {}
+        bands_(carver.take<Run>(sweeps_ * rows_ / kStrip)),
+        cores_(carver.take<Run>(sweeps_ * rows_ / kStrip)) {}
 
   // Looks at queries [first, first + rows) of a block.
   void look(const Block& block, int64_t first, int64_t rows) {
@@ -48,6 +49,8 @@ class Sight {
         runs_[n * rows_ + i] = run;
         Run& band = bands_[(n * rows_ + i) / kStrip];
         band = span(band, run);
+        Run& core = cores_[(n * rows_ + i) / kStrip];
+        core = i % kStrip == 0 ? run : meet(core, run);
         all_ = span(all_, run);
       }
     }
@@ -66,6 +69,15 @@ class Sight {
     for (int64_t n = 0; n < sweeps_; ++n)
       band_of_all = span(band_of_all, meet(band(n, strip), keys));
     return band_of_all;
+  }
+
+  // Whether some sweep shows all of `keys` to every query of a strip.
+  bool sees_all(int64_t strip, Run keys) const {
+    for (int64_t n = 0; n < sweeps_; ++n) {
+      const Run& core = cores_[n * rows_ / kStrip + strip];
+      if (core.first <= keys.first && keys.last <= core.last) return true;
+    }
+    return false;
   }
 
   WaysSeen ways_seen(int64_t first_strip, int64_t last_strip, Run keys) const {
@@ -111,6 +123,7 @@ class Sight {
   int64_t sweeps_, rows_;
   Run* runs_;
   Run* bands_;
+  Run* cores_;  // what all queries of a strip see, by strip as bands_
   Run all_;
 };
 

@@ -1,0 +1,197 @@
+// Few queries against one unit of keys, for all heads of a group at once: bound by memory.
+//
+// Keys are multiplied sixteen or a few more at a time, and so are values, while what comes next is on
+// its way. Each sum has the order that multiply() gives it, so a token decoded has
+// the bits that it has in the whole text.
+#if defined(SEXTANT_ATTENTION_CPU_JOINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
+#undef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_JOINED_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "hwy/cache_control.h"
+#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/multiply-inl.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// The first `rows` queries of each head, from the heads' panels.
+inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
+                                      const std::vector<Panels>& heads, const Joined& to) {
+  for (size_t way = 0; way < p.ways.list.size(); ++way) {
+    float* const panels = to.queries[way];
+    std::fill_n(panels, to.rows16 * p.depth16, 0.0F);
+    for (int64_t n = 0; n < p.group * rows; ++n) {
+      const float* from = heads[static_cast<size_t>(n / rows)].turned[way] + n % rows;
+      float* row = panels + round_down(n, kLanes) * p.depth16 + n % kLanes;
+      for (int64_t c = 0; c < p.depth; ++c) row[c * kLanes] = from[c * kLanes];
+    }
+  }
+}
+
+// Rows of one head that will be wanted soon, asked for one cache line at a time and in order: so the
+// processor sees one stream, which it then follows by itself, while products are computed.
+class Ahead {
+ public:
+  // `rows` rows from `first` on, as far as there are any, over `steps` steps.
+  Ahead(const View<const float>& x, int64_t batch, int64_t head, int64_t first, int64_t rows,
+        int64_t steps)
+      : at_(x.at(batch, head, first)),
+        columns_(x.columns),
+        skip_(x.row_stride - round_up(x.columns, kLanes)),
+        lines_(x.column_stride == 1 && first + rows <= x.rows
+                   ? rows * round_up(x.columns, kLanes) / kLanes
+                   : 0),
+        steps_(steps) {}
+  HWY_INLINE void operator()() {
+    for (credit_ += lines_; credit_ >= steps_; credit_ -= steps_) {
+      hwy::Prefetch(at_);
+      at_ += kLanes;
+      column_ += kLanes;
+      if (column_ < columns_) continue;
+      column_ = 0;
+      at_ += skip_;
+    }
+  }
+
+ private:
+  const float* at_;
+  int64_t columns_, skip_, lines_, steps_;
+  int64_t column_ = 0, credit_ = 0;
+};
+
+inline constexpr int64_t kKeysAtOnce = 8;
+
+// to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
+// rows are read as they lie, so nothing is packed. Sums have the
+// order of multiply().
+template <int kKeys, class D>
+HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float* queries,
+                                      float* to, Ahead& ahead) {
+  hn::Vec<D> sum[kKeys];
+  for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
+  for (int64_t c = 0; c < depth; ++c) {
+    const auto query = hn::LoadU(d, queries + c * kLanes);
+    for (int i = 0; i < kKeys; ++i)
+      sum[i] = hn::MulAdd(hn::Set(d, keys.data[i * keys.row_step]), query, sum[i]);
+    keys.data += keys.depth_step;
+    ahead();
+  }
+  for (int i = 0; i < kKeys; ++i) hn::StoreU(sum[i], d, to + i * kLanes);
+}
+
+// The products of kLanes keys (`count` of them there) with up to kLanes queries, as a square
+// [key][query].
+template <class D>
+HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, Left keys,
+                                  const float* queries, float* square, Ahead ahead) {
+  for (int64_t lane = 0; lane < rows; lane += static_cast<int64_t>(hn::MaxLanes(d))) {
+    int64_t j = 0;
+    const auto from = [&]() -> Left {
+      return {keys.data + j * keys.row_step, keys.row_step, keys.depth_step};
+    };
+    for (; j + kKeysAtOnce <= count; j += kKeysAtOnce)
+      multiply_rows_of_keys<kKeysAtOnce>(d, depth, from(), queries + lane,
+                                         square + j * kLanes + lane, ahead);
+    for (; j < count; ++j)
+      multiply_rows_of_keys<1>(d, depth, from(), queries + lane, square + j * kLanes + lane, ahead);
+  }
+}
+
+// <q, k> of all rows with `columns` of the unit's keys, none of which is turned.
+inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_head, Run columns,
+                                             int64_t rows, size_t way, const Joined& joined) {
+  const Problem& p = unit.problem;
+  const View<const float>& k = p.score.k;
+  const int64_t batch = unit.block.frame.batch;
+  HWY_ALIGN float square[kLanes * kLanes] = {};
+  for (int64_t j = columns.first; j < columns.last; j += kLanes) {
+    const int64_t count = std::min(kLanes, unit.rows - j);
+    const Left keys = {k.at(batch, key_head, unit.row() + j), k.row_stride, k.column_stride};
+    for (int64_t row = 0; row < rows; row += kLanes) {
+      const int64_t some = std::min(kLanes, rows - row);
+      const float* queries = joined.queries[way] + row * p.depth16;
+      const Ahead ahead(k, batch, key_head, unit.row() + j + kRowsAhead, row == 0 ? kLanes : 0,
+                        kLanes / kKeysAtOnce * p.depth);
+      if (some <= kLanes / 2)
+        multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
+                        square, ahead);
+      else
+        multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
+      std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
+      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreRow + j, kScoreRow);
+    }
+  }
+}
+
+// <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of them.
+inline HWY_NOINLINE void multiply_packed_keys(const FrameRows& unit, int64_t key_head, Run columns,
+                                              int64_t rows, size_t way, const Panels& keys,
+                                              const Joined& joined) {
+  const Problem& p = unit.problem;
+  // As many blocks as a thin product wants; their panels stay in a near cache.
+  constexpr int64_t kPiece = 4 * kLanes;
+  const int64_t panel = kLanes * p.depth16;
+  for (int64_t j = columns.first; j < columns.last; j += kPiece) {
+    const Run piece = {j, std::min({j + kPiece, columns.last, unit.rows})};
+    pack_rows({p, unit.block, Side::kKey, unit.first + piece.first, piece.last - piece.first},
+              p.score.k, key_head, 1, keys);
+    const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
+    for (int64_t row = 0; row < rows; row += kLanes)
+      multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
+                          {joined.queries[way] + row * p.depth16, 1, kLanes},
+                          {keys.turned[way], kLanes, panel},
+                          joined.products[way] + row * kScoreRow + j, kScoreRow);
+  }
+}
+
+// Products with the keys in every way. seen: which ways see them.
+inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns, int64_t rows,
+                            WaysSeen seen, const Panels& keys, const Joined& joined) {
+  for (size_t way = 0; way < unit.problem.ways.list.size(); ++way) {
+    if (!seen.several && way != seen.way) continue;
+    // For one or two rows, packing and whole blocks are faster than half empty lanes.
+    if (unit.problem.ways.list[way].key.rotation || rows <= kThinRows)
+      multiply_packed_keys(unit, key_head, columns, rows, way, keys, joined);
+    else
+      multiply_plain_keys(unit, key_head, columns, rows, way, joined);
+  }
+}
+
+// Values mixed by the weights of all rows, and the sums of weights, into joined.unit.
+inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run seen, int64_t rows,
+                                    Matrix values, const Joined& joined) {
+  const Problem& p = unit.problem;
+  const int64_t batch = unit.block.frame.batch, blocks = p.width16 / kLanes;
+  // Of a piece, in all its tiles.
+  const int64_t steps =
+      kLanes * std::max<int64_t>(blocks / kTileBlocks, 1) * (round_up(rows, kTileRows) / kTileRows);
+  std::fill_n(joined.unit.sum, rows, 0.0F);
+  std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
+  const auto mix = [&](int64_t j, auto between) HWY_ATTR {
+    multiply_and_total<Sum::kAdded>(rows, blocks, std::min(kLanes, seen.last - j),
+                                    {joined.weights + j, kScoreRow, 1},
+                                    {values.data + j * values.stride, values.stride, kLanes},
+                                    joined.unit.out, p.width16, joined.unit.sum, between);
+  };
+  for (int64_t j = seen.first; j < seen.last; j += kLanes) {
+    if (rows <= kThinRows) {  // whole rows at once: a stream already
+      mix(j, Nothing());
+    } else {
+      Ahead ahead(p.score.v, batch, key_head, unit.row() + j + kRowsAhead, kLanes, steps);
+      mix(j, [&ahead]() HWY_ATTR { ahead(); });
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
