@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sextant/attention/cpu/cos_sin.h"
 #include "sextant/attention/cpu/parallel.h"
 
 namespace sextant::cpu {
@@ -52,7 +53,8 @@ void fill_pair(const Rows& rows, size_t f, float* cos, float* sin) {
       std::fill(sin + from + 1, sin + to, sin[from]);
       continue;
     }
-    cos_sin_run(pair.speed * start + offset, pair.speed * step, to - from, cos + from, sin + from);
+    fast_cos_sin_run(pair.speed * start + offset, pair.speed * step, to - from, cos + from,
+                     sin + from);
   }
 }
 
@@ -173,7 +175,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
   }
   for (FramePhases* phases : shared) phases->key = phases->query;
   // A pair of every frame at a time.
-  constexpr double kSecondsOfPhase = 1e-9;
+  constexpr double kSecondsOfPhase = 0.5e-9;
   size_t most_pairs = 0;
   for (const Task& task : tasks)
     most_pairs = std::max(most_pairs, task.side->rotation->pairs.size());
