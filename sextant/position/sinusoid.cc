@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 
 #include "sextant/error.h"
@@ -75,11 +74,48 @@ std::vector<double> Sinusoid::rows(std::span<const int64_t> positions) const {
   return result;
 }
 
-std::vector<double> Sinusoid::rows(int64_t first, int64_t count) const {
+std::vector<double> Sinusoid::rows(int64_t first, int64_t count, int64_t step) const {
   if (count < 0) fail("sinusoid: count: expected at least 0, but got " + std::to_string(count));
-  std::vector<int64_t> positions(static_cast<size_t>(count));
-  std::iota(positions.begin(), positions.end(), first);
-  return rows(positions);
+  std::vector<double> result(static_cast<size_t>(count * width()));
+  write_rows(first, count, step, result);
+  return result;
+}
+
+Sinusoid::Angles Sinusoid::angles(int64_t position) const {
+  Angles result;
+  for (const Turns& speed : speeds_) {
+    const CosSin value = cos_sin(speed * position);
+    result.sin.push_back(value.sin);
+    result.cos.push_back(value.cos);
+  }
+  return result;
+}
+
+void Sinusoid::write_rows(int64_t first, int64_t count, int64_t step,
+                          std::span<double> rows) const {
+  constexpr int64_t kBlock = 64;
+  const auto columns = static_cast<size_t>(width());
+  if (rows.size() != static_cast<size_t>(std::max<int64_t>(count, 0)) * columns) {
+    fail("sinusoid: rows: expected room for " + std::to_string(count) + " of " +
+         std::to_string(columns) + " columns, but got " + std::to_string(rows.size()));
+  }
+  if (columns % 2 != 0) std::fill(rows.begin(), rows.end(), 0.0);
+  const size_t pairs = speeds_.size();
+  const bool interleaved = options_.layout == SinusoidLayout::kInterleaved;
+  const size_t apart = interleaved ? 2 : 1, cosines = interleaved ? 1 : pairs;
+  std::vector<Angles> offsets;
+  for (int64_t n = 0; n < std::min(kBlock, count); ++n) offsets.push_back(angles(n * step));
+  Angles base;
+  for (int64_t n = 0; n < count; ++n) {
+    if (n % kBlock == 0) base = angles(first + n * step);
+    const Angles& offset = offsets[static_cast<size_t>(n % kBlock)];
+    double* row = rows.data() + static_cast<size_t>(n) * columns;
+    for (size_t f = 0; f < pairs; ++f) {
+      row[apart * f] = base.sin[f] * offset.cos[f] + base.cos[f] * offset.sin[f];
+      row[cosines + apart * f] = base.cos[f] * offset.cos[f] - base.sin[f] * offset.sin[f];
+    }
+    if (first + n * step == options_.padding_position) std::fill_n(row, columns, 0.0);
+  }
 }
 
 std::vector<int64_t> fairseq_positions(std::span<const int64_t> tokens, int64_t padding_token) {

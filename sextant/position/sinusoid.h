@@ -51,10 +51,19 @@ class Sinusoid {
   void write_row(int64_t position, std::span<double> row) const;
   // [positions, width], row by row.
   std::vector<double> rows(std::span<const int64_t> positions) const;
-  // The same for positions first, first + 1, ..., first + count - 1.
-  std::vector<double> rows(int64_t first, int64_t count) const;
+  // The same for `count` positions first, first + step, ... Each angle is the sum of that of the row a
+  // multiple of 64 before it and of one of 64 others: few are computed, the rest are sums of angles by
+  // four products, within 2^-51 of exact.
+  std::vector<double> rows(int64_t first, int64_t count, int64_t step = 1) const;
+  // The same into `rows`, [count, width].
+  void write_rows(int64_t first, int64_t count, int64_t step, std::span<double> rows) const;
 
  private:
+  struct Angles {
+    std::vector<double> sin, cos;  // [width / 2]
+  };
+  Angles angles(int64_t position) const;
+
   SinusoidOptions options_;
   std::vector<Turns> speeds_;
 };

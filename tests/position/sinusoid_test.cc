@@ -74,6 +74,20 @@ TEST(Sinusoid, LargePositionsAreExact) {
                                 0.48992175838037155, 0.8717664083144548}));
 }
 
+TEST(Sinusoid, RunsOfPositionsAreTheirRows) {
+  for (const SinusoidLayout layout : {kInterleaved, kConcatenated, kTensor2Tensor}) {
+    const Sinusoid sinusoid({.width = 10, .layout = layout, .padding_position = 3});
+    for (const int64_t step : {1, -1, 7}) {
+      for (const int64_t first : {int64_t{-100}, int64_t{1} << 40}) {
+        std::vector<int64_t> positions;
+        for (int64_t n = 0; n < 200; ++n) positions.push_back(first + n * step);
+        EXPECT_THAT(sinusoid.rows(first, 200, step),
+                    Pointwise(IsNear(0x1p-51), sinusoid.rows(positions)));
+      }
+    }
+  }
+}
+
 TEST(Sinusoid, PositionZeroIsSinZeroAndCosZero) {
   EXPECT_THAT(Sinusoid({.width = 4}).rows(0, 1), ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(Sinusoid({.width = 4, .layout = kConcatenated}).rows(0, 1), ElementsAre(0, 0, 1, 1));
@@ -133,6 +147,7 @@ TEST(Sinusoid, RefusesImpossibleOptions) {
   EXPECT_THROW(Sinusoid({.width = 4}).rows(0, -1), Error);
   std::vector<double> row(3);
   EXPECT_THROW(Sinusoid({.width = 4}).write_row(0, row), Error);
+  EXPECT_THROW(Sinusoid({.width = 4}).write_rows(0, 2, 1, row), Error);
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 import pathlib
 import subprocess
 import sys
+import types
 import unittest
 
 import torch
 
 import sextant
+from sextant.conformance import run_case
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADS, HEAD_DIM, LENGTH = 2, 4, 6
@@ -16,6 +18,7 @@ HEADS, HEAD_DIM, LENGTH = 2, 4, 6
 OPTIONS = {
     "binary": {"bits": 8},
     "deberta": {"buckets": 4, "max_positions": 8},
+    "emd": {"options": {"buckets": 4, "max_positions": 8}},
     "kerple-log": {"clamp": "smooth"},
     "kerple-power": {"clamp": "smooth"},
 }
@@ -50,12 +53,13 @@ class EveryMethod(unittest.TestCase):
                 parameters = [p.detach().requires_grad_() for p in method.tensors()]
                 self.check(lambda *t: call(method, *t[:3], t[3:]), [*inputs(), *parameters])
                 x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
-                self.check(
-                    lambda x, *p: torch.ops.sextant.method_embed(
-                        method.name, method.shape, method.options, list(p), x
-                    ),
-                    [x, *parameters],
-                )
+                for last in (False, True):
+                    self.check(
+                        lambda x, *p: torch.ops.sextant.method_embed(
+                            method.name, method.shape, method.options, list(p), x, last=last
+                        ),
+                        [x, *parameters],
+                    )
 
     def check(self, function, tensors):
         # Central differences over 1e-5 are right to about 1e-10.
@@ -109,6 +113,21 @@ class Conformance(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, r"(?m)^[1-9]\d* passed, 0 failed")
 
+    def test_float32_off_by_more_than_roundings_fails(self):
+        path = ROOT / "tests" / "golden" / "data" / "nope_causal.npz"
+
+        def attention(q, k, v, **options):
+            return sextant.attention(q, k, v, **options) * (1 + error * (q.dtype == torch.float32))
+
+        library = types.SimpleNamespace(attention=attention)
+        for error, status in ((0, "pass"), (2e-5, "FAIL")):
+            self.assertEqual(run_case(path, library).status, status)
+
+    def test_what_float32_may_does_not_change_from_run_to_run(self):
+        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.npz"
+        shares = {run_case(path, sextant).share for _ in range(2)}
+        self.assertEqual(len(shares), 1)
+
     def test_a_path_that_is_not_there(self):
         done = self.run_on("no-such-folder")
         self.assertEqual(done.returncode, 2)
@@ -117,27 +136,44 @@ class Conformance(unittest.TestCase):
 
 @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
 class Tracing(unittest.TestCase):
+    def check_op(self, op, method, *inputs):
+        """opcheck, with gradients of what the result depends on: eager ones are None for the parameters of
+        other layers, and compiled ones zeros, for which opcheck knows no allowance."""
+        tensors = [p.detach().requires_grad_() for p in method.tensors()]
+        out = op(method.name, method.shape, method.options, tensors, *inputs)
+        if out.requires_grad and tensors:
+            grads = torch.autograd.grad(out.sum(), tensors, allow_unused=True)
+            tensors = [t.detach().requires_grad_(g is not None) for t, g in zip(tensors, grads)]
+        torch.library.opcheck(op, (method.name, method.shape, method.options, tensors, *inputs))
+
     def test_opcheck(self):
-        q, k, v = inputs()
-        for name in ("alibi", "t5", "shaw", "learned"):
+        x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        for name in sextant.methods():
             with self.subTest(name):
                 method = make(name)
-                parameters = [p.detach().requires_grad_() for p in method.tensors()]
-                torch.library.opcheck(
-                    torch.ops.sextant.method_attend.default,
-                    (method.name, method.shape, method.options, parameters, q, k, v),
-                )
+                self.check_op(torch.ops.sextant.method_attend.default, method, *inputs())
+                self.check_op(torch.ops.sextant.method_embed.default, method, x)
+
+    def check_compiled(self, function, tensors):
+        """The same result, and the same gradients of its sum of squares."""
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        found = []
+        for one in (function, compiled):
+            out = one()
+            grads = torch.autograd.grad(out.square().sum(), tensors, allow_unused=True)
+            found.append([out.detach(), *(torch.zeros(1) if g is None else g for g in grads)])
+        for a, b in zip(*found):
+            self.assertLess((a - b).abs().max().item(), 1e-12)
 
     def test_compiles_whole_with_the_same_gradients(self):
-        for name in ("rope", "alibi", "t5", "shaw"):
+        for name in sextant.methods():
             with self.subTest(name):
+                torch.compiler.reset()
                 method = make(name)
                 q, k, v = inputs()
-                compiled = torch.compile(method, fullgraph=True, backend="aot_eager")
-                expected = torch.autograd.grad(method(q, k, v).square().sum(), [q, k, v])
-                got = torch.autograd.grad(compiled(q, k, v).square().sum(), [q, k, v])
-                for a, b in zip(got, expected):
-                    self.assertLess((a - b).abs().max().item(), 1e-12)
+                self.check_compiled(lambda: method(q, k, v), [q, k, v, *method.parameters()])
+                x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+                self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 #include "sextant/torch/methods/relative_vectors.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "sextant/torch/methods/tensors.h"
 
@@ -12,26 +16,35 @@ namespace sextant {
 ClippedDistances clipped_distances(const Diagonals& diagonals, int64_t low, int64_t high) {
   ClippedDistances result;
   if (diagonals.count <= 0) return result;
-  const int64_t farthest = std::clamp(diagonals.farthest, low, high);
+  result.farthest = std::clamp(diagonals.farthest, low, high);
   const int64_t nearest = std::clamp(diagonals.distance(diagonals.count - 1), low, high);
-  for (int64_t distance = farthest; distance >= nearest; --distance)
-    result.of_row.push_back(distance);
-  if (std::ssize(result.of_row) == diagonals.count) return result;
+  result.count = result.farthest - nearest + 1;
+  if (result.count == diagonals.count) return result;
   std::vector<int32_t> rows;
   for (int64_t n = 0; n < diagonals.count; ++n)
-    rows.push_back(
-        static_cast<int32_t>(farthest - std::clamp(diagonals.distance(n), nearest, farthest)));
+    rows.push_back(static_cast<int32_t>(
+        result.farthest - std::clamp(diagonals.distance(n), nearest, result.farthest)));
   result.row_at = tensor_of(rows);
   return result;
 }
 
-at::Tensor sinusoids(const Sinusoid& sinusoid, const std::vector<int64_t>& distances, int64_t sign,
-                     const at::Tensor& like) {
-  std::vector<int64_t> positions = distances;
-  for (int64_t& position : positions) position *= sign;
-  return tensor_of(sinusoid.rows(positions),
-                   {static_cast<int64_t>(positions.size()), sinusoid.width()})
-      .to(like.options());
+at::Tensor SinusoidTable::rows(const ClippedDistances& distances, int64_t sign,
+                               const at::Tensor& like) const {
+  const std::lock_guard lock(mutex_);
+  Kept& kept = kept_[sign > 0 ? 0 : 1];
+  if (kept.rows.defined() && kept.farthest == distances.farthest &&
+      kept.rows.size(0) == distances.count && kept.rows.scalar_type() == like.scalar_type())
+    return kept.rows;
+  // The table outlives this call: it must be a plain tensor, also where inference mode or a mode of
+  // Python's, which counts or fakes operators, is on.
+  const c10::InferenceMode inference(false);
+  const c10::impl::ExcludeDispatchKeyGuard python(
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
+  const at::Tensor rows = at::empty({distances.count, sinusoid_.width()}, at::kDouble);
+  sinusoid_.write_rows(sign * distances.farthest, distances.count, -sign,
+                       {rows.data_ptr<double>(), static_cast<size_t>(rows.numel())});
+  kept = {.farthest = distances.farthest, .rows = rows.to(like.scalar_type())};
+  return kept.rows;
 }
 
 void place_with_biases(Operands& operands, const TableOperand& table, const at::Tensor& u,

@@ -9,8 +9,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
-#include <vector>
+#include <mutex>
 
 #include "sextant/position/frame.h"
 #include "sextant/position/sinusoid.h"
@@ -18,17 +19,34 @@
 
 namespace sextant {
 
-// The distances that `diagonals` meet once they are clipped to [low, high], each once, and the row of
-// each diagonal; undefined where nothing is clipped and row = diagonal.
+// The distances that `diagonals` meet once they are clipped to [low, high], each once: farthest,
+// farthest - 1, ..., count of them; and the row of each diagonal, undefined where nothing is clipped and
+// row = diagonal.
 struct ClippedDistances {
-  std::vector<int64_t> of_row = {};
+  int64_t farthest = 0, count = 0;
   at::Tensor row_at = {};
 };
 ClippedDistances clipped_distances(const Diagonals& diagonals, int64_t low, int64_t high);
 
-// The sinusoid at sign * distance, as rows [rows, width] of the type of `like`.
-at::Tensor sinusoids(const Sinusoid& sinusoid, const std::vector<int64_t>& distances, int64_t sign,
-                     const at::Tensor& like);
+// Rows of a sinusoid by distance. The last ones asked for are kept, one table for each sign: the layers of a
+// model ask for the same. Safe to call from several threads.
+class SinusoidTable {
+ public:
+  explicit SinusoidTable(const SinusoidOptions& options) : sinusoid_(options) {}
+
+  // The sinusoid at sign (1 or -1) times each distance: [distances, width], of the type of `like`.
+  at::Tensor rows(const ClippedDistances& distances, int64_t sign, const at::Tensor& like) const;
+
+ private:
+  struct Kept {
+    int64_t farthest = 0;
+    at::Tensor rows = {};
+  };
+
+  Sinusoid sinusoid_;
+  mutable std::mutex mutex_;
+  mutable std::array<Kept, 2> kept_;  // for sign 1, for sign -1
+};
 
 // u, v: [heads, head_dim]; table.rows: [1 or heads, R, head_dim]. Reads operands.scale, since a bias is
 // added to the score after scaling: set it before.

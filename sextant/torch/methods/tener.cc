@@ -31,7 +31,7 @@ class Tener final : public Method {
  public:
   Tener(const ModelShape& shape, SinusoidLayout layout, bool paper, bool scaled)
       : shape_(shape),
-        sinusoid_({.width = shape.head_dim, .layout = layout}),
+        sinusoids_({.width = shape.head_dim, .layout = layout}),
         paper_(paper),
         scaled_(scaled) {}
 
@@ -52,10 +52,10 @@ class Tener final : public Method {
              Parameters parameters) const override {
     if (!scaled_) operands.scale = 1;
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
-    const auto [distances, row_at] = clipped_distances(placement.diagonals(), -kFar, kFar);
+    const ClippedDistances distances = clipped_distances(placement.diagonals(), -kFar, kFar);
     const auto table = [&](int64_t sign) {
-      return TableOperand{.rows = sinusoids(sinusoid_, distances, sign, operands.q).unsqueeze(0),
-                          .row_at = row_at};
+      return TableOperand{.rows = sinusoids_.rows(distances, sign, operands.q).unsqueeze(0),
+                          .row_at = distances.row_at};
     };
     const auto layers = static_cast<size_t>(shape_.layers);
     place_with_biases(operands, table(paper_ ? 1 : -1), of_layer(parameters.first(layers), layer),
@@ -65,7 +65,7 @@ class Tener final : public Method {
 
  private:
   ModelShape shape_;
-  Sinusoid sinusoid_;
+  SinusoidTable sinusoids_;
   bool paper_, scaled_;
 };
 

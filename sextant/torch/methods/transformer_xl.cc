@@ -37,7 +37,7 @@ class TransformerXl final : public Method {
   TransformerXl(const ModelShape& shape, const TransformerXlOptions& options)
       : shape_(shape),
         options_(options),
-        sinusoid_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
+        sinusoids_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
 
   // u, then v, of each layer or of all; then W_R of each layer.
   std::vector<ParameterSpec> parameters() const override {
@@ -62,16 +62,16 @@ class TransformerXl final : public Method {
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
-    const auto [distances, row_at] =
+    const ClippedDistances distances =
         clipped_distances(placement.diagonals(), -kFar, options_.clamp > 0 ? options_.clamp : kFar);
     const auto of = [&](int64_t kind) {
       return parameters.subspan(static_cast<size_t>(kind * biases()));
     };
     const at::Tensor rows =
-        at::linear(sinusoids(sinusoid_, distances, 1, operands.q), of_layer(of(2), layer));
+        at::linear(sinusoids_.rows(distances, 1, operands.q), of_layer(of(2), layer));
     const TableOperand table = {
         .rows = rows.view({rows.size(0), shape_.heads, shape_.head_dim}).transpose(0, 1),
-        .row_at = row_at};
+        .row_at = distances.row_at};
     const int64_t bias = options_.untied ? layer : 0;
     place_with_biases(operands, table, of_layer(of(0), bias), of_layer(of(1), bias));
   }
@@ -81,7 +81,7 @@ class TransformerXl final : public Method {
 
   ModelShape shape_;
   TransformerXlOptions options_;
-  Sinusoid sinusoid_;
+  SinusoidTable sinusoids_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {

@@ -82,7 +82,7 @@ class Xlnet final : public Method {
   Xlnet(const ModelShape& shape, const XlnetOptions& options)
       : shape_(shape),
         options_(options),
-        sinusoid_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
+        sinusoids_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
 
   // u, v and, with segments, s, of each layer or of all; then W, and e, of each layer.
   std::vector<ParameterSpec> parameters() const override {
@@ -128,14 +128,14 @@ class Xlnet final : public Method {
   TableOperand table(const Operands& operands, const Placement& placement,
                      const at::Tensor& w) const {
     const int64_t far = options_.clamp > 0 ? options_.clamp : std::numeric_limits<int64_t>::max();
-    const auto [distances, row_at] = clipped_distances(placement.diagonals(), -far, far);
-    const at::Tensor rows = sinusoids(sinusoid_, distances, options_.reversed ? -1 : 1, operands.q);
-    return {.rows = at::matmul(rows, w.permute({1, 0, 2})), .row_at = row_at};
+    const ClippedDistances distances = clipped_distances(placement.diagonals(), -far, far);
+    const at::Tensor rows = sinusoids_.rows(distances, options_.reversed ? -1 : 1, operands.q);
+    return {.rows = at::matmul(rows, w.permute({1, 0, 2})), .row_at = distances.row_at};
   }
 
   ModelShape shape_;
   XlnetOptions options_;
-  Sinusoid sinusoid_;
+  SinusoidTable sinusoids_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
