@@ -47,8 +47,9 @@ class Method(torch.nn.Module):
         """The parameters in the method's own order."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
-    def embed(self, x, *, first_query=0, packed_queries=(), causal=True):
-        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input."""
+    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False):
+        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input; with
+        ``last``, with what it adds to the input of the last layer's queries (emd)."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,
@@ -58,7 +59,21 @@ class Method(torch.nn.Module):
             first_query=first_query,
             causal=causal,
             packed_queries=list(packed_queries),
+            last=last,
         )
+
+    def run_last_layer(self, x, layer, **place):
+        """A model's last layer where a method gives it absolute positions (emd); with any other method
+        just layer(x, x).
+
+        x [batch, length, width] is the output of the layer before. layer(queries, keys) is the whole
+        last layer: its queries and its residual are those of the first argument, its keys and values
+        those of the second. place: arguments of ``embed``.
+        """
+        queries = self.embed(x, last=True, **place)
+        for _ in range(torch.ops.sextant.method_last_layer_runs(self.name, self.shape, self.options)):
+            queries = layer(queries, x)
+        return queries
 
     def forward(
         self,

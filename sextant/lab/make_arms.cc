@@ -16,6 +16,7 @@ json survey_options(const std::string& method, const Settings& settings) {
   // A row for every position that is tested, those past L staying as they started; and rows of the
   // size of the embeddings, or it looks worse than it is: 1.88 nats at L with 0.7, 2.22 with 0.1.
   if (method == "learned") return {{"rows", settings.test.longest()}, {"init_std", 0.7}};
+  if (method == "emd") return {{"rows", settings.test.longest()}};
   // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
   if (method == "t5") return {{"scaled", true}};
   return json::object();

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -14,48 +13,12 @@
 #include <utility>
 
 #include "sextant/error.h"
-#include "sextant/models/random.h"
+#include "sextant/models/initial.h"
 
 namespace sextant {
 namespace {
 
 constexpr double kNormEpsilon = 1e-5;
-
-// Draws in float64, so that a start is the same whatever type the model later computes in.
-at::Tensor filled(const std::vector<int64_t>& sizes, const auto& value_at) {
-  at::Tensor tensor = at::empty(sizes, at::kDouble);
-  double* data = tensor.data_ptr<double>();
-  for (int64_t n = 0; n < tensor.numel(); ++n) data[n] = value_at(static_cast<uint64_t>(n));
-  return tensor;
-}
-
-at::Tensor normal(const std::vector<int64_t>& sizes, double mean, double deviation, uint64_t seed,
-                  const std::string& name) {
-  const CounterRandom random(seed, "init/" + name);
-  return filled(sizes, [&](uint64_t n) { return mean + deviation * random.normal(n); });
-}
-
-at::Tensor constant(const std::vector<int64_t>& sizes, double value) {
-  return filled(sizes, [=](uint64_t) { return value; });
-}
-
-at::Tensor initial(const ParameterSpec& spec, uint64_t seed, const std::string& name) {
-  if (spec.initial.defined()) return spec.initial;
-  switch (spec.init) {
-    case ParameterSpec::Init::kZeros:
-      return constant(spec.sizes, 0);
-    case ParameterSpec::Init::kOnes:
-      return constant(spec.sizes, 1);
-    case ParameterSpec::Init::kNormal:
-      return normal(spec.sizes, spec.init_low, spec.init_high, seed, name);
-    case ParameterSpec::Init::kUniform:
-      break;
-  }
-  const CounterRandom random(seed, "init/" + name);
-  return filled(spec.sizes, [&](uint64_t n) {
-    return spec.init_low + (spec.init_high - spec.init_low) * random.uniform(n);
-  });
-}
 
 }  // namespace
 
@@ -69,13 +32,13 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
     return parameter.value;
   };
   const auto gain = [&](const std::string& name) {
-    return add({.name = name, .value = constant({options.width}, 1)});
+    return add({.name = name, .value = constant_values({options.width}, 1)});
   };
   // Rows are outputs, as at::linear wants them; variance 1 / inputs keeps that of what flows through.
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns, double scale) {
     const double deviation = scale / std::sqrt(static_cast<double>(columns));
     return add({.name = name,
-                .value = normal({rows, columns}, 0, deviation, seed, name),
+                .value = normal_values({rows, columns}, 0, deviation, seed, name),
                 .weight_decay = true});
   };
 
@@ -101,7 +64,7 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
   for (const ParameterSpec& spec : method_->parameters()) {
     const std::string name = "position." + spec.name;
     method_parameters_.push_back(add({.name = name,
-                                      .value = initial(spec, seed, name),
+                                      .value = initial_value(spec, seed, name),
                                       .learning_rate_scale = spec.learning_rate_scale,
                                       .weight_decay = spec.weight_decay}));
   }
@@ -116,26 +79,44 @@ at::Tensor Decoder::logits(const at::Tensor& tokens) const {
       .batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)};
   at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
   x = method_->embed(x, placement, method_parameters_);
-  for (size_t index = 0; index < layers_.size(); ++index) {
-    const Layer& layer = layers_[index];
-    x = x + attention(x, layer, static_cast<int64_t>(index), placement);
-    x = x + mlp(x, layer);
-  }
+  for (size_t index = 0; index + 1 < layers_.size(); ++index) x = run(x, x, index, placement);
+  const at::Tensor seen = x;
+  x = method_->embed_last(seen, placement, method_parameters_);
+  for (int64_t n = 0; n < method_->last_layer_runs(); ++n)
+    x = run(x, seen, layers_.size() - 1, placement);
   return at::linear(norm(x, final_norm_), embedding_);
 }
 
-at::Tensor Decoder::attention(const at::Tensor& x, const Layer& layer, int64_t index,
-                              const Placement& placement) const {
+at::Tensor Decoder::run(const at::Tensor& x, const at::Tensor& seen, size_t index,
+                        const Placement& placement) const {
+  const at::Tensor attended = x + attention(x, seen, index, placement);
+  return attended + mlp(attended, layers_[index]);
+}
+
+std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor& seen,
+                                          const Layer& layer) const {
   const int64_t heads = options_.heads, key_heads = options_.key_heads;
-  const at::Tensor together =
-      at::linear(norm(x, layer.attention_norm), layer.attention_in)
-          .view({placement.batch, placement.queries, heads + 2 * key_heads, options_.head_dim()})
-          .transpose(1, 2);
-  // One split and not three slices: its gradient is one concatenation.
-  const std::vector<at::Tensor> parts =
-      together.split_with_sizes({heads, key_heads, key_heads}, /*dim=*/1);
-  const at::Tensor out =
-      attend_with(*method_, parts[0], parts[1], parts[2], placement, index, method_parameters_);
+  const auto project = [&](const at::Tensor& from, const at::Tensor& matrix) {
+    return at::linear(norm(from, layer.attention_norm), matrix)
+        .view({from.size(0), from.size(1), -1, options_.head_dim()})
+        .transpose(1, 2);
+  };
+  // One product and one split: the gradient of a split is one concatenation.
+  if (x.is_same(seen))
+    return project(x, layer.attention_in).split_with_sizes({heads, key_heads, key_heads}, 1);
+  const int64_t query_rows = heads * options_.head_dim();
+  const at::Tensor queries = project(x, layer.attention_in.slice(0, 0, query_rows));
+  const std::vector<at::Tensor> keys = project(seen, layer.attention_in.slice(0, query_rows))
+                                           .split_with_sizes({key_heads, key_heads}, 1);
+  return {queries, keys[0], keys[1]};
+}
+
+at::Tensor Decoder::attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
+                              const Placement& placement) const {
+  const Layer& layer = layers_[index];
+  const std::vector<at::Tensor> parts = heads_of(x, seen, layer);
+  const at::Tensor out = attend_with(*method_, parts[0], parts[1], parts[2], placement,
+                                     static_cast<int64_t>(index), method_parameters_);
   return at::linear(
       out.transpose(1, 2).reshape({placement.batch, placement.queries, options_.width}),
       layer.attention_out);

@@ -3,6 +3,7 @@
 //   x = embed(tokens) sqrt(width)                     -> method.embed(x)
 //   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
 //   x = x + down(activation(up(norm(x))))
+//   (the last layer may run again on method.embed_last(x), with the keys of x: sextant/torch/method.h)
 //   logits = norm(x) embedding^T
 //
 // Pre-norm, no biases, one matrix for reading and writing tokens. It holds its parameters as plain
@@ -50,8 +51,14 @@ class Decoder {
     at::Tensor mlp_norm, mlp_up, mlp_down;
   };
 
-  at::Tensor attention(const at::Tensor& x, const Layer& layer, int64_t index,
+  // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
+  at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
+                 const Placement& placement) const;
+  at::Tensor attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
                        const Placement& placement) const;
+  // q, k and v, [batch, heads, rows, head_dim]
+  std::vector<at::Tensor> heads_of(const at::Tensor& x, const at::Tensor& seen,
+                                   const Layer& layer) const;
   at::Tensor mlp(const at::Tensor& x, const Layer& layer) const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& gain) const;
 

@@ -29,6 +29,7 @@ void check_parameters(const Method& method, Parameters parameters) {
 }  // namespace
 
 at::Tensor Method::embed(const at::Tensor& x, const Placement&, Parameters) const { return x; }
+at::Tensor Method::embed_last(const at::Tensor& x, const Placement&, Parameters) const { return x; }
 void Method::place(Operands&, const Placement&, int64_t, Parameters) const {}
 
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

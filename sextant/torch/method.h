@@ -52,6 +52,14 @@ class Method {
   virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,
                            Parameters parameters) const;
 
+  // Absolute positions in the last layers: what the last layer's queries and its residual stream start
+  // from, made of x, the output of the layer before; that layer's keys and values come from x itself. It
+  // runs last_layer_runs() times, each time on queries made of its own result and on the keys of x. All
+  // other methods return x, for which one run is a layer like any.
+  virtual at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+                                Parameters parameters) const;
+  virtual int64_t last_layer_runs() const { return 1; }
+
   // Whether place() goes by the times that a placement may give; where none does, giving them is an
   // Error.
   virtual bool reads_times() const { return false; }

@@ -17,8 +17,13 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <list>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sextant/error.h"
@@ -35,7 +40,7 @@ using torch::jit::Stack;
 
 constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] parameters, ";
 constexpr const char* kEmbed =
-    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[]";
+    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False";
 constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
@@ -63,9 +68,37 @@ ModelShape model_shape(const std::vector<int64_t>& sizes) {
           .train_length = sizes[5]};
 }
 
-std::unique_ptr<Method> method_of(const Stack& arguments) {
-  return make_method(arguments[0].toStringRef(), model_shape(arguments[1].toIntVector()),
-                     parse("options", arguments[2].toStringRef()));
+// The methods of the last calls. Python names its method at each call; making one reads JSON and computes
+// speeds, and a method that is kept keeps its tables of sinusoids for the next layer.
+class LastMethods {
+ public:
+  using Key = std::tuple<std::string, std::vector<int64_t>, std::string>;
+
+  std::shared_ptr<const Method> get(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    auto found = std::ranges::find(entries_, key, &Entry::first);
+    if (found == entries_.end()) {
+      const auto& [name, sizes, options] = key;
+      entries_.emplace_front(key, make_method(name, model_shape(sizes), parse("options", options)));
+      if (entries_.size() > kMost) entries_.pop_back();
+    } else {
+      entries_.splice(entries_.begin(), entries_, found);
+    }
+    return entries_.front().second;
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+  using Entry = std::pair<Key, std::shared_ptr<const Method>>;
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // the last used one first
+};
+
+std::shared_ptr<const Method> method_of(const Stack& arguments) {
+  static LastMethods last;
+  return last.get(
+      {arguments[0].toStringRef(), arguments[1].toIntVector(), arguments[2].toStringRef()});
 }
 
 at::Tensor optional_tensor(const at::IValue& value) {
@@ -90,7 +123,10 @@ struct Embed {
                                  .causal = a[6].toBool(),
                                  .packed_queries = a[7].toIntVector(),
                                  .packed_keys = a[7].toIntVector()};
-    return method_of(a)->embed(x, placement, a[3].toTensorVector());
+    const auto method = method_of(a);
+    const std::vector<at::Tensor> parameters = a[3].toTensorVector();
+    return a[8].toBool() ? method->embed_last(x, placement, parameters)
+                         : method->embed(x, placement, parameters);
   }
   static at::Tensor meta(const Stack& a) {
     return at::empty_symint(a[4].toTensor().sym_sizes(), a[4].toTensor().options());
@@ -281,6 +317,11 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
   return {specs.dump(), std::move(initial)};
 }
 
+int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
+                        const std::string& options) {
+  return make_method(name, model_shape(shape.vec()), parse("options", options))->last_layer_runs();
+}
+
 template <auto function>
 torch::CppFunction boxed() {
   return torch::CppFunction::makeFromBoxedFunction<function>();
@@ -292,6 +333,8 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("methods() -> str", describe_methods);
   library.def("method_parameters(str method, int[] shape, str options) -> (str, Tensor[])",
               describe_parameters);
+  library.def("method_last_layer_runs(str method, int[] shape, str options) -> int",
+              last_layer_runs);
   const std::vector<at::Tag> tags = operator_tags();
   const auto define = [&](const std::string& name, const std::string& d_out, const char* rest,
                           const char* result) {

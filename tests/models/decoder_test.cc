@@ -23,7 +23,8 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr int64_t kLength = 16;
-constexpr const char* kMethods[] = {"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
+constexpr const char* kMethods[] = {"none",  "sinusoidal", "learned", "rope",
+                                    "alibi", "t5",         "shaw",    "emd"};
 
 DecoderOptions tiny() {
   return {.layers = 2, .width = 32, .heads = 4, .key_heads = 2, .mlp_width = 64};
@@ -80,6 +81,27 @@ TEST(Decoder, SeesNothingThatComesLater) {
     EXPECT_TRUE(at::equal(before.narrow(1, 0, 10), after.narrow(1, 0, 10))) << method;
     EXPECT_FALSE(at::equal(before.narrow(1, 10, 6), after.narrow(1, 10, 6))) << method;
   }
+}
+
+// With a table of zeros and one run the mask decoder is a layer like any.
+TEST(Decoder, RunsItsLastLayerAgainWithAbsolutePositions) {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor text = tokens(2, kLength);
+  const at::Tensor plain = decoder("none").logits(text);
+  const auto logits = [&](int64_t runs, double first_position) {
+    const Decoder model(tiny(), method_of("emd", {{"of", "none"}, {"runs", runs}}), 0);
+    at::Tensor table = model.parameters().back().value;
+    table.zero_();
+    table[0].slice(0, 0, tiny().width / 2).fill_(first_position);  // a constant is lost in a norm
+    return model.logits(text);
+  };
+  EXPECT_TRUE(at::allclose(logits(1, 0), plain, 1e-5, 1e-5));
+  EXPECT_FALSE(at::allclose(logits(2, 0), plain, 1e-2, 1e-2));
+  // A position enters its own query and no key.
+  const at::Tensor moved = logits(1, 0.5);
+  EXPECT_FALSE(at::allclose(moved.select(1, 0), plain.select(1, 0), 1e-2, 1e-2));
+  EXPECT_TRUE(
+      at::allclose(moved.narrow(1, 1, kLength - 1), plain.narrow(1, 1, kLength - 1), 1e-5, 1e-5));
 }
 
 TEST(Decoder, ReadsEachTextOfABatchAlone) {

@@ -57,7 +57,8 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
     inputs.insert(inputs.end(), parameters_.begin(), parameters_.end());
     const auto run = [&](const Tensors& values) {
       const Parameters parameters = Parameters(values).subspan(4);
-      Tensors outputs = {method_->embed(values[0], p, parameters).flatten()};
+      Tensors outputs = {method_->embed(values[0], p, parameters).flatten(),
+                         method_->embed_last(values[0], p, parameters).flatten()};
       for (int64_t number = 0; number < shape_.layers; ++number)
         outputs.push_back(
             attend_with(*method_, values[1], values[2], values[3], p, number, parameters)

@@ -21,6 +21,11 @@ class Over : public Method {
                    Parameters parameters) const override {
     return of_->embed(x, placement, parameters);
   }
+  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+                        Parameters parameters) const override {
+    return of_->embed_last(x, placement, parameters);
+  }
+  int64_t last_layer_runs() const override { return of_->last_layer_runs(); }
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
     of_->place(operands, placement, layer, parameters);

@@ -33,6 +33,11 @@ class Sink final : public Over {
     return Over::embed(x, placement, others(parameters));
   }
 
+  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+                        Parameters parameters) const override {
+    return Over::embed_last(x, placement, others(parameters));
+  }
+
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
     Over::place(operands, placement, layer, others(parameters));

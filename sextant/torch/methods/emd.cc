@@ -1,0 +1,93 @@
+// emd: DeBERTa's enhanced mask decoder, absolute positions in the last layers; laid over another method.
+//
+// He, Liu, Gao and Chen 2020 (arXiv 2006.03654), section 3.2, as released by Microsoft
+// (DeBERTa/apps/models/masked_language_model.py). With h the output of the layer before last:
+//
+//   g_0 = h + p[t],   g_n = last layer(queries and residual: g_(n-1), keys and values: h),   n = 1, 2
+//
+// and g_2 is what the words are read from. p [rows, width] is a trained table that is not normalised. Both
+// runs have the weights of the one last layer, where the paper speaks of n layers; its ordinary output, with
+// queries from h, is not used. Hugging Face's port leaves all of it out.
+//
+// Layers below know relative positions only, by the method that this one is laid over.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/index_select.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/error.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/over.h"
+
+namespace sextant {
+namespace {
+
+struct EmdOptions {
+  int64_t rows = 0, width = 0, runs = 0;
+  double init_std = 0;
+};
+
+class Emd final : public Over {
+ public:
+  Emd(std::unique_ptr<Method> of, const EmdOptions& options)
+      : Over(std::move(of)), options_(options) {}
+
+  // Those of the other method, then p.
+  std::vector<ParameterSpec> parameters() const override {
+    std::vector<ParameterSpec> specs = Over::parameters();
+    specs.push_back({.name = "position_embeddings.weight",
+                     .sizes = {options_.rows, options_.width},
+                     .init = ParameterSpec::Init::kNormal,
+                     .init_high = options_.init_std});
+    return specs;
+  }
+
+  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+                   Parameters parameters) const override {
+    return Over::embed(x, placement, others(parameters));
+  }
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    Over::place(operands, placement, layer, others(parameters));
+  }
+
+  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+                        Parameters parameters) const override {
+    const at::Tensor positions = query_positions(placement);
+    for (int64_t n = 0; n < positions.numel(); ++n)
+      if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= options_.rows)
+        fail("emd: position: expected 0 to " + std::to_string(options_.rows - 1) +
+             " (option rows), but got " + std::to_string(t));
+    return x + parameters.back().index_select(0, positions);
+  }
+  int64_t last_layer_runs() const override { return options_.runs; }
+
+ private:
+  static Parameters others(Parameters all) { return all.first(all.size() - 1); }
+
+  EmdOptions options_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("emd", json);
+  return std::make_unique<Emd>(
+      make_method(options.text("of"), shape, options.object("options")),
+      EmdOptions{.rows = options.integer_or("rows", shape.train_length, 1, int64_t{1} << 31),
+                 .width = shape.width,
+                 .runs = options.integer("runs", 1, 64),
+                 .init_std = options.number("init_std", 0, 1e6)});
+}
+
+}  // namespace
+
+MethodInfo emd_method() {
+  return {.name = "emd",
+          .summary = "Absolute positions in the last layers (DeBERTa's mask decoder, 2020)",
+          .defaults = R"({"of": "deberta", "options": {}, "rows": null, "runs": 2,
+                          "init_std": 0.02})",
+          .make = make};
+}
+
+}  // namespace sextant
