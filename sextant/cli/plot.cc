@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "sextant/chart/chart.h"
 #include "sextant/cli/commands.h"
+#include "sextant/cli/plot/by_scores.h"
 #include "sextant/cli/plot/plotted.h"
 #include "sextant/error.h"
 
@@ -82,6 +84,23 @@ void add_method(CLI::App& plot_command, const PlottedMethod& method) {
   command->callback([&method, request] { plot(method, *request); });
 }
 
+// A method that is drawn by its scores: words are its name and its options.
+void plot_by_name(std::vector<std::string> words) {
+  const std::string name = words.empty() ? "" : words[0];
+  if (const std::string why = nothing_to_draw(name); !why.empty()) {
+    throw CLI::ValidationError("plot " + why);
+  }
+  const std::vector<std::string> others = drawable_by_scores();
+  if (std::ranges::find(others, name) == others.end()) {
+    throw CLI::ValidationError("plot " + not_plotted(name, others));
+  }
+  CLI::App app("", "plot");
+  const PlottedMethod method = plot_by_scores(name);
+  add_method(app, method);
+  std::ranges::reverse(words);  // as CLI11 takes them
+  app.parse(words);
+}
+
 }  // namespace
 
 void add_plot(CLI::App& app) {
@@ -89,14 +108,15 @@ void add_plot(CLI::App& app) {
   for (const PlottedMethod& method : plotted_methods()) add_method(*command, method);
   // After the methods, which would inherit it.
   command->footer(
+      "Any other method is drawn by what it makes of scores, or of the input, before training:\n"
+      "  sextant plot METHOD [--heads 4] [--head-dim 32] [--length 64] [--direction causal|both]\n"
+      "                      [--options JSON] [--out DIR] [--format svg,png]\n\n"
       "Writes PNG and SVG, and the numbers beside them as .npy and .csv.\n"
-      "sextant plot METHOD --help lists the options of a method.");
+      "sextant plot METHOD --help lists the options of the methods above.");
   command->require_subcommand(0, 1);
-  command->allow_extras();  // to say more about an unknown method than that it was not expected
+  command->allow_extras();  // methods of the laboratory, which is not opened to list them
   command->callback([command] {
-    if (!command->get_subcommands().empty()) return;
-    const std::vector<std::string> words = command->remaining();
-    throw CLI::ValidationError("plot " + why_not_plotted(words.empty() ? "" : words[0]));
+    if (command->get_subcommands().empty()) plot_by_name(command->remaining());
   });
 }
 

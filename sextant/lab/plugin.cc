@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/lab/encode.h"
 #include "sextant/lab/run_arm.h"
 #include "sextant/torch/method.h"
 
@@ -25,6 +26,7 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
   static const sextant::lab::Plugin plugin{.version = SEXTANT_VERSION,
                                            .methods = sextant::lab::method_names,
                                            .check = sextant::lab::check_arms,
-                                           .run_arm = sextant::lab::run_arm};
+                                           .run_arm = sextant::lab::run_arm,
+                                           .encode = sextant::lab::encode};
   return &plugin;
 }

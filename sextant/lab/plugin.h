@@ -7,6 +7,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -26,6 +27,22 @@ struct Watch {
   double seconds_between_checkpoints = 5;            // 0: one after every step
 };
 
+// What is drawn of an encoding: a layer of one text, its parameters as training starts from them.
+struct EncodingRequest {
+  std::string method;
+  std::string options = "{}";  // JSON, as of the method
+  int64_t heads = 4, head_dim = 32, length = 64;
+  bool causal = true;
+};
+struct Encoding {
+  // [length, width]: what it makes of an input of zeros, or, where that is nothing, of ones; empty if it
+  // leaves the input alone.
+  std::vector<double> input;
+  // [heads, length, length]: the score of each query and key, all of them one and the same vector, drawn for
+  // each head from a normal distribution; NaN: the query does not see the key.
+  std::vector<double> scores;
+};
+
 // The functions of libsextant_lab, both sides built from one tree. They throw Error.
 struct Plugin {
   std::string_view version;
@@ -35,6 +52,7 @@ struct Plugin {
   // Carries out DIRECTORY/arm.json: trains (from the newest checkpoint), tests, writes result.json.
   // kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);
+  Encoding (*encode)(const EncodingRequest& request);
 };
 
 // Opens the library that was built or installed with this program, once, for work with `threads`

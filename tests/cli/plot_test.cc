@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "sextant/cli/plot/figures.h"
 #include "sextant/cli/plot/plotted.h"
 #include "sextant/error.h"
 #include "sextant/files/npy.h"
@@ -65,6 +66,18 @@ TEST(Plotted, EachMethodDrawsWithItsDefaults) {
       EXPECT_THAT(drawing, HasSubstr("</svg>")) << method.name << " " << figure.name;
     }
   }
+}
+
+TEST(Plotted, ScoresAgainstDistanceAreMeansOfDiagonals) {
+  const Subject subject = {"any", "", {.step = 1, .list = {0, 1, 2}}};
+  const double kHidden = std::nan("");
+  const std::vector<double> scores = {1, 5, kHidden, 2, 3, 7, 4, 6, 8};
+  const std::vector<Figure> all = score_figures(subject, scores);
+  EXPECT_EQ(map_of(all, "score").values.size(), 9U);
+  const chart::Series line = line_of(all).series.at(0);
+  EXPECT_THAT(line.x, ElementsAre(-1, 0, 1, 2));
+  EXPECT_THAT(line.y, ElementsAre(6, 4, 4, 4));
+  EXPECT_THAT(line.low, ElementsAre(5, 1, 2, 4));
 }
 
 TEST(Plotted, EachOptionIsReadAndRefusesNonsense) {
@@ -260,9 +273,8 @@ TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
   };
-  expect("plot", "expected one of alibi, binary, clock, rope");
-  expect("plot foo",
-         "expected one of alibi, binary, clock, rope, shaw, sinusoidal, t5, window, but got foo");
+  expect("plot", "expected one of alibi, binary, c");
+  expect("plot foo", "but got foo");
   expect("plot learned", "its table is all training");
   expect("plot rope --dim x", "plot rope: --dim: expected an integer from 1 to 4096, but got x");
   expect("plot rope --dim 7", "expected an even number");
@@ -271,6 +283,19 @@ TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
   expect("plot rope --format gif", "gif");
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
 }
+
+#ifdef SEXTANT_HAS_LABORATORY
+TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
+  const std::string small = " --length 8 --heads 2 --format svg --out .";
+  EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
+            "./chunk-score.npy\n./chunk-score.svg\n./chunk-distance.csv\n./chunk-distance.svg\n");
+  const Array scores = read_npy(folder_ / "chunk-score.npy");
+  EXPECT_THAT(scores.shape, ElementsAre(8, 8));
+  EXPECT_EQ(run("plot recursive --options '{\"cell\": 1}'" + small).status, 2);
+  EXPECT_EQ(run("plot recursive" + small).status, 0);
+  EXPECT_THAT(read_npy(folder_ / "recursive-vectors.npy").shape, ElementsAre(8, 64));
+}
+#endif
 
 TEST_F(Command, SaysWhyItCannotWrite) {
   const Outcome outcome = run("plot rope --out /dev/null/x");

@@ -64,25 +64,47 @@ std::vector<double> cosines(std::span<const double> rows, size_t count) {
   return out;
 }
 
-// Mean, least and greatest of each diagonal at or below the main one.
+// Mean, least and greatest of one diagonal.
+void add_diagonal(chart::Series& to, const Positions& positions, std::span<const double> matrix,
+                  int64_t apart) {
+  const auto count = static_cast<int64_t>(positions.list.size());
+  double sum = 0, least = INFINITY, greatest = -INFINITY;
+  int64_t seen = 0;
+  for (int64_t i = std::max<int64_t>(apart, 0); i < std::min(count, count + apart); ++i) {
+    const double value = matrix[static_cast<size_t>(i * count + i - apart)];
+    if (std::isnan(value)) continue;
+    sum += value;
+    ++seen;
+    least = std::min(least, value);
+    greatest = std::max(greatest, value);
+  }
+  to.x.push_back(static_cast<double>(apart * positions.step));
+  to.y.push_back(seen == 0 ? std::nan("") : sum / static_cast<double>(seen));
+  to.low.push_back(least);
+  to.high.push_back(greatest);
+}
+
+// Of each diagonal at or below the main one.
 chart::Series by_diagonal(const Positions& positions, std::span<const double> matrix) {
-  const size_t count = positions.list.size();
   chart::Series out;
-  for (size_t apart = 0; apart < count; ++apart) {
-    double sum = 0, least = INFINITY, greatest = -INFINITY;
-    size_t seen = 0;
-    for (size_t j = 0; j + apart < count; ++j) {
-      const double value = matrix[(j + apart) * count + j];
-      if (std::isnan(value)) continue;
-      sum += value;
-      ++seen;
-      least = std::min(least, value);
-      greatest = std::max(greatest, value);
+  for (int64_t apart = 0; apart < static_cast<int64_t>(positions.list.size()); ++apart) {
+    add_diagonal(out, positions, matrix, apart);
+  }
+  return out;
+}
+
+// Of each diagonal that has a value.
+chart::Series by_distance(const Positions& positions, std::span<const double> matrix) {
+  const auto count = static_cast<int64_t>(positions.list.size());
+  chart::Series out;
+  for (int64_t apart = 1 - count; apart < count; ++apart) {
+    chart::Series one;
+    add_diagonal(one, positions, matrix, apart);
+    if (std::isnan(one.y[0])) continue;
+    for (const auto field :
+         {&chart::Series::x, &chart::Series::y, &chart::Series::low, &chart::Series::high}) {
+      (out.*field).push_back((one.*field)[0]);
     }
-    out.x.push_back(static_cast<double>(positions.list[apart]));
-    out.y.push_back(seen == 0 ? std::nan("") : sum / static_cast<double>(seen));
-    out.low.push_back(least);
-    out.high.push_back(greatest);
   }
   return out;
 }
@@ -123,6 +145,26 @@ std::vector<Figure> vector_figures(const Subject& subject, std::span<const doubl
   line.y = cosine;
   line.series = {by_diagonal(subject.positions, similarity.values)};
   return {{"vectors", row_map_of(subject, rows)}, {cosine.label, similarity}, {"distance", line}};
+}
+
+std::vector<Figure> score_figures(const Subject& subject, std::span<const double> scores) {
+  const size_t cells = subject.positions.list.size() * subject.positions.list.size();
+  const size_t heads = scores.size() / cells;
+  chart::HeatMap map = square_map(subject, "scores of head 1");
+  map.value = {.label = "score"};
+  map.values.assign(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(cells));
+
+  std::vector<chart::Series> lines;
+  for (size_t head = 0; head < heads; ++head) {
+    lines.push_back(by_distance(subject.positions, scores.subspan(head * cells, cells)));
+    if (heads == 1) break;
+    lines.back().name = fmt::format("head {}", head + 1);
+    lines.back().low.clear();
+    lines.back().high.clear();
+  }
+  const bool future = !lines[0].x.empty() && lines[0].x[0] < 0;
+  const DistanceView view = {.value = map.value, .future = future};
+  return {{"score", map}, {"distance", distance_chart(subject, view, lines)}};
 }
 
 chart::HeatMap pair_map(const Subject& subject, const DistanceView& view, const ByDistance& value) {

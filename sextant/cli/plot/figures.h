@@ -34,6 +34,11 @@ struct Subject {
 std::vector<Figure> vector_figures(const Subject& subject, std::span<const double> rows,
                                    const chart::Axis& cosine);
 
+// Of an encoding known by its scores alone, one [positions, positions] for each head, NaN where a key is
+// not seen: those of the first head; and each head's against distance, the mean over all pairs that far
+// apart, with a band from the least to the greatest if there is one head.
+std::vector<Figure> score_figures(const Subject& subject, std::span<const double> scores);
+
 // Of an encoding that gives each distance, query position - key position, a number. NaN: not seen.
 using ByDistance = std::function<double(int64_t distance)>;
 struct DistanceView {

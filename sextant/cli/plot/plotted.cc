@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "sextant/error.h"
 
@@ -26,15 +27,21 @@ std::span<const PlottedMethod> plotted_methods() {
   return methods;
 }
 
-std::string why_not_plotted(std::string_view name) {
+std::string nothing_to_draw(std::string_view name) {
   if (name == "none") {
     return "none: nothing to draw: it adds nothing to scores, and order comes from the causal mask "
            "alone";
   }
   if (name == "learned") return "learned: nothing to draw: its table is all training";
-  std::vector<std::string_view> names;
-  for (const PlottedMethod& method : plotted_methods()) names.push_back(method.name);
-  return fmt::format("METHOD: expected one of {}, but got {}", fmt::join(names, ", "),
+  return "";
+}
+
+std::string not_plotted(std::string_view name, std::span<const std::string> others) {
+  std::set<std::string_view> names(others.begin(), others.end());
+  for (const PlottedMethod& method : plotted_methods()) names.insert(method.name);
+  std::erase_if(names, [](std::string_view one) { return !nothing_to_draw(one).empty(); });
+  return fmt::format("METHOD: expected one of {}{}, but got {}", fmt::join(names, ", "),
+                     others.empty() ? " (others take a build with libtorch)" : "",
                      name.empty() ? "nothing" : name);
 }
 

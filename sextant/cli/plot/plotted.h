@@ -1,5 +1,6 @@
-// What `sextant plot` can draw: a list of encodings without trained parameters, each with its options
-// and its figures. To add one, write a file beside rope.cc and name it in plotted.cc.
+// What `sextant plot` can draw by itself: a list of encodings without trained parameters, each with its
+// options and its figures. To add one, write a file beside rope.cc and name it in plotted.cc. All others are
+// drawn by what they do to scores or to the input (plot_any.cc), which takes libtorch.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +59,9 @@ struct PlottedMethod {
 // Sorted by name.
 std::span<const PlottedMethod> plotted_methods();
 
-// What to say when `name` is none of them: why, for a method that there is nothing to draw of, or which
-// there are.
-std::string why_not_plotted(std::string_view name);
+// Why there is nothing to draw of a method; empty if there is.
+std::string nothing_to_draw(std::string_view name);
+// What to say when `name` is none of them, nor of `others`: which there are.
+std::string not_plotted(std::string_view name, std::span<const std::string> others);
 
 }  // namespace sextant::cli

@@ -1,0 +1,77 @@
+#include "sextant/lab/encode.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/models/initial.h"
+#include "sextant/torch/method.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+nlohmann::json parsed(const std::string& options) {
+  nlohmann::json result = nlohmann::json::parse(options, nullptr, /*allow_exceptions=*/false);
+  if (!result.is_object()) fail("options: expected a JSON object, but got " + options);
+  return result;
+}
+
+std::vector<double> numbers(const at::Tensor& x) {
+  const at::Tensor flat = x.contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+std::vector<double> input_of(const Method& method, const ModelShape& shape,
+                             const Placement& placement, Parameters parameters) {
+  for (const double value : {0.0, 1.0}) {
+    const at::Tensor x = at::full({1, placement.queries, shape.width}, value, at::kDouble);
+    for (const at::Tensor& made :
+         {method.embed(x, placement, parameters), method.embed_last(x, placement, parameters)})
+      if (!made.equal(x)) return numbers(made);
+  }
+  return {};
+}
+
+// Attention over the identity gives its weights p, and s = log p + lse.
+at::Tensor scores_of(const Method& method, const ModelShape& shape, const Placement& placement,
+                     Parameters parameters) {
+  const at::Tensor x = normal_values({1, shape.heads, 1, shape.head_dim}, 0, 1, kSeed, "plot")
+                           .expand({1, shape.heads, placement.queries, shape.head_dim});
+  Operands operands = plain_operands(x, x, x, placement);
+  method.place(operands, placement, /*layer=*/0, parameters);
+  operands.on_value = {};
+  operands.v =
+      at::eye(placement.keys, at::kDouble).expand({1, shape.heads, placement.keys, placement.keys});
+  const auto [weights, lse] = attend(operands);
+  return (at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan(""));
+}
+
+}  // namespace
+
+Encoding encode(const EncodingRequest& request) {
+  const at::NoGradGuard no_gradients;
+  const ModelShape shape = {.layers = 1,
+                            .heads = request.heads,
+                            .key_heads = request.heads,
+                            .head_dim = request.head_dim,
+                            .width = request.heads * request.head_dim,
+                            .train_length = request.length};
+  const auto method = make_method(request.method, shape, parsed(request.options));
+  std::vector<at::Tensor> parameters;
+  for (const ParameterSpec& spec : method->parameters())
+    parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
+  const Placement placement = {
+      .queries = request.length, .keys = request.length, .causal = request.causal};
+  return {.input = input_of(*method, shape, placement, parameters),
+          .scores = numbers(scores_of(*method, shape, placement, parameters))};
+}
+
+}  // namespace sextant::lab
