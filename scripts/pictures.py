@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Draws the pictures of docs/methods again: scripts/pictures.py [COMMAND], by default build/release/bin/sextant.
+
+One picture a method, of those that `sextant plot` makes, into docs/images/methods/.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Method: the figure, and what `sextant plot METHOD` is given.
+PICTURES = {
+    "alibi": ("distance", []),
+    "binary": ("vectors", []),
+    "chunk": ("score", ["--options", '{"chunk": 16, "of": "none"}']),
+    "clock": ("similarity", []),
+    "complex": ("distance", []),
+    "deberta": ("distance", ["--direction", "both", "--options", '{"buckets": 16, "max_positions": 64}']),
+    "dual-chunk": ("score", ["--length", "96"]),
+    "floater": ("score", ["--heads", "1"]),
+    "hierarchical": ("similarity", ["--options", '{"rows": 8}']),
+    "kerple-log": ("distance", []),
+    "kerple-power": ("distance", []),
+    "leaky-rerope": ("distance", ["--heads", "1"]),
+    "nezha": ("distance", ["--direction", "both", "--heads", "1", "--options",
+                           '{"max_relative_position": 32}']),
+    "recursive": ("similarity", []),
+    "relative-key": ("distance", ["--direction", "both", "--heads", "2"]),
+    "rerope": ("distance", ["--heads", "1"]),
+    "rope": ("distance", []),
+    "rope-mixed": ("distance", []),
+    "sandwich": ("distance", ["--length", "256"]),
+    "self-extend": ("score", ["--length", "96", "--options", '{"window": 24, "group": 8}']),
+    "shaw": ("distance", []),
+    "sinusoidal": ("vectors", []),
+    "skew": ("distance", ["--options", '{"max_relative_position": 32}']),
+    "streaming": ("score", ["--options", '{"sinks": 4, "recent": 16}']),
+    "t5": ("distance", []),
+    "tener": ("distance", ["--direction", "both", "--heads", "2"]),
+    "transformer-xl": ("distance", []),
+    "tupe": ("score", ["--direction", "both"]),
+    "window": ("visible", []),
+    "xlnet": ("distance", ["--direction", "both"]),
+    "xpos": ("distance", ["--heads", "1", "--length", "256"]),
+}
+
+
+def main():
+    command = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/release/bin/sextant")
+    images = ROOT / "docs" / "images" / "methods"
+    images.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for method, (figure, options) in PICTURES.items():
+            subprocess.run(
+                [command, "plot", method, *options, "--format", "svg", "--out", folder],
+                check=True, stdout=subprocess.DEVNULL,
+            )
+            shutil.copy(f"{folder}/{method}-{figure}.svg", images / f"{method}.svg")
+
+
+if __name__ == "__main__":
+    main()
