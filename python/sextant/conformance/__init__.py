@@ -10,6 +10,7 @@ Another library is put under the same test by ``--library MODULE``: a module wit
 that needs a function the module lacks is listed as not covered.
 """
 
+import sextant.conformance.cases  # noqa: F401  (registers what is known)
 from sextant.conformance.case import Case, case, handler_of
 from sextant.conformance.runner import Result, run_case, run_paths
 

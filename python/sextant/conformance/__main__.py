@@ -7,7 +7,6 @@ import importlib
 import json
 import sys
 
-import sextant.conformance.cases  # noqa: F401  (registers what is known)
 from sextant.conformance.runner import run_paths, table
 
 
