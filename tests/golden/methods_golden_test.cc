@@ -93,6 +93,17 @@ void expect_rotary(const std::string& name, const std::string& method, const jso
   expect_answers(file, out, "gout", in, "d");
 }
 
+// The forward pass alone: one token on a cache, or gradients that are not those of the whole formula.
+void expect_out(const std::string& name, const std::string& method, const json& options) {
+  SCOPED_TRACE(name);
+  if (!golden_files().contains(name)) GTEST_SKIP() << "not there";
+  const Golden file(golden_files().at(name));
+  const at::Tensor q = tensor_of(file, "q"), k = tensor_of(file, "k"), v = tensor_of(file, "v");
+  const auto made = make_method(
+      method, {.heads = q.size(1), .key_heads = k.size(1), .head_dim = q.size(3)}, options);
+  expect_equal(file, "out", attend_with(*made, q, k, v, placement_of(file, q, k, true), 0, {}));
+}
+
 TEST(MethodsGolden, None) { expect_rotary("nope_causal", "none", json::object(), true); }
 
 TEST(MethodsGolden, RopeHalfSplit) {
@@ -103,6 +114,45 @@ TEST(MethodsGolden, RopeHalfSplit) {
 TEST(MethodsGolden, RopeInterleaved) {
   expect_rotary("rope_gptj_partial", "rope", {{"pairing", "interleaved"}, {"dim", 8}}, true);
   expect_rotary("rope_meta_complex", "rope", {{"pairing", "interleaved"}, {"base", 5e5}}, true);
+}
+
+TEST(MethodsGolden, Rerope) {
+  const json options = {{"window", 4}, {"log_n", 8}};
+  expect_rotary("rerope_prefill", "rerope", options, true);
+  expect_rotary("rerope_prefill_gqa", "rerope", {{"window", 3}}, true);
+  expect_out("rerope_decode", "rerope", options);
+  expect_rotary("rerope_bidirectional", "rerope", {{"window", 3}}, false);
+}
+
+TEST(MethodsGolden, LeakyRerope) {
+  const json options = {{"window", 4}, {"factor", 4.0}, {"log_n", 8}};
+  expect_rotary("leaky_prefill", "leaky-rerope", options, true);
+  expect_rotary("leaky_prefill_gqa", "leaky-rerope", {{"window", 3}}, true);
+  expect_out("leaky_decode", "leaky-rerope", options);
+  expect_rotary("leaky_bidirectional", "leaky-rerope", {{"window", 3}, {"factor", 4.0}}, false);
+}
+
+TEST(MethodsGolden, SelfExtend) {
+  const json options = {{"window", 8}, {"group", 4}};
+  expect_rotary("selfextend_prefill", "self-extend", options, true);
+  expect_rotary("selfextend_logn", "self-extend", {{"window", 4}, {"group", 2}, {"log_n", 6}},
+                true);
+  expect_rotary("selfextend_nondividing", "self-extend", {{"window", 4}, {"group", 3}}, true);
+  expect_out("selfextend_decode", "self-extend", options);
+}
+
+TEST(MethodsGolden, DualChunk) {
+  json options = {{"chunk_size", 8}, {"local_window", 2}};
+  expect_out("dca_prefill", "dual-chunk", options);
+  expect_out("dca_decode", "dual-chunk", options);
+  if (golden_files().contains("dca_prefill_mscale"))
+    options["mscale"] = Golden(golden_files().at("dca_prefill_mscale")).meta().at("mscale");
+  expect_out("dca_prefill_mscale", "dual-chunk", options);
+  expect_out("dca_prefill_lw4", "dual-chunk", {{"chunk_size", 8}, {"local_window", 4}});
+}
+
+TEST(MethodsGolden, Streaming) {
+  expect_out("streamingllm_steps", "streaming", {{"sinks", 2}, {"recent", 4}});
 }
 
 TEST(MethodsGolden, Alibi) {
