@@ -52,8 +52,8 @@ void check_qkv(const Score<T>& s) {
   check_data("q", s.q);
   check_data("k", s.k);
   check_data("v", s.v);
-  expect_equal("k.batch", s.k.batch, s.q.batch, "as q");
-  expect_equal("v.batch", s.v.batch, s.q.batch, "as q");
+  if (!s.pages) expect_equal("k.batch", s.k.batch, s.q.batch, "as q");
+  expect_equal("v.batch", s.v.batch, s.k.batch, "as k");
   expect_equal("k.columns", s.k.columns, s.q.columns, "as q");
   expect_equal("v.heads", s.v.heads, s.k.heads, "as k");
   expect_equal("v.rows", s.v.rows, s.k.rows, "as k");
@@ -63,12 +63,28 @@ void check_qkv(const Score<T>& s) {
 }
 
 template <class T>
+void check_pages(const Score<T>& s) {
+  if (!s.pages) return;
+  if (s.k.rows < kPageUnit || s.k.rows % kPageUnit != 0)
+    bad("pages: k.rows", "a multiple of " + text(kPageUnit), text(s.k.rows));
+  if (s.pages.rows < 0) bad("pages.rows", "at least 0", text(s.pages.rows));
+  const int64_t count = (s.pages.rows + s.k.rows - 1) / s.k.rows;
+  for (int64_t b = 0; b < (s.pages.batch_stride == 0 ? 1 : s.q.batch); ++b)
+    for (int64_t n = 0; n < count; ++n)
+      expect_between("pages.at[" + text(b) + ", " + text(n) + "]",
+                     s.pages.at[b * s.pages.batch_stride + n], 0, s.k.batch - 1);
+  for (const Frame& f : s.frames)
+    if (f.key_row % kPageUnit != 0)
+      bad("pages: frames.key_row", "a multiple of " + text(kPageUnit), text(f.key_row));
+}
+
+template <class T>
 void check_frame(const std::string& name, const Frame& f, const Score<T>& s) {
   if (f.batch != kEveryBatch) expect_between(name + ".batch", f.batch, 0, s.q.batch - 1);
   expect_between(name + ".query_row", f.query_row, 0, s.q.rows);
   expect_between(name + ".queries", f.queries, 0, s.q.rows - f.query_row);
-  expect_between(name + ".key_row", f.key_row, 0, s.k.rows);
-  expect_between(name + ".keys", f.keys, 0, s.k.rows - f.key_row);
+  expect_between(name + ".key_row", f.key_row, 0, key_rows(s));
+  expect_between(name + ".keys", f.keys, 0, key_rows(s) - f.key_row);
   expect_between(name + ".query_position", f.query_position, -kFarthestPosition, kFarthestPosition);
   expect_between(name + ".key_position", f.key_position, -kFarthestPosition, kFarthestPosition);
 }
@@ -156,7 +172,7 @@ void check_sweeps(const Score<T>& s) {
   for (size_t n = 0; n < s.sweeps.size(); ++n) {
     const std::string name = "sweeps[" + std::to_string(n) + "]";
     check_turn(name + ".query", s.sweeps[n].query, s.q.rows, s.q.columns);
-    check_turn(name + ".key", s.sweeps[n].key, s.k.rows, s.k.columns);
+    check_turn(name + ".key", s.sweeps[n].key, key_rows(s), s.k.columns);
     check_growth(name, s.sweeps[n]);
     if (s.q.rows > 0 && !s.sweeps[n].runs) bad(name + ".runs", "data", "a null pointer");
   }
@@ -217,6 +233,7 @@ void check_table_grad(const std::string& name, const View<T>& grad, const Table<
 template <class T>
 void check_score(const Score<T>& s) {
   check_qkv(s);
+  check_pages(s);
   check_frames(s);
   if (s.diagonals.count < 0) bad("diagonals.count", "at least 0", text(s.diagonals.count));
   if (s.q_imag) check_shape("q_imag", s.q_imag, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
@@ -228,7 +245,7 @@ void check_score(const Score<T>& s) {
   check_sweeps(s);
   if (!s.sink.empty())
     expect_equal("sink", static_cast<int64_t>(s.sink.size()), s.q.heads, "one for each query head");
-  if (s.mask) check_shape("mask", s.mask, s.q.batch, s.q.heads, s.q.rows, s.k.rows);
+  if (s.mask) check_shape("mask", s.mask, s.q.batch, s.q.heads, s.q.rows, key_rows(s));
 }
 
 template <class T, class U>
@@ -239,6 +256,7 @@ void check_attended(const Score<T>& s, const Attended<U>& attended) {
 
 template <class T>
 void check_grad(const Score<T>& s, View<const T> d_out, const ScoreGrad<T>& grad) {
+  if (s.pages) bad("pages", "none where gradients are asked for", "a table");
   check_shape("d_out", d_out, s.q.batch, s.q.heads, s.q.rows, s.v.columns);
   if (grad.q) check_shape("grad.q", grad.q, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
   if (grad.k) check_shape("grad.k", grad.k, s.k.batch, s.k.heads, s.k.rows, s.k.columns);

@@ -68,12 +68,26 @@ inline Run visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64
   return {std::max(run.first, frame.key_row), std::min(run.last, frame.key_row + frame.keys)};
 }
 
+// Keys and values in pages that lie anywhere, as a cache keeps them. k and v are then [pages, key heads, P,
+// columns], and row j of batch entry b is row j mod P of page at[b * batch_stride + floor(j / P)]. Entries may
+// share pages. P and the key_row of every frame are multiples of kPageUnit, so that no vector of rows
+// straddles two pages. For the forward pass only.
+inline constexpr int64_t kPageUnit = 16;
+struct Pages {
+  const int64_t* at = nullptr;  // of ceil(rows / P) pages for each entry, all of which exist
+  int64_t batch_stride = 0;     // 0: the same for every batch entry
+  int64_t rows = 0;             // key rows that frames, runs, times and mask speak of
+
+  explicit operator bool() const { return at != nullptr; }
+};
+
 template <class T>
 struct Score {
   View<const T> q;  // [batch, query heads, queries, D], dressed by the method
   View<const T>
       k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
   View<const T> v;            // [batch, key heads, keys, Dv]
+  Pages pages = {};           // where rows of k and v lie; or null: as they are counted
   View<const T> q_imag = {};  // q', of the shape of q; or null
   double scale = 1;
   std::vector<Frame> frames = {};  // a query row in no frame sees nothing; none lies in two
@@ -85,6 +99,22 @@ struct Score {
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
 };
+
+template <class T>
+int64_t key_rows(const Score<T>& score) {
+  return score.pages ? score.pages.rows : score.k.rows;
+}
+
+// Where row `row` of k and v of a batch entry lies: the entry and the row of the views.
+struct StoredRow {
+  int64_t batch = 0, row = 0;
+};
+template <class T>
+StoredRow stored_row(const Score<T>& score, int64_t b, int64_t row) {
+  if (!score.pages) return {b, row};
+  const int64_t page_rows = score.k.rows;
+  return {score.pages.at[b * score.pages.batch_stride + row / page_rows], row % page_rows};
+}
 
 // What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse =
 // -infinity.

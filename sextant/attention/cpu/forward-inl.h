@@ -78,8 +78,7 @@ class ForwardTask {
     if (joined()) return attend_joined(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
-    const Matrix values = whole_rows(p_.score.v, block_.frame.batch, item_.key_head, rows.row(),
-                                     rows.rows, w_.values);
+    const Matrix values = whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
   }
 
@@ -148,8 +147,7 @@ class ForwardTask {
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
       soften(strip, lines, part.most);
     });
-    const Matrix values = whole_rows(p_.score.v, block_.frame.batch, item_.key_head, rows.row(),
-                                     rows.rows, w_.values);
+    const Matrix values = whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     mix_joined(rows, item_.key_head, mixed, all_rows, values, joined);
     each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
       finish_mix(strip, lines, values, w_.table_products, part.out);

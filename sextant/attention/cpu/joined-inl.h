@@ -39,15 +39,12 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
 // processor sees one stream, which it then follows by itself, while products are computed.
 class Ahead {
  public:
-  // `rows` rows from `first` on, as far as there are any, over `steps` steps.
-  Ahead(const View<const float>& x, int64_t batch, int64_t head, int64_t first, int64_t rows,
-        int64_t steps)
-      : at_(x.at(batch, head, first)),
+  // `rows` rows of x from `first` on, over `steps` steps; null: none.
+  Ahead(const View<const float>& x, const float* first, int64_t rows, int64_t steps)
+      : at_(first),
         columns_(x.columns),
         skip_(x.row_stride - round_up(x.columns, kLanes)),
-        lines_(x.column_stride == 1 && first + rows <= x.rows
-                   ? rows * round_up(x.columns, kLanes) / kLanes
-                   : 0),
+        lines_(x.column_stride == 1 && first ? rows * round_up(x.columns, kLanes) / kLanes : 0),
         steps_(steps) {}
   HWY_INLINE void operator()() {
     for (credit_ += lines_; credit_ >= steps_; credit_ -= steps_) {
@@ -109,15 +106,14 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
                                              int64_t rows, size_t way, const Joined& joined) {
   const Problem& p = unit.problem;
   const View<const float>& k = p.score.k;
-  const int64_t batch = unit.block.frame.batch;
   HWY_ALIGN float square[kLanes * kLanes] = {};
   for (int64_t j = columns.first; j < columns.last; j += kLanes) {
     const int64_t count = std::min(kLanes, unit.rows - j);
-    const Left keys = {k.at(batch, key_head, unit.row() + j), k.row_stride, k.column_stride};
+    const Left keys = {unit.at(k, key_head, j), k.row_stride, k.column_stride};
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      const Ahead ahead(k, batch, key_head, unit.row() + j + kRowsAhead, row == 0 ? kLanes : 0,
+      const Ahead ahead(k, unit.soon(k, key_head, j + kRowsAhead), row == 0 ? kLanes : 0,
                         kLanes / kKeysAtOnce * p.depth);
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -168,7 +164,7 @@ inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns
 inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run seen, int64_t rows,
                                     Matrix values, const Joined& joined) {
   const Problem& p = unit.problem;
-  const int64_t batch = unit.block.frame.batch, blocks = p.width16 / kLanes;
+  const int64_t blocks = p.width16 / kLanes;
   // Of a piece, in all its tiles.
   const int64_t steps =
       kLanes * std::max<int64_t>(blocks / kTileBlocks, 1) * (round_up(rows, kTileRows) / kTileRows);
@@ -184,7 +180,7 @@ inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run
     if (rows <= kThinRows) {  // whole rows at once: a stream already
       mix(j, Nothing());
     } else {
-      Ahead ahead(p.score.v, batch, key_head, unit.row() + j + kRowsAhead, kLanes, steps);
+      Ahead ahead(p.score.v, unit.soon(p.score.v, key_head, j + kRowsAhead), kLanes, steps);
       mix(j, [&ahead]() HWY_ATTR { ahead(); });
     }
   }

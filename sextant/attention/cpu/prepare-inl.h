@@ -26,6 +26,23 @@ struct FrameRows {
   int64_t row() const {  // of the operand
     return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
   }
+  // The i-th of them in memory; keys may lie in pages.
+  const float* at(const View<const float>& x, int64_t head, int64_t i) const {
+    if (side == Side::kQuery) return x.at(block.frame.batch, head, row() + i);
+    const StoredRow stored = stored_row(problem.score, block.frame.batch, row() + i);
+    return x.at(stored.batch, head, stored.row);
+  }
+  // Sixteen rows from the i-th on, which may be beyond the last; null: there are none.
+  const float* soon(const View<const float>& x, int64_t head, int64_t i) const {
+    const int64_t count = side == Side::kQuery ? x.rows : key_rows(problem.score);
+    return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
+  }
+  // From the i-th on, how many lie one after the other.
+  int64_t together(int64_t i) const {
+    const Score<float>& s = problem.score;
+    if (side == Side::kQuery || !s.pages) return rows - i;
+    return std::min(rows - i, s.k.rows - (row() + i) % s.k.rows);
+  }
   const SidePhases& phases(size_t way) const {
     const FramePhases& both = problem.phases.at(block.phases, way);
     return side == Side::kQuery ? both.query : both.key;
@@ -39,14 +56,14 @@ inline constexpr int64_t kRowsAhead = 2 * kLanes;
 // All panels of those rows of x, times factor.
 HWY_INLINE void pack_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
                           float factor, const Panels& to) {
+  static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
-    const float* from = x.at(rows.block.frame.batch, head, rows.row() + i);
+    const float* from = rows.at(x, head, i);  // sixteen rows that lie together: see kPageUnit
     const int64_t count = std::min(kLanes, rows.rows - i), at = i * p.depth16;
-    const int64_t ahead = rows.row() + i + kRowsAhead;
     const auto pack = [&](float* panel) HWY_ATTR {
       pack_panel(from, x.row_stride, x.column_stride, count, p.depth, factor, panel,
-                 ahead + kLanes <= x.rows ? from + kRowsAhead * x.row_stride : nullptr);
+                 rows.soon(x, head, i + kRowsAhead));
     };
     if (to.plain) pack(to.plain + at);
     for (size_t way = 0; way < p.ways.list.size(); ++way) {
@@ -108,12 +125,17 @@ HWY_INLINE void copy_rows(const float* from, int64_t row_stride, int64_t column_
   }
 }
 
-HWY_INLINE Matrix whole_rows(const View<const float>& x, int64_t batch, int64_t head, int64_t row,
-                             int64_t rows, float* copy) {
-  const float* from = x.at(batch, head, row);
-  if (x.column_stride == 1 && x.columns % kLanes == 0) return {from, x.row_stride};
-  copy_rows(from, x.row_stride, x.column_stride, rows, x.columns, copy);
-  return {copy, round_up(x.columns, kLanes)};
+HWY_INLINE Matrix whole_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
+                             float* copy) {
+  const int64_t columns16 = round_up(x.columns, kLanes);
+  const bool whole = x.column_stride == 1 && x.columns % kLanes == 0;
+  if (whole && rows.together(0) == rows.rows) return {rows.at(x, head, 0), x.row_stride};
+  for (int64_t i = 0, count; i < rows.rows; i += count) {
+    count = rows.together(i);
+    copy_rows(rows.at(x, head, i), x.row_stride, x.column_stride, count, x.columns,
+              copy + i * columns16);
+  }
+  return {copy, columns16};
 }
 
 HWY_INLINE void write_row(const float* from, int64_t columns, float* to, int64_t column_stride) {

@@ -68,7 +68,7 @@ Problem::Problem(const Score<float>& s, int64_t longest_unit, const Executor& ex
       width(s.v.columns),
       width16(round_up(width, kLanes)),
       ways(ways_of(s.sweeps)) {
-  unit = unit_of_growth(ways, s.k.rows, s.k.batch, longest_unit);
+  unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
 
   const bool turned = any_turned(ways), shared = same_times_for_all_batches(ways);
   std::vector<Frame> stands(turned ? 0 : 1);  // the frames whose phases differ

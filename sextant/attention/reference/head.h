@@ -20,6 +20,7 @@ struct Rows {
 
   Rows(int64_t rows, int64_t cols)
       : columns(cols), data(static_cast<size_t>(rows) * static_cast<size_t>(cols)) {}
+  int64_t count() const { return columns == 0 ? 0 : static_cast<int64_t>(data.size()) / columns; }
   double* row(int64_t i) { return data.data() + i * columns; }
   const double* row(int64_t i) const { return data.data() + i * columns; }
 };
@@ -48,10 +49,27 @@ inline void turn_row(const Turn& turn, int64_t b, int64_t row, Way way, double* 
 }
 
 template <class T>
-Rows turned(View<const T> x, const Turn& turn, int64_t b, int64_t h) {
+Rows rows_of(View<const T> x, int64_t b, int64_t h) {
   Rows rows(x.rows, x.columns);
-  for (int64_t i = 0; i < x.rows; ++i) {
+  for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t c = 0; c < x.columns; ++c) rows.row(i)[c] = static_cast<double>(x(b, h, i, c));
+  return rows;
+}
+
+// Of k or v, wherever its pages lie.
+template <class T>
+Rows stored_rows(const Score<T>& s, View<const T> x, int64_t b, int64_t h) {
+  Rows rows(key_rows(s), x.columns);
+  for (int64_t j = 0; j < key_rows(s); ++j) {
+    const StoredRow at = stored_row(s, b, j);
+    for (int64_t c = 0; c < x.columns; ++c)
+      rows.row(j)[c] = static_cast<double>(x(at.batch, h, at.row, c));
+  }
+  return rows;
+}
+
+inline Rows turned(Rows rows, const Turn& turn, int64_t b) {
+  for (int64_t i = 0; rows.columns > 0 && i < rows.count(); ++i) {
     turn_row(turn, b, i, Way::kTurn, rows.row(i));
   }
   return rows;
@@ -92,10 +110,16 @@ struct Head {
         on_key{score.on_key, head},
         on_value{score.on_value, head} {
     for (const Sweep& sweep : s.sweeps) {
-      q.push_back(turned(s.q, sweep.query, b, h));
-      k.push_back(turned(s.k, sweep.key, b, key_head));
-      if (s.q_imag) q_imag.push_back(turned(s.q_imag, sweep.query, b, h));
+      q.push_back(turned(rows_of(s.q, b, h), sweep.query, b));
+      k.push_back(turned(stored_rows(s, s.k, b, key_head), sweep.key, b));
+      if (s.q_imag) q_imag.push_back(turned(rows_of(s.q_imag, b, h), sweep.query, b));
     }
+  }
+
+  // An element of k or v.
+  double stored(const View<const T>& x, int64_t row, int64_t column) const {
+    const StoredRow at = stored_row(s, b, row);
+    return static_cast<double>(x(at.batch, key_head, at.row, column));
   }
 
   // What growth makes of the product of columns c of q_i and k_j: all 1 without growth.
@@ -130,7 +154,7 @@ struct Head {
         p.real += static_cast<double>(s.q(b, h, i, c)) * on_query(diagonal, c);
     if (on_key)
       for (int64_t c = 0; c < on_key.columns(); ++c)
-        p.real += static_cast<double>(s.k(b, key_head, j, c)) * on_key(diagonal, c);
+        p.real += stored(s.k, j, c) * on_key(diagonal, c);
     p.size = s.q_imag ? std::hypot(p.real, p.imaginary) : p.real;
     return p;
   }
@@ -140,7 +164,7 @@ struct Head {
   }
 
   double value(int64_t j, int64_t diagonal, int64_t c) const {
-    const double v = static_cast<double>(s.v(b, key_head, j, c));
+    const double v = stored(s.v, j, c);
     return on_value ? v + on_value(diagonal, c) : v;
   }
 
