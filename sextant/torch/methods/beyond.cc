@@ -1,12 +1,10 @@
 #include "sextant/torch/methods/beyond.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp_min.h>
-#include <ATen/ops/log.h>
 
-#include <cmath>
-
+#include "sextant/position/query_scale.h"
 #include "sextant/torch/methods/runs.h"
+#include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {
@@ -59,10 +57,12 @@ int64_t log_n_length(const Options& options) {
 
 void scale_by_log_n(Operands& operands, const Placement& placement, int64_t length) {
   if (length == 0) return;
-  const at::Tensor counted = at::clamp_min(query_positions(placement) + 1, 1).to(at::kDouble);
-  const at::Tensor factor =
-      at::clamp_min(at::log(counted) / std::log(static_cast<double>(length)), 1);
-  operands.q = operands.q * factor.view({1, 1, -1, 1}).to(operands.q.options());
+  const at::Tensor positions = query_positions(placement);
+  const std::vector<double> factors =
+      query_factors({.law = QueryLaw::kLogn, .length = length},
+                    {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});
+  operands.q =
+      operands.q * tensor_of(factors, {1, 1, positions.numel(), 1}).to(operands.q.options());
 }
 
 }  // namespace sextant
