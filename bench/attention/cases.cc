@@ -174,7 +174,7 @@ Made rope(const Sizes& sizes) {
 // ReRoPE: distances beyond a window are the window. The official code makes both score matrices.
 Made rerope(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
-  const int64_t width = std::max<int64_t>(n / 4, 1);
+  const int64_t width = std::max<int64_t>(n / 8, 1);
   auto made = std::make_unique<Workload>("rerope", sizes, n, n, past);
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
@@ -186,6 +186,32 @@ Made rerope(const Sizes& sizes) {
              mask = mask_of(n, n, past), scale = w.score.scale] {
     const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
     const at::Tensor far = at::matmul(turned(w.q, far_at), w.k.transpose(2, 3));
+    return weighted(at::where(is_near, near, far) * scale, mask, w.v);
+  };
+  return made;
+}
+
+// Leaky ReRoPE: distances beyond a window grow by a 16th.
+Made leaky_rerope(const Sizes& sizes) {
+  constexpr int64_t kFactor = 16;  // the official code's
+  const int64_t n = sizes.length, d = sizes.head_dim;
+  const int64_t width = std::max<int64_t>(n / 8, 1);
+  auto made = std::make_unique<Workload>("leaky-rerope", sizes, n, n, past);
+  Workload& w = *made;
+  const Spectrum spectrum = rotary({.dim = d});
+  Spectrum slower = spectrum;
+  for (Spectrum::Pair& pair : slower.pairs) pair.speed = pair.speed / Real(kFactor);
+  const Rotation far_rotation = sextant::rotation(slower);
+  w.leak(spectrum, width, kFactor);
+  const at::Tensor is_near = by_distance(n, n, [width](int64_t distance) {
+                               return distance < width ? 1 : 0;
+                             }).to(at::kBool);
+  w.eager = [&w, is_near, at = angles(sextant::rotation(spectrum), d, 0, n),
+             far_query = angles(far_rotation, d, width * (kFactor - 1), n),
+             far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, past),
+             scale = w.score.scale] {
+    const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
+    const at::Tensor far = at::matmul(turned(w.q, far_query), turned(w.k, far_key).transpose(2, 3));
     return weighted(at::where(is_near, near, far) * scale, mask, w.v);
   };
   return made;
@@ -224,6 +250,7 @@ const std::vector<Kind>& kinds() {
       {"deberta", "vectors per clipped distance on queries and on keys", deberta},
       {"rope", "queries and keys turned, causal", rope},
       {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope},
+      {"leaky-rerope", "two sweeps: near keys turned, far ones slower, causal", leaky_rerope},
       {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, true},
       {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, true},
   };

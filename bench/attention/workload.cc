@@ -88,7 +88,7 @@ void Workload::turn(size_t sweep, const Rotation& rotation) {
   score.sweeps[sweep].key = {.rotation = &kept, .times = positions_.data()};
 }
 
-void Workload::rectify(const Rotation& rotation, int64_t window) {
+const Run* Workload::split(int64_t window) {
   std::vector<Run>& near = runs_.front();
   std::vector<Run>& far = runs_.emplace_back(near);
   for (int64_t i = 0; i < queries(); ++i) {
@@ -96,12 +96,31 @@ void Workload::rectify(const Rotation& rotation, int64_t window) {
     near[n].first = std::max<int64_t>(keys() - queries() + i - window + 1, 0);
     far[n].last = near[n].first;
   }
+  return far.data();
+}
+
+void Workload::rectify(const Rotation& rotation, int64_t window) {
+  const Run* far = split(window);
   std::vector<Turns>& offset = offsets_.emplace_back();
   for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.speed * window);
   turn(0, rotation);
   score.sweeps.push_back(
       {.query = {.rotation = &rotations_.back(), .times = zeros_.data(), .offset = offset},
-       .runs = far.data()});
+       .runs = far});
+}
+
+void Workload::leak(const Spectrum& spectrum, int64_t window, int64_t factor) {
+  const Run* far = split(window);
+  turn(0, rotation(spectrum));
+  Spectrum slower = spectrum;
+  std::vector<Turns>& offset = offsets_.emplace_back();
+  for (Spectrum::Pair& pair : slower.pairs) {
+    pair.speed = pair.speed / Real(static_cast<double>(factor));
+    offset.push_back(turns(pair.speed) * (window * (factor - 1)));
+  }
+  score.sweeps.push_back({.runs = far});
+  turn(1, rotation(slower));
+  score.sweeps[1].query.offset = offset;
 }
 
 void Workload::ours_forward(const Backend& backend, const Executor& executor) {

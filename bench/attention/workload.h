@@ -52,6 +52,8 @@ class Workload {
   // Splits what is seen: a second sweep over the keys at `window` and more, its queries turned by
   // `window` positions, its keys not at all.
   void rectify(const Rotation& rotation, int64_t window);
+  // The same, but distances beyond the window grow on, slower by a factor.
+  void leak(const Spectrum& spectrum, int64_t window, int64_t factor);
 
   void ours_forward(const Backend& backend, const Executor& executor);
   // From the result of the forward pass before; gradients of everything that is trained.
@@ -73,6 +75,9 @@ class Workload {
   Score<float> score;
 
  private:
+  // Cuts the runs at the window; those of the far keys are returned.
+  const Run* split(int64_t window);
+
   struct Trained {
     at::Tensor tensor, gradient;
     View<float> ScoreGrad<float>::*place;
