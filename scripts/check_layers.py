@@ -13,10 +13,11 @@ MAY_SEE = {
     "attention": {"position"},
     "files": set(),
     "chart": {"files"},
-    "torch": {"position", "attention"},
-    "models": {"position", "attention", "files", "torch"},
-    "lab": {"position", "attention", "files", "chart", "torch", "models"},
-    "cli": {"position", "attention", "files", "chart", "lab"},
+    "setting": {"position", "files"},
+    "torch": {"position", "attention", "setting"},
+    "models": {"position", "attention", "files", "setting", "torch"},
+    "lab": {"position", "attention", "files", "chart", "setting", "torch", "models"},
+    "cli": {"position", "attention", "files", "chart", "setting", "lab"},
 }
 # Libraries that only these layers may include, by the first part of the path.
 OWNERS = {
@@ -24,9 +25,9 @@ OWNERS = {
     "ATen": {"torch", "models", "lab"},
     "c10": {"torch", "models", "lab"},
     "hwy": {"attention"},
-    "nlohmann": {"chart", "torch", "models", "lab", "cli"},
+    "nlohmann": {"chart", "setting", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
-    "fmt": {"chart", "torch", "models", "lab", "cli"},
+    "fmt": {"chart", "setting", "torch", "models", "lab", "cli"},
 }
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

@@ -3,6 +3,8 @@
 distance is always query position minus key position: positive for keys in the past.
 """
 
+import json
+
 import torch
 
 
@@ -58,6 +60,28 @@ def rope_speeds(dim, base=10000.0):
 def rope_cos_sin(positions, dim, base=10000.0):
     """cos and sin of position * theta_f, [positions, dim / 2] each: exact phases, any position."""
     return torch.ops.sextant.rope_cos_sin(_integers(positions), dim, base)
+
+
+def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=None):
+    """(speeds [dim / 2], gain, score factor) of RoPE stretched for a text of ``length`` tokens.
+
+    stretch as the option of the method "rope": a dict in Hugging Face's words, {"rope_type": "yarn",
+    "factor": 8, "original_max_position_embeddings": 4096}, or "yarn*8" with train_length. gain multiplies
+    turned queries and keys, the score factor (DeepSeek's) all scores."""
+    return torch.ops.sextant.stretched_speeds(
+        dim, base, json.dumps(stretch), length, train_length or 0
+    )
+
+
+def config_speeds(config, length=1):
+    """The same of a model, by the text of its config.json (its first type of layer)."""
+    return torch.ops.sextant.config_speeds(config, length)
+
+
+def query_factors(positions, law, length=0, strength=0.0):
+    """What queries at these positions are multiplied by; law: none, logn, logn-unclipped, ssmax (to be
+    multiplied by a trained number), llama4 or ministral."""
+    return torch.ops.sextant.query_factors(_integers(positions), law, length, strength)
 
 
 def clock(positions, periods=(60, 3600, 43200)):

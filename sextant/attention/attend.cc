@@ -4,15 +4,37 @@
 #include <string>
 #include <type_traits>
 
+#include "sextant/attention/by_frame.h"
 #include "sextant/attention/check_score.h"
 #include "sextant/error.h"
 
 namespace sextant {
 namespace {
 
-[[noreturn]] void not_served(const Backend& backend, const char* type) {
-  fail("attention: backend: expected one that serves " + std::string(type) + ", but got \"" +
-       std::string(backend.name) + "\"");
+// The backend's function for one scalar type.
+template <class F>
+F served(const Backend& backend, F function, const char* type) {
+  if (!function) {
+    fail("attention: backend: expected one that serves " + std::string(type) + ", but got \"" +
+         std::string(backend.name) + "\"");
+  }
+  return function;
+}
+template <class T>
+Attend<T> forward_of(const Backend& backend) {
+  if constexpr (std::is_same_v<T, float>) {
+    return served(backend, backend.attend_f32, "float32");
+  } else {
+    return served(backend, backend.attend_f64, "float64");
+  }
+}
+template <class T>
+AttendBackward<T> backward_of(const Backend& backend) {
+  if constexpr (std::is_same_v<T, float>) {
+    return served(backend, backend.attend_backward_f32, "float32");
+  } else {
+    return served(backend, backend.attend_backward_f64, "float64");
+  }
 }
 
 }  // namespace
@@ -36,12 +58,11 @@ void attend(const Score<T>& score, const Attended<T>& result, const Backend& bac
             const Executor& executor) {
   check_score(score);
   check_attended(score, result);
-  if constexpr (std::is_same_v<T, float>) {
-    if (!backend.attend_f32) not_served(backend, "float32");
-    backend.attend_f32(score, result, executor);
+  const Attend<T> function = forward_of<T>(backend);
+  if (turns_by_frame(score)) {
+    attend_by_frame(score, result, executor, function);
   } else {
-    if (!backend.attend_f64) not_served(backend, "float64");
-    backend.attend_f64(score, result, executor);
+    function(score, result, executor);
   }
 }
 
@@ -51,12 +72,11 @@ void attend_backward(const Score<T>& score, const Attended<const T>& result, Vie
   check_score(score);
   check_attended(score, result);
   check_grad(score, d_out, grad);
-  if constexpr (std::is_same_v<T, float>) {
-    if (!backend.attend_backward_f32) not_served(backend, "float32");
-    backend.attend_backward_f32(score, result, d_out, grad, executor);
+  const AttendBackward<T> function = backward_of<T>(backend);
+  if (turns_by_frame(score)) {
+    attend_backward_by_frame(score, result, d_out, grad, executor, function);
   } else {
-    if (!backend.attend_backward_f64) not_served(backend, "float64");
-    backend.attend_backward_f64(score, result, d_out, grad, executor);
+    function(score, result, d_out, grad, executor);
   }
 }
 

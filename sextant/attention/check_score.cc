@@ -111,9 +111,9 @@ void check_frames(const Score<T>& s) {
   }
 }
 
-void check_turn(const std::string& name, const Turn& turn, int64_t rows, int64_t columns) {
-  if (!turn.rotation) return;
-  const auto& pairs = turn.rotation->pairs;
+void check_rotation(const std::string& name, const Turn& turn, const Rotation& rotation,
+                    int64_t rows, int64_t columns) {
+  const auto& pairs = rotation.pairs;
   std::vector<bool> used(static_cast<size_t>(columns), false);
   for (size_t f = 0; f < pairs.size(); ++f) {
     for (const int column : {pairs[f].first, pairs[f].second}) {
@@ -133,19 +133,35 @@ void check_turn(const std::string& name, const Turn& turn, int64_t rows, int64_t
                  static_cast<int64_t>(pairs.size()), "one for each pair");
 }
 
-bool grows(const Turn& turn) {
-  return turn.rotation && std::ranges::any_of(turn.rotation->pairs,
-                                              [](const auto& pair) { return pair.growth != 0; });
+// The rotations of a turn: one, or as many as there are frames.
+std::span<const Rotation> rotations_of(const Turn& turn, size_t frames) {
+  if (!turn.rotation) return {};
+  return {turn.rotation, turn.frame_stride == 0 ? 1 : frames};
+}
+
+void check_turn(const std::string& name, const Turn& turn, size_t frames, int64_t rows,
+                int64_t columns) {
+  expect_between(name + ".frame_stride", turn.frame_stride, 0, 1);
+  for (const Rotation& rotation : rotations_of(turn, frames))
+    check_rotation(name, turn, rotation, rows, columns);
+}
+
+bool grows(const Rotation& rotation) {
+  return std::ranges::any_of(rotation.pairs, [](const auto& pair) { return pair.growth != 0; });
 }
 
 // Growth cancels between the two sides only if both grow alike.
-void check_growth(const std::string& name, const Sweep& sweep) {
-  if (!grows(sweep.query) && !grows(sweep.key)) return;
-  const auto alike = [](const Rotation::Pair& a, const Rotation::Pair& b) {
+void check_growth(const std::string& name, const Sweep& sweep, size_t frames) {
+  const auto of_queries = rotations_of(sweep.query, frames);
+  const auto of_keys = rotations_of(sweep.key, frames);
+  if (std::ranges::none_of(of_queries, grows) && std::ranges::none_of(of_keys, grows)) return;
+  const auto same_pair = [](const Rotation::Pair& a, const Rotation::Pair& b) {
     return a.first == b.first && a.second == b.second && a.growth == b.growth;
   };
-  if (!sweep.query.rotation || !sweep.key.rotation ||
-      !std::ranges::equal(sweep.query.rotation->pairs, sweep.key.rotation->pairs, alike))
+  const auto alike = [&](const Rotation& a, const Rotation& b) {
+    return std::ranges::equal(a.pairs, b.pairs, same_pair);
+  };
+  if (!std::ranges::equal(of_queries, of_keys, alike))
     bad(name, "the same pairs and growth for query and key where there is growth",
         "different ones");
 }
@@ -171,9 +187,9 @@ template <class T>
 void check_sweeps(const Score<T>& s) {
   for (size_t n = 0; n < s.sweeps.size(); ++n) {
     const std::string name = "sweeps[" + std::to_string(n) + "]";
-    check_turn(name + ".query", s.sweeps[n].query, s.q.rows, s.q.columns);
-    check_turn(name + ".key", s.sweeps[n].key, key_rows(s), s.k.columns);
-    check_growth(name, s.sweeps[n]);
+    check_turn(name + ".query", s.sweeps[n].query, s.frames.size(), s.q.rows, s.q.columns);
+    check_turn(name + ".key", s.sweeps[n].key, s.frames.size(), key_rows(s), s.k.columns);
+    check_growth(name, s.sweeps[n], s.frames.size());
     if (s.q.rows > 0 && !s.sweeps[n].runs) bad(name + ".runs", "data", "a null pointer");
   }
   const bool tables = any_table(s);

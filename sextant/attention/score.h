@@ -52,6 +52,10 @@ struct Turn {
   int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
   // Added to the phase of each pair, [pairs] or empty: piecewise methods stand at a fixed phase.
   std::span<const Turns> offset = {};
+  // 0: one rotation for all frames. 1: rotation[n] turns the rows of frame n, so that each text, or each
+  // query, may have a spectrum of its own (dynamic stretches). Kernels see 0 only: attend() hands them
+  // such frames one by one.
+  int64_t frame_stride = 0;
 };
 
 // One look at the keys. A query's sweeps are disjoint and share one softmax.

@@ -11,6 +11,8 @@ class App;
 
 namespace sextant::cli {
 
+void add_convert(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_plot(CLI::App& app);
 // `command_line`: as the user gave it, to be said again.
 void add_survey(CLI::App& app, const std::string& command_line);

@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
   CLI::App app("Position encodings for transformers: train short, read long.", "sextant");
   app.set_version_flag("--version", "sextant " SEXTANT_VERSION);
   app.require_subcommand(1);
+  sextant::cli::add_explain(app);
+  sextant::cli::add_convert(app);
   sextant::cli::add_plot(app);
   sextant::cli::add_survey(app, quoted(argc, argv));
   sextant::cli::add_worker(app);

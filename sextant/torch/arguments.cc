@@ -16,12 +16,13 @@ template <class A, class F>
 void each_argument(A& a, F&& f) {
   f(a.q), f(a.k), f(a.v), f(a.scale), f(a.frames), f(a.runs);
   f(a.pairs), f(a.speeds), f(a.growth), f(a.gains);
-  f(a.query_times), f(a.key_times), f(a.query_offsets), f(a.key_offsets), f(a.farthest);
+  f(a.query_times), f(a.key_times), f(a.query_offsets), f(a.key_offsets);
+  f(a.frame_speeds), f(a.frame_gains), f(a.farthest);
   f(a.q_imag), f(a.weight), f(a.weight_rows);
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
 }
-constexpr size_t kArguments = 28;
+constexpr size_t kArguments = 30;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -103,7 +104,8 @@ void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
                                   {"query_times", &a.query_times},
                                   {"key_times", &a.key_times},
                                   {"query_offsets", &a.query_offsets},
-                                  {"key_offsets", &a.key_offsets}})
+                                  {"key_offsets", &a.key_offsets},
+                                  {"frame_speeds", &a.frame_speeds}})
       if (x->defined()) bad(name, "none, as there are no pairs", "a tensor");
     return;
   }
@@ -122,6 +124,12 @@ void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
         {sweeps, batch, {}, {Size::kExactly, a.k.sym_size(2)}});
   check("query_offsets", a.query_offsets, at::kLong, {sweeps, pairs, 2});
   check("key_offsets", a.key_offsets, at::kLong, {sweeps, pairs, 2});
+  const Size frames = {Size::kExactly, a.frames.sym_size(0)};
+  check("frame_speeds", a.frame_speeds, at::kLong, {sweeps, frames, pairs, 2});
+  if (a.frame_speeds.defined() != a.frame_gains.defined())
+    bad("frame_gains", "a tensor where there are frame_speeds, and only there",
+        a.frame_gains.defined() ? "a tensor" : "none");
+  check("frame_gains", a.frame_gains, at::kDouble, {sweeps, frames});
 }
 
 }  // namespace

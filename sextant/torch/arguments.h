@@ -11,6 +11,8 @@
 //   speeds           int64 [S, P, 2]                    the high and low 64 bits of sextant::Turns
 //   growth           float64 [S, P], or none            natural log per position
 //   gains            float64 [S], or none
+//   frame_speeds     int64 [S, frames, P, 2], or none   in place of speeds, for each frame its own
+//   frame_gains      float64 [S, frames], or none       goes with frame_speeds
 //   query_times      int64 [S, 1 or batch, axes, queries]; key_times likewise, with keys
 //   query_offsets    int64 [S, P, 2], or none           turns added to the phase; key_offsets too
 //   farthest         the distance of diagonal 0
@@ -34,7 +36,8 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor q, Tensor k, Tensor v, float scale, Tensor frames, Tensor runs, *, "
     "Tensor? pairs=None, Tensor? speeds=None, Tensor? growth=None, Tensor? gains=None, "
     "Tensor? query_times=None, Tensor? key_times=None, "
-    "Tensor? query_offsets=None, Tensor? key_offsets=None, int farthest=0, "
+    "Tensor? query_offsets=None, Tensor? key_offsets=None, "
+    "Tensor? frame_speeds=None, Tensor? frame_gains=None, int farthest=0, "
     "Tensor? q_imag=None, Tensor? weight=None, Tensor? weight_rows=None, "
     "Tensor? bias=None, Tensor? bias_rows=None, "
     "Tensor? on_query=None, Tensor? on_query_rows=None, "
@@ -54,6 +57,7 @@ struct Arguments {
   at::Tensor frames, runs;
   at::Tensor pairs, speeds, growth, gains;
   at::Tensor query_times, key_times, query_offsets, key_offsets;
+  at::Tensor frame_speeds, frame_gains;
   int64_t farthest = 0;
   at::Tensor q_imag, weight, weight_rows;
   at::Tensor bias, bias_rows, on_query, on_query_rows;

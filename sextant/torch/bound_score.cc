@@ -97,9 +97,10 @@ View<T> view_rows(const at::Tensor& x) {
 template <class T>
 BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
   Arguments& a = arguments_;
-  for (at::Tensor* x : {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains,
-                        &a.query_offsets, &a.key_offsets, &a.weight_rows, &a.bias_rows,
-                        &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink})
+  for (at::Tensor* x :
+       {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets,
+        &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
+        &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink})
     if (x->defined()) *x = x->contiguous();
   score_.q = view_4d<const T>(a.q);
   score_.k = view_4d<const T>(a.k);
@@ -131,6 +132,27 @@ void BoundScore<T>::bind_frames() {
 }
 
 template <class T>
+void BoundScore<T>::bind_rotations(int64_t sweep) {
+  const Arguments& a = arguments_;
+  std::vector<Rotation>& all = rotations_.emplace_back();
+  all.push_back(rotation_at(a, sweep));
+  check_axes("query_times", all[0], a.query_times);
+  check_axes("key_times", all[0], a.key_times);
+  if (!a.frame_speeds.defined() || all[0].pairs.empty()) return;
+  all.resize(static_cast<size_t>(a.frames.size(0)), all[0]);
+  const int64_t pairs = a.pairs.size(1);
+  const int64_t* columns = a.pairs.data_ptr<int64_t>() + sweep * pairs * 3;
+  for (size_t n = 0; n < all.size(); ++n) {
+    const int64_t frame = sweep * a.frames.size(0) + static_cast<int64_t>(n);
+    const int64_t* speeds = a.frame_speeds.data_ptr<int64_t>() + frame * pairs * 2;
+    size_t at = 0;
+    for (int64_t f = 0; f < pairs; ++f)
+      if (columns[f * 3] != -1) all[n].pairs[at++].speed = turns_at(speeds + f * 2);
+    all[n].gain = a.frame_gains.data_ptr<double>()[frame];
+  }
+}
+
+template <class T>
 void BoundScore<T>::bind_sweep(int64_t sweep) {
   const Arguments& a = arguments_;
   static_assert(sizeof(Run) == 2 * sizeof(int64_t));
@@ -138,9 +160,7 @@ void BoundScore<T>::bind_sweep(int64_t sweep) {
   Sweep bound = {.runs = reinterpret_cast<const Run*>(runs),
                  .batch_stride = shared_stride(a.runs, 1) / 2};
   if (a.pairs.defined()) {
-    rotations_.push_back(rotation_at(a, sweep));
-    check_axes("query_times", rotations_.back(), a.query_times);
-    check_axes("key_times", rotations_.back(), a.key_times);
+    bind_rotations(sweep);
     bound.query = bind_turn(sweep, a.query_times, a.query_offsets);
     bound.key = bind_turn(sweep, a.key_times, a.key_offsets);
   }
@@ -149,12 +169,14 @@ void BoundScore<T>::bind_sweep(int64_t sweep) {
 
 template <class T>
 Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets) {
-  if (rotations_.back().pairs.empty()) return {};
-  Turn turn = {.rotation = &rotations_.back(),
+  const std::vector<Rotation>& rotations = rotations_.back();
+  if (rotations.empty() || rotations[0].pairs.empty()) return {};
+  Turn turn = {.rotation = rotations.data(),
                .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
                .batch_stride = shared_stride(times, 1),
                .axis_stride = times.stride(2),
-               .row_stride = times.stride(3)};
+               .row_stride = times.stride(3),
+               .frame_stride = arguments_.frame_speeds.defined() ? 1 : 0};
   if (offsets.defined()) {
     offsets_.push_back(offsets_at(arguments_, offsets, sweep));
     turn.offset = offsets_.back();

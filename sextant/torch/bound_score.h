@@ -31,11 +31,12 @@ class BoundScore {
   void bind_frames();
   void bind_sweep(int64_t sweep);
   Turn bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets);
+  void bind_rotations(int64_t sweep);
   void bind_tables();
   void bind_mask();
 
-  Arguments arguments_;  // index tensors made contiguous
-  std::vector<Rotation> rotations_;
+  Arguments arguments_;                           // index tensors made contiguous
+  std::vector<std::vector<Rotation>> rotations_;  // of each sweep: one, or one for each frame
   std::vector<std::vector<Turns>> offsets_;
   Score<T> score_;
 };

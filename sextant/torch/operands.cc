@@ -86,6 +86,30 @@ void pack_rotations(const Sweeps& sweeps, int64_t pairs, Arguments& a) {
   a.key_offsets = stacked(sweeps, &SweepOperand::key_offset, pairs);
 }
 
+// Speeds of frames; a sweep that has none of its own turns all of them alike.
+void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, Arguments& a) {
+  const auto count = static_cast<int64_t>(sweeps.size());
+  a.frame_speeds = at::zeros({count, frames, pairs, 2}, at::kLong);
+  a.frame_gains = at::empty({count, frames}, at::kDouble);
+  int64_t* speeds = a.frame_speeds.data_ptr<int64_t>();
+  double* gains = a.frame_gains.data_ptr<double>();
+  for (const SweepOperand& sweep : sweeps) {
+    const bool own = !sweep.of_frames.empty();
+    if (own && static_cast<int64_t>(sweep.of_frames.size()) != frames)
+      fail("attend: of_frames: expected one rotation for each of " + std::to_string(frames) +
+           " frames, but got " + std::to_string(sweep.of_frames.size()));
+    for (int64_t n = 0; n < frames; ++n, speeds += 2 * pairs) {
+      const Rotation& rotation = own ? sweep.of_frames[static_cast<size_t>(n)] : sweep.rotation;
+      if (rotation.pairs.size() != sweep.rotation.pairs.size())
+        fail("attend: of_frames: expected the " + std::to_string(sweep.rotation.pairs.size()) +
+             " pairs of the rotation, but got " + std::to_string(rotation.pairs.size()));
+      for (size_t f = 0; f < rotation.pairs.size(); ++f)
+        write(rotation.pairs[f].speed, speeds + 2 * f);
+      *gains++ = rotation.gain;
+    }
+  }
+}
+
 Arguments pack(const Operands& o) {
   Arguments a;
   a.q = o.q, a.k = o.k, a.v = o.v, a.scale = o.scale, a.frames = o.frames;
@@ -93,7 +117,11 @@ Arguments pack(const Operands& o) {
   if (!a.runs.defined()) a.runs = at::empty({0, 1, o.q.size(2), 2}, at::kLong);
   size_t pairs = 0;
   for (const SweepOperand& sweep : o.sweeps) pairs = std::max(pairs, sweep.rotation.pairs.size());
-  if (pairs > 0) pack_rotations(o.sweeps, static_cast<int64_t>(pairs), a);
+  if (pairs > 0) {
+    pack_rotations(o.sweeps, static_cast<int64_t>(pairs), a);
+    if (std::ranges::any_of(o.sweeps, [](const auto& sweep) { return !sweep.of_frames.empty(); }))
+      pack_frame_rotations(o.sweeps, o.frames.size(0), static_cast<int64_t>(pairs), a);
+  }
   a.farthest = o.farthest;
   a.q_imag = o.q_imag;
   a.weight = o.weight.rows, a.weight_rows = o.weight.row_at;

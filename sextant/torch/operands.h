@@ -23,6 +23,8 @@ struct TableOperand {
 struct SweepOperand {
   at::Tensor runs = {};    // int64 [1 or batch, queries, 2]: key rows [first, last)
   Rotation rotation = {};  // no pairs: q and k as they are
+  // One for each frame, with the pairs of `rotation` at speeds and gains of their own; or empty.
+  std::vector<Rotation> of_frames = {};
   at::Tensor query_times = {}, key_times = {};            // int64 [1 or batch, axes, rows]
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };

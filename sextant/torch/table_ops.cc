@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,10 +15,12 @@
 #include "sextant/position/binary.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/clock.h"
+#include "sextant/position/query_scale.h"
 #include "sextant/position/sandwich.h"
 #include "sextant/position/sinusoid.h"
 #include "sextant/position/slopes.h"
 #include "sextant/position/spectrum.h"
+#include "sextant/setting/hugging_face.h"
 
 namespace sextant {
 namespace {
@@ -118,6 +121,52 @@ at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base) {
   return doubles(growth, {static_cast<int64_t>(growth.size())});
 }
 
+// Speeds [dim / 2], gain, and what scores are multiplied by besides.
+std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, double score_factor) {
+  std::vector<double> speeds;
+  for (const Spectrum::Pair& pair : spectrum.pairs)
+    speeds.push_back(static_cast<double>(pair.speed));
+  return {doubles(speeds, {static_cast<int64_t>(speeds.size())}), spectrum.gain, score_factor};
+}
+
+// Of a stretch in Hugging Face's words, at a text of `length` tokens.
+std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base,
+                                                        const std::string& stretch, int64_t length,
+                                                        int64_t train_length) {
+  const nlohmann::json given = nlohmann::json::parse(stretch, nullptr, false);
+  const nlohmann::json object =
+      given.is_string() ? scaling_of_words(given.get<std::string>(), "stretch") : given;
+  const Scaling scaling =
+      object.is_null()
+          ? Scaling{}
+          : read_scaling(object, {.base = base, .pairs = dim / 2, .original_length = train_length},
+                         "stretch");
+  return described(stretched(rotary({.dim = dim, .base = scaling.base.value_or(base)}),
+                             stretch_of(scaling, length)),
+                   scaling.score_factor);
+}
+
+// Of the first setting of a config.json.
+std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
+  const RotarySetting setting = read_hugging_face(parse_json(config, "config.json"))[0];
+  return described(spectrum_of(setting, length), setting.scaling.score_factor);
+}
+
+at::Tensor query_factors_op(const at::Tensor& positions, const std::string& law, int64_t length,
+                            double strength) {
+  const std::vector<std::string> names = {"none",  "logn",   "logn-unclipped",
+                                          "ssmax", "llama4", "ministral"};
+  const auto found = std::ranges::find(names, law);
+  if (found == names.end())
+    fail(
+        "query_factors: law: expected one of none, logn, logn-unclipped, ssmax, llama4, "
+        "ministral, but got \"" +
+        law + "\"");
+  return doubles(query_factors({static_cast<QueryLaw>(found - names.begin()), length, strength},
+                               integers("query_factors: positions", positions)),
+                 {positions.numel()});
+}
+
 // cos and sin of position * theta_f, [positions, dim / 2] each, exact at any position.
 std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int64_t dim,
                                                 double base) {
@@ -160,6 +209,14 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("binary(Tensor positions, int bits, bool signs=False) -> Tensor", binary);
   library.def("xpos_growth(int dim, float gamma=0.4, float scale_base=512.0) -> Tensor",
               xpos_growth);
+  library.def(
+      "stretched_speeds(int dim, float base=10000.0, str stretch='null', int length=1, "
+      "int train_length=0) -> (Tensor, float, float)",
+      stretched_speeds);
+  library.def("config_speeds(str config, int length=1) -> (Tensor, float, float)", config_speeds);
+  library.def(
+      "query_factors(Tensor positions, str law, int length=0, float strength=0.0) -> Tensor",
+      query_factors_op);
   library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
   library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
               rope_cos_sin);

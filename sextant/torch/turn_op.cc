@@ -15,6 +15,7 @@
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/operator_tags.h"
 
 namespace sextant {
@@ -29,7 +30,10 @@ Spectrum spectrum_of(const std::string& text, int64_t columns) {
   const nlohmann::json complete = complete_options("rope", given);
   const Options options("turn", complete);
   if (options.flag("train")) options.refuse("train", "false");
-  return rotary_spectrum(options, columns);
+  if (!options.value("query_scale").is_null()) options.refuse("query_scale", "null");
+  const RotaryPlan plan(options, {.head_dim = columns}, {});
+  if (plan.goes_by_text()) options.refuse("dynamic", "a length, as the stretch goes by the text");
+  return plan.spectrum(1);
 }
 
 struct Angles {
@@ -64,7 +68,10 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
   const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
   const at::Tensor at = query_times(placement, axes_of(spectrum));
   const Angles a = angles(at, back ? clockwise(spectrum) : spectrum);
-  return turned(x, a.cos.to(x.options()), a.sin.to(x.options()), spectrum).contiguous();
+  // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
+  return turned(x, a.cos.mul_(spectrum.gain).to(x.options()),
+                a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
+      .contiguous();
 }
 
 at::Tensor turn_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {

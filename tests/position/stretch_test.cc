@@ -219,7 +219,7 @@ TEST(Dynamic, GrowsAsEachCodeSays) {
   EXPECT_EQ(factor(Growth::kRatio, 1, 5120), 2.5);
   EXPECT_EQ(factor(Growth::kHuggingFace, 2, 4096), 3);
   EXPECT_EQ(factor(Growth::kHuggingFace, 4, 4096), 5);
-  EXPECT_EQ(factor(Growth::kStep, 32, 2049), 32);
+  EXPECT_EQ(factor(Growth::kStep, 32, 2049), 2);
   EXPECT_EQ(factor(Growth::kDoubling, 1, 2049), 3);
   EXPECT_EQ(factor(Growth::kDoubling, 1, 4096), 3);
   EXPECT_EQ(factor(Growth::kDoubling, 1, 4097), 7);

@@ -22,6 +22,14 @@ struct Case {
   Operands operands;
 };
 
+Operands with_speeds_of_frames(Operands o) {
+  SweepOperand& sweep = o.sweeps[0];
+  sweep.of_frames = {sweep.rotation, sweep.rotation};
+  sweep.of_frames[1].gain = 0.7;
+  for (Rotation::Pair& pair : sweep.of_frames[1].pairs) pair.speed = pair.speed + turns(0.11);
+  return o;
+}
+
 // Every term at once, and each alone, so that a term that only works in company is seen.
 std::vector<Case> cases() {
   const Operands all = every_term();
@@ -54,6 +62,7 @@ std::vector<Case> cases() {
              o.q_imag = normal({2, 4, 7, 6}, 11);
            }),
       {"every term", all},
+      {"every term, speeds of frames", with_speeds_of_frames(all)},
   };
 }
 

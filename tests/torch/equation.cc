@@ -77,7 +77,32 @@ at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
 
 }  // namespace
 
+namespace {
+
+// Frames that turn at speeds of their own, which cover the queries in their order: each alone.
+std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
+  std::vector<at::Tensor> outs, lses;
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    Operands one = o;
+    one.frames = o.frames.narrow(0, n, 1);
+    for (SweepOperand& sweep : one.sweeps) {
+      if (!sweep.of_frames.empty()) sweep.rotation = sweep.of_frames[static_cast<size_t>(n)];
+      sweep.of_frames.clear();
+    }
+    const auto [out, lse] = equation(one);
+    const int64_t* frame = one.frames.data_ptr<int64_t>();
+    outs.push_back(out.narrow(2, frame[1], frame[2]));
+    lses.push_back(lse.narrow(2, frame[1], frame[2]));
+  }
+  return {at::cat(outs, 2), at::cat(lses, 2)};
+}
+
+}  // namespace
+
 std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
+  for (const SweepOperand& sweep : o.sweeps)
+    if (!sweep.of_frames.empty()) return equation_by_frame(o);
+
   const int64_t group = o.q.size(1) / o.k.size(1);
   const at::Tensor k = o.k.repeat_interleave(group, 1), v = o.v.repeat_interleave(group, 1);
   const at::Tensor diagonal = diagonals(o), in_frame = diagonal >= 0;

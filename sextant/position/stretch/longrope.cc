@@ -1,6 +1,5 @@
 #include "sextant/position/stretch/longrope.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sextant/position/stretch/check.h"
@@ -17,13 +16,11 @@ double longrope_gain(double factor, int64_t original_length) {
 }
 
 std::vector<double> grown_longrope_factors(const std::vector<double>& factors, double factor,
-                                           int64_t original_length, int64_t length) {
-  check_length("longrope", "original_length", original_length);
+                                           double times) {
   if (!(factor > 1 && std::isfinite(factor))) {
     fail("longrope: factor: expected a finite number above 1, but got " + std::to_string(factor));
   }
-  const double times = static_cast<double>(length) / static_cast<double>(original_length);
-  const double grown = (std::max(times, 1.0) - 1) / (factor - 1);
+  const double grown = (times - 1) / (factor - 1);
   std::vector<double> result;
   result.reserve(factors.size());
   for (const double lambda : factors) result.push_back(1 + (lambda - 1) * grown);

@@ -23,10 +23,10 @@ struct LongRope {
 // sqrt(1 + ln s / ln L); 1 for s <= 1. Throws Error if the length is below 2.
 double longrope_gain(double factor, int64_t original_length);
 
-// The divisors for texts of `length`, grown evenly from 1 at L to those given at s L (microsoft/LongRoPE's
-// "dynamic"): 1 + (lambda_f - 1) (n/L - 1) / (s - 1).
+// The divisors for texts of `times` L, grown evenly from 1 at L to those given at s L (microsoft/LongRoPE's
+// "dynamic"): 1 + (lambda_f - 1) (times - 1) / (s - 1). Throws Error unless the factor s is above 1.
 std::vector<double> grown_longrope_factors(const std::vector<double>& factors, double factor,
-                                           int64_t original_length, int64_t length);
+                                           double times);
 
 // Throws Error unless there is a divisor above 0 for each pair and the gain is above 0.
 Spectrum stretched(Spectrum spectrum, const LongRope& longrope);

@@ -46,21 +46,19 @@ double dynamic_factor(const DynamicStretch& dynamic, int64_t length) {
     case Growth::kDoubling:
       return std::ldexp(1, doublings(length, dynamic.original_length) + 1) - 1;
     case Growth::kStep:
-      return dynamic.factor;
+      return 2;
   }
   fail("dynamic: growth: expected one of those there are, but got " +
        std::to_string(static_cast<int>(dynamic.growth)));
 }
 
-Stretch stretch_at(const DynamicStretch& dynamic, int64_t length) {
-  const double factor = dynamic_factor(dynamic, length);
+Stretch stretch_by(const DynamicStretch& dynamic, double factor) {
   Stretch result = dynamic.stretch;
   if (auto* longrope = std::get_if<LongRope>(&result)) {
-    if (dynamic.growth == Growth::kStep) {
-      if (length <= dynamic.original_length) longrope->factors = dynamic.short_factors;
-    } else {
-      longrope->factors = grown_longrope_factors(longrope->factors, dynamic.factor,
-                                                 dynamic.original_length, length);
+    if (dynamic.growth != Growth::kStep) {
+      longrope->factors = grown_longrope_factors(longrope->factors, dynamic.factor, factor);
+    } else if (factor == 1) {
+      longrope->factors = dynamic.short_factors;
     }
     return result;
   }

@@ -30,7 +30,7 @@ enum class Growth {
   kRatio,        // n / L: Dynamic PI and YaRN (jquesnelle/yarn), and Su's s(i) at n = i + 1
   kHuggingFace,  // f n / L - (f - 1): rope_type "dynamic"; f = 1 is the ratio, f = 2 gives 3 at 2 L
   kDoubling,     // 2^(ceil(log2(n / L)) + 1) - 1: Qwen's first models; 3, 7, 15, ...
-  kStep,         // f beyond L: LongRoPE's two lists
+  kStep,         // 2: beyond L another list, whatever its factor (LongRoPE)
 };
 
 struct DynamicStretch {
@@ -48,7 +48,12 @@ struct DynamicStretch {
 // finite number of at least 1.
 double dynamic_factor(const DynamicStretch& dynamic, int64_t length);
 
+// The stretch of a text whose factor that is.
+Stretch stretch_by(const DynamicStretch& dynamic, double factor);
+
 // The stretch of a text of n = length tokens.
-Stretch stretch_at(const DynamicStretch& dynamic, int64_t length);
+inline Stretch stretch_at(const DynamicStretch& dynamic, int64_t length) {
+  return stretch_by(dynamic, dynamic_factor(dynamic, length));
+}
 
 }  // namespace sextant

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sextant/position/stretch/by_parts.h"
 #include "sextant/position/stretch/check.h"
 #include "sextant/position/stretch/ramp.h"
 
@@ -36,6 +37,13 @@ double yarn_score_factor(const Yarn& yarn) {
 
 Spectrum stretched(Spectrum spectrum, const Yarn& yarn) {
   check_factor("yarn", yarn.factor);
+  spectrum.gain *= yarn_gain(yarn);
+  if (yarn.ramp == Yarn::Ramp::kTurns) {
+    return stretched(std::move(spectrum), ByParts{.factor = yarn.factor,
+                                                  .original_length = yarn.original_length,
+                                                  .slow = yarn.beta_slow,
+                                                  .fast = yarn.beta_fast});
+  }
   const PairRamp ramp = PairRamp::between({.pairs = spectrum.pairs.size(),
                                            .base = yarn.base,
                                            .original_length = yarn.original_length,
@@ -43,8 +51,6 @@ Spectrum stretched(Spectrum spectrum, const Yarn& yarn) {
                                            .slow = yarn.beta_slow,
                                            .truncate = yarn.truncate},
                                           "yarn");
-  spectrum.gain *= yarn_gain(yarn);
-  if (yarn.factor == 1) return spectrum;
   double f = 0;
   for (Spectrum::Pair& pair : spectrum.pairs) {
     const Real one = 1;

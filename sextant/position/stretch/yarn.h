@@ -2,7 +2,7 @@
 //
 // Peng et al. 2023 (arXiv 2309.00071). Every released model means the authors' code (jquesnelle/yarn,
 // Hugging Face, DeepSeek, gpt-oss, ggml), whose ramp is linear in the pair's index, see ramp.h. The paper's
-// own equation is linear in turns: ByParts with `yarn_gain`; single frequencies differ by up to 77 percent.
+// own equation is linear in turns, see by_parts.h; single frequencies differ by up to 77 percent.
 //
 // Queries and keys are multiplied by `gain`, so scores by its square: 0.1 ln s + 1 unless a model says
 // otherwise. With partial rotary only the turned channels are.
@@ -18,9 +18,10 @@ namespace sextant {
 struct Yarn {
   double factor = 1;            // s
   int64_t original_length = 0;  // L
-  double base = 10000;          // of the spectrum: the ramp needs it
+  double base = 10000;          // of the spectrum; the code's ramp needs it
   double beta_fast = 32, beta_slow = 1;
-  bool truncate = true;
+  enum class Ramp { kPairs, kTurns } ramp = Ramp::kPairs;  // of the code; of the paper
+  bool truncate = true;                                    // the code's ramp only
   // The gain, if it is given. Else, with both of the next two given and not 0, it is
   // temperature(s, mscale) / temperature(s, mscale_all_dim); else temperature(s, 1).
   std::optional<double> attention_factor = {};

@@ -27,6 +27,8 @@ class Options {
   std::string text(const char* option) const;
   std::vector<int64_t> integers(const char* option, int64_t low, int64_t high) const;
   const nlohmann::json& object(const char* option) const;
+  // Of any type.
+  const nlohmann::json& value(const char* option) const { return at(option); }
 
   // The same, but null stands for `otherwise`: what only the model knows.
   int64_t integer_or(const char* option, int64_t otherwise, int64_t low, int64_t high) const;

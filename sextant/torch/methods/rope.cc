@@ -10,7 +10,8 @@
 // same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a model.
 //
 // Positions need not follow each other (Placement::query_times), and a row may have several: M-RoPE, see
-// rotary_options.h for these and the other options. `train` makes the frequencies parameters (GRAPE's
+// rotary_options.h for these and the other options. A stretch, which may depend on the length of the text,
+// and factors for queries: rotary_plan.h. `train` makes the frequencies parameters (GRAPE's
 // log_freq, gradient included); the angles are then computed in float64 as the parameters allow.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cos.h>
@@ -18,12 +19,14 @@
 #include <ATen/ops/sin.h>
 
 #include <cmath>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
@@ -31,22 +34,18 @@ namespace {
 
 class Rope final : public Method {
  public:
-  explicit Rope(const Spectrum& spectrum)
-      : rotation_(rotation(spectrum)), axes_(axes_of(spectrum)) {}
+  explicit Rope(RotaryPlan plan) : plan_(std::move(plan)) {}
 
   bool reads_times() const override { return true; }
+  std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    for (SweepOperand& sweep : operands.sweeps) {
-      sweep.rotation = rotation_;
-      sweep.query_times = query_times(placement, axes_);
-      sweep.key_times = key_times(placement, axes_);
-    }
+  void place(Operands& operands, const Placement& placement, int64_t,
+             Parameters parameters) const override {
+    plan_.place(operands, placement, parameters);
   }
 
  private:
-  Rotation rotation_;
-  int64_t axes_;
+  RotaryPlan plan_;
 };
 
 class TrainedRope final : public Method {
@@ -84,9 +83,11 @@ class TrainedRope final : public Method {
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rope", json);
-  Spectrum spectrum = rotary_spectrum(options, shape.head_dim);
-  if (options.flag("train")) return std::make_unique<TrainedRope>(std::move(spectrum));
-  return std::make_unique<Rope>(spectrum);
+  RotaryPlan plan(options, shape, {});
+  if (!options.flag("train")) return std::make_unique<Rope>(std::move(plan));
+  if (plan.is_stretched() || !options.value("query_scale").is_null())
+    options.refuse("train", "false, as there is a stretch or a query_scale");
+  return std::make_unique<TrainedRope>(rotary_spectrum(options, shape.head_dim));
 }
 
 }  // namespace
@@ -94,7 +95,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo rope_method() {
   return {.name = "rope",
           .summary = "Rotary position embedding (Su et al. 2021)",
-          .defaults = "{" + rotary_defaults("half-split") + R"(, "train": false})",
+          .defaults = "{" + rotary_defaults("half-split") + ", " + rotary_plan_defaults() +
+                      R"(, "train": false})",
           .make = make};
 }
 

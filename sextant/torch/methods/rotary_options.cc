@@ -29,28 +29,30 @@ at::Tensor indices(const Spectrum& spectrum, int Spectrum::Pair::*field) {
 
 }  // namespace
 
-Spectrum rotary_spectrum(const Options& options, int64_t head_dim) {
+Spectrum rotary_ladder(const Options& options, int64_t head_dim) {
   const int64_t dim = options.integer_or("dim", head_dim, 0, head_dim);
   if (dim % 2 != 0) options.refuse("dim", "an even number");
   const double base = options.number("base", 1e-3, 1e30);
-  const bool float32_speeds = options.flag("float32_speeds");
   Spectrum spectrum = rotary(
       {.dim = dim,
        .base = base,
        .pairing = options.choice("pairing", {"half-split", "interleaved"}) == 0
                       ? Pairing::kHalfSplit
                       : Pairing::kInterleaved,
-       .first_column = options.choice("columns", {"first", "last"}) == 0 ? 0 : head_dim - dim,
-       .float32_speeds = float32_speeds});
+       .first_column = options.choice("columns", {"first", "last"}) == 0 ? 0 : head_dim - dim});
   const size_t axes = options.choice("axes", {"one", "blocks", "interleaved", "restart"});
   if (axes == 0 && !options.integers("sections", 1, 1 << 20).empty())
     options.refuse("sections", "none, as axes is \"one\"");
-  if (axes > 0) {
-    const auto order = static_cast<AxisOrder>(axes - 1);
-    if (order == AxisOrder::kRestart && float32_speeds)
-      options.refuse("float32_speeds", "false, as axes is \"restart\"");
-    spectrum = follow_axes(std::move(spectrum), sections_of(options), order, base);
-  }
+  if (axes == 0) return spectrum;
+  const auto order = static_cast<AxisOrder>(axes - 1);
+  if (order == AxisOrder::kRestart && options.flag("float32_speeds"))
+    options.refuse("float32_speeds", "false, as axes is \"restart\"");
+  return follow_axes(std::move(spectrum), sections_of(options), order, base);
+}
+
+Spectrum rotary_spectrum(const Options& options, int64_t head_dim) {
+  Spectrum spectrum = rotary_ladder(options, head_dim);
+  if (options.flag("float32_speeds")) spectrum = with_float32_speeds(std::move(spectrum));
   const bool clock = options.choice("sense", {"counter-clockwise", "clockwise"}) == 1;
   return clock ? clockwise(std::move(spectrum)) : spectrum;
 }

@@ -21,6 +21,9 @@
 
 namespace sextant {
 
+// The pairs and their axes, at exact speeds and in the papers' sense.
+Spectrum rotary_ladder(const Options& options, int64_t head_dim);
+
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim);
 
 // The same for methods that know one position of a row: other axes are refused.

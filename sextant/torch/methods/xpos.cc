@@ -11,51 +11,53 @@
 //
 // Towards the future a score grows without bound as zeta^(-|d| / scale_base): bidirectional use, which
 // the code allows, is for short texts.
+//
+// Stretches (rotary_plan.h) change the angles; the fading stays as it was trained, by distance.
 #include <nlohmann/json_fwd.hpp>
+#include <utility>
 
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 
 namespace sextant {
 namespace {
 
 class Xpos final : public Method {
  public:
-  explicit Xpos(const Spectrum& spectrum)
-      : rotation_(rotation(spectrum)), axes_(axes_of(spectrum)) {}
+  explicit Xpos(RotaryPlan plan) : plan_(std::move(plan)) {}
 
   bool reads_times() const override { return true; }
+  std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    for (SweepOperand& sweep : operands.sweeps) {
-      sweep.rotation = rotation_;
-      sweep.query_times = query_times(placement, axes_);
-      sweep.key_times = key_times(placement, axes_);
-    }
+  void place(Operands& operands, const Placement& placement, int64_t,
+             Parameters parameters) const override {
+    plan_.place(operands, placement, parameters);
   }
 
  private:
-  Rotation rotation_;
-  int64_t axes_;
+  RotaryPlan plan_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("xpos", json);
-  return std::make_unique<Xpos>(with_xpos(rotary_spectrum(options, shape.head_dim),
-                                          options.number("gamma", 1e-6, 1e6),
-                                          options.number("scale_base", 1e-3, 1e12)));
+  const double gamma = options.number("gamma", 1e-6, 1e6);
+  const double scale_base = options.number("scale_base", 1e-3, 1e12);
+  return std::make_unique<Xpos>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
+    return with_xpos(std::move(spectrum), gamma, scale_base);
+  }));
 }
 
 }  // namespace
 
 MethodInfo xpos_method() {
-  return {
-      .name = "xpos",
-      .summary = "Rotary positions that fade with distance (Sun et al. 2022)",
-      .defaults = "{" + rotary_defaults("interleaved") + R"(, "gamma": 0.4, "scale_base": 512.0})",
-      .make = make};
+  return {.name = "xpos",
+          .summary = "Rotary positions that fade with distance (Sun et al. 2022)",
+          .defaults = "{" + rotary_defaults("interleaved") + ", " + rotary_plan_defaults() +
+                      R"(, "gamma": 0.4, "scale_base": 512.0})",
+          .make = make};
 }
 
 }  // namespace sextant

@@ -1,0 +1,255 @@
+#include "sextant/attention/by_frame.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace sextant {
+namespace {
+
+// Rows [first, first + rows) of some batch entries.
+template <class T>
+View<T> part(View<T> view, int64_t batch, int64_t batches, int64_t first, int64_t rows) {
+  if (!view) return view;
+  view.data = view.at(batch, 0, first);
+  view.batch = batches;
+  view.rows = rows;
+  return view;
+}
+
+template <class T, class F>
+void each_element(const View<T>& view, F&& f) {
+  for (int64_t b = 0; b < view.batch; ++b)
+    for (int64_t h = 0; h < view.heads; ++h)
+      for (int64_t i = 0; i < view.rows; ++i)
+        for (int64_t c = 0; c < view.columns; ++c) f(view(b, h, i, c));
+}
+
+template <class T>
+void fill(const View<T>& view, T value) {
+  if (view) each_element(view, [&](T& x) { x = value; });
+}
+
+// Which rows and batch entries a frame has.
+struct Extent {
+  Frame frame;
+  int64_t batch, batches;
+
+  template <class T>
+  View<T> of_queries(const View<T>& view) const {
+    return part(view, batch, batches, frame.query_row, frame.queries);
+  }
+  template <class T>
+  View<T> of_keys(const View<T>& view) const {
+    return part(view, batch, batches, frame.key_row, frame.keys);
+  }
+};
+
+template <class T>
+Extent extent(const Score<T>& s, size_t n) {
+  const Frame& frame = s.frames[n];
+  const bool every = frame.batch == kEveryBatch;
+  return {frame, every ? 0 : frame.batch, every ? s.q.batch : 1};
+}
+
+Turn turn_of(Turn turn, size_t n, int64_t batch, int64_t row) {
+  if (!turn.rotation) return turn;
+  turn.rotation += static_cast<int64_t>(n) * turn.frame_stride;
+  turn.frame_stride = 0;
+  if (turn.times) turn.times += batch * turn.batch_stride + row * turn.row_stride;
+  return turn;
+}
+
+// One frame as a score of its own. Holds the runs, which count keys as its k does.
+template <class T>
+class FrameScore {
+ public:
+  FrameScore(const Score<T>& s, size_t n)
+      : extent_(extent(s, n)), first_key_(s.pages ? 0 : s.frames[n].key_row), score_(s) {
+    const auto& [frame, batch, batches] = extent_;
+    score_.q = extent_.of_queries(s.q);
+    score_.q_imag = extent_.of_queries(s.q_imag);
+    if (s.pages) {
+      score_.pages.at += batch * s.pages.batch_stride;
+    } else {
+      score_.k = extent_.of_keys(s.k);
+      score_.v = extent_.of_keys(s.v);
+    }
+    if (s.mask) {
+      score_.mask = extent_.of_queries(s.mask);
+      score_.mask.data += first_key_ * s.mask.column_stride;
+      score_.mask.columns = key_rows(score_);
+    }
+    score_.frames = {{.queries = frame.queries,
+                      .query_position = frame.query_position,
+                      .key_row = frame.key_row - first_key_,
+                      .keys = frame.keys,
+                      .key_position = frame.key_position}};
+    runs_.resize(s.sweeps.size());
+    for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
+  }
+  FrameScore(const FrameScore&) = delete;
+
+  const Score<T>& score() const { return score_; }
+  const Extent& rows() const { return extent_; }
+
+ private:
+  void bind_sweep(const Sweep& sweep, size_t n, size_t w) {
+    const auto& [frame, batch, batches] = extent_;
+    const int64_t entries = sweep.batch_stride == 0 ? 1 : batches;
+    for (int64_t b = batch; b < batch + entries; ++b)
+      for (int64_t i = 0; i < frame.queries; ++i) {
+        const Run run = sweep.runs[b * sweep.batch_stride + frame.query_row + i];
+        runs_[w].push_back({run.first - first_key_, run.last - first_key_});
+      }
+    Sweep& own = score_.sweeps[w];
+    own.runs = runs_[w].data();
+    own.batch_stride = sweep.batch_stride == 0 ? 0 : frame.queries;
+    own.query = turn_of(sweep.query, n, batch, frame.query_row);
+    own.key = turn_of(sweep.key, n, batch, first_key_);
+  }
+
+  Extent extent_;
+  int64_t first_key_;  // that row 0 of k is; keys in pages stay where they are
+  Score<T> score_;
+  std::vector<std::vector<Run>> runs_;
+};
+
+// A gradient that frames add to.
+template <class T>
+class Total {
+ public:
+  explicit Total(const View<T>& to)
+      : to_(to), sum_(to ? static_cast<size_t>(to.batch * to.heads * to.rows * to.columns) : 0) {}
+
+  // Where one frame writes its share of rows [first, first + rows).
+  View<T> share(int64_t batches, int64_t rows) {
+    if (!to_) return {};
+    own_.resize(static_cast<size_t>(batches * to_.heads * rows * to_.columns) + 1);
+    return {.data = own_.data(),
+            .batch = batches,
+            .heads = to_.heads,
+            .rows = rows,
+            .columns = to_.columns,
+            .batch_stride = to_.heads * rows * to_.columns,
+            .head_stride = rows * to_.columns,
+            .row_stride = to_.columns};
+  }
+
+  void add(const View<T>& share, int64_t batch, int64_t first) {
+    if (!to_) return;
+    for (int64_t b = 0; b < share.batch; ++b)
+      for (int64_t h = 0; h < share.heads; ++h)
+        for (int64_t i = 0; i < share.rows; ++i) {
+          const T* from = share.at(b, h, i);
+          double* into =
+              sum_.data() + (((batch + b) * to_.heads + h) * to_.rows + first + i) * to_.columns;
+          for (int64_t c = 0; c < to_.columns; ++c) into[c] += static_cast<double>(from[c]);
+        }
+  }
+
+  void write() const {
+    size_t at = 0;
+    if (to_) each_element(to_, [&](T& x) { x = static_cast<T>(sum_[at++]); });
+  }
+
+ private:
+  View<T> to_;
+  std::vector<double> sum_;
+  std::vector<T> own_;
+};
+
+// Those of tables: no batch, all rows in every frame.
+template <class T>
+struct TableTotals {
+  Total<T> weight, bias, on_query, on_key, on_value;
+  std::vector<double> sink;
+
+  explicit TableTotals(const ScoreGrad<T>& grad)
+      : weight(grad.weight),
+        bias(grad.bias),
+        on_query(grad.on_query),
+        on_key(grad.on_key),
+        on_value(grad.on_value),
+        sink(grad.sink.size()) {}
+
+  template <class F>
+  void each(const ScoreGrad<T>& grad, F&& f) {
+    f(weight, &ScoreGrad<T>::weight, grad.weight), f(bias, &ScoreGrad<T>::bias, grad.bias);
+    f(on_query, &ScoreGrad<T>::on_query, grad.on_query);
+    f(on_key, &ScoreGrad<T>::on_key, grad.on_key);
+    f(on_value, &ScoreGrad<T>::on_value, grad.on_value);
+  }
+};
+
+}  // namespace
+
+template <class T>
+bool turns_by_frame(const Score<T>& score) {
+  return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
+    return sweep.query.frame_stride != 0 || sweep.key.frame_stride != 0;
+  });
+}
+
+template <class T>
+void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Executor& executor,
+                     Attend<T> attend) {
+  fill(result.out, T{0});
+  fill(result.lse, -std::numeric_limits<T>::infinity());
+  for (size_t n = 0; n < score.frames.size(); ++n) {
+    if (score.frames[n].queries == 0) continue;
+    const FrameScore<T> one(score, n);
+    attend(one.score(), {one.rows().of_queries(result.out), one.rows().of_queries(result.lse)},
+           executor);
+  }
+}
+
+template <class T>
+void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& result,
+                              View<const T> d_out, const ScoreGrad<T>& grad,
+                              const Executor& executor, AttendBackward<T> backward) {
+  fill(grad.q, T{0});
+  fill(grad.q_imag, T{0});
+  Total<T> k(grad.k), v(grad.v);
+  TableTotals<T> tables(grad);
+  std::vector<T> sink(grad.sink.size());
+  for (size_t n = 0; n < score.frames.size(); ++n) {
+    if (score.frames[n].queries == 0) continue;
+    const FrameScore<T> one(score, n);
+    const Extent& rows = one.rows();
+    ScoreGrad<T> own = {.q = rows.of_queries(grad.q),
+                        .k = k.share(rows.batches, rows.frame.keys),
+                        .v = v.share(rows.batches, rows.frame.keys),
+                        .q_imag = rows.of_queries(grad.q_imag),
+                        .sink = sink};
+    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
+      own.*field = total.share(1, whole.rows);
+    });
+    backward(one.score(), {rows.of_queries(result.out), rows.of_queries(result.lse)},
+             rows.of_queries(d_out), own, executor);
+    k.add(own.k, rows.batch, rows.frame.key_row);
+    v.add(own.v, rows.batch, rows.frame.key_row);
+    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>&) {
+      total.add(own.*field, 0, 0);
+    });
+    for (size_t h = 0; h < sink.size(); ++h) tables.sink[h] += static_cast<double>(sink[h]);
+  }
+  k.write();
+  v.write();
+  tables.each(grad, [](Total<T>& total, auto, const View<T>&) { total.write(); });
+  for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(tables.sink[h]);
+}
+
+template bool turns_by_frame(const Score<float>&);
+template bool turns_by_frame(const Score<double>&);
+template void attend_by_frame(const Score<float>&, const Attended<float>&, const Executor&,
+                              Attend<float>);
+template void attend_by_frame(const Score<double>&, const Attended<double>&, const Executor&,
+                              Attend<double>);
+template void attend_backward_by_frame(const Score<float>&, const Attended<const float>&,
+                                       View<const float>, const ScoreGrad<float>&, const Executor&,
+                                       AttendBackward<float>);
+template void attend_backward_by_frame(const Score<double>&, const Attended<const double>&,
+                                       View<const double>, const ScoreGrad<double>&,
+                                       const Executor&, AttendBackward<double>);
+
+}  // namespace sextant

@@ -1,0 +1,52 @@
+// sextant convert PATH --to DIALECT: a rotary setting in the words of another engine.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "sextant/cli/commands.h"
+#include "sextant/cli/setting.h"
+#include "sextant/error.h"
+#include "sextant/setting/write_setting.h"
+
+namespace sextant::cli {
+namespace {
+
+struct Request {
+  std::shared_ptr<SettingRequest> setting;
+  std::string to, out = "-";
+};
+
+void write(const std::string& bytes, const std::string& path) {
+  std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
+  if (!file) fail("convert: " + path + ": expected a file that can be written");
+  const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const bool closed = (path == "-" ? std::fflush(file) : std::fclose(file)) == 0;
+  if (!whole || !closed) fail("convert: " + path + ": expected room for the whole file");
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("convert", "Write a model's rotary setting in another engine's words");
+  auto request = std::make_shared<Request>();
+  request->setting = add_setting(*command);
+  command->add_option("--to", request->to, "hf5, hf4, gguf, llama.cpp or vllm")
+      ->required()
+      ->check(CLI::IsMember({"hf5", "hf4", "gguf", "llama.cpp", "vllm"}));
+  command->add_option("-o,--out", request->out, "file; - for standard output")
+      ->capture_default_str();
+  command->footer(
+      "What the other engine cannot say is an error. Reading the result gives the same "
+      "frequencies,\n"
+      "bit by bit; but for Llama 3 in GGUF, whose divisors are float32 there.");
+  command->callback([request] {
+    const ReadSetting read = read_setting(request->setting->path, request->setting->overrides);
+    write(write_setting(read, request->to), request->out);
+  });
+}
+
+}  // namespace sextant::cli

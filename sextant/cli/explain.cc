@@ -1,0 +1,79 @@
+// sextant explain PATH: what a model's configuration says about positions, and what it means.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/cli/commands.h"
+#include "sextant/cli/explain/subject.h"
+#include "sextant/cli/setting.h"
+
+namespace sextant::cli {
+namespace {
+
+struct Request {
+  std::shared_ptr<SettingRequest> setting;
+  bool as_json = false, all = false;
+  std::string plot;  // folder
+};
+
+void plot(const Subject& subject, const std::filesystem::path& folder, bool say) {
+  constexpr chart::Format kFormats[] = {chart::Format::kCsv, chart::Format::kSvg};
+  const std::string& layers = subject.setting.layers;
+  std::string name = "wavelengths";
+  // Names of layers come from a file: only what is a letter of ASCII reaches a path.
+  if (!layers.empty()) name += '-';
+  for (const char c : layers) {
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') name += c;
+  }
+  for (const auto& path : write_figure(wavelengths(subject), folder / name, kFormats)) {
+    if (say) fmt::print("{}\n", path.string());
+  }
+}
+
+void run(const Request& request) {
+  const ReadSetting read = read_setting(request.setting->path, request.setting->overrides);
+  std::vector<Subject> subjects;
+  for (const RotarySetting& setting : read.settings) {
+    subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
+  }
+  if (request.as_json) fmt::print("{}\n", json_text(subjects, read.dialect));
+  for (const Subject& subject : subjects) {
+    if (!request.as_json) print(subject, request.all);
+    if (!request.plot.empty()) plot(subject, request.plot, !request.as_json);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<SettingRequest> add_setting(CLI::App& command) {
+  auto request = std::make_shared<SettingRequest>();
+  command
+      .add_option("PATH", request->path,
+                  "config.json, a GGUF file, or flags of llama.cpp or vLLM; - for standard input")
+      ->required();
+  command.add_option("--base", request->overrides.base,
+                     "the base of the frequencies (rope_theta), where the file does not say it");
+  command.add_option("--head-dim", request->overrides.head_dim,
+                     "channels of a head, where the file does not say them");
+  return request;
+}
+
+void add_explain(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Say what a model's configuration means for its positions");
+  auto request = std::make_shared<Request>();
+  request->setting = add_setting(*command);
+  command->add_option("--length", request->setting->overrides.length,
+                      "how far one wants to read (default: what the configuration says)");
+  command->add_flag("--json", request->as_json, "everything, for programs");
+  command->add_flag("--all", request->all, "a line for each pair");
+  command->add_option("--plot", request->plot, "folder for a picture of the wavelengths")
+      ->type_name("DIR");
+  command->callback([request] { run(*request); });
+}
+
+}  // namespace sextant::cli

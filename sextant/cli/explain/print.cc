@@ -1,0 +1,111 @@
+// For people, who need not have heard of any of it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sextant/cli/explain/subject.h"
+
+namespace sextant::cli {
+namespace {
+
+std::string number(double x) { return fmt::format("{:.6g}", x); }
+
+std::string fate(const PairExplained& pair) {
+  if (pair.stretched == 0) return "does not turn";
+  if (std::isnan(pair.kept) || pair.kept > 0.9999) return "kept";
+  if (pair.kept < 0.0001) return "interpolated";
+  return fmt::format("{:.0f}% kept", 100 * pair.kept);
+}
+
+std::string leaving(const PairExplained& pair) {
+  if (pair.stretched == 0) return "-";
+  return pair.leaves == 0 ? "never" : fmt::format("{}", pair.leaves);
+}
+
+void print_head(const Subject& subject) {
+  const auto& [setting, n] = subject;
+  const Named named = name_of(setting.scaling);
+  fmt::print("method        {}{}{}\n", named.name, named.source.empty() ? "" : ", ", named.source);
+  if (!named.meaning.empty()) fmt::print("              {}\n", named.meaning);
+  if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
+  if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
+  if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
+  fmt::print("frequencies   {} pairs of {} channels turn, base {}\n", n.pairs.size(),
+             setting.head_dim, number(setting.base));
+  if (n.gain != 1) {
+    fmt::print("attention     queries and keys times {}, so scores of turned channels times {}\n",
+               number(n.gain), number(n.gain * n.gain));
+  }
+  if (setting.scaling.score_factor != 1) {
+    fmt::print("              and all scores times {}\n", number(setting.scaling.score_factor));
+  }
+  fmt::print("softmax       scale {}, against {} of plain attention with {} channels\n",
+             number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
+             setting.head_dim);
+  if (setting.scaling.query_scale.law != QueryLaw::kNone) {
+    fmt::print("queries       multiplied by a factor that grows with their position\n");
+  }
+}
+
+void print_pairs(const Subject& subject, bool all) {
+  constexpr size_t kFewRows = 12;
+  const std::vector<PairExplained>& pairs = subject.numbers.pairs;
+  fmt::print("\n{:>5} {:>12} {:>14} {:>14} {:>14}  {}\n", "pair", "frequency", "wavelength",
+             "stretched", "new from", "what is done");
+  const size_t every = all ? 1 : (pairs.size() + kFewRows - 1) / kFewRows;
+  for (size_t f = 0; f < pairs.size(); ++f) {
+    if (f % every != 0 && f + 1 != pairs.size()) continue;
+    const auto wave = [](double speed) {
+      return speed == 0 ? std::string("-") : fmt::format("{:.1f}", 6.283185307179586 / speed);
+    };
+    fmt::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].speed,
+               wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
+  }
+  fmt::print(
+      "\nA pair of channels turns once in a wavelength of positions. Beyond the distance \"new "
+      "beyond\"\n"
+      "its angle is one that training never showed; pairs that went all the way round never get "
+      "there.\n");
+}
+
+void print_hazards(const Subject& subject) {
+  const Explained& n = subject.numbers;
+  fmt::print("\n");
+  // L - 1 steps times the factor: the last `factor` positions are no news.
+  const auto reach = static_cast<double>(n.first_leaving) + n.factor;
+  if (n.trained > 0 && n.first_leaving > 0 && reach < static_cast<double>(n.target)) {
+    fmt::print(
+        "From distance {} on some pair is at angles that training never showed: unless the model "
+        "was\n"
+        "trained again with this setting, expect trouble between there and {}.\n",
+        n.first_leaving, n.target);
+  } else if (n.trained > 0 && n.target > 0) {
+    fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
+  }
+  if (n.target > 0) {
+    fmt::print(
+        "An engine that computes angles in float32 is wrong by up to {:.2g} in a cosine at "
+        "position\n"
+        "{} (bfloat16 positions or frequencies: meaningless).\n",
+        n.float32_error, n.target);
+  }
+  for (const std::string& warning : subject.setting.scaling.warnings) {
+    fmt::print("warning: {}\n", warning);
+  }
+}
+
+}  // namespace
+
+void print(const Subject& subject, bool all) {
+  // The name comes from a file, and goes to a terminal.
+  std::string layers = subject.setting.layers.substr(0, 60);
+  for (char& c : layers) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (!layers.empty()) fmt::print("\n== layers: {} ==\n", layers);
+  print_head(subject);
+  print_pairs(subject, all);
+  print_hazards(subject);
+}
+
+}  // namespace sextant::cli

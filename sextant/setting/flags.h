@@ -1,0 +1,23 @@
+// Rotary settings as flags of engines' command lines.
+//
+//   llama.cpp  --rope-scaling none|linear|yarn, --rope-scale N, --rope-freq-base N, --rope-freq-scale N,
+//              --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N, --yarn-beta-slow N,
+//              --yarn-beta-fast N, -c N
+//   vLLM       --rope-scaling JSON, --rope-theta N, --hf-overrides JSON, --max-model-len N
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sextant/setting/setting.h"
+
+namespace sextant {
+
+// Flags say neither the size of heads nor, mostly, the base: overrides do. Throws Error that names the flag.
+std::vector<RotarySetting> read_flags(const std::string& text, const Overrides& overrides);
+
+// Throw Error where the engine has no flag for a setting.
+std::string write_llama_cpp(const RotarySetting& setting);
+std::string write_vllm(const RotarySetting& setting);
+
+}  // namespace sextant

@@ -1,0 +1,277 @@
+#include "sextant/setting/gguf_setting.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "sextant/error.h"
+#include "sextant/setting/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLongest = int64_t{1} << 40;
+
+class Keys {
+ public:
+  explicit Keys(const Gguf& gguf) : gguf_(gguf), arch_(text("general.architecture").value_or("")) {
+    if (arch_.empty()) bad("general.architecture", "the name of an architecture");
+  }
+
+  const std::string& arch() const { return arch_; }
+  std::string own(const std::string& key) const { return arch_ + "." + key; }
+
+  [[noreturn]] static void bad(const std::string& key, const std::string& expected) {
+    fail("gguf: " + key + ": expected " + expected);
+  }
+
+  std::optional<std::string> text(const std::string& key) {
+    const GgufValue* value = find(key);
+    if (!value) return {};
+    if (!std::holds_alternative<std::string>(*value)) bad(key, "a text");
+    return std::get<std::string>(*value);
+  }
+
+  std::optional<double> number(const std::string& key, double low, double high) {
+    const GgufValue* value = find(key);
+    if (!value) return {};
+    double got = NAN;
+    if (const auto* real = std::get_if<double>(value)) got = *real;
+    if (const auto* whole = std::get_if<uint64_t>(value)) got = static_cast<double>(*whole);
+    if (const auto* whole = std::get_if<int64_t>(value)) got = static_cast<double>(*whole);
+    if (!(got >= low && got <= high)) {
+      bad(key, "a number from " + json(low).dump() + " to " + json(high).dump() + ", but got " +
+                   json(got).dump());
+    }
+    return got;
+  }
+
+  int64_t length(const std::string& key) {
+    return static_cast<int64_t>(number(key, 0, static_cast<double>(kLongest)).value_or(0));
+  }
+
+  void skip(const std::string& key) { seen_.insert(key); }
+
+  // Keys about rotary positions that nobody asked for.
+  void finish() const {
+    const std::string start = arch_ + ".rope.";
+    for (const auto& [key, value] : gguf_.metadata) {
+      if (key.starts_with(start) && !seen_.contains(key)) {
+        fail("gguf: " + json(key).dump(-1, ' ', true, json::error_handler_t::replace) +
+             ": expected no key about rotary positions that sextant does not know, but got one");
+      }
+    }
+  }
+
+ private:
+  const GgufValue* find(const std::string& key) {
+    seen_.insert(key);
+    const auto found = gguf_.metadata.find(key);
+    return found == gguf_.metadata.end() ? nullptr : &found->second;
+  }
+
+  const Gguf& gguf_;
+  std::set<std::string> seen_;
+  std::string arch_;
+};
+
+int64_t head_dim_of(Keys& keys, const Overrides& overrides) {
+  const int64_t own = keys.length(keys.own("attention.key_length"));
+  if (overrides.head_dim > 0) return overrides.head_dim;
+  if (own > 0) return own;
+  const int64_t width = keys.length(keys.own("embedding_length"));
+  const int64_t heads = keys.length(keys.own("attention.head_count"));
+  if (width == 0 || heads == 0 || width % heads != 0) {
+    Keys::bad(keys.own("attention.key_length"),
+              "a number, or embedding_length and head_count, or --head-dim");
+  }
+  return width / heads;
+}
+
+const std::vector<float>* vector_of(const Gguf& gguf, const char* name, int64_t pairs) {
+  if (!gguf.tensors.contains(name)) return nullptr;
+  const auto found = gguf.vectors.find(name);
+  if (found == gguf.vectors.end()) {
+    Keys::bad(name, "a float32 vector within the file's first 64 MiB");
+  }
+  if (static_cast<int64_t>(found->second.size()) != pairs) {
+    Keys::bad(name, "a number for each of " + std::to_string(pairs) + " pairs, but got " +
+                        std::to_string(found->second.size()));
+  }
+  for (const float x : found->second) {
+    if (!(x > 0 && std::isfinite(x))) Keys::bad(name, "finite numbers above 0");
+  }
+  return &found->second;
+}
+
+std::vector<double> doubles(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+json scaling_of(Keys& keys, double factor, int64_t original) {
+  const std::string type =
+      keys.text(keys.own("rope.scaling.type")).value_or(factor == 1 ? "none" : "linear");
+  json object = {{"rope_type", type == "none" ? "default" : type}};
+  const auto attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6);
+  const auto yarn_attention = keys.number(keys.own("rope.scaling.yarn_attn_factor"), 1e-6, 1e6);
+  const auto fast = keys.number(keys.own("rope.scaling.yarn_beta_fast"), 1e-6, 1e9);
+  const auto slow = keys.number(keys.own("rope.scaling.yarn_beta_slow"), 1e-6, 1e9);
+  const auto ext = keys.number(keys.own("rope.scaling.yarn_ext_factor"), -1, 1e6);
+  const auto log = keys.number(keys.own("rope.scaling.yarn_log_multiplier"), 0, 1e6);
+  if (type == "linear") object["factor"] = factor;
+  if (type == "yarn") {
+    if (ext && *ext != 1 && *ext != -1) {
+      Keys::bad(keys.own("rope.scaling.yarn_ext_factor"), "1, the whole ramp");
+    }
+    object["factor"] = factor;
+    if (original > 0) object["original_max_position_embeddings"] = original;
+    if (fast) object["beta_fast"] = *fast;
+    if (slow) object["beta_slow"] = *slow;
+    const double all = attention.value_or(1) * yarn_attention.value_or(1);
+    if (log) {  // DeepSeek: 0.1 mscale_all_dim; the turned channels get no gain
+      object["mscale"] = object["mscale_all_dim"] = *log * 10;
+    } else if (all != 1) {
+      object["attention_factor"] = all * yarn_temperature(factor);
+    }
+  }
+  return object;
+}
+
+// A number of the metadata, which must come back as it was.
+double exact(const std::string& key, double value) {
+  if (static_cast<double>(static_cast<float>(value)) != value) {
+    fail("convert: gguf: " + key + ": expected a number that float32 holds, but got " +
+         json(value).dump());
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& overrides) {
+  Keys keys(gguf);
+  RotarySetting setting{.model_type = keys.arch(), .head_dim = head_dim_of(keys, overrides)};
+  const int64_t turning = keys.length(keys.own("rope.dimension_count"));
+  setting.rotary_dim = turning > 0 ? turning : setting.head_dim;
+  if (setting.rotary_dim % 2 != 0 || setting.rotary_dim < 2) {
+    Keys::bad(keys.own("rope.dimension_count"),
+              "an even number of at least 2, but got " + std::to_string(setting.rotary_dim));
+  }
+  auto base = keys.number(keys.own("rope.freq_base"), 1e-3, 1e30);
+  if (overrides.base > 0) base = overrides.base;
+  if (!base) {
+    Keys::bad(keys.own("rope.freq_base"),
+              "the base of the frequencies, but it is missing; llama.cpp takes 10000, as --base "
+              "10000 would");
+  }
+  setting.base = *base;
+  setting.max_length = keys.length(keys.own("context_length"));
+  double factor = keys.number(keys.own("rope.scaling.factor"), 0, 1e9).value_or(1);
+  if (const auto old = keys.number(keys.own("rope.scale_linear"), 0, 1e9)) factor = *old;
+  if (factor == 0) factor = 1;  // llama.cpp's word for none
+  const int64_t original = keys.length(keys.own("rope.scaling.original_context_length"));
+  for (const char* unread : {"rope.scaling.finetuned", "rope.dimension_sections"}) {
+    keys.skip(keys.own(unread));
+  }
+  const int64_t pairs = setting.rotary_dim / 2;
+  const auto* divisors = vector_of(gguf, "rope_freqs.weight", pairs);
+  const auto* short_factors = vector_of(gguf, "rope_factors_short.weight", pairs);
+  const auto* long_factors = vector_of(gguf, "rope_factors_long.weight", pairs);
+  json object = scaling_of(keys, factor, original);
+  const auto attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6);
+  const auto local_base = keys.number(keys.own("rope.freq_base_swa"), 1e-3, 1e30);
+  keys.finish();
+  if (short_factors && long_factors) {
+    object = {{"rope_type", "longrope"},
+              {"short_factor", doubles(*short_factors)},
+              {"long_factor", doubles(*long_factors)}};
+    if (original > 0) object["original_max_position_embeddings"] = original;
+    if (attention) object["attention_factor"] = *attention;
+  }
+  setting.scaling = read_scaling(object,
+                                 {.base = setting.base,
+                                  .pairs = pairs,
+                                  .max_length = setting.max_length,
+                                  .original_length = 0},
+                                 "gguf: " + keys.own("rope.scaling"));
+  if (divisors) {
+    setting.scaling.type = "llama3";
+    setting.scaling.stretch = LongRope{.factors = doubles(*divisors)};
+    setting.scaling.warnings.push_back(
+        "rope_freqs.weight holds Llama 3's divisors in float32; what they were made from is not in "
+        "the file");
+  }
+  if (!local_base) return {setting};
+  RotarySetting local = setting;
+  setting.layers = "full_attention";
+  local.layers = "sliding_attention";
+  local.base = *local_base;
+  local.scaling = {};
+  return {setting, local};
+}
+
+GgufSetting write_gguf_setting(const RotarySetting& setting) {
+  const std::string arch = setting.model_type.empty() ? "llama" : setting.model_type;
+  GgufSetting out;
+  const auto put = [&](const std::string& key, GgufValue value) {
+    out.metadata[arch + "." + key] = std::move(value);
+  };
+  out.metadata["general.architecture"] = arch;
+  put("attention.key_length", static_cast<uint64_t>(setting.head_dim));
+  put("rope.dimension_count", static_cast<uint64_t>(setting.rotary_dim));
+  put("rope.freq_base", exact("rope.freq_base", setting.base));
+  if (setting.max_length > 0) put("context_length", static_cast<uint64_t>(setting.max_length));
+  if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
+    const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
+    if (!longrope) fail("convert: gguf: " + setting.scaling.type + ": expected a fixed scaling");
+    put("rope.scaling.type", std::string("longrope"));
+    put("rope.scaling.original_context_length", static_cast<uint64_t>(dynamic->original_length));
+    put("rope.scaling.attn_factor", longrope->gain);
+    for (const auto& [name, factors] :
+         {std::pair{"rope_factors_short.weight", &dynamic->short_factors},
+          {"rope_factors_long.weight", &longrope->factors}}) {
+      for (const double x : *factors) {
+        out.vectors[name].push_back(static_cast<float>(exact(name, x)));
+      }
+    }
+    return out;
+  }
+  const Stretch& stretch = std::get<Stretch>(setting.scaling.stretch);
+  if (const auto* linear = std::get_if<Linear>(&stretch)) {
+    put("rope.scaling.type", std::string("linear"));
+    put("rope.scaling.factor", exact("rope.scaling.factor", linear->factor));
+  } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
+    if (!yarn->truncate || yarn->ramp == Yarn::Ramp::kTurns) {
+      fail("convert: gguf: truncate: expected true, as llama.cpp's ramp has whole ends");
+    }
+    put("rope.scaling.type", std::string("yarn"));
+    put("rope.scaling.factor", exact("rope.scaling.factor", yarn->factor));
+    put("rope.scaling.original_context_length", static_cast<uint64_t>(yarn->original_length));
+    put("rope.scaling.yarn_beta_fast", exact("rope.scaling.yarn_beta_fast", yarn->beta_fast));
+    put("rope.scaling.yarn_beta_slow", exact("rope.scaling.yarn_beta_slow", yarn->beta_slow));
+    if (setting.scaling.score_factor != 1) {
+      if (yarn->mscale != yarn->mscale_all_dim) {
+        fail("convert: gguf: mscale: expected the same as mscale_all_dim");
+      }
+      put("rope.scaling.yarn_log_multiplier", 0.1 * *yarn->mscale_all_dim);
+    } else if (const double attention = yarn_gain(*yarn) / yarn_temperature(yarn->factor);
+               attention != 1) {
+      put("rope.scaling.attn_factor", attention);
+    }
+  } else if (std::holds_alternative<ByParts>(stretch)) {
+    // llama.cpp's converter does so too: divisors, rounded to float32.
+    const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
+    const Spectrum slower = stretched(plain, stretch);
+    for (size_t f = 0; f < plain.pairs.size(); ++f) {
+      const Real divisor = plain.pairs[f].speed / slower.pairs[f].speed;
+      out.vectors["rope_freqs.weight"].push_back(static_cast<float>(static_cast<double>(divisor)));
+    }
+  } else if (!std::holds_alternative<std::monostate>(stretch)) {
+    fail("convert: gguf: " + setting.scaling.type +
+         ": expected none, linear, yarn, llama3 or longrope");
+  }
+  return out;
+}
+
+}  // namespace sextant

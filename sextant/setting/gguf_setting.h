@@ -1,0 +1,27 @@
+// Rotary settings in the metadata of GGUF files, {arch}.rope.*, as llama.cpp reads them.
+//
+// Llama 3's and LongRoPE's divisors are tensors there: rope_freqs.weight, rope_factors_short.weight and
+// rope_factors_long.weight, in float32, as all numbers of the metadata are.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sextant/files/gguf.h"
+#include "sextant/setting/setting.h"
+
+namespace sextant {
+
+// Throws Error that names the key. A base that is not there is asked for.
+std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& overrides);
+
+// Metadata and vectors that say the setting. Throws Error where llama.cpp has no key for it, or a number of
+// the frequencies is no float32, so that the file would mean other ones.
+struct GgufSetting {
+  std::map<std::string, GgufValue> metadata;
+  std::map<std::string, std::vector<float>> vectors;
+};
+GgufSetting write_gguf_setting(const RotarySetting& setting);
+
+}  // namespace sextant

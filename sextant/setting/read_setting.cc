@@ -1,0 +1,56 @@
+#include "sextant/setting/read_setting.h"
+
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/files/gguf.h"
+#include "sextant/setting/flags.h"
+#include "sextant/setting/gguf_setting.h"
+#include "sextant/setting/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+constexpr size_t kMostText = size_t{16} << 20;    // a config.json is a few kilobytes
+constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF: with its vocabulary
+
+std::string first_bytes(std::istream& in) {
+  std::string bytes;
+  std::array<char, 1 << 16> part{};
+  while (in.read(part.data(), part.size()), in.gcount() > 0) {
+    bytes.append(part.data(), static_cast<size_t>(in.gcount()));
+    if (bytes.size() >= (is_gguf(bytes) ? kMostHeader : kMostText)) break;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ReadSetting read_setting_bytes(const std::string& bytes, const Overrides& overrides) {
+  if (is_gguf(bytes)) {
+    return {"GGUF", "", read_gguf_setting(parse_gguf(bytes), overrides)};
+  }
+  const size_t start = bytes.find_first_not_of(" \t\r\n");
+  if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
+  if (bytes[start] == '{') {
+    const nlohmann::json config = parse_json(bytes, "config.json");
+    return {"Hugging Face config.json", bytes, read_hugging_face(config, overrides)};
+  }
+  if (bytes.find("--") != std::string::npos && bytes.size() < 65536) {
+    return {"flags", "", read_flags(bytes, overrides)};
+  }
+  fail("setting: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
+}
+
+ReadSetting read_setting(const std::string& path, const Overrides& overrides) {
+  if (path == "-") return read_setting_bytes(first_bytes(std::cin), overrides);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes = first_bytes(file);
+  if (bytes.empty()) fail("setting: " + path + ": expected a file with something in it");
+  return read_setting_bytes(bytes, overrides);
+}
+
+}  // namespace sextant

@@ -1,0 +1,38 @@
+#include "sextant/setting/write_setting.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/setting/flags.h"
+#include "sextant/setting/gguf_setting.h"
+#include "sextant/setting/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+const RotarySetting& only(const ReadSetting& read, const std::string& to) {
+  if (read.settings.size() != 1) {
+    fail("convert: " + to + ": expected one setting for all layers, but got " +
+         std::to_string(read.settings.size()));
+  }
+  return read.settings[0];
+}
+
+}  // namespace
+
+std::string write_setting(const ReadSetting& read, const std::string& to) {
+  if (to == "hf5" || to == "hf4") {
+    const nlohmann::json config =
+        read.json.empty() ? nlohmann::json::object() : nlohmann::json::parse(read.json);
+    return write_hugging_face(config, read.settings, to == "hf4" ? 4 : 5).dump(2) + "\n";
+  }
+  if (to == "gguf") {
+    const GgufSetting setting = write_gguf_setting(only(read, to));
+    return gguf_bytes(setting.metadata, setting.vectors);
+  }
+  if (to == "llama.cpp") return write_llama_cpp(only(read, to)) + "\n";
+  if (to == "vllm") return write_vllm(only(read, to)) + "\n";
+  fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");
+}
+
+}  // namespace sextant

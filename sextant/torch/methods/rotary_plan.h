@@ -1,0 +1,79 @@
+// How a method turns queries and keys: a spectrum, stretched as its options say, for all of the text or
+// anew for each length of it. What rope and xpos share.
+//
+// Besides those of rotary_options.h, the options are
+//
+//   stretch      null, an object in Hugging Face's words, or "yarn*8" (sextant/setting/scaling.h). Where it
+//                does not say the length that the model was trained with, it is the model's train_length.
+//   dynamic      what a stretch that depends on the length of the text goes by:
+//                "query": each query by its own position + 1, keys turned anew for it. Exact: a text cut
+//                into prefill and single steps gives what it gives at once. Costs a pass per query beyond
+//                the training length.
+//                "length": by the latest position so far, for all rows, as Hugging Face does.
+//                A number: by that length, whatever is there.
+//   query_scale  null, or by what queries are multiplied at their positions: {"law": "logn", "length":
+//                null, "strength": 0.1}, or the law alone (sextant/position/query_scale.h). Laws: logn,
+//                logn-unclipped, ssmax (a trained number for each head times ln(i + 1)), llama4, ministral.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/position/query_scale.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+
+namespace sextant {
+
+struct Scaling;
+
+class RotaryPlan {
+ public:
+  // finish: what is done to a stretched spectrum, at last (XPOS's growth); or empty.
+  RotaryPlan(const Options& options, const ModelShape& shape,
+             std::function<Spectrum(Spectrum)> finish);
+
+  // Of ssmax: its scale, one number for each head. Else none.
+  std::vector<ParameterSpec> parameters() const;
+
+  // Sets the rotations and times of all sweeps, and scales queries.
+  void place(Operands& operands, const Placement& placement, Parameters parameters) const;
+
+  // Scales queries only.
+  void scale(Operands& operands, const Placement& placement, Parameters parameters) const;
+
+  bool is_stretched() const;
+  bool goes_by_text() const;                // dynamic, and not by a stated length
+  Spectrum spectrum(int64_t length) const;  // of a text of that length
+
+ private:
+  enum class By { kQuery, kLength, kStated };
+
+  void read_query_scale(const Options& options);
+  void read_dynamic(const Options& options);
+  Spectrum finished(Spectrum spectrum) const;
+  void place_frames(Operands& operands, const Placement& placement) const;
+
+  int64_t heads_, train_length_;
+  Spectrum plain_;
+  bool float32_speeds_, clockwise_;
+  std::shared_ptr<const Scaling> scaling_;  // never null
+  std::function<Spectrum(Spectrum)> finish_;
+  By by_ = By::kQuery;
+  int64_t stated_length_ = 0;
+  QueryScale query_scale_;
+  bool ssmax_ = false;
+  int64_t axes_ = 1;
+  Rotation one_;  // of texts up to the training length, or of the stated length
+};
+
+// The defaults of the three options, as members of a JSON object.
+std::string rotary_plan_defaults();
+
+}  // namespace sextant

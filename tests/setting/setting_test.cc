@@ -1,0 +1,284 @@
+// Published configurations: what they resolve to, and that no dialect changes a frequency.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sextant/error.h"
+#include "sextant/setting/explain.h"
+#include "sextant/setting/hugging_face.h"
+#include "sextant/setting/write_setting.h"
+#include "tests/setting/published.h"
+
+namespace sextant::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+std::string config(const std::string& name) {
+  for (const Published& one : published_configs())
+    if (one.name == name) return one.config;
+  throw Error("no configuration " + name);
+}
+
+RotarySetting setting(const std::string& name, size_t n = 0) {
+  return read_setting_bytes(config(name), {}).settings.at(n);
+}
+
+double speed(const Spectrum& spectrum, size_t f) {
+  return static_cast<double>(spectrum.pairs.at(f).speed);
+}
+
+TEST(Published, ResolveAsTheirOfficialCode) {
+  // rotary.md 3.3 to 3.5; sizes, gains and factors of the official code.
+  EXPECT_NEAR(setting("deepseek-v3").scaling.score_factor, 1.8739, 5e-5);
+  EXPECT_EQ(setting("deepseek-v3").head_dim, 192);
+  EXPECT_EQ(setting("deepseek-v3").rotary_dim, 64);
+  EXPECT_EQ(spectrum_of(setting("deepseek-v3"), 1).gain, 1);
+  EXPECT_NEAR(spectrum_of(setting("gpt-oss"), 1).gain, 0.1 * std::log(32) + 1, 1e-15);
+  EXPECT_NEAR(spectrum_of(setting("phi-3-128k"), 1).gain, 1.19024, 5e-6);
+  EXPECT_NEAR(spectrum_of(setting("phi-3-128k"), 4097).gain, 1.19024, 5e-6);
+  EXPECT_NEAR(spectrum_of(setting("qwen2.5-7b-yarn"), 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_EQ(setting("gpt-neox-partial").rotary_dim, 24);
+  EXPECT_EQ(setting("ministral-3").scaling.query_scale.law, QueryLaw::kMinistral);
+  EXPECT_EQ(setting("ministral-3").scaling.query_scale.length, 16384);
+  EXPECT_EQ(setting("qwen-1").scaling.query_scale.law, QueryLaw::kLogn);
+}
+
+TEST(Published, FrequenciesAreThoseOfTheFormulas) {
+  const Spectrum llama = spectrum_of(setting("llama-3.1-8b"), 1);
+  EXPECT_EQ(speed(llama, 0), 1);
+  EXPECT_NEAR(speed(llama, 63) * 8 / std::pow(5e5, -126.0 / 128), 1, 1e-14);
+  const Spectrum linear = spectrum_of(setting("gemma-3"), 1);
+  EXPECT_EQ(speed(linear, 0), 0.125);
+  EXPECT_EQ(speed(spectrum_of(setting("gemma-3", 1), 1), 0), 1);
+  EXPECT_EQ(setting("gemma-3", 1).base, 10000);
+  const Spectrum proportional = spectrum_of(setting("gemma-4"), 1);
+  EXPECT_EQ(proportional.pairs.size(), 256u);
+  EXPECT_NE(speed(proportional, 63), 0);
+  EXPECT_EQ(speed(proportional, 64), 0);
+  const Spectrum phi = spectrum_of(setting("phi-3-128k"), 4096);
+  EXPECT_NEAR(speed(phi, 3), std::pow(1e4, -0.75) / 1.25, 1e-18);
+  EXPECT_NEAR(speed(spectrum_of(setting("phi-3-128k"), 4097), 3), std::pow(1e4, -0.75) / 64.75,
+              1e-18);
+  // Dynamic: plain up to 32768, another base beyond.
+  const RotarySetting internlm = setting("internlm2");
+  EXPECT_EQ(speed(spectrum_of(internlm, 32768), 9), std::pow(1e6, -9.0 / 64));
+  const double base = 1e6 * std::pow(2 * 65536.0 / 32768 - 1, 128.0 / 126);
+  EXPECT_NEAR(speed(spectrum_of(internlm, 65536), 9) / std::pow(base, -9.0 / 64), 1, 1e-14);
+}
+
+// Kimi: both ends of the ramp at one turn; pair 19 is kept and pair 20 interpolated.
+TEST(Published, EqualBetasAreAStep) {
+  const RotarySetting kimi = setting("yarn-beta1-beta1");
+  const Spectrum spectrum = spectrum_of(kimi, 1);
+  EXPECT_NEAR(speed(spectrum, 19) / std::pow(5e4, -19.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(speed(spectrum, 20) * 32 / std::pow(5e4, -20.0 / 32), 1, 1e-14);
+}
+
+void expect_same(const RotarySetting& a, const RotarySetting& b) {
+  for (const int64_t length : {1, 4096, 4097, 200000}) {
+    const Spectrum x = spectrum_of(a, length), y = spectrum_of(b, length);
+    ASSERT_EQ(x.pairs.size(), y.pairs.size());
+    for (size_t f = 0; f < x.pairs.size(); ++f) {
+      EXPECT_EQ(x.pairs[f].speed.high, y.pairs[f].speed.high) << f;
+      EXPECT_EQ(x.pairs[f].speed.low, y.pairs[f].speed.low) << f;
+    }
+    EXPECT_NEAR(x.gain, y.gain, 1e-6) << length;
+  }
+}
+
+// The settings after they were written in a dialect and read again; nothing if it cannot say them.
+std::optional<std::vector<RotarySetting>> there_and_back(const ReadSetting& read,
+                                                         const std::string& dialect) {
+  std::string written;
+  try {
+    written = write_setting(read, dialect);
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("convert: "));
+    return {};
+  }
+  const RotarySetting& first = read.settings[0];
+  // Flags do not say the size of heads.
+  return read_setting_bytes(written, {.head_dim = dialect == "gguf" ? 0 : first.head_dim}).settings;
+}
+
+TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
+  std::map<std::string, int> said;
+  for (const Published& one : published_configs()) {
+    const ReadSetting read = read_setting_bytes(one.config, {});
+    for (const char* dialect : {"hf5", "hf4", "gguf", "llama.cpp", "vllm"}) {
+      SCOPED_TRACE(one.name + " " + dialect);
+      const bool mla = read.settings[0].rotary_dim != read.settings[0].head_dim;
+      const bool flags = dialect[0] == 'l' || dialect[0] == 'v';
+      if (mla && flags) continue;  // the channels that turn are not in any flag of llama.cpp
+      const auto back = there_and_back(read, dialect);
+      if (!back) continue;
+      ++said[dialect];
+      ASSERT_EQ(back->size(), read.settings.size());
+      if (read.settings[0].scaling.type == "llama3" && std::string(dialect) == "gguf") {
+        const Spectrum x = spectrum_of(read.settings[0], 1), y = spectrum_of((*back)[0], 1);
+        for (size_t f = 0; f < x.pairs.size(); ++f)
+          EXPECT_NEAR(speed(x, f) / speed(y, f), 1, 0x1p-24) << "divisors are float32 there";
+        continue;
+      }
+      for (size_t n = 0; n < back->size(); ++n) expect_same(read.settings[n], (*back)[n]);
+    }
+  }
+  EXPECT_GE(said["hf5"], 13);
+  EXPECT_GE(said["hf4"], 12);
+  EXPECT_GE(said["gguf"], 6);
+  EXPECT_GE(said["llama.cpp"], 2);
+  EXPECT_GE(said["vllm"], 6);
+}
+
+TEST(Convert, RefusesWhatADialectCannotSay) {
+  const auto error_of = [](const std::string& name, const char* to, const char* words) {
+    const ReadSetting read = read_setting_bytes(config(name), {});
+    EXPECT_THAT([&] { write_setting(read, to); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of("gpt-oss", "gguf", "convert: gguf: truncate");
+  error_of("gpt-oss", "llama.cpp", "convert: llama.cpp: truncate");
+  error_of("internlm2", "gguf", "convert: gguf: dynamic: expected a fixed scaling");
+  error_of("gemma-3", "vllm", "convert: vllm: expected one setting");
+  const ReadSetting two = read_setting_bytes(
+      R"({"head_dim": 64, "rope_parameters": {
+          "full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 1e6},
+          "sliding_attention": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}})",
+      {});
+  EXPECT_THAT([&] { write_setting(two, "hf4"); },
+              ThrowsMessage<Error>(HasSubstr("convert: hf4: expected one scaling for all layers")));
+  error_of("qwen-1", "hf5", "convert: qwen-ntk: expected a scaling that Hugging Face has");
+}
+
+TEST(Flags, MeanWhatTheEnginesDo) {
+  const auto of = [](const std::string& text) {
+    return read_setting_bytes(text, {.base = 10000, .head_dim = 128}).settings.at(0);
+  };
+  const RotarySetting yarn = of(
+      "llama-server --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --rope-freq-base 1e6");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(yarn.scaling.stretch)).factor, 4);
+  EXPECT_EQ(
+      std::get<Linear>(std::get<Stretch>(of("--rope-freq-scale 0.25").scaling.stretch)).factor, 4);
+  const RotarySetting vllm = of(
+      R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}' --rope-theta 1e6)");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+  const auto error_of = [&](const std::string& text, const char* words) {
+    EXPECT_THAT([&] { of(text); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of("--rope-scale many", "flags: --rope-scale: expected a number");
+  error_of("--rope-speed 4", "flags: --rope-speed: expected a flag");
+  error_of("--rope-scaling warp", "flags: --rope-scaling: expected none, linear or yarn");
+  error_of("--rope-scale 2 --rope-scale 3", "flags: --rope-scale: expected once");
+}
+
+struct Wrong {
+  const char* config;
+  const char* words;
+};
+
+TEST(Config, ErrorsNameTheKey) {
+  const Wrong all[] = {
+      {R"({"head_dim": 64})", "rope_theta: expected the base"},
+      {R"({"head_dim": 63, "rope_theta": 1e4})", "head_dim: expected an even number"},
+      {R"({"head_dim": 64, "rope_theta": 0})", "rope_theta: expected a number from"},
+      {R"({"head_dim": 64, "rope_theta": "1e4"})", "rope_theta: expected a number from"},
+      {R"({"head_dim": 64, "rope_theta": NaN})", "\"rope_theta\": expected JSON"},
+      {R"({"head_dim": 64, "rope_theta": 1e400})", "expected JSON"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "rope_speed": 2})",
+       "\"rope_speed\": expected no field"},
+      {R"({"rope_theta": 1e4})", "head_dim: expected an integer"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "partial_rotary_factor": 1.1})",
+       "partial_rotary_factor: expected a number from"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "partial_rotary_factor": 0.05})",
+       "partial_rotary_factor: expected an even number"},
+  };
+  for (const auto& [config, words] : all) {
+    EXPECT_THAT([&] { read_setting_bytes(config, {}); }, ThrowsMessage<Error>(HasSubstr(words)))
+        << config;
+  }
+}
+
+TEST(Scaling, ErrorsNameTheKey) {
+  const Wrong all[] = {
+      {R"({"type": "linear"})", "factor: expected a number from 1"},
+      {R"({"type": "linear", "factor": 0.5})", "factor: expected a number from 1"},
+      {R"({"type": "linear", "factor": 1e30})", "factor: expected a number from 1"},
+      {R"({"type": "linear", "factor": "4"})", "factor: expected a number from 1"},
+      {R"({"factor": 4})", "rope_type: expected the name of a scaling"},
+      {R"({"type": "warp", "factor": 4})", "type: expected one of"},
+      {R"({"type": "linear", "factor": 4, "beta_fast": 32})", "\"beta_fast\": expected a field"},
+      {R"({"type": "yarn", "factor": 4, "original_max_position_embeddings": 0})",
+       "original_max_position_embeddings: expected an integer from 1"},
+      {R"({"type": "yarn", "factor": 4, "beta_fast": 0})", "beta_fast: expected"},
+      {R"({"type": "yarn", "factor": 4, "truncate": 1})", "truncate: expected true or false"},
+      {R"({"type": "llama3", "factor": 8, "original_max_position_embeddings": 8192})",
+       "low_freq_factor: expected a number"},
+      {R"({"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})",
+       "original_max_position_embeddings: expected the length"},
+      {R"({"type": "longrope", "original_max_position_embeddings": 64, "factor": 2,
+           "short_factor": [1], "long_factor": [1, 2]})",
+       "short_factor: expected a number for each of 2 pairs"},
+      {R"({"type": "longrope", "original_max_position_embeddings": 64, "factor": 2,
+           "short_factor": [1, 0], "long_factor": [1, 2]})",
+       "short_factor: expected numbers from"},
+      {R"([4])", "rope_scaling: expected an object"},
+  };
+  for (const auto& [scaling, words] : all) {
+    const std::string config =
+        R"({"head_dim": 4, "rope_theta": 1e4, "max_position_embeddings": 4096, "rope_scaling": )" +
+        std::string(scaling) + "}";
+    EXPECT_THAT([&] { read_setting_bytes(config, {}); }, ThrowsMessage<Error>(HasSubstr(words)))
+        << scaling;
+  }
+}
+
+TEST(Scaling, WarnsOfWhatEnginesReadDifferently) {
+  const auto warnings = [](const std::string& scaling) {
+    const std::string config =
+        R"({"head_dim": 64, "rope_theta": 1e4, "max_position_embeddings": 8192, "rope_scaling": )" +
+        scaling + "}";
+    return read_setting_bytes(config, {}).settings[0].scaling.warnings;
+  };
+  EXPECT_THAT(warnings(R"({"type": "linear", "factor": 2})"), IsEmpty());
+  EXPECT_THAT(warnings(R"({"type": "yarn", "factor": 2})"),
+              Contains(HasSubstr("original_max_position_embeddings is missing")));
+  EXPECT_THAT(warnings(R"({"type": "yarn", "factor": 2, "original_max_position_embeddings": 4096,
+                           "attention_factor": 1.1, "mscale": 1})"),
+              Contains(HasSubstr("attention_factor and mscale")));
+  EXPECT_THAT(warnings(R"({"type": "yarn", "factor": 2, "original_max_position_embeddings": 4096,
+                           "beta_fast": 1, "beta_slow": 32})"),
+              Contains(HasSubstr("swapped")));
+  EXPECT_THAT(setting("gpt-oss").scaling.warnings, Contains(HasSubstr("truncate is false")));
+  EXPECT_THAT(setting("deepseek-v3").scaling.warnings, Contains(HasSubstr("deepseek_v2")));
+  EXPECT_THAT(setting("internlm2").scaling.warnings,
+              Not(Contains(HasSubstr("original_max_position_embeddings is missing"))));
+}
+
+TEST(Explained, SaysWhereEachPairLeavesWhatTrainingShowed) {
+  // YaRN by 4 on 32768: the slowest pair is at new angles beyond 4 * 32768 only.
+  const Explained yarn = explain(setting("qwen2.5-7b-yarn"), 0);
+  EXPECT_EQ(yarn.trained, 32768);
+  EXPECT_EQ(yarn.target, 131072);
+  EXPECT_EQ(yarn.pairs[0].leaves, 0);
+  EXPECT_NEAR(static_cast<double>(yarn.pairs[63].leaves), 4.0 * 32767 + 1, 1);
+  EXPECT_EQ(yarn.pairs[0].kept, 1);
+  EXPECT_EQ(yarn.pairs[63].kept, 0);
+  EXPECT_NEAR(yarn.turned_scale, std::pow(0.1 * std::log(4) + 1, 2) / std::sqrt(128), 1e-15);
+  // Plain: beyond what it was trained on.
+  const Explained plain = explain(setting("codellama-7b"), 65536);
+  EXPECT_EQ(plain.first_leaving, 16384);
+  // float32 at 131072: 4e-3 and more (rotary.md 6.1).
+  EXPECT_GT(yarn.float32_error, 1e-3);
+  EXPECT_LT(yarn.float32_error, 1e-2);
+}
+
+}  // namespace
+}  // namespace sextant::testing
