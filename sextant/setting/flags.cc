@@ -70,7 +70,7 @@ class Flags {
 
   bool has(const std::string& name) const { return all_.contains(name); }
   std::string take(const std::string& name) {
-    const std::string value = all_.at(name);
+    std::string value = all_.at(name);
     all_.erase(name);
     return value;
   }
@@ -122,7 +122,7 @@ std::vector<RotarySetting> read_vllm(Flags& flags, const Overrides& overrides) {
 
 std::string kind_of(Flags& flags, double factor) {
   if (!flags.has("--rope-scaling")) return factor == 1 ? "none" : "linear";
-  const std::string kind = flags.take("--rope-scaling");
+  std::string kind = flags.take("--rope-scaling");
   if (kind != "none" && kind != "linear" && kind != "yarn") {
     fail("flags: --rope-scaling: expected none, linear or yarn, but got \"" + kind.substr(0, 60) +
          "\"");

@@ -130,6 +130,7 @@ json scaling_of(Keys& keys, double factor, int64_t original) {
     if (slow) object["beta_slow"] = *slow;
     const double all = attention.value_or(1) * yarn_attention.value_or(1);
     if (log) {  // DeepSeek: 0.1 mscale_all_dim; the turned channels get no gain
+      object["scale_scores"] = true;
       object["mscale"] = object["mscale_all_dim"] = *log * 10;
     } else if (all != 1) {
       object["attention_factor"] = all * yarn_temperature(factor);

@@ -25,6 +25,7 @@ struct Model {
   std::optional<int64_t> rotary_dim;
   std::optional<double> partial, base, local_base;
   int64_t max_length = 0, original_length = 0;
+  bool latent = false;  // multi-head latent attention: DeepSeek, Kimi
 };
 
 int64_t head_dim_of(Fields& fields, const Overrides& overrides) {
@@ -47,6 +48,7 @@ Model model_of(Fields& fields, const Overrides& overrides) {
   model.type = fields.text("model_type").value_or("");
   if (const auto pe = fields.integer("qk_rope_head_dim", 2, kWidest)) {  // DeepSeek
     model.turning = *pe;
+    model.latent = true;
     model.head_dim = *pe + fields.needed_integer("qk_nope_head_dim", 0, kWidest);
   } else {
     model.turning = model.head_dim = head_dim_of(fields, overrides);
@@ -105,7 +107,8 @@ RotarySetting setting_of(const Model& model, const json& object, const std::stri
                                  {.base = base.value_or(0),
                                   .pairs = setting.rotary_dim / 2,
                                   .max_length = model.max_length,
-                                  .original_length = model.original_length},
+                                  .original_length = model.original_length,
+                                  .scales_scores = model.latent},
                                  where);
   if (setting.scaling.base) base = setting.scaling.base;
   if (!base) {

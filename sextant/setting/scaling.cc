@@ -111,11 +111,12 @@ struct Reader {
           "factor is missing; max_position_embeddings / "
           "original_max_position_embeddings is taken for it, as in Hugging Face");
     }
-    if (yarn.mscale_all_dim.value_or(0) != 0 && yarn.mscale) {
+    const bool scores = fields.flag("scale_scores").value_or(context.scales_scores);
+    if (scores && yarn.mscale_all_dim.value_or(0) != 0) {
       to.score_factor = yarn_score_factor(yarn);
       to.warnings.push_back(
-          "mscale_all_dim also scales the scores of DeepSeek V3, in its own code and Hugging "
-          "Face's; Hugging Face's deepseek_v2 and generic YaRN code leave that out");
+          "mscale_all_dim also scales all scores, in DeepSeek's own code and in Hugging Face's "
+          "deepseek_v3; Hugging Face's deepseek_v2 and generic YaRN code leave that out");
     }
     if (const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6)) {
       to.query_scale = {QueryLaw::kMinistral, yarn.original_length, *beta};

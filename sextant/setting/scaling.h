@@ -41,6 +41,8 @@ struct ScalingContext {
   int64_t pairs = 0;            // that turn; 0: not known, and lists are not compared with it
   int64_t max_length = 0;       // max_position_embeddings; 0: not known
   int64_t original_length = 0;  // original_max_position_embeddings beside the object; 0: not there
+  // mscale_all_dim scales the scores, too: DeepSeek's models. The object may say it, as "scale_scores".
+  bool scales_scores = false;
 };
 
 // Throws Error that names the field: an unknown one, one of another type or out of range, or one that is

@@ -49,6 +49,7 @@ TEST(Published, ResolveAsTheirOfficialCode) {
   EXPECT_EQ(setting("gpt-neox-partial").rotary_dim, 24);
   EXPECT_EQ(setting("ministral-3").scaling.query_scale.law, QueryLaw::kMinistral);
   EXPECT_EQ(setting("ministral-3").scaling.query_scale.length, 16384);
+  EXPECT_EQ(setting("ministral-3").scaling.score_factor, 1) << "DeepSeek's models only";
   EXPECT_EQ(setting("qwen-1").scaling.query_scale.law, QueryLaw::kLogn);
 }
 

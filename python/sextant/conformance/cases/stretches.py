@@ -245,6 +245,7 @@ def deepseek(c):
         "beta_slow": rope["beta_slow"],
         "mscale": rope["mscale"],
         "mscale_all_dim": rope["mscale"],
+        "scale_scores": True,
     }
     options = {"base": rope["base"], "pairing": "interleaved", "stretch": stretch}
     _, gain, score = c.library.tables.stretched_speeds(
