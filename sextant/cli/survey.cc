@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> methods = lab::default_methods();
   std::vector<std::string> text;
   std::string norm = "layernorm", activation = "relu2";
-  int64_t seeds = 1;
+  int64_t seeds = 1, memory = 0;
   int jobs = 1;
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";
@@ -59,6 +59,8 @@ void declare_model(CLI::App& command, Options& options) {
       ->group("Model");
   command.add_option("--mlp-width", model.mlp_width, "Width of the hidden layer (else 4 widths)")
       ->group("Model");
+  add("--memory", options.memory,
+      "Positions remembered of the segments before (Transformer-XL); of one: t5:memory=128");
   add("--norm", options.norm, "layernorm or rmsnorm");
   add("--activation", options.activation, "gelu, relu2 or swiglu");
 }
@@ -146,7 +148,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
   }
   lab::SurveyOptions survey{
       .settings = settings,
-      .arms = lab::make_arms(options.methods, options.seeds, settings),
+      .arms = lab::make_arms(options.methods, options.seeds, settings, options.memory),
       .text = {options.text.begin(), options.text.end()},
       .directory = options.directory,
       .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads),

@@ -51,6 +51,16 @@ uint32_t checksum(uint32_t so_far, std::string_view bytes) {
       ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+// Of one stretch of training text: length + 1.
+uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
+  const auto bytes = static_cast<uint64_t>(length) + 1;
+  if (corpus.train.size() < bytes) {
+    fail(fmt::format("text: expected at least {} bytes to train on, but got {}", bytes,
+                     corpus.train.size()));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
@@ -159,15 +169,21 @@ std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, 
 
 std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                               int64_t step, int64_t row) {
-  const auto bytes = static_cast<uint64_t>(length) + 1;
-  if (corpus.train.size() < bytes) {
-    fail(fmt::format("text: expected at least {} bytes to train on, but got {}", bytes,
-                     corpus.train.size()));
-  }
+  const uint64_t bytes = bytes_to_train_on(corpus, length);
   const CounterRandom random(seed, "batches");
   const uint64_t begin =
       random.below(corpus.train.size() - bytes + 1, static_cast<uint64_t>(step * batch + row));
   return std::string_view(corpus.train).substr(begin, bytes);
+}
+
+std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
+                               int64_t step, int64_t row) {
+  const uint64_t bytes = bytes_to_train_on(corpus, length);
+  const uint64_t segments = (corpus.train.size() - 1) / (bytes - 1);
+  const uint64_t first = CounterRandom(seed, "segments").below(segments, 0);
+  const uint64_t apart = segments * static_cast<uint64_t>(row) / static_cast<uint64_t>(batch);
+  const uint64_t segment = (first + apart + static_cast<uint64_t>(step)) % segments;
+  return std::string_view(corpus.train).substr(segment * (bytes - 1), bytes);
 }
 
 }  // namespace sextant::lab

@@ -40,4 +40,9 @@ std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, 
 std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                               int64_t step, int64_t row);
 
+// The same for a training with memory, in which a row reads on, one segment a step: the text is cut into
+// segments of `length`, after the last comes the first, and rows begin evenly spread over them.
+std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
+                               int64_t step, int64_t row);
+
 }  // namespace sextant::lab

@@ -1,6 +1,7 @@
 #include "sextant/lab/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 
@@ -38,15 +39,28 @@ struct Blocks {
   std::vector<double> loss, sliding;
 };
 
+// Of tokens [pieces, length].
+at::Tensor logits_of(const Decoder& decoder, const at::Tensor& tokens, const Reading& reading) {
+  if (reading.memory == 0) return decoder.logits(tokens);
+  Memory memory{.limit = reading.memory};
+  std::vector<at::Tensor> segments;
+  for (const at::Tensor& segment : tokens.split(reading.segment, /*dim=*/1)) {
+    segments.push_back(decoder.logits(segment, memory));
+  }
+  return at::cat(segments, 1);
+}
+
 }  // namespace
 
-std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length) {
+std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length,
+                          const Reading& reading) {
   const at::NoGradGuard no_gradients;
   const auto count = static_cast<int64_t>(block.size()) - 1;
   at::Tensor text = at::empty({count + 1}, at::kLong);
   std::ranges::transform(block, text.data_ptr<int64_t>(),
                          [](char byte) { return static_cast<uint8_t>(byte); });
-  const at::Tensor logits = decoder.logits(text.narrow(0, 0, count).view({count / length, length}));
+  const at::Tensor logits =
+      logits_of(decoder, text.narrow(0, 0, count).view({count / length, length}), reading);
   const at::Tensor loss =
       at::cross_entropy_loss(logits.view({count, logits.size(2)}), text.narrow(0, 1, count),
                              /*weight=*/{}, at::Reduction::None)
@@ -56,16 +70,17 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
 }
 
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
-                    const TestOptions& options, int64_t train_length,
+                    const TestOptions& options, int64_t train_length, int64_t memory,
                     const std::function<void(int64_t)>& on_block) {
   const auto bins = static_cast<size_t>(options.longest() / options.bin);
   const auto bin = static_cast<size_t>(options.bin);
   const auto tail = static_cast<size_t>(train_length / 2);
   std::vector<Blocks> at_length(options.lengths.size());
   std::vector<double> loss_at(bins, 0);
+  const Reading reading{.segment = train_length, .memory = memory};
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t n = 0; n < options.lengths.size(); ++n) {
-      const std::vector<float> all = losses(decoder, blocks[block], options.lengths[n]);
+      const std::vector<float> all = losses(decoder, blocks[block], options.lengths[n], reading);
       at_length[n].loss.push_back(mean_of(all));
       at_length[n].sliding.push_back(mean_of(std::span(all).last(tail)));
       if (options.lengths[n] != options.longest()) continue;

@@ -11,33 +11,40 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kMemory = "memory";
+constexpr int64_t kMostMemory = int64_t{1} << 30;
+
 // Options that are the survey's to choose, for they depend on the lengths or on how the decoder starts.
-json survey_options(const std::string& method, const Settings& settings) {
+json survey_options(const std::string& method, const Settings& settings, int64_t memory) {
+  const int64_t reach = std::max(settings.test.longest(), settings.training.length + memory);
   // A row for every position that is tested, those past L staying as they started; and rows of the
   // size of the embeddings, or it looks worse than it is: 1.88 nats at L with 0.7, 2.22 with 0.1.
-  if (method == "learned") return {{"rows", settings.test.longest()}, {"init_std", 0.7}};
-  if (method == "emd") return {{"rows", settings.test.longest()}};
+  if (method == "learned") return {{"rows", reach}, {"init_std", 0.7}};
+  if (method == "emd") return {{"rows", reach}};
+  if (method == "tupe") return {{"max_positions", reach}};
+  if (method == "relative-key") return {{"max_position_embeddings", reach}};
   // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
   if (method == "t5") return {{"scaled", true}};
   return json::object();
 }
 
-// A window is not trained: it changes how weights that another method trained are read.
-std::string weights_of(const std::string& method, json& options, const Settings& settings) {
-  if (method != "window") return "";
-  const std::string of = options.value("of", "rope");
-  const json inner = survey_options(of, settings);
-  if (!inner.empty()) options["options"] = inner;
-  return of;
+std::string with_memory(const std::string& label, int64_t memory) {
+  return memory > 0 ? label + ":" + kMemory + "=" + std::to_string(memory) : label;
 }
 
-// "NAME:OPTION=VALUE:..." -> an arm without its seed; weights_from is a method. VALUE is JSON, or plain
-// words.
-Arm parse_method(const std::string& text, const Settings& settings) {
-  size_t end = std::min(text.find(':'), text.size());
-  Arm arm{.label = text, .method = text.substr(0, end)};
-  json options = survey_options(arm.method, settings);
-  while (end < text.size()) {
+// A window is not trained: it changes how weights that another method trained are read.
+std::string weights_of(const Arm& arm, json& options, const Settings& settings) {
+  if (arm.method != "window") return "";
+  const std::string of = options.value("of", "rope");
+  const json inner = survey_options(of, settings, arm.memory);
+  if (!inner.empty()) options["options"] = inner;
+  return with_memory(of, arm.memory);
+}
+
+// "NAME:OPTION=VALUE:..." -> its options. VALUE is JSON, or plain words.
+json options_in(const std::string& text) {
+  json options = json::object();
+  for (size_t end = std::min(text.find(':'), text.size()); end < text.size();) {
     const size_t begin = end + 1;
     end = std::min(text.find(':', begin), text.size());
     const std::string option = text.substr(begin, end - begin);
@@ -49,7 +56,32 @@ Arm parse_method(const std::string& text, const Settings& settings) {
     const json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
     options[option.substr(0, equals)] = parsed.is_discarded() ? json(value) : parsed;
   }
-  arm.weights_from = weights_of(arm.method, options, settings);
+  return options;
+}
+
+// Takes the decoder's option out of the method's.
+int64_t memory_in(json& options, const std::string& text) {
+  const json memory = options.at(kMemory);
+  options.erase(kMemory);
+  if (!memory.is_number_unsigned() || memory > kMostMemory) {
+    fail("methods: " + text + ": memory: expected 0 to " + std::to_string(kMostMemory) +
+         ", but got " + memory.dump());
+  }
+  return memory.get<int64_t>();
+}
+
+// An arm without its seed; weights_from is a label.
+Arm parse_method(const std::string& text, const Settings& settings, int64_t memory) {
+  Arm arm{.label = text, .method = text.substr(0, text.find(':')), .memory = memory};
+  json given = options_in(text);
+  if (given.contains(kMemory)) {
+    arm.memory = memory_in(given, text);
+  } else {
+    arm.label = with_memory(text, memory);
+  }
+  json options = survey_options(arm.method, settings, arm.memory);
+  options.update(given);
+  arm.weights_from = weights_of(arm, options, settings);
   arm.options = options.dump();
   return arm;
 }
@@ -61,9 +93,10 @@ std::vector<std::string> default_methods() {
 }
 
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
-                           const Settings& settings) {
+                           const Settings& settings, int64_t memory) {
   if (methods.empty()) fail("methods: expected at least one, but got none");
   if (seeds < 1) fail("seeds: expected at least 1, but got " + std::to_string(seeds));
+  if (memory < 0) fail("memory: expected at least 0, but got " + std::to_string(memory));
   std::vector<Arm> arms;
   const auto add = [&](Arm arm, int64_t seed) {
     arm.seed = static_cast<uint64_t>(seed);
@@ -73,8 +106,8 @@ std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seed
   // Seed by seed, so that a survey that is stopped has seen every method.
   for (int64_t seed = 0; seed < seeds; ++seed) {
     for (const std::string& text : methods) {
-      const Arm arm = parse_method(text, settings);
-      if (!arm.weights_from.empty()) add(parse_method(arm.weights_from, settings), seed);
+      const Arm arm = parse_method(text, settings, memory);
+      if (!arm.weights_from.empty()) add(parse_method(arm.weights_from, settings, 0), seed);
       add(arm, seed);
     }
   }

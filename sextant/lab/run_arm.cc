@@ -104,7 +104,8 @@ class ArmRun {
 
  private:
   void train() {
-    Trainer trainer(task_.settings.training, task_.corpus, decoder_, task_.arm.seed);
+    Trainer trainer(task_.settings.training, task_.corpus, decoder_, task_.arm.seed,
+                    task_.arm.memory);
     resume(trainer);
     report_training(trainer.step());
     const int64_t steps = task_.settings.training.steps();
@@ -129,6 +130,7 @@ class ArmRun {
     write_json(directory_ / kConfigFile, {{"model", config},
                                           {"method", task_.arm.method},
                                           {"options", json::parse(task_.arm.options)},
+                                          {"memory", task_.arm.memory},
                                           {"train_length", task_.settings.training.length}});
   }
 
@@ -179,7 +181,7 @@ class ArmRun {
     const Clock::time_point start = Clock::now();
     const Evaluation evaluation =
         evaluate(decoder_, test_blocks(task_.corpus, options.longest(), options.blocks), options,
-                 task_.settings.training.length, [&](int64_t block) {
+                 task_.settings.training.length, task_.arm.memory, [&](int64_t block) {
                    report_testing(block);
                    if (watch_.stop != nullptr && *watch_.stop != 0) throw Stopped{};
                  });
@@ -224,8 +226,12 @@ class ArmRun {
 }  // namespace
 
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
-  return make_method(arm.method, model_shape(settings.model, settings.training.length),
-                     json::parse(arm.options));
+  std::unique_ptr<Method> method = make_method(
+      arm.method, model_shape(settings.model, settings.training.length), json::parse(arm.options));
+  if (arm.memory > 0 && !method->relative())
+    fail(fmt::format("{}: memory: expected 0, as {} goes by absolute positions, but got {}",
+                     arm.label, arm.method, arm.memory));
+  return method;
 }
 
 Ending run_arm(const fs::path& directory, const Watch& watch) {

@@ -145,11 +145,8 @@ void from_json(const json& json, Settings& settings) {
 }
 
 void to_json(json& json, const Arm& arm) {
-  json = {{"label", arm.label},
-          {"method", arm.method},
-          {"options", json::parse(arm.options)},
-          {"seed", arm.seed},
-          {"weights_from", arm.weights_from}};
+  json = {{"label", arm.label}, {"method", arm.method}, {"options", json::parse(arm.options)},
+          {"seed", arm.seed},   {"memory", arm.memory}, {"weights_from", arm.weights_from}};
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -158,6 +155,7 @@ void from_json(const json& json, Arm& arm) {
   fields.read("method", arm.method);
   arm.options = fields.at("options").dump();
   fields.read("seed", arm.seed);
+  fields.read("memory", arm.memory);
   fields.read("weights_from", arm.weights_from);
   fields.finish();
 }

@@ -48,6 +48,7 @@ struct Arm {
   std::string method;   // its name in the registry
   std::string options;  // JSON object
   uint64_t seed = 0;
+  int64_t memory = 0;        // positions of the segments before, in training and test; 0: none
   std::string weights_from;  // name of the arm whose weights it is tested with; empty: its own
 
   std::string name() const { return label + "-" + std::to_string(seed); }

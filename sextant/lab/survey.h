@@ -35,8 +35,10 @@ struct SurveyOptions {
 
 // What a person asks for -> arms. `methods`: "rope", or with options "rope:base=1e6:dim=16"; the text is
 // the arm's label. A method that is only tested (window) brings the arm that trains its weights.
+// "memory=128" is an option of every method; those that do not name it have `memory`, and say so in
+// their label.
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
-                           const Settings& settings);
+                           const Settings& settings, int64_t memory = 0);
 
 // The methods of a survey that names none.
 std::vector<std::string> default_methods();

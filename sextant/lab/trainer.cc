@@ -10,6 +10,7 @@
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -99,25 +100,32 @@ double learning_rate_at(const TrainingOptions& options, int64_t step) {
 }
 
 Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
-                 uint64_t seed)
+                 uint64_t seed, int64_t memory)
     : options_(options),
       corpus_(corpus),
       decoder_(decoder),
       seed_(seed),
+      memory_{.limit = memory},
       optimizer_(std::make_unique<Optimizer>(decoder, options)) {}
 
 Trainer::~Trainer() = default;
 
-double Trainer::advance() {
+at::Tensor Trainer::text() const {
+  const auto read = memory_.limit > 0 ? train_segment : train_window;
   at::Tensor text = at::empty({options_.batch, options_.length + 1}, at::kLong);
   int64_t* next = text.data_ptr<int64_t>();
   for (int64_t row = 0; row < options_.batch; ++row) {
-    for (const char byte :
-         train_window(corpus_, options_.length, seed_, options_.batch, step_, row)) {
+    for (const char byte : read(corpus_, options_.length, seed_, options_.batch, step_, row)) {
       *next++ = static_cast<uint8_t>(byte);
     }
   }
-  const at::Tensor logits = decoder_.logits(text.narrow(1, 0, options_.length));
+  return text;
+}
+
+double Trainer::advance() {
+  const at::Tensor text = this->text();
+  Memory memory = memory_;
+  const at::Tensor logits = decoder_.logits(text.narrow(1, 0, options_.length), memory);
   const at::Tensor targets = text.narrow(1, 1, options_.length).reshape({-1});
   const at::Tensor loss =
       at::cross_entropy_loss(logits.view({targets.size(0), logits.size(2)}), targets);
@@ -137,6 +145,7 @@ double Trainer::advance() {
     groups[n].options().set_lr(optimizer_->peaks[n] * learning_rate_at(options_, step_));
   }
   optimizer_->adamw.step();
+  memory_ = std::move(memory);
   ++step_;
   return value;
 }
@@ -148,6 +157,9 @@ void Trainer::save(Checkpoint& checkpoint) const {
     checkpoint.sections.emplace_back("weight/" + parameter.name, bytes_of(parameter.value));
     checkpoint.sections.emplace_back("moment1/" + parameter.name, bytes_of(moments.exp_avg()));
     checkpoint.sections.emplace_back("moment2/" + parameter.name, bytes_of(moments.exp_avg_sq()));
+  }
+  for (size_t n = 0; n < memory_.layers.size(); ++n) {
+    checkpoint.sections.emplace_back("memory/" + std::to_string(n), bytes_of(memory_.layers[n]));
   }
 }
 
@@ -168,6 +180,12 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                         read("moment1/" + parameter.name, parameter.value),
                         read("moment2/" + parameter.name, parameter.value)});
   }
+  Memory memory{.limit = memory_.limit};
+  const int64_t positions = std::min(memory.limit, checkpoint.step * options_.length);
+  const at::Tensor one = at::empty({options_.batch, positions, decoder_.options().width});
+  for (int64_t n = 0; positions > 0 && n < decoder_.options().layers; ++n) {
+    memory.layers.push_back(read("memory/" + std::to_string(n), one));
+  }
   for (size_t n = 0; n < restored.size(); ++n) {
     const at::Tensor& value = decoder_.parameters()[n].value;
     value.detach().copy_(restored[n].weight);
@@ -176,6 +194,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     moments.exp_avg(restored[n].moment1);
     moments.exp_avg_sq(restored[n].moment2);
   }
+  memory_ = std::move(memory);
   step_ = checkpoint.step;
 }
 

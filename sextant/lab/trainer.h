@@ -1,7 +1,7 @@
 // Trains a decoder, one step at a time: AdamW, linear warm-up and half a cosine, clipped gradients.
 //
-// A step is a function of (settings, seed, step number, weights, moments): nothing else is kept, so
-// a training that is cut into pieces ends with the same bits as one that is not.
+// A step is a function of (settings, seed, step number, weights, moments, memory): nothing else is
+// kept, so a training that is cut into pieces ends with the same bits as one that is not.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ double learning_rate_at(const TrainingOptions& options, int64_t step);
 
 class Trainer {
  public:
-  // Refers to all three for its lifetime.
-  Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder, uint64_t seed);
+  // Refers to all three for its lifetime. memory: positions; 0: every step reads other places.
+  Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder, uint64_t seed,
+          int64_t memory = 0);
   ~Trainer();
 
   int64_t step() const { return step_; }
@@ -28,12 +29,14 @@ class Trainer {
   // pointless.
   double advance();
 
-  // Weights, moments and step, as sections of a checkpoint. restore() throws Error that names what
+  // Weights, moments, memory and step, as sections of a checkpoint. restore() throws Error that names what
   // does not fit; nothing is changed then.
   void save(Checkpoint& checkpoint) const;
   void restore(const Checkpoint& checkpoint);
 
  private:
+  at::Tensor text() const;  // int64 [batch, length + 1]: what this step reads and predicts
+
   struct Optimizer;  // keeps libtorch's optimiser out of this header
 
   const TrainingOptions& options_;
@@ -41,6 +44,7 @@ class Trainer {
   Decoder& decoder_;
   uint64_t seed_;
   int64_t step_ = 0;
+  Memory memory_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 

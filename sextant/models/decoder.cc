@@ -1,6 +1,7 @@
 #include "sextant/models/decoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -71,20 +73,53 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
 }
 
 at::Tensor Decoder::logits(const at::Tensor& tokens) const {
+  Memory none;
+  return logits(tokens, none);
+}
+
+at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
   if (tokens.dim() != 2 || tokens.size(1) < 1) {
     fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
          " dimensions or no length");
   }
+  if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
+  // Positions count from the first that is remembered: of a relative method only distances matter.
+  const int64_t before = memory.positions(), keys = before + tokens.size(1);
   const Placement placement{
-      .batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)};
+      .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before};
+  const int64_t kept = std::min(memory.limit, keys);
+  std::vector<at::Tensor> remembered;
   at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
   x = method_->embed(x, placement, method_parameters_);
-  for (size_t index = 0; index + 1 < layers_.size(); ++index) x = run(x, x, index, placement);
-  const at::Tensor seen = x;
-  x = method_->embed_last(seen, placement, method_parameters_);
-  for (int64_t n = 0; n < method_->last_layer_runs(); ++n)
-    x = run(x, seen, layers_.size() - 1, placement);
+  // What a layer makes its keys and values of; noted for the next segment.
+  const auto seen_by = [&](size_t index) {
+    const at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
+    if (kept > 0) remembered.push_back(seen.detach().narrow(1, keys - kept, kept));
+    return seen;
+  };
+  const size_t last = layers_.size() - 1;
+  for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index), index, placement);
+  const at::Tensor seen = seen_by(last);
+  x = method_->embed_last(x, placement, method_parameters_);
+  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, placement);
+  memory.layers = std::move(remembered);
   return at::linear(norm(x, final_norm_), embedding_);
+}
+
+void Decoder::check_memory(const Memory& memory, int64_t batch) const {
+  if (!method_->relative())
+    fail("decoder: memory: expected none, as the method goes by absolute positions");
+  if (memory.limit < 0)
+    fail("decoder: memory.limit: expected at least 0, but got " + std::to_string(memory.limit));
+  if (memory.layers.empty()) return;
+  if (memory.layers.size() != layers_.size())
+    fail("decoder: memory.layers: expected " + std::to_string(layers_.size()) + ", but got " +
+         std::to_string(memory.layers.size()));
+  const std::vector<int64_t> sizes = {batch, memory.positions(), options_.width};
+  for (const at::Tensor& layer : memory.layers)
+    if (layer.sizes() != at::IntArrayRef(sizes))
+      fail("decoder: memory.layers: expected [" + std::to_string(batch) + ", positions, " +
+           std::to_string(options_.width) + "] of each, but got another shape");
 }
 
 at::Tensor Decoder::run(const at::Tensor& x, const at::Tensor& seen, size_t index,

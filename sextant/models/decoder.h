@@ -6,6 +6,9 @@
 //   (the last layer may run again on method.embed_last(x), with the keys of x: sextant/torch/method.h)
 //   logits = norm(x) embedding^T
 //
+// A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then come
+// from [memory; x], the memory being the layer's input at the positions before, without gradient.
+//
 // Pre-norm, no biases, one matrix for reading and writing tokens. It holds its parameters as plain
 // tensors and computes with tensor functions; who trains it, saves it or reads it asks for the list.
 #pragma once
@@ -29,6 +32,14 @@ struct NamedParameter {
   bool weight_decay = false;
 };
 
+// What a reader keeps of a text: each layer's input at the last `limit` positions.
+struct Memory {
+  int64_t limit = 0;
+  std::vector<at::Tensor> layers = {};  // [batch, 0 to limit, width]; none: the text begins
+
+  int64_t positions() const { return layers.empty() ? 0 : layers[0].size(1); }
+};
+
 class Decoder {
  public:
   // Starts from `seed`. A parameter's start depends on the seed and its name only, so models that
@@ -38,12 +49,18 @@ class Decoder {
   // int64 [batch, length] -> [batch, length, vocabulary]. Position 0 is the first column.
   at::Tensor logits(const at::Tensor& tokens) const;
 
+  // The next segment of a text. It sees what memory holds and leaves there what the next one sees.
+  // Throws Error if the method goes by absolute positions: those of a memory have been used up, and
+  // those of a text without end are never trained.
+  at::Tensor logits(const at::Tensor& tokens, Memory& memory) const;
+
   // The same parameters read by another method: RoPE's, tested with a window. Throws Error if the
   // methods do not have the same parameters.
   void replace_method(std::unique_ptr<Method> method);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   int64_t weights() const;  // how many numbers that is
+  const DecoderOptions& options() const { return options_; }
 
  private:
   struct Layer {
@@ -51,6 +68,7 @@ class Decoder {
     at::Tensor mlp_norm, mlp_up, mlp_down;
   };
 
+  void check_memory(const Memory& memory, int64_t batch) const;
   // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
                  const Placement& placement) const;

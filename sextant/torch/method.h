@@ -48,6 +48,10 @@ class Method {
   virtual ~Method() = default;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
 
+  // Whether only distances count, so that a shift of all positions changes nothing. False for all that
+  // add to the input or cut the text at fixed places.
+  virtual bool relative() const { return true; }
+
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
   virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,
                            Parameters parameters) const;

@@ -51,8 +51,13 @@ class Survey : public testing::Test {
 
 // Trainings to interrupt: 300 steps. `kSaved` writes each of them to disk, so that a test that looks
 // every few milliseconds meets the training in its first half on any machine.
-const std::vector<std::string> kLong{"--bytes", "76800"};
-const std::vector<std::string> kSaved{"--bytes", "76800", "--save-seconds", "0"};
+const std::vector<std::string> kLong{
+    "--bytes", "76800", "--jobs", "2", "--methods", "rope,transformer-xl:memory=48,window"};
+const std::vector<std::string> kSaved = [] {
+  std::vector<std::string> words = kLong;
+  words.insert(words.end(), {"--save-seconds", "0"});
+  return words;
+}();
 
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
@@ -130,9 +135,14 @@ TEST_F(Survey, KilledAndStartedAgainGivesTheSameTable) {
   const Ended whole = survey("whole", kLong);
   ASSERT_EQ(whole.status, 0) << whole.err;
   const fs::path rope = folder_ / "killed/arms/rope-0";
-  for (const int64_t step : {1, 17, 60}) {
+  const fs::path xl = folder_ / "killed/arms/transformer-xl:memory=48-0";
+  for (int kill = 0; kill < 3; ++kill) {
+    const int64_t rope_began = saved_step(rope), xl_began = saved_step(xl);
     Running running(words("killed", kSaved), folder_.path());
-    while (!running.is_over() && saved_step(rope) < step) wait_a_moment();
+    const auto both_went_on = [&] {
+      return saved_step(rope) > rope_began + 5 && saved_step(xl) > xl_began + 5;
+    };
+    while (!running.is_over() && !both_went_on()) wait_a_moment();
     ASSERT_FALSE(running.is_over()) << running.err();
     const std::vector<pid_t> workers = children_of(running.process());
     ::kill(running.process(), SIGKILL);
@@ -145,11 +155,12 @@ TEST_F(Survey, KilledAndStartedAgainGivesTheSameTable) {
   const Ended resumed = survey("killed", kLong);
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   EXPECT_EQ(count_of("going on at step", read_text(rope / "log.txt")), 3);
+  EXPECT_EQ(count_of("going on at step", read_text(xl / "log.txt")), 3);
   EXPECT_EQ(resumed.out, whole.out);
   EXPECT_EQ(read_text(folder_ / "killed/results.csv"), read_text(folder_ / "whole/results.csv"));
-  for (const char* arm : {"rope-0", "alibi-0"}) {
-    EXPECT_EQ(read_text(folder_ / "killed/arms" / arm / "model.safetensors"),
-              read_text(folder_ / "whole/arms" / arm / "model.safetensors"));
+  for (const fs::path& arm : {rope, xl}) {
+    EXPECT_EQ(read_text(arm / "model.safetensors"),
+              read_text(folder_ / "whole/arms" / arm.filename() / "model.safetensors"));
   }
 }
 
@@ -211,6 +222,9 @@ TEST_F(Survey, SaysWhatIsWrong) {
       {{"--methods", "rop"}, 1, "rop"},
       {{"--methods", "rope:bass=1"}, 1, "bass"},
       {{"--methods", "rope:base=minus"}, 1, "base"},
+      {{"--methods", "sinusoidal", "--memory", "32"},
+       1,
+       "sinusoidal:memory=32: memory: expected 0, as sinusoidal goes by absolute positions"},
       {{"--text", "/no/such/file"}, 1, "/no/such/file: expected a file that can be read"},
       {{"--lengths", "32,100"}, 1, "expected divisors of the longest, 100, but got 32"},
       {{"--heads", "5"}, 1, "width: expected a multiple of heads (5), but got 32"},

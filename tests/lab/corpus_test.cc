@@ -125,5 +125,27 @@ TEST(TrainWindows, MayBeTheWholeText) {
       ThrowsMessage<Error>(HasSubstr("expected at least 11 bytes to train on, but got 10")));
 }
 
+TEST(TrainSegment, ARowReadsOnAndRowsBeginApart) {
+  const Corpus corpus = split_corpus(synthetic_documents(40, 500), 0.1);
+  constexpr int64_t kSegment = 16, kBatch = 4;
+  const auto segments = static_cast<int64_t>(corpus.train.size() - 1) / kSegment;
+  const auto begins = [&](int64_t step, int64_t row) {
+    const std::string_view text = train_segment(corpus, kSegment, /*seed=*/3, kBatch, step, row);
+    EXPECT_EQ(text.size(), kSegment + 1);
+    return static_cast<int64_t>(text.data() - corpus.train.data());
+  };
+  std::set<int64_t> seen;
+  for (int64_t step = 0; step < segments; ++step) {
+    seen.insert(begins(step, 0));
+    const bool wraps = begins(step, 1) == (segments - 1) * kSegment;
+    EXPECT_EQ(begins(step + 1, 1), wraps ? 0 : begins(step, 1) + kSegment);
+  }
+  EXPECT_EQ(seen.size(), segments);  // all of the text
+  const int64_t apart = (begins(0, 1) - begins(0, 0) + segments * kSegment) % (segments * kSegment);
+  EXPECT_EQ(apart, segments / kBatch * kSegment);
+  EXPECT_NE(begins(0, 0),
+            train_segment(corpus, kSegment, /*seed=*/4, kBatch, 0, 0).data() - corpus.train.data());
+}
+
 }  // namespace
 }  // namespace sextant::lab

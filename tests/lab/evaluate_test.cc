@@ -24,8 +24,8 @@ std::vector<std::string_view> blocks() {
   return test_blocks(corpus, tiny_settings().test.longest(), 4);
 }
 
-Evaluation evaluation(const Decoder& decoder) {
-  return evaluate(decoder, blocks(), tiny_settings().test, kTrained, [](int64_t) {});
+Evaluation evaluation(const Decoder& decoder, int64_t memory = 0) {
+  return evaluate(decoder, blocks(), tiny_settings().test, kTrained, memory, [](int64_t) {});
 }
 
 // Without embeddings all logits are 0: every byte costs log 256, to a few roundings of float32.
@@ -90,6 +90,30 @@ TEST(Evaluate, AWindowOfTheTrainingLengthChangesNothingAtIt) {
   const Evaluation after = evaluation(model);
   EXPECT_EQ(after.lengths[0].loss.value, before.lengths[0].loss.value);
   EXPECT_NE(after.lengths[2].loss.value, before.lengths[2].loss.value);
+}
+
+// float32 losses of some 5 nats, by two ways of two hundred roundings each.
+constexpr double kRounding = 2 * 200 * 0x1p-24 * 5;
+
+TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
+  const Decoder model = decoder("transformer-xl");
+  for (const std::string_view block : blocks()) {
+    const std::vector<float> at_once = losses(model, block, 64);
+    const std::vector<float> remembered = losses(model, block, 64, {.segment = 16, .memory = 64});
+    const std::vector<float> forgotten = losses(model, block, 64, {.segment = 16, .memory = 1});
+    for (size_t n = 0; n < at_once.size(); ++n) {
+      EXPECT_NEAR(remembered[n], at_once[n], kRounding) << n;
+      if (n < 16) EXPECT_EQ(forgotten[n], at_once[n]) << n;
+    }
+    EXPECT_GT(std::abs(forgotten.back() - at_once.back()), kRounding);
+  }
+}
+
+TEST(Evaluate, AtTheTrainingLengthThereIsNothingToRemember) {
+  const Decoder model = decoder("transformer-xl");
+  const Evaluation with = evaluation(model, 16), without = evaluation(model);
+  EXPECT_EQ(with.lengths[0].loss.value, without.lengths[0].loss.value);
+  EXPECT_NE(with.lengths[2].loss.value, without.lengths[2].loss.value);
 }
 
 TEST(Evaluate, ErrorsAreThoseOfTheMeanOverBlocks) {

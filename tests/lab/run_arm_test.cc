@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <set>
 
 #include "sextant/error.h"
 #include "sextant/lab/checkpoint.h"
+#include "sextant/lab/survey.h"
+#include "sextant/models/decoder.h"
 #include "tests/lab/laboratory.h"
 
 namespace sextant::lab {
@@ -75,6 +78,57 @@ TEST(RunArm, StoppedAgainAndAgainEndsWithTheSameNumbers) {
   EXPECT_EQ(run_for(in_pieces, 1'000'000), Ending::kDone);
   EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
   EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
+}
+
+TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
+  const TemporaryFolder whole, pieces;
+  Arm arm = arm_of("transformer-xl");
+  arm.memory = 24;
+  const auto at_once = prepare_arm(whole, arm, tiny_settings());
+  const auto in_pieces = prepare_arm(pieces, arm, tiny_settings());
+  EXPECT_EQ(run_arm(at_once, {}), Ending::kDone);
+  for (const int reports : {1, 2, 4}) EXPECT_EQ(run_for(in_pieces, reports), Ending::kStopped);
+  EXPECT_EQ(run_arm(in_pieces, {}), Ending::kDone);
+  EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
+  EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
+  EXPECT_EQ(read_json(at_once / kResultFile).at("arm").at("memory"), 24);
+  EXPECT_EQ(read_json(at_once / kConfigFile).at("memory"), 24);
+}
+
+// Twenty steps of each of these with the survey's options; the loss falls and every measure is a number.
+void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
+  Settings settings = tiny_settings();
+  settings.training.bytes = 20 * settings.training.batch * settings.training.length;
+  settings.test.blocks = 2;
+  const TemporaryFolder folder;
+  for (const Arm& arm : make_arms(methods, 1, settings, memory)) {
+    SCOPED_TRACE(arm.name());
+    const auto directory = prepare_arm(folder, arm, settings);
+    ASSERT_EQ(run_arm(directory, {}), Ending::kDone);
+    const auto result = read_json(directory / kResultFile).get<ArmResult>();
+    EXPECT_FALSE(result.diverged) << result.message;
+    EXPECT_EQ(result.lengths.size(), 3);
+    for (const AtLength& at : result.lengths) EXPECT_TRUE(std::isfinite(at.sliding.value));
+    for (const double loss : result.loss_at) EXPECT_TRUE(std::isfinite(loss));
+    if (arm.weights_from.empty()) EXPECT_LT(result.train_loss.at(1), result.train_loss.at(0));
+  }
+}
+
+TEST(RunArm, EveryMethodTrains) {
+  std::vector<std::string> names;
+  for (const MethodInfo& info : methods()) names.push_back(info.name);
+  expect_trained(names, 0);
+}
+
+TEST(RunArm, EveryRelativeMethodTrainsWithMemory) {
+  std::vector<std::string> names;
+  for (const MethodInfo& info : methods()) {
+    const auto method =
+        make_method(info.name, model_shape(tiny_settings().model, 16), nlohmann::json::object());
+    if (method->relative()) names.push_back(info.name);
+  }
+  EXPECT_GE(names.size(), 15);
+  expect_trained(names, 24);
 }
 
 TEST(RunArm, GoesOnFromTheCheckpointBeforeADamagedOne) {

@@ -104,11 +104,40 @@ TEST(Arms, LearnedPositionsReachTheLongestText) {
   EXPECT_EQ(json::parse(arm.options).at("rows"), 1024);
 }
 
+TEST(Arms, HaveAMemoryOfTheirOwnOrTheSurveys) {
+  const std::vector<Arm> arms =
+      make_arms({"rope", "rope:memory=0", "t5:memory=64", "window"}, 1, {}, /*memory=*/128);
+  ASSERT_EQ(arms.size(), 4);
+  EXPECT_EQ(arms[0].name(), "rope:memory=128-0");
+  EXPECT_EQ(arms[0].memory, 128);
+  EXPECT_EQ(arms[0].options, "{}");
+  EXPECT_EQ(arms[1].name(), "rope:memory=0-0");
+  EXPECT_EQ(arms[1].memory, 0);
+  EXPECT_EQ(arms[2].memory, 64);
+  EXPECT_EQ(arms[3].name(), "window:memory=128-0");
+  EXPECT_EQ(arms[3].weights_from, "rope:memory=128-0");
+  EXPECT_EQ(json(json(arms[2]).get<Arm>()), json(arms[2]));
+}
+
+TEST(Arms, TablesReachTheFarthestDistance) {
+  const auto option = [](const char* method, const char* name, int64_t memory) {
+    return json::parse(make_arms({method}, 1, {}, memory).at(0).options).at(name);
+  };
+  EXPECT_EQ(option("relative-key", "max_position_embeddings", 0), 1024);
+  EXPECT_EQ(option("relative-key", "max_position_embeddings", 2000), 2128);
+  EXPECT_EQ(option("tupe", "max_positions", 0), 1024);
+}
+
 TEST(Arms, SayWhatIsWrong) {
   EXPECT_THAT([] { make_arms({}, 1, {}); },
               ThrowsMessage<Error>(HasSubstr("expected at least one")));
   EXPECT_THAT([] { make_arms({"rope"}, 0, {}); },
               ThrowsMessage<Error>(HasSubstr("seeds: expected at least 1, but got 0")));
+  EXPECT_THAT(
+      [] { make_arms({"rope:memory=some"}, 1, {}); },
+      ThrowsMessage<Error>(HasSubstr("memory: expected 0 to 1073741824, but got \"some\"")));
+  EXPECT_THAT([] { make_arms({"rope"}, 1, {}, -1); },
+              ThrowsMessage<Error>(HasSubstr("memory: expected at least 0, but got -1")));
   EXPECT_THAT([] { make_arms({"rope:base"}, 1, {}); },
               ThrowsMessage<Error>(HasSubstr("expected NAME:OPTION=VALUE, but got base")));
 }

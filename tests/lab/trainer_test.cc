@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -24,13 +25,14 @@ const Corpus& corpus() {
 // A decoder and who trains it.
 struct Student {
   explicit Student(const std::string& method,
-                   const TrainingOptions& options = tiny_settings().training, uint64_t seed = 0)
+                   const TrainingOptions& options = tiny_settings().training, uint64_t seed = 0,
+                   int64_t memory = 0)
       : training(options),
         decoder(tiny_settings().model,
                 make_method(method, model_shape(tiny_settings().model, training.length),
                             nlohmann::json::object()),
                 seed),
-        trainer(training, corpus(), decoder, seed) {}
+        trainer(training, corpus(), decoder, seed, memory) {}
 
   TrainingOptions training;
   Decoder decoder;
@@ -85,6 +87,44 @@ TEST(Trainer, RestoresOverAnythingThatWasThere) {
   EXPECT_EQ(other.trainer.step(), 3);
   EXPECT_EQ(other.trainer.advance(), one.trainer.advance());
   EXPECT_EQ(state_of(other).sections, state_of(one).sections);
+}
+
+// The memory is part of a checkpoint: at its first steps it is still growing.
+TEST(Trainer, WithMemoryCutIntoPiecesEndsWithTheSameBits) {
+  const auto student = [] {
+    return std::make_unique<Student>("transformer-xl", tiny_settings().training, 0, /*memory=*/24);
+  };
+  const auto whole = student();
+  const double first = whole->trainer.advance();
+  double last = 0;
+  while (whole->trainer.step() < whole->training.steps()) last = whole->trainer.advance();
+  EXPECT_LT(last, first - 2);
+
+  Checkpoint state = state_of(*student());
+  for (const int64_t until : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{40}, int64_t{95}}) {
+    const auto part = student();
+    part->trainer.restore(parse_checkpoint(checkpoint_file(state)));
+    while (part->trainer.step() < until) part->trainer.advance();
+    state = state_of(*part);
+  }
+  EXPECT_EQ(state.step, whole->training.steps());
+  EXPECT_EQ(state.sections, state_of(*whole).sections);
+}
+
+TEST(Trainer, AStepUsesTheMemoryOfTheOneBefore) {
+  Student with("transformer-xl", tiny_settings().training, 0, 24);
+  with.trainer.advance();
+  Checkpoint state = state_of(with);
+  int blanked = 0;
+  for (auto& [name, bytes] : state.sections) {
+    if (!name.starts_with("memory/")) continue;
+    std::ranges::fill(bytes, '\0');
+    ++blanked;
+  }
+  EXPECT_EQ(blanked, 1);  // one layer
+  Student forgetful("transformer-xl", tiny_settings().training, 0, 24);
+  forgetful.trainer.restore(state);
+  EXPECT_NE(forgetful.trainer.advance(), with.trainer.advance());
 }
 
 TEST(Trainer, RefusesAStateThatDoesNotFitAndChangesNothing) {

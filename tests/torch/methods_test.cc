@@ -86,6 +86,19 @@ TEST_P(EveryMethod, ShiftingAllPositionsChangesNothing) {
   }
 }
 
+TEST_P(EveryMethod, SaysWhetherAShiftChangesAnything) {
+  EXPECT_EQ(method_->relative(), !subject_.absolute);
+  if (!subject_.absolute) return;
+  const Placement p = {.batch = 2, .queries = 9, .keys = 9};
+  const Layer layer(shape_, p);
+  Placement shifted = p;
+  shifted.first_query = shifted.first_key = 1;
+  EXPECT_FALSE(at::equal(attend(layer, p), attend(layer, shifted)) &&
+               at::equal(embed(layer.x, p), embed(layer.x, shifted)) &&
+               at::equal(method_->embed_last(layer.x, p, parameters_),
+                         method_->embed_last(layer.x, shifted, parameters_)));
+}
+
 TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
   const Placement whole = {.batch = 2, .queries = 11, .keys = 11};
   const Layer layer(shape_, whole);

@@ -22,7 +22,7 @@ const Subject& subject(const std::string& method) {
       {"clock", {.absolute = true}},
       {"complex", {.absolute = true}},
       {"dual-chunk", {.absolute = true}},  // its grid stands still, too
-      {"emd", {.options = R"({"rows": 64})"}},
+      {"emd", {.options = R"({"rows": 64})", .absolute = true}},
       {"floater", {.absolute = true, .shares_key_heads = false, .smooth = false}},
       {"hierarchical", {.absolute = true}},
       // The code's clamps pass gradients straight through; the smooth ones are derivatives.

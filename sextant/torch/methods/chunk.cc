@@ -21,6 +21,8 @@ class Chunk final : public Over {
   Chunk(std::unique_ptr<Method> of, int64_t chunk, int64_t origin)
       : Over(std::move(of)), chunk_(chunk), origin_(origin) {}
 
+  bool relative() const override { return false; }
+
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
     Over::place(operands, placement, layer, parameters);

@@ -20,6 +20,7 @@ class Code final : public Method {
   Code(const std::string& name, int64_t columns, int64_t width, bool projected, Rows rows);
 
   std::vector<ParameterSpec> parameters() const override;
+  bool relative() const override { return false; }
   at::Tensor embed(const at::Tensor& x, const Placement& placement,
                    Parameters parameters) const override;
 

@@ -32,6 +32,7 @@ class Complex final : public Method {
   Complex(int64_t width, bool conjugate, bool sqrt_d)
       : half_(width / 2), conjugate_(conjugate), sqrt_d_(sqrt_d) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     std::vector<double> start;
     for (int64_t c = 0; c < half_; ++c)

@@ -37,6 +37,8 @@ class DualChunk final : public Method {
   DualChunk(const Spectrum& spectrum, int64_t size, int64_t local)
       : rotation_(rotation(spectrum)), size_(size), chunk_(size - local) {}
 
+  bool relative() const override { return false; }
+
   void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
     const at::Tensor runs = operands.sweeps.at(0).runs;
     const at::Tensor own = chunk_runs(placement, chunk_, 0);

@@ -34,6 +34,8 @@ class Emd final : public Over {
   Emd(std::unique_ptr<Method> of, const EmdOptions& options)
       : Over(std::move(of)), options_(options) {}
 
+  bool relative() const override { return false; }
+
   // Those of the other method, then p.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs = Over::parameters();

@@ -36,6 +36,7 @@ class Floater final : public Method {
         channels_(channels) {}
 
   // Starts as in the official code: Xavier's, with Glorot's fans of each tensor.
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     const auto xavier = [](double fan_in, double fan_out) {
       return std::sqrt(6 / (fan_in + fan_out));

@@ -26,6 +26,7 @@ class Hierarchical final : public Method {
   Hierarchical(int64_t rows, int64_t width, double alpha, double init_std)
       : rows_(rows), width_(width), alpha_(alpha), init_std_(init_std) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     return {{.name = "position_embeddings.weight",
              .sizes = {rows_, width_},

@@ -29,6 +29,8 @@ class LeakyRerope final : public Method {
         window_(window),
         log_n_(log_n) {}
 
+  bool relative() const override { return log_n_ == 0; }
+
   void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
     scale_by_log_n(operands, placement, log_n_);
     turn_within_and_beyond(operands, placement, within_, window_,

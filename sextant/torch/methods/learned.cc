@@ -27,6 +27,7 @@ class Learned final : public Method {
   Learned(int64_t rows, int64_t width, double init_std)
       : rows_(rows), width_(width), init_std_(init_std) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     return {{.name = "position_embeddings.weight",
              .sizes = {rows_, width_},

@@ -16,6 +16,7 @@ class Over : public Method {
   explicit Over(std::unique_ptr<Method> of) : of_(std::move(of)) {}
 
   std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
+  bool relative() const override { return of_->relative(); }
   bool reads_times() const override { return of_->reads_times(); }
   at::Tensor embed(const at::Tensor& x, const Placement& placement,
                    Parameters parameters) const override {

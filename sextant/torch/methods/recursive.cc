@@ -27,6 +27,7 @@ class TanhRecurrence final : public Method {
  public:
   explicit TanhRecurrence(int64_t width) : width_(width) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     const double std = 1 / std::sqrt(static_cast<double>(width_));
     return {{.name = "p0", .sizes = {width_}, .init = Init::kNormal, .init_high = 1},
@@ -53,6 +54,7 @@ class GruRecurrence final : public Method {
  public:
   GruRecurrence(int64_t layers, int64_t width) : layers_(layers), width_(width) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     const double bound = 1 / std::sqrt(static_cast<double>(width_));
     const auto uniform = [&](const std::string& name, std::vector<int64_t> sizes) {

@@ -31,6 +31,8 @@ class SelfExtend final : public Method {
         group_(group),
         log_n_(log_n) {}
 
+  bool relative() const override { return false; }
+
   void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
     scale_by_log_n(operands, placement, log_n_);
     turn_within_and_beyond(operands, placement, rotation_, window_,

@@ -22,6 +22,7 @@ class Sinusoidal final : public Method {
   Sinusoidal(const SinusoidOptions& options, double token_scale)
       : sinusoid_(options), token_scale_(token_scale) {}
 
+  bool relative() const override { return false; }
   at::Tensor embed(const at::Tensor& x, const Placement& placement, Parameters) const override {
     const at::Tensor positions = query_positions(placement);
     const auto count = static_cast<size_t>(positions.numel());

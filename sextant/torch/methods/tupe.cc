@@ -57,6 +57,7 @@ class Tupe final : public Method {
   Tupe(const ModelShape& shape, int64_t max_positions, std::optional<T5Buckets> relative)
       : shape_(shape), max_positions_(max_positions), relative_(std::move(relative)) {}
 
+  bool relative() const override { return false; }
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
     const int64_t width = shape_.width, out = shape_.heads * shape_.head_dim;
