@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "sextant/chart/report.h"
@@ -18,6 +20,28 @@ namespace fs = std::filesystem;
 using chart::LineChart;
 using chart::Scale;
 using chart::Series;
+
+// Lines that can still be told apart in one chart.
+constexpr size_t kLinesPerChart = 10;
+
+// Those with something to draw; in several parts of nearly equal size, from those that hold to those that
+// break, if they are too many for one.
+std::vector<std::vector<MethodResult>> parts_of(std::span<const MethodResult> methods,
+                                                const Settings& settings) {
+  std::vector<MethodResult> drawn;
+  std::ranges::copy_if(methods, std::back_inserter(drawn),
+                       [](const MethodResult& method) { return !method.seeds.empty(); });
+  const size_t parts = (drawn.size() + kLinesPerChart - 1) / kLinesPerChart;
+  const size_t longest = settings.test.lengths.size() - 1;
+  if (parts > 1) {
+    std::ranges::stable_sort(drawn, {}, [&](const MethodResult& method) {
+      return method.at(&AtLength::sliding_change, longest).mean;
+    });
+  }
+  std::vector<std::vector<MethodResult>> result(parts);
+  for (size_t n = 0; n < drawn.size(); ++n) result[n * parts / drawn.size()].push_back(drawn[n]);
+  return result;
+}
 
 // One line: a method's mean over seeds at each x, with a band of one deviation.
 Series series(const MethodResult& method, std::vector<double> x, const auto& values_at) {
@@ -36,9 +60,9 @@ Series series(const MethodResult& method, std::vector<double> x, const auto& val
 }
 
 std::string held_fixed(const Settings& settings) {
-  return fmt::format("{} layers of width {}, trained on {} bytes at length {}",
-                     settings.model.layers, settings.model.width, settings.training.bytes,
-                     settings.training.length);
+  return fmt::format("{} layer{} of width {}, trained on {} bytes at length {}",
+                     settings.model.layers, settings.model.layers == 1 ? "" : "s",
+                     settings.model.width, settings.training.bytes, settings.training.length);
 }
 
 LineChart loss_by_length(std::span<const MethodResult> methods, const Settings& settings,
@@ -51,7 +75,6 @@ LineChart loss_by_length(std::span<const MethodResult> methods, const Settings& 
                                .label = "training length"}}};
   const std::vector<double> lengths(settings.test.lengths.begin(), settings.test.lengths.end());
   for (const MethodResult& method : methods) {
-    if (method.seeds.empty()) continue;
     chart.series.push_back(series(method, lengths, [&](const ArmResult& seed, size_t n) {
       return (seed.lengths.at(n).*what).value;
     }));
@@ -72,7 +95,6 @@ LineChart loss_by_position(std::span<const MethodResult> methods, const Settings
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
   }
   for (const MethodResult& method : methods) {
-    if (method.seeds.empty()) continue;
     chart.series.push_back(series(
         method, middles, [](const ArmResult& seed, size_t n) { return seed.loss_at.at(n); }));
   }
@@ -89,7 +111,7 @@ LineChart training(std::span<const MethodResult> methods, const Settings& settin
       static_cast<double>(kTrainLossSteps * settings.training.batch * settings.training.length);
   for (const MethodResult& method : methods) {
     // Those that are tested with another's weights were not trained.
-    if (method.seeds.empty() || method.seeds.front().train_loss.empty()) continue;
+    if (method.seeds.front().train_loss.empty()) continue;
     std::vector<double> bytes;
     for (size_t n = 0; n < method.seeds.front().train_loss.size(); ++n) {
       bytes.push_back(bytes_per_mean * static_cast<double>(n + 1));
@@ -117,7 +139,9 @@ chart::Table table_of(std::span<const MethodResult> methods, const Settings& set
   for (const int64_t length : settings.test.lengths) {
     table.columns.push_back({.name = std::to_string(length), .unit = "nats per byte"});
   }
-  table.columns.push_back({.name = "change", .unit = "longest minus training length"});
+  table.columns.push_back(
+      {.name = "change",
+       .unit = fmt::format("{} minus {}", settings.test.longest(), settings.training.length)});
   const bool sliding = loss == &AtLength::sliding;
   if (sliding) table.columns.push_back({.name = "past its length", .unit = ""});
   for (const MethodResult& method : methods) {
@@ -185,8 +209,8 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   found.blocks.emplace_back(chart::Prose{fmt::format(
       "**How to read this.** In pieces the bytes at the start of each piece lack context, so "
       "longer pieces look a little better even for a method that gains nothing; the first "
-      "table has no such effect. A method *holds* if its change there is at most 0.1, and "
-      "*breaks* above 0.25.\n\n{}",
+      "table has no such effect. A method **holds** if its change there is at most 0.1, and "
+      "**breaks** above 0.25.\n\n{}",
       kCaveat)});
   report.sections.push_back(std::move(found));
 
@@ -197,6 +221,11 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   }
 
   chart::Section pictures{.heading = "Charts", .blocks = {}};
+  if (parts_of(methods, settings).size() > 1) {
+    pictures.blocks.emplace_back(chart::Prose{
+        "The methods are parted over several charts of a kind, sorted by their change: "
+        "those that hold first. Each chart has its own scale."});
+  }
   for (NamedChart& named : charts(methods, settings)) {
     pictures.blocks.emplace_back(std::move(named.chart));
   }
@@ -218,6 +247,16 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   return report;
 }
 
+// A survey of fewer methods in the same folder would leave some of the last one's.
+void remove_charts(const fs::path& directory) {
+  for (const char* kind : {"sliding-by-length", "loss-by-length", "loss-by-position", "training"}) {
+    for (int n = 2; fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
+      for (const char* ending : {"svg", "png"})
+        fs::remove(directory / fmt::format("{}-{}.{}", kind, n, ending));
+    }
+  }
+}
+
 void write_chart(const NamedChart& named, const fs::path& directory, bool& can_png) {
   constexpr std::array<chart::Format, 1> kSvg{chart::Format::kSvg}, kPng{chart::Format::kPng};
   chart::write_figure(named.chart, directory / named.file, kSvg);
@@ -233,13 +272,28 @@ void write_chart(const NamedChart& named, const fs::path& directory, bool& can_p
 }  // namespace
 
 std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings) {
-  return {{"sliding-by-length", loss_by_length(methods, settings, &AtLength::sliding,
-                                               fmt::format("Loss of the last {} bytes by length",
-                                                           settings.training.length / 2))},
-          {"loss-by-length",
-           loss_by_length(methods, settings, &AtLength::loss, "Loss by length, all bytes")},
-          {"loss-by-position", loss_by_position(methods, settings)},
-          {"training", training(methods, settings)}};
+  const std::vector<std::vector<MethodResult>> parts = parts_of(methods, settings);
+  std::vector<NamedChart> result;
+  const auto add = [&](const std::string& file, const auto& chart_of) {
+    for (size_t n = 0; n < parts.size(); ++n) {
+      NamedChart named{.file = file, .chart = chart_of(parts[n])};
+      if (n > 0) named.file += fmt::format("-{}", n + 1);
+      if (parts.size() > 1) named.chart.title += fmt::format(" ({} of {})", n + 1, parts.size());
+      result.push_back(std::move(named));
+    }
+  };
+  using Part = std::vector<MethodResult>;
+  add("sliding-by-length", [&](const Part& part) {
+    return loss_by_length(
+        part, settings, &AtLength::sliding,
+        fmt::format("Loss of the last {} bytes by length", settings.training.length / 2));
+  });
+  add("loss-by-length", [&](const Part& part) {
+    return loss_by_length(part, settings, &AtLength::loss, "Loss by length, all bytes");
+  });
+  add("loss-by-position", [&](const Part& part) { return loss_by_position(part, settings); });
+  add("training", [&](const Part& part) { return training(part, settings); });
+  return result;
 }
 
 nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results) {
@@ -254,6 +308,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
                    const std::string& command) {
   const std::vector<MethodResult> methods = by_method(results);
   chart::write_file(directory / "results.csv", results_csv(results, settings));
+  remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(methods, settings)) {
     if (!named.chart.series.empty()) write_chart(named, directory, can_png);

@@ -17,7 +17,8 @@ struct NamedChart {
   chart::LineChart chart;
 };
 
-// Loss by length (sliding and all bytes), loss by position, loss by bytes read in training.
+// Loss by length (sliding and all bytes), loss by position, loss by bytes read in training. More than
+// ten methods are parted over several charts of a kind, those that hold first: NAME, NAME-2, ...
 std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings);
 
 // Everything that a survey leaves: results.json, results.csv, charts as SVG and PNG, report.html.

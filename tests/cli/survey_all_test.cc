@@ -1,0 +1,46 @@
+// Every method through the command, as a person would ask for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/lab/result.h"
+#include "sextant/torch/method.h"
+#include "tests/cli/command.h"
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+namespace {
+
+TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
+  const TemporaryFolder folder;
+  uint64_t number = 0;
+  for (const std::string& document : synthetic_documents(40, 2000)) {
+    write_text(folder / "text" / (std::to_string(number++) + ".txt"), document);
+  }
+  const Ended ended =
+      run({"survey", "--smoke", "--methods", "all", "--bytes", "5120", "--blocks", "2", "--text",
+           (folder / "text").string(), "--share", "0.2", "--out", (folder / "out").string()});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("nan")));
+
+  std::set<std::string> trained, known;
+  const nlohmann::json results = lab::read_json(folder / "out/results.json");
+  for (const nlohmann::json& entry : results.at("arms")) {
+    const auto result = entry.get<lab::ArmResult>();
+    trained.insert(result.arm.method);
+    EXPECT_FALSE(result.diverged) << result.arm.name();
+    EXPECT_EQ(result.lengths.size(), 4) << result.arm.name();
+    for (const lab::AtLength& at : result.lengths) {
+      EXPECT_TRUE(std::isfinite(at.loss.value)) << result.arm.name();
+    }
+  }
+  for (const MethodInfo& info : methods()) known.insert(info.name);
+  EXPECT_EQ(trained, known);
+}
+
+}  // namespace
+}  // namespace sextant::cli

@@ -1,0 +1,94 @@
+#include "sextant/lab/report.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::lab {
+namespace {
+
+Settings small() {
+  Settings settings;
+  settings.training = {.length = 32, .bytes = 10'240};
+  settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
+  return settings;
+}
+
+// Method n changes by n 7 mod `count`, in hundredths of a nat.
+std::vector<ArmResult> results(int count) {
+  std::vector<ArmResult> all;
+  for (int n = 0; n < count; ++n) {
+    ArmResult result;
+    const std::string label = "method-" + std::to_string(n);
+    result.arm = {.label = label, .method = label, .options = "{}"};
+    const double change = 0.01 * (n * 7 % count);
+    result.lengths = {{.length = 32, .loss = {2, 0.1}, .sliding = {1.5, 0.1}},
+                      {.length = 64,
+                       .loss = {2 + change, 0.1},
+                       .sliding = {1.5 + change, 0.1},
+                       .loss_change = {change, 0.01},
+                       .sliding_change = {change, 0.01}}};
+    result.loss_at = {2, 2 + change};
+    result.train_loss = {3, 2.5};
+    all.push_back(result);
+  }
+  return all;
+}
+
+std::vector<NamedChart> charts_of(int count) { return charts(by_method(results(count)), small()); }
+
+TEST(Charts, AreOneOfAKindForTenMethodsInTheirOrder) {
+  const std::vector<NamedChart> all = charts_of(10);
+  ASSERT_EQ(all.size(), 4);
+  for (const NamedChart& named : all) {
+    ASSERT_EQ(named.chart.series.size(), 10) << named.file;
+    EXPECT_EQ(named.chart.series[1].name, "method-1");
+  }
+}
+
+TEST(Charts, PartManyMethodsFromThoseThatHoldToThoseThatBreak) {
+  const std::vector<NamedChart> all = charts_of(29);
+  ASSERT_EQ(all.size(), 12);
+  EXPECT_EQ(all[0].file, "sliding-by-length");
+  EXPECT_EQ(all[2].file, "sliding-by-length-3");
+  EXPECT_THAT(all[2].chart.title, testing::EndsWith(" (3 of 3)"));
+  std::set<std::string> names;
+  double last = 0;
+  for (size_t n = 0; n < 3; ++n) {
+    EXPECT_LE(all[n].chart.series.size(), 10);
+    EXPECT_GE(all[n].chart.series.size(), 9);
+    for (const chart::Series& series : all[n].chart.series) {
+      names.insert(series.name);
+      EXPECT_GE(series.y.back(), last);
+      last = series.y.back();
+    }
+  }
+  EXPECT_EQ(names.size(), 29);
+}
+
+TEST(Charts, OfMethodsThatAllDivergedAreNone) {
+  std::vector<ArmResult> all = results(3);
+  for (ArmResult& result : all) result.diverged = true;
+  EXPECT_TRUE(charts(by_method(all), small()).empty());
+}
+
+TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {
+  const TemporaryFolder folder;
+  const nlohmann::json manifest{{"settings", small()}};
+  write_results(folder.path(), manifest, results(12), small(), "sextant survey");
+  EXPECT_TRUE(std::filesystem::exists(folder / "training-2.svg"));
+  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("parted over several charts"));
+  write_results(folder.path(), manifest, results(3), small(), "sextant survey");
+  EXPECT_TRUE(std::filesystem::exists(folder / "training.svg"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "training-2.svg"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "training-2.png"));
+}
+
+}  // namespace
+}  // namespace sextant::lab
