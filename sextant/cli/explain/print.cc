@@ -62,9 +62,9 @@ void print_pairs(const Subject& subject, bool all) {
                wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
   }
   fmt::print(
-      "\nA pair of channels turns once in a wavelength of positions. Beyond the distance \"new "
-      "beyond\"\n"
-      "its angle is one that training never showed; pairs that went all the way round never get "
+      "\nA pair of channels turns once in a wavelength of positions. From the distance \"new "
+      "from\" on\n"
+      "its angle is one that training never showed; pairs that went all the way round never get\n"
       "there.\n");
 }
 
