@@ -107,7 +107,7 @@ Made shaw(const std::string& name, const Sizes& sizes, bool values) {
     const at::Tensor near = at::matmul(w.q, keys.transpose(2, 3)).gather(-1, index);
     const at::Tensor weights =
         at::softmax((at::matmul(w.q, w.k.transpose(2, 3)) + near) * scale, -1);
-    const at::Tensor out = at::matmul(weights, w.v);
+    at::Tensor out = at::matmul(weights, w.v);
     if (!of_values.defined()) return out;
     const at::Tensor by_row = at::zeros({w.q.size(0), w.q.size(1), w.q.size(2), 2 * kShawClip + 1})
                                   .scatter_add(-1, index, weights);

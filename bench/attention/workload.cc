@@ -68,7 +68,7 @@ at::Tensor Workload::add_table(Table<float> Score<float>::*place,
                                View<float> ScoreGrad<float>::*gradient, int64_t heads, int64_t rows,
                                int64_t columns, const std::function<int64_t(int64_t distance)>& map,
                                bool trained) {
-  const at::Tensor table =
+  at::Tensor table =
       tables_.emplace_back(at::randn({1, heads, rows, columns}).requires_grad_(trained));
   (score.*place).rows = read(view(table));
   if (map) {

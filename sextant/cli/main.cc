@@ -30,7 +30,8 @@ std::string quoted(int argc, char** argv) {
       for (size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
         word.replace(at, 1, "'\\''");
       }
-      word = "'" + word + "'";
+      word.insert(0, 1, '\'');
+      word += '\'';
     }
     line += (n == 0 ? "" : " ") + word;
   }

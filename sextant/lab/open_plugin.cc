@@ -17,7 +17,7 @@ fs::path library_path() {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
   constexpr std::array<const char*, 2> kPlaces{"../lib", SEXTANT_LIBRARY_FROM_PROGRAM};
   for (const char* place : kPlaces) {
-    const fs::path path = (program / place / "libsextant_lab.so").lexically_normal();
+    fs::path path = (program / place / "libsextant_lab.so").lexically_normal();
     if (fs::exists(path)) return path;
   }
   fail("laboratory: expected libsextant_lab.so in " +

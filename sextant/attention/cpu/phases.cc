@@ -128,7 +128,7 @@ int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t un
                                                                  rows.time(pair.axis, j - 1))));
       }
   }
-  while (unit > kLanes && fastest * static_cast<double>(unit / 2) > kMostExponent) unit /= 2;
+  while (unit > kLanes && fastest * static_cast<double>(unit) > 2 * kMostExponent) unit /= 2;
   return unit;
 }
 

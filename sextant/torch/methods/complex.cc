@@ -36,7 +36,7 @@ class Complex final : public Method {
   std::vector<ParameterSpec> parameters() const override {
     std::vector<double> start;
     for (int64_t c = 0; c < half_; ++c)
-      start.push_back(std::pow(10000.0, -2.0 * static_cast<double>(c / 2) / half_));
+      start.push_back(std::pow(10000.0, -2.0 * std::floor(static_cast<double>(c) / 2) / half_));
     return {{.name = "frequency_emb", .sizes = {half_}, .initial = tensor_of(start, {half_})}};
   }
 

@@ -15,7 +15,7 @@ namespace sextant {
 namespace {
 
 std::vector<int64_t> sections_of(const Options& options) {
-  const std::vector<int64_t> sections = options.integers("sections", 1, 1 << 20);
+  std::vector<int64_t> sections = options.integers("sections", 1, 1 << 20);
   if (sections.empty()) options.refuse("sections", "the pairs of each axis");
   return sections;
 }
