@@ -1,7 +1,12 @@
 // From what a person types after --methods to arms.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "sextant/error.h"
 #include "sextant/lab/survey.h"
@@ -12,6 +17,12 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMemory = "memory";
+constexpr const char* kWeights = "weights";
+constexpr const char* kOwn = "own";
+
+// Not trained unless asked to be: they change how weights that rope trained are read.
+constexpr std::array<std::string_view, 6> kReaders = {"dual-chunk",  "leaky-rerope", "rerope",
+                                                      "self-extend", "streaming",    "window"};
 constexpr int64_t kMostMemory = int64_t{1} << 30;
 
 // Options that are the survey's to choose, for they depend on the lengths or on how the decoder starts.
@@ -23,6 +34,15 @@ json survey_options(const std::string& method, const Settings& settings, int64_t
   if (method == "emd") return {{"rows", reach}};
   if (method == "tupe") return {{"max_positions", reach}};
   if (method == "relative-key") return {{"max_position_embeddings", reach}};
+  // By how much distances beyond the window must shrink, so that the longest one tested is one of training.
+  const auto shrink = [&](int64_t window) {
+    return static_cast<double>(reach - window) /
+           static_cast<double>(settings.training.length - window);
+  };
+  if (method == "leaky-rerope") return {{"factor", shrink(settings.training.length / 2)}};
+  if (method == "self-extend") {
+    return {{"group", static_cast<int64_t>(std::ceil(shrink(settings.training.length / 4)))}};
+  }
   // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
   if (method == "t5") return {{"scaled", true}};
   return json::object();
@@ -32,13 +52,25 @@ std::string with_memory(const std::string& label, int64_t memory) {
   return memory > 0 ? label + ":" + kMemory + "=" + std::to_string(memory) : label;
 }
 
-// A window is not trained: it changes how weights that another method trained are read.
+// Takes out of the options whose weights are read; "" for its own.
 std::string weights_of(const Arm& arm, json& options, const Settings& settings) {
-  if (arm.method != "window") return "";
-  const std::string of = options.value("of", "rope");
-  const json inner = survey_options(of, settings, arm.memory);
-  if (!inner.empty()) options["options"] = inner;
-  return with_memory(of, arm.memory);
+  const bool reads = std::ranges::find(kReaders, arm.method) != kReaders.end();
+  std::string of = reads ? "rope" : kOwn;
+  if (arm.method == "window") {
+    of = options.value("of", "rope");
+    const json inner = survey_options(of, settings, arm.memory);
+    if (!inner.empty()) options["options"] = inner;
+  }
+  if (options.contains(kWeights)) {
+    const json given = options.at(kWeights);
+    options.erase(kWeights);
+    if (!given.is_string()) {
+      fail(fmt::format("methods: {}: weights: expected a method's name or {}, but got {}",
+                       arm.label, kOwn, given.dump()));
+    }
+    of = given;
+  }
+  return of == kOwn ? "" : with_memory(of, arm.memory);
 }
 
 // "NAME:OPTION=VALUE:..." -> its options. VALUE is JSON, or plain words.
@@ -50,7 +82,7 @@ json options_in(const std::string& text) {
     const std::string option = text.substr(begin, end - begin);
     const size_t equals = option.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      fail("methods: " + text + ": expected NAME:OPTION=VALUE, but got " + option);
+      fail(fmt::format("methods: {}: expected NAME:OPTION=VALUE, but got {}", text, option));
     }
     const std::string value = option.substr(equals + 1);
     const json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
@@ -100,14 +132,21 @@ std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seed
   std::vector<Arm> arms;
   const auto add = [&](Arm arm, int64_t seed) {
     arm.seed = static_cast<uint64_t>(seed);
-    if (!arm.weights_from.empty()) arm.weights_from += "-" + std::to_string(seed);
+    if (!arm.weights_from.empty()) arm.weights_from += fmt::format("-{}", seed);
     if (std::ranges::find(arms, arm.name(), &Arm::name) == arms.end()) arms.push_back(arm);
   };
   // Seed by seed, so that a survey that is stopped has seen every method.
   for (int64_t seed = 0; seed < seeds; ++seed) {
     for (const std::string& text : methods) {
       const Arm arm = parse_method(text, settings, memory);
-      if (!arm.weights_from.empty()) add(parse_method(arm.weights_from, settings, 0), seed);
+      if (!arm.weights_from.empty()) {
+        const Arm trained = parse_method(arm.weights_from, settings, 0);
+        if (!trained.weights_from.empty()) {
+          fail("methods: " + text + ": weights: expected a method that is trained, but got " +
+               arm.weights_from);
+        }
+        add(trained, seed);
+      }
       add(arm, seed);
     }
   }

@@ -34,7 +34,9 @@ struct SurveyOptions {
 };
 
 // What a person asks for -> arms. `methods`: "rope", or with options "rope:base=1e6:dim=16"; the text is
-// the arm's label. A method that is only tested (window) brings the arm that trains its weights.
+// the arm's label. A method that is only tested (window, rerope and others that change how a trained rope
+// is read) brings the arm that trains its weights; "weights=rope" makes one of any method that has rope's
+// parameters, "weights=own" trains one of those after all.
 // "memory=128" is an option of every method; those that do not name it have `memory`, and say so in
 // their label.
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,

@@ -99,6 +99,29 @@ TEST(Arms, AWindowBringsWhatItIsAWindowOf) {
   EXPECT_EQ(arms[3].weights_from, "alibi-0");
 }
 
+TEST(Arms, WhatReadsATrainedRopeBringsIt) {
+  const std::vector<Arm> arms = make_arms(
+      {"rerope", "leaky-rerope", "self-extend", "xpos:weights=rope", "rerope:weights=own"}, 1, {});
+  ASSERT_EQ(arms.size(), 6);
+  EXPECT_EQ(arms[0].name(), "rope-0");
+  for (size_t n = 1; n < 5; ++n) EXPECT_EQ(arms[n].weights_from, "rope-0");
+  EXPECT_EQ(arms[5].weights_from, "");
+  EXPECT_EQ(arms[5].options, "{}");
+  // Of 1024: beyond 64, 960 distances must fit into 64; beyond 32, 992 into 96.
+  EXPECT_EQ(json::parse(arms[2].options), json({{"factor", 15.0}}));
+  EXPECT_EQ(json::parse(arms[3].options), json({{"group", 11}}));
+  EXPECT_EQ(json::parse(arms[4].options), json::object());
+}
+
+TEST(Arms, RefuseWeightsOfWhatIsNotTrained) {
+  EXPECT_THAT([] { make_arms({"rope:weights=window"}, 1, {}); },
+              ThrowsMessage<Error>(
+                  HasSubstr("weights: expected a method that is trained, but got window")));
+  EXPECT_THAT(
+      [] { make_arms({"rope:weights=3"}, 1, {}); },
+      ThrowsMessage<Error>(HasSubstr("weights: expected a method's name or own, but got 3")));
+}
+
 TEST(Arms, LearnedPositionsReachTheLongestText) {
   const Arm arm = make_arms({"learned"}, 1, {}).at(0);
   EXPECT_EQ(json::parse(arm.options).at("rows"), 1024);
