@@ -127,7 +127,6 @@ TEST(MethodsGolden, Rerope) {
 TEST(MethodsGolden, LeakyRerope) {
   const json options = {{"window", 4}, {"factor", 4.0}, {"log_n", 8}};
   expect_rotary("leaky_prefill", "leaky-rerope", options, true);
-  expect_rotary("leaky_prefill_gqa", "leaky-rerope", {{"window", 3}}, true);
   expect_out("leaky_decode", "leaky-rerope", options);
   expect_rotary("leaky_bidirectional", "leaky-rerope", {{"window", 3}, {"factor", 4.0}}, false);
 }

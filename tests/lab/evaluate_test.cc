@@ -103,7 +103,9 @@ TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
     const std::vector<float> forgotten = losses(model, block, 64, {.segment = 16, .memory = 1});
     for (size_t n = 0; n < at_once.size(); ++n) {
       EXPECT_NEAR(remembered[n], at_once[n], kRounding) << n;
-      if (n < 16) EXPECT_EQ(forgotten[n], at_once[n]) << n;
+      if (n < 16) {
+        EXPECT_EQ(forgotten[n], at_once[n]) << n;
+      }
     }
     EXPECT_GT(std::abs(forgotten.back() - at_once.back()), kRounding);
   }

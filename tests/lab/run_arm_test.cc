@@ -110,7 +110,9 @@ void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
     EXPECT_EQ(result.lengths.size(), 3);
     for (const AtLength& at : result.lengths) EXPECT_TRUE(std::isfinite(at.sliding.value));
     for (const double loss : result.loss_at) EXPECT_TRUE(std::isfinite(loss));
-    if (arm.weights_from.empty()) EXPECT_LT(result.train_loss.at(1), result.train_loss.at(0));
+    if (arm.weights_from.empty()) {
+      EXPECT_LT(result.train_loss.at(1), result.train_loss.at(0));
+    }
   }
 }
 

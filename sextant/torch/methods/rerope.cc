@@ -5,8 +5,8 @@
 // apart, so that a trained rope meets no angle that it has not learned, however long the text. Towards
 // the future the distance is -window; the official code, made for the causal mask, has +window there.
 //
-// Keys beyond the window are not turned at all and queries by one angle: a far tile costs what rope
-// costs, and only tiles on the border two scores. A cache holds plain keys.
+// Beyond the window keys stand at time 0 and queries at one angle: a far tile costs what rope costs, and
+// only tiles on the border two scores. A cache holds plain keys.
 //
 // The window defaults to half of the training length. `log_n`, see beyond.h, is on in the official code.
 #include <nlohmann/json_fwd.hpp>

@@ -37,6 +37,7 @@ class Rope final : public Method {
   explicit Rope(RotaryPlan plan) : plan_(std::move(plan)) {}
 
   bool reads_times() const override { return true; }
+  bool relative() const override { return plan_.relative(); }
   std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
   void place(Operands& operands, const Placement& placement, int64_t,

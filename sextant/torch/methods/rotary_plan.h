@@ -49,7 +49,9 @@ class RotaryPlan {
   void scale(Operands& operands, const Placement& placement, Parameters parameters) const;
 
   bool is_stretched() const;
-  bool goes_by_text() const;                // dynamic, and not by a stated length
+  bool goes_by_text() const;  // dynamic, and not by a stated length
+  // Whether only distances matter.
+  bool relative() const { return !goes_by_text() && query_scale_.law == QueryLaw::kNone; }
   Spectrum spectrum(int64_t length) const;  // of a text of that length
 
  private:
