@@ -25,7 +25,8 @@ void check(const QueryScale& scale) {
 double factor_at(const QueryScale& scale, int64_t position) {
   const auto seen = static_cast<double>(position) + 1;
   const auto steps = [&](int64_t n) {
-    return 1 + scale.strength * std::log1p(static_cast<double>(n / scale.length));
+    const int64_t whole = n / scale.length;
+    return 1 + scale.strength * std::log1p(static_cast<double>(whole));
   };
   switch (scale.law) {
     case QueryLaw::kNone:

@@ -115,6 +115,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
       const float* queries = joined.queries[way] + row * p.depth16;
       const Ahead ahead(k, unit.soon(k, key_head, j + kRowsAhead), row == 0 ? kLanes : 0,
                         kLanes / kKeysAtOnce * p.depth);
+      // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
                         square, ahead);

@@ -83,7 +83,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo dual_chunk_method() {
   return {.name = "dual-chunk",
           .summary = "Rotary, positions start again in each chunk (An et al. 2024)",
-          .defaults = "{" + rotary_defaults("half-split") +
+          .defaults = rotary_defaults("half-split") +
                       R"(, "chunk_size": null, "local_window": null, "mscale": 1.0})",
           .make = make};
 }

@@ -58,8 +58,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo leaky_rerope_method() {
   return {.name = "leaky-rerope",
           .summary = "Rotary, slower beyond a window (Su 2023)",
-          .defaults = "{" + rotary_defaults("half-split") +
-                      R"(, "window": null, "factor": 16.0, "log_n": null})",
+          .defaults =
+              rotary_defaults("half-split") + R"(, "window": null, "factor": 16.0, "log_n": null})",
           .make = make};
 }
 

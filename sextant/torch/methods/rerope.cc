@@ -56,7 +56,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo rerope_method() {
   return {.name = "rerope",
           .summary = "Rotary, no distance beyond a window (Su 2023)",
-          .defaults = "{" + rotary_defaults("half-split") + R"(, "window": null, "log_n": null})",
+          .defaults = rotary_defaults("half-split") + R"(, "window": null, "log_n": null})",
           .make = make};
 }
 

@@ -96,8 +96,10 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo rope_method() {
   return {.name = "rope",
           .summary = "Rotary position embedding (Su et al. 2021)",
-          .defaults = "{" + rotary_defaults("half-split") + ", " + rotary_plan_defaults() +
-                      R"(, "train": false})",
+          .defaults = rotary_defaults("half-split")
+                          .append(", ")
+                          .append(rotary_plan_defaults())
+                          .append(R"(, "train": false})"),
           .make = make};
 }
 

@@ -70,8 +70,9 @@ int64_t axes_of(const Spectrum& spectrum) {
 }
 
 std::string rotary_defaults(const std::string& pairing) {
-  return R"("dim": null, "columns": "first", "base": 10000.0, "pairing": ")" + pairing +
-         R"(", "sense": "counter-clockwise", "float32_speeds": false, "axes": "one", "sections": [])";
+  return (R"({"dim": null, "columns": "first", "base": 10000.0, "pairing": ")" + pairing)
+      .append(
+          R"(", "sense": "counter-clockwise", "float32_speeds": false, "axes": "one", "sections": [])");
 }
 
 at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,

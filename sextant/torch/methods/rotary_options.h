@@ -32,7 +32,7 @@ Spectrum one_axis_spectrum(const Options& options, int64_t head_dim);
 // How many axes the pairs follow.
 int64_t axes_of(const Spectrum& spectrum);
 
-// The defaults of the options above, as members of a JSON object.
+// The defaults of the options above, as the beginning of a JSON object: {"dim": null, ...
 std::string rotary_defaults(const std::string& pairing);
 
 // x [batch, heads, rows, columns] with each pair turned by its angle: cos and sin [1 or batch, 1 or

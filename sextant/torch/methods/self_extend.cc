@@ -65,7 +65,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo self_extend_method() {
   return {.name = "self-extend",
           .summary = "Rotary, positions in groups beyond a window (Jin et al. 2024)",
-          .defaults = "{" + rotary_defaults("half-split") +
+          .defaults = rotary_defaults("half-split") +
                       R"(, "window": null, "group": 8, "flavour": "code", "log_n": null})",
           .make = make};
 }

@@ -63,7 +63,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo streaming_method() {
   return {.name = "streaming",
           .summary = "The first keys and the latest, counted in the cache (Xiao et al. 2023)",
-          .defaults = "{" + rotary_defaults("half-split") + R"(, "sinks": 4, "recent": null})",
+          .defaults = rotary_defaults("half-split") + R"(, "sinks": 4, "recent": null})",
           .make = make};
 }
 

@@ -56,8 +56,10 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo xpos_method() {
   return {.name = "xpos",
           .summary = "Rotary positions that fade with distance (Sun et al. 2022)",
-          .defaults = "{" + rotary_defaults("interleaved") + ", " + rotary_plan_defaults() +
-                      R"(, "gamma": 0.4, "scale_base": 512.0})",
+          .defaults = rotary_defaults("interleaved")
+                          .append(", ")
+                          .append(rotary_plan_defaults())
+                          .append(R"(, "gamma": 0.4, "scale_base": 512.0})"),
           .make = make};
 }
 
