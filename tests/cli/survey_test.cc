@@ -252,7 +252,8 @@ TEST(Command, SaysWhatItIs) {
   EXPECT_THAT(nothing.err, HasSubstr("A subcommand is required"));
   const Ended unknown = run({"no-such-command"});
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("no-such-command: expected one of explain convert plot survey"));
+  EXPECT_THAT(unknown.err,
+              HasSubstr("no-such-command: expected one of explain convert plot survey"));
 }
 
 }  // namespace

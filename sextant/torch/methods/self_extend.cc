@@ -53,7 +53,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
   const int64_t window = window_length(options, (shape.train_length + 3) / 4);
   const int64_t group = options.integer("group", 1, int64_t{1} << 31);
   const bool paper = options.choice("flavour", {"code", "paper"}) == 1;
-  const Real groups = paper ? Real(static_cast<double>(window / group))
+  const int64_t whole_groups = window / group;
+  const Real groups = paper ? Real(static_cast<double>(whole_groups))
                             : Real(static_cast<double>(window)) / Real(static_cast<double>(group));
   return std::make_unique<SelfExtend>(one_axis_spectrum(options, shape.head_dim), window, group,
                                       Real(static_cast<double>(window)) - groups,
