@@ -93,7 +93,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
   x = method_->embed(x, placement, method_parameters_);
   // What a layer makes its keys and values of; noted for the next segment.
   const auto seen_by = [&](size_t index) {
-    const at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
+    at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
     if (kept > 0) remembered.push_back(seen.detach().narrow(1, keys - kept, kept));
     return seen;
   };
