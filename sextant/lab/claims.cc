@@ -140,6 +140,7 @@ Interval interval95(std::span<const double> values) {
 
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings) {
   std::vector<ClaimFound> found;
+  if (settings.training.bytes < kEnoughBytes) return found;
   for (const Claim& claim : kClaims) {
     const MethodResult* const method = find(methods, claim.method);
     const bool alone = *claim.other == '\0';

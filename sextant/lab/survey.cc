@@ -152,7 +152,8 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   if (!results.empty()) {
     const std::vector<MethodResult> methods = by_method(results);
     fmt::print("{}", table(methods, options.settings));
-    fmt::print("\n{}", claims_text(claims(methods, options.settings)));
+    const std::vector<ClaimFound> found = claims(methods, options.settings);
+    if (!found.empty()) fmt::print("\n{}", claims_text(found));
   }
   std::fflush(stdout);
   if (end.stopped) {

@@ -84,6 +84,13 @@ TEST(Claims, NeedBothMethodsAndNoDivergedOne) {
   EXPECT_THAT(found({result("rope:base=1e6", 0, 1)}), IsEmpty());
 }
 
+TEST(Claims, WantTrainingsThatLearnedSomething) {
+  Settings settings = small();
+  settings.training.bytes = kEnoughBytes - 1;
+  const std::vector<ArmResult> results{result("rope", 0, 0)};
+  EXPECT_THAT(claims(by_method(results), settings), IsEmpty());
+}
+
 TEST(ClaimsText, GivesNumbersAndSource) {
   const std::vector<ArmResult> results{result("rope", 0, 1.0)};
   const std::string text = claims_text(claims(by_method(results), small()));
