@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sextant/attention/packed.h"
+
 namespace sextant {
 namespace {
 
@@ -125,14 +127,7 @@ class Total {
   View<T> share(int64_t batches, int64_t rows) {
     if (!to_) return {};
     own_.resize(static_cast<size_t>(batches * to_.heads * rows * to_.columns) + 1);
-    return {.data = own_.data(),
-            .batch = batches,
-            .heads = to_.heads,
-            .rows = rows,
-            .columns = to_.columns,
-            .batch_stride = to_.heads * rows * to_.columns,
-            .head_stride = rows * to_.columns,
-            .row_stride = to_.columns};
+    return packed(own_.data(), batches, to_.heads, rows, to_.columns);
   }
 
   void add(const View<T>& share, int64_t batch, int64_t first) {

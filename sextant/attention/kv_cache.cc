@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "sextant/attention/packed.h"
 #include "sextant/error.h"
 
 namespace sextant {
@@ -270,25 +271,13 @@ void KvCache::read(int64_t text, int64_t first, const View<float>& k, const View
 }
 
 View<const float> KvCache::key_pages() const {
-  return {.data = keys_.data(),
-          .batch = static_cast<int64_t>(users_.size()),
-          .heads = shape_.key_heads,
-          .rows = shape_.page_rows,
-          .columns = shape_.key_columns,
-          .batch_stride = shape_.key_heads * shape_.page_rows * shape_.key_columns,
-          .head_stride = shape_.page_rows * shape_.key_columns,
-          .row_stride = shape_.key_columns};
+  return packed(keys_.data(), static_cast<int64_t>(users_.size()), shape_.key_heads,
+                shape_.page_rows, shape_.key_columns);
 }
 
 View<const float> KvCache::value_pages() const {
-  return {.data = values_.data(),
-          .batch = static_cast<int64_t>(users_.size()),
-          .heads = shape_.key_heads,
-          .rows = shape_.page_rows,
-          .columns = shape_.value_columns,
-          .batch_stride = shape_.key_heads * shape_.page_rows * shape_.value_columns,
-          .head_stride = shape_.page_rows * shape_.value_columns,
-          .row_stride = shape_.value_columns};
+  return packed(values_.data(), static_cast<int64_t>(users_.size()), shape_.key_heads,
+                shape_.page_rows, shape_.value_columns);
 }
 
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)

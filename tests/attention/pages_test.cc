@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
+#include "sextant/attention/packed.h"
 #include "sextant/error.h"
 #include "tests/attention/cpu_draws.h"
 
@@ -39,14 +40,7 @@ class Paged {
                           std::vector<T>& memory) {
     memory.assign(static_cast<size_t>(pages * x.heads * page_rows * x.columns),
                   std::numeric_limits<T>::quiet_NaN());
-    const View<T> to = {.data = memory.data(),
-                        .batch = pages,
-                        .heads = x.heads,
-                        .rows = page_rows,
-                        .columns = x.columns,
-                        .batch_stride = x.heads * page_rows * x.columns,
-                        .head_stride = page_rows * x.columns,
-                        .row_stride = x.columns};
+    const View<T> to = packed(memory.data(), pages, x.heads, page_rows, x.columns);
     for (int64_t b = 0; b < x.batch; ++b)
       for (int64_t h = 0; h < x.heads; ++h)
         for (int64_t j = 0; j < x.rows; ++j)
