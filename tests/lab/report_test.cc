@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::lab {
@@ -24,19 +25,7 @@ Settings small() {
 std::vector<ArmResult> results(int count) {
   std::vector<ArmResult> all;
   for (int n = 0; n < count; ++n) {
-    ArmResult result;
-    const std::string label = "method-" + std::to_string(n);
-    result.arm = {.label = label, .method = label, .options = "{}"};
-    const double change = 0.01 * (n * 7 % count);
-    result.lengths = {{.length = 32, .loss = {2, 0.1}, .sliding = {1.5, 0.1}},
-                      {.length = 64,
-                       .loss = {2 + change, 0.1},
-                       .sliding = {1.5 + change, 0.1},
-                       .loss_change = {change, 0.01},
-                       .sliding_change = {change, 0.01}}};
-    result.loss_at = {2, 2 + change};
-    result.train_loss = {3, 2.5};
-    all.push_back(result);
+    all.push_back(arm_result("method-" + std::to_string(n), 0, 0.01 * (n * 7 % count)));
   }
   return all;
 }

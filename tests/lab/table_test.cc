@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/lab/arm_results.h"
+
 namespace sextant::lab {
 namespace {
 
@@ -20,20 +22,6 @@ Settings small() {
   return settings;
 }
 
-ArmResult result(const std::string& label, uint64_t seed, double change) {
-  ArmResult result;
-  result.arm = {.label = label, .method = label, .options = "{}", .seed = seed};
-  result.lengths = {{.length = 32, .loss = {2, 0.1}, .sliding = {1.5, 0.1}},
-                    {.length = 64,
-                     .loss = {2 + change, 0.1},
-                     .sliding = {1.5 + change, 0.1},
-                     .loss_change = {change, 0.01},
-                     .sliding_change = {change, 0.01}}};
-  result.loss_at = {2, 2 + change};
-  result.train_loss = {3, 2.5};
-  return result;
-}
-
 TEST(Spread, IsThatOfASample) {
   const Spread one = spread(std::vector<double>{3});
   EXPECT_EQ(one.mean, 3);
@@ -44,8 +32,8 @@ TEST(Spread, IsThatOfASample) {
 }
 
 TEST(Table, SaysWhoHoldsAndWhoBreaks) {
-  const std::vector<ArmResult> results{result("alibi", 0, 0.001), result("xpos", 0, 0.2),
-                                       result("rope", 0, 2.0)};
+  const std::vector<ArmResult> results{arm_result("alibi", 0, 0.001), arm_result("xpos", 0, 0.2),
+                                       arm_result("rope", 0, 2.0)};
   const std::string text = table(by_method(results), small());
   EXPECT_THAT(text, HasSubstr("alibi        1.500   1.501    +0.001  holds\n"));
   EXPECT_THAT(text, HasSubstr("xpos         1.500   1.700    +0.200  drifts\n"));
@@ -53,7 +41,7 @@ TEST(Table, SaysWhoHoldsAndWhoBreaks) {
 }
 
 TEST(Table, ShowsTheSpreadOverSeeds) {
-  const std::vector<ArmResult> results{result("rope", 0, 1), result("rope", 1, 2)};
+  const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("rope", 1, 2)};
   EXPECT_THAT(table(by_method(results), small()), HasSubstr("3.000 ±0.707"));
 }
 
@@ -61,13 +49,13 @@ TEST(Table, NamesTrainingsThatDiverged) {
   ArmResult diverged;
   diverged.arm = {.label = "rope", .method = "rope", .options = "{}"};
   diverged.diverged = true;
-  const std::vector<ArmResult> both{diverged, result("rope", 1, 2)}, one{diverged};
+  const std::vector<ArmResult> both{diverged, arm_result("rope", 1, 2)}, one{diverged};
   EXPECT_THAT(table(by_method(one), small()), HasSubstr("rope        diverged"));
   EXPECT_THAT(table(by_method(both), small()), HasSubstr("1 of 2 diverged"));
 }
 
 TEST(ResultsCsv, HasARowForEachNumber) {
-  const std::vector<ArmResult> results{result("rope", 0, 1)};
+  const std::vector<ArmResult> results{arm_result("rope", 0, 1)};
   const std::string csv = results_csv(results, small());
   EXPECT_THAT(csv, testing::StartsWith(kHeader));
   EXPECT_THAT(csv, HasSubstr("rope,0,sliding_change,64,,1\n"));
@@ -77,7 +65,7 @@ TEST(ResultsCsv, HasARowForEachNumber) {
 }
 
 TEST(ArmResult, SurvivesJson) {
-  const nlohmann::json written = result("rope", 3, 0.1 + 0.2);
+  const nlohmann::json written = arm_result("rope", 3, 0.1 + 0.2);
   EXPECT_EQ(nlohmann::json(nlohmann::json::parse(written.dump()).get<ArmResult>()), written);
 }
 
