@@ -1,3 +1,4 @@
+// A setting in the words of a Hugging Face config.json, of version 4 or 5; reading is in hugging_face.cc.
 #include <nlohmann/json.hpp>
 #include <type_traits>
 

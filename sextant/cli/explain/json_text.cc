@@ -1,3 +1,4 @@
+// sextant explain --json: what is explained, for machines.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// sextant explain --plot: each pair's wavelength before and after the stretch.
 #include <fmt/format.h>
 
 #include <cmath>
