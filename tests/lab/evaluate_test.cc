@@ -104,7 +104,7 @@ TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
     for (size_t n = 0; n < at_once.size(); ++n) {
       EXPECT_NEAR(remembered[n], at_once[n], kRounding) << n;
       if (n < 16) {
-        EXPECT_EQ(forgotten[n], at_once[n]) << n;
+        EXPECT_NEAR(forgotten[n], at_once[n], kRounding) << n;  // the BLAS rounds by the shape
       }
     }
     EXPECT_GT(std::abs(forgotten.back() - at_once.back()), kRounding);
