@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -159,6 +160,45 @@ std::vector<RotarySetting> read_parameters(const json& parameters, const Model& 
   return settings;
 }
 
+// Models that turn nothing: what they have instead, by our name of the method; empty: they may turn.
+std::string other_positions(const json& config) {
+  static const std::map<std::string, std::string> by_type = {{"bloom", "alibi"},
+                                                             {"mpt", "alibi"},
+                                                             {"t5", "t5"},
+                                                             {"mt5", "t5"},
+                                                             {"umt5", "t5"},
+                                                             {"longt5", "t5"},
+                                                             {"switch_transformers", "t5"},
+                                                             {"gpt2", "learned"},
+                                                             {"gpt_neo", "learned"},
+                                                             {"opt", "learned"},
+                                                             {"bert", "learned"},
+                                                             {"roberta", "learned"},
+                                                             {"deberta", "deberta"},
+                                                             {"deberta-v2", "deberta"},
+                                                             {"nezha", "nezha"},
+                                                             {"transfo-xl", "transformer-xl"},
+                                                             {"xlnet", "xlnet"}};
+  const auto is_true = [](const json& object, const char* name) {
+    return object.is_object() && object.value(name, json()) == json(true);
+  };
+  const json attention = config.value("attn_config", json());
+  if (is_true(attention, "rope") || config.contains("rope_theta")) return "";
+  if (is_true(config, "alibi") || is_true(attention, "alibi")) return "alibi";
+  const json type = config.value("model_type", json());
+  const auto found = by_type.find(type.is_string() ? type.get<std::string>() : "");
+  return found == by_type.end() ? "" : found->second;
+}
+
+void refuse_other_positions(const json& config) {
+  const std::string method = other_positions(config);
+  if (method.empty()) return;
+  fail(kWhere +
+       ": model_type: expected a model that turns queries and keys (RoPE), but got one whose "
+       "positions are the method \"" +
+       method + "\", which has no frequencies");
+}
+
 // Fields about rotary positions that nobody here knows may change everything.
 void refuse_unknown(const json& config) {
   static const std::vector<std::string> known = {
@@ -205,6 +245,7 @@ std::vector<RotarySetting> read_hugging_face(const json& config, const Overrides
     return read_hugging_face(config.at("text_config"), overrides);
   }
   refuse_unknown(config);
+  refuse_other_positions(config);
   Fields fields(config, kWhere);
   const Model model = model_of(fields, overrides);
   std::vector<RotarySetting> settings;

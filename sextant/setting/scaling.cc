@@ -44,7 +44,7 @@ struct Reader {
     to.warnings.push_back(
         "original_max_position_embeddings is missing; Hugging Face takes "
         "max_position_embeddings, " +
-        std::to_string(context.max_length) + ", for it, others may not");
+        std::to_string(context.max_length) + ", for it, others may not; write it into the scaling");
     return to.original_length = context.max_length;
   }
 
@@ -76,20 +76,24 @@ struct Reader {
     if (yarn.attention_factor && (yarn.mscale || yarn.mscale_all_dim)) {
       to.warnings.push_back(
           "attention_factor and mscale are both given; Hugging Face takes attention_factor, "
-          "DeepSeek's and other code mscale");
+          "DeepSeek's and other code mscale: keep the one that the model was trained with");
     }
     if (yarn.beta_fast < yarn.beta_slow) {
       to.warnings.push_back(
           "beta_fast is below beta_slow: they are swapped, and fast pairs are interpolated while "
-          "slow ones are kept");
+          "slow ones are kept, which is YaRN backwards; swap them, unless the model was trained "
+          "so");
     }
     if (!yarn.truncate) {
       to.warnings.push_back(
           "truncate is false; llama.cpp's rotation and the first YaRN code always truncate the "
-          "ramp to whole pairs, which changes single frequencies by up to 76 percent");
+          "ramp to whole pairs, which changes single frequencies by up to 76 percent: an engine "
+          "that does so runs another model");
     }
     if (yarn.mscale.value_or(0) != 0 && yarn.mscale_all_dim.value_or(0) == 0) {
-      to.warnings.push_back("mscale without mscale_all_dim has no effect in Hugging Face");
+      to.warnings.push_back(
+          "mscale without mscale_all_dim has no effect in Hugging Face, though it has in other "
+          "code; attention_factor says the same to all");
     }
   }
 
@@ -116,7 +120,8 @@ struct Reader {
       to.score_factor = yarn_score_factor(yarn);
       to.warnings.push_back(
           "mscale_all_dim also scales all scores, in DeepSeek's own code and in Hugging Face's "
-          "deepseek_v3; Hugging Face's deepseek_v2 and generic YaRN code leave that out");
+          "deepseek_v3; Hugging Face's deepseek_v2 and generic YaRN code leave that out, and "
+          "attend too flatly");
     }
     if (const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6)) {
       to.query_scale = {QueryLaw::kMinistral, yarn.original_length, *beta};
@@ -173,7 +178,9 @@ struct Reader {
         "Hugging Face and vLLM choose between the two lists anew as a text grows past " +
         std::to_string(dynamic.original_length) +
         " tokens, with keys already cached under the other; llama.cpp chooses once by context "
-        "size");
+        "size. Up to that length nothing changes; a longer text should be read by the long list "
+        "from "
+        "its start");
   }
 
   DynamicStretch grown(Stretch stretch, Growth growth) {
@@ -201,8 +208,11 @@ struct Reader {
         to.warnings.end());
     to.stretch = dynamic;
     to.warnings.push_back(
-        "dynamic changes the frequencies as a text grows: keys cached before no longer fit, and "
-        "Hugging Face does not return to the short ones; see sextant's exact form");
+        "the frequencies change as a text grows past " + std::to_string(dynamic.original_length) +
+        " tokens: an engine that caches turned keys then compares them with queries turned "
+        "otherwise, and Hugging Face keeps the changed ones for shorter texts that follow. Up to "
+        "that length nothing changes; beyond, cache plain keys, as sextant does, or take a fixed "
+        "scaling");
   }
 
   void read_proportional() {

@@ -53,6 +53,29 @@ TEST(Published, ResolveAsTheirOfficialCode) {
   EXPECT_EQ(setting("qwen-1").scaling.query_scale.law, QueryLaw::kLogn);
 }
 
+// What their model cards and papers say; a whole file reads as its block does.
+TEST(Published, WholeFilesResolve) {
+  const auto slowest = [](const char* name) {
+    const Spectrum spectrum = spectrum_of(setting(name), 1);
+    return static_cast<double>(spectrum.pairs.back().speed);
+  };
+  const auto plain = [](double base, double dim) { return std::pow(base, 2 / dim - 1); };
+  EXPECT_NEAR(slowest("llama-2-7b") / plain(1e4, 128), 1, 1e-14);
+  EXPECT_NEAR(slowest("llama-3.2-1b") * 32 / plain(5e5, 64), 1, 1e-14);
+  EXPECT_NEAR(slowest("mistral-7b") / plain(1e4, 128), 1, 1e-14);
+  EXPECT_NEAR(slowest("qwen3-8b") / plain(1e6, 128), 1, 1e-14);
+  EXPECT_NEAR(slowest("yarn-llama-2-7b-64k") * 16 / plain(1e4, 128), 1, 1e-14);
+  EXPECT_NEAR(spectrum_of(setting("yarn-llama-2-7b-64k"), 1).gain, 1.27726, 5e-6);
+  EXPECT_NEAR(slowest("deepseek-v2-lite") * 40 / plain(1e4, 64), 1, 1e-14);
+  EXPECT_NEAR(setting("deepseek-v2-lite").scaling.score_factor, 1.5896, 5e-5);
+  EXPECT_EQ(spectrum_of(setting("deepseek-v2-lite"), 1).gain, 1);
+  EXPECT_EQ(setting("glm-4-9b").rotary_dim, 64);
+  EXPECT_NEAR(slowest("glm-4-9b") / plain(1e4, 64), 1, 1e-14);
+  EXPECT_EQ(setting("falcon-7b").rotary_dim, 64);
+  EXPECT_EQ(explain(setting("llama-3.2-1b"), 0).trained, 8192);
+  EXPECT_EQ(explain(setting("yarn-llama-2-7b-64k"), 0).target, 65536);
+}
+
 TEST(Published, FrequenciesAreThoseOfTheFormulas) {
   const Spectrum llama = spectrum_of(setting("llama-3.1-8b"), 1);
   EXPECT_EQ(speed(llama, 0), 1);
@@ -200,6 +223,13 @@ TEST(Config, ErrorsNameTheKey) {
        "partial_rotary_factor: expected a number from"},
       {R"({"head_dim": 64, "rope_theta": 1e4, "partial_rotary_factor": 0.05})",
        "partial_rotary_factor: expected an even number"},
+      // Models without rotation, as they are published.
+      {R"({"model_type": "bloom", "hidden_size": 4096, "n_head": 32})", "the method \"alibi\""},
+      {R"({"model_type": "falcon", "alibi": true, "hidden_size": 2048, "num_attention_heads": 32})",
+       "the method \"alibi\""},
+      {R"({"model_type": "mpt", "attn_config": {"alibi": true}, "d_model": 4096, "n_heads": 32})",
+       "the method \"alibi\""},
+      {R"({"model_type": "t5", "d_kv": 64, "num_heads": 12})", "the method \"t5\""},
   };
   for (const auto& [config, words] : all) {
     EXPECT_THAT([&] { read_setting_bytes(config, {}); }, ThrowsMessage<Error>(HasSubstr(words)))

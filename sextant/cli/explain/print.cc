@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <sstream>
+#include <string>
+#include <variant>
 
 #include "sextant/cli/explain/subject.h"
 
@@ -22,6 +25,22 @@ std::string leaving(const PairExplained& pair) {
   return pair.leaves == 0 ? "never" : fmt::format("{}", pair.leaves);
 }
 
+// Lines of at most 90 letters, broken at spaces.
+void print_wrapped(const std::string& text) {
+  constexpr size_t kWidth = 90;
+  std::istringstream words(text);
+  std::string line, word;
+  while (words >> word) {
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      fmt::print("{}\n", line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ");
+    line += word;
+  }
+  fmt::print("{}\n", line);
+}
+
 void print_head(const Subject& subject) {
   const auto& [setting, n] = subject;
   const Named named = name_of(setting.scaling);
@@ -29,6 +48,11 @@ void print_head(const Subject& subject) {
   if (!named.meaning.empty()) fmt::print("              {}\n", named.meaning);
   if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
   if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
+  if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
+      stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0)
+    fmt::print(
+        "              (max_position_embeddings; this type does not say the original length, and\n"
+        "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
   fmt::print("frequencies   {} pairs of {} channels turn, base {}\n", n.pairs.size(),
              setting.head_dim, number(setting.base));
@@ -74,23 +98,21 @@ void print_hazards(const Subject& subject) {
   // L - 1 steps times the factor: the last `factor` positions are no news.
   const auto reach = static_cast<double>(n.first_leaving) + n.factor;
   if (n.trained > 0 && n.first_leaving > 0 && reach < static_cast<double>(n.target)) {
-    fmt::print(
+    print_wrapped(fmt::format(
         "From distance {} on some pair is at angles that training never showed: unless the model "
-        "was\n"
-        "trained again with this setting, expect trouble between there and {}.\n",
-        n.first_leaving, n.target);
+        "was trained again with this setting, expect trouble between there and {}.",
+        n.first_leaving, n.target));
   } else if (n.trained > 0 && n.target > 0) {
     fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
   }
   if (n.target > 0) {
-    fmt::print(
-        "An engine that computes angles in float32 is wrong by up to {:.2g} in a cosine at "
-        "position\n"
-        "{} (bfloat16 positions or frequencies: meaningless).\n",
-        n.float32_error, n.target);
+    print_wrapped(fmt::format(
+        "With angles computed in float32, as most engines do, a cosine at position {} is wrong by "
+        "up to {:.2g}; with positions or frequencies in bfloat16 it means nothing there.",
+        n.target, n.float32_error));
   }
   for (const std::string& warning : subject.setting.scaling.warnings) {
-    fmt::print("warning: {}\n", warning);
+    print_wrapped("warning: " + warning);
   }
 }
 
