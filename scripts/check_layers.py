@@ -11,10 +11,10 @@ import sys
 MAY_SEE = {
     "position": set(),
     "attention": {"position"},
-    "files": set(),
+    "files": {"position", "attention"},
     "chart": {"files"},
     "setting": {"position", "files"},
-    "torch": {"position", "attention", "setting"},
+    "torch": {"position", "attention", "files", "setting"},
     "models": {"position", "attention", "files", "setting", "torch"},
     "lab": {"position", "attention", "files", "chart", "setting", "torch", "models"},
     "cli": {"position", "attention", "files", "chart", "setting", "lab"},

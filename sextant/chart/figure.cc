@@ -8,8 +8,8 @@
 #include "sextant/chart/line_chart.h"
 #include "sextant/chart/raster.h"
 #include "sextant/chart/svg.h"
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant::chart {
 namespace {

@@ -13,8 +13,8 @@
 #include "sextant/chart/looks.h"
 #include "sextant/chart/prose.h"
 #include "sextant/chart/text.h"
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant::chart {
 namespace {

@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "sextant/chart/chart.h"
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
 #include "sextant/files/npy.h"
+#include "sextant/files/write_file.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"
 

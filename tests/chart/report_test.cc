@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"
 

@@ -1,20 +1,18 @@
-#include "sextant/models/saved_cache.h"
+#include "sextant/files/saved_cache.h"
 
-#include <zlib.h>
-
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/attention/packed.h"
+#include "sextant/files/checked_bytes.h"
+#include "sextant/files/read_file.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "SXTKVC01";
 constexpr uint32_t kVersion = 1;
@@ -25,61 +23,7 @@ constexpr uint64_t kMostColumns = uint64_t{1} << 20;
 constexpr uint64_t kMostRows = uint64_t{1} << 40;
 constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 
-uint32_t crc(std::string_view bytes) {
-  return static_cast<uint32_t>(
-      ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-[[noreturn]] void wrong(const char* field, uint64_t offset, const std::string& expected) {
-  fail("saved cache: " + std::string(field) + " at byte " + std::to_string(offset) + ": expected " +
-       expected);
-}
-
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// Takes from the front what is known to be there.
-class Cursor {
- public:
-  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
-
-  std::string_view take(const char* field, uint64_t count) {
-    if (count > left())
-      wrong(field, at_, std::to_string(count) + " bytes, but got " + std::to_string(left()));
-    at_ += count;
-    return bytes_.substr(at_ - count, count);
-  }
-  template <class T>
-  T number(const char* field) {
-    T value;
-    std::memcpy(&value, take(field, sizeof value).data(), sizeof value);
-    return value;
-  }
-  uint64_t between(const char* field, uint64_t low, uint64_t high) {
-    const uint64_t at = at_, got = number<uint64_t>(field);
-    if (got < low || got > high)
-      wrong(
-          field, at,
-          std::to_string(low) + " to " + std::to_string(high) + ", but got " + std::to_string(got));
-    return got;
-  }
-  template <class T>
-  void expect(const char* field, T expected) {
-    const uint64_t at = at_;
-    const T got = number<T>(field);
-    if (got != expected)
-      wrong(field, at, std::to_string(expected) + ", but got " + std::to_string(got));
-  }
-
-  uint64_t at() const { return at_; }
-  uint64_t left() const { return bytes_.size() - at_; }
-
- private:
-  std::string_view bytes_;
-  uint64_t at_ = 0;
-};
+constexpr const char* kWhat = "saved cache";
 
 struct Header {
   uint32_t pairs = 0;
@@ -90,26 +34,23 @@ struct Header {
   uint64_t turned_pairs() const { return pairs == kPlain ? 0 : pairs; }
 };
 
-Header take_header(Cursor& in, std::string_view file) {
-  if (in.take("magic", kMagic.size()) != kMagic) wrong("magic", 0, std::string(kMagic));
+Header take_header(ByteReader& in, std::string_view file) {
+  in.expect_text("magic", kMagic);
   in.expect("version", kVersion);
   Header h;
   h.pairs = in.number<uint32_t>("pairs");
-  h.heads = in.between("key heads", 1, kMostColumns);
-  h.key_columns = in.between("key columns", 1, kMostColumns);
-  h.value_columns = in.between("value columns", 0, kMostColumns);
-  h.rows = in.between("rows", 0, kMostRows);
+  h.heads = in.between<uint64_t>("key heads", 1, kMostColumns);
+  h.key_columns = in.between<uint64_t>("key columns", 1, kMostColumns);
+  h.value_columns = in.between<uint64_t>("value columns", 0, kMostColumns);
+  h.rows = in.between<uint64_t>("rows", 0, kMostRows);
   if (h.pairs != kPlain && h.pairs > h.key_columns / 2)
-    wrong("pairs", 12, "at most half of the key columns, but got " + std::to_string(h.pairs));
-  uint64_t at = in.at();
-  h.first_position = in.number<int64_t>("first position");
-  if (h.first_position < -kFarthestPosition || h.first_position > kFarthestPosition)
-    wrong("first position", at, "-2^52 to 2^52, but got " + std::to_string(h.first_position));
-  at = in.at();
+    in.wrong("pairs", 12, "at most half of the key columns, but got " + std::to_string(h.pairs));
+  h.first_position = in.between<int64_t>("first position", -kFarthestPosition, kFarthestPosition);
+  const uint64_t at = in.at();
   h.gain = in.number<double>("gain");
   if (!std::isfinite(h.gain) || h.gain <= 0)
-    wrong("gain", at, "a finite number above 0, but got " + std::to_string(h.gain));
-  in.expect("header checksum", crc(file.substr(0, kCheckedBytes)));
+    in.wrong("gain", at, "a finite number above 0, but got " + std::to_string(h.gain));
+  in.expect("header checksum", crc32(0, file.substr(0, kCheckedBytes)));
   in.expect("header padding", uint32_t{0});
   return h;
 }
@@ -123,7 +64,7 @@ std::optional<uint64_t> body_bytes(const Header& h) {
   return bytes;
 }
 
-std::optional<Rotation> take_rotation(Cursor& in, const Header& h) {
+std::optional<Rotation> take_rotation(ByteReader& in, const Header& h) {
   if (h.pairs == kPlain) return std::nullopt;
   Rotation rotation{.pairs = {}, .gain = h.gain};
   std::vector<bool> used(h.key_columns, false);
@@ -133,9 +74,9 @@ std::optional<Rotation> take_rotation(Cursor& in, const Header& h) {
       const uint64_t at = in.at();
       column = in.number<uint32_t>("pair");
       if (column >= h.key_columns || used[column])
-        wrong("pair", at,
-              "a column below " + std::to_string(h.key_columns) +
-                  " that no other pair has, but got " + std::to_string(column));
+        in.wrong("pair", at,
+                 "a column below " + std::to_string(h.key_columns) +
+                     " that no other pair has, but got " + std::to_string(column));
       used[column] = true;
     }
     const auto high = in.number<uint64_t>("speed"), low = in.number<uint64_t>("speed");
@@ -146,7 +87,7 @@ std::optional<Rotation> take_rotation(Cursor& in, const Header& h) {
   return rotation;
 }
 
-std::vector<float> take_floats(Cursor& in, const char* field, uint64_t count) {
+std::vector<float> take_floats(ByteReader& in, const char* field, uint64_t count) {
   std::vector<float> floats(count);
   const std::string_view bytes = in.take(field, count * sizeof(float));
   if (count > 0) std::memcpy(floats.data(), bytes.data(), bytes.size());
@@ -155,8 +96,8 @@ std::vector<float> take_floats(Cursor& in, const char* field, uint64_t count) {
 
 template <class T>
 View<T> view(T* data, uint64_t heads, uint64_t rows, uint64_t columns) {
-  const auto r = static_cast<int64_t>(rows), c = static_cast<int64_t>(columns);
-  return {data, 1, static_cast<int64_t>(heads), r, c, 0, r * c, c, 1};
+  return packed(data, 1, static_cast<int64_t>(heads), static_cast<int64_t>(rows),
+                static_cast<int64_t>(columns));
 }
 
 void put_floats(std::string& out, const std::vector<float>& floats) {
@@ -174,7 +115,7 @@ std::string header_of(const KvCache& cache, int64_t text) {
     put(out, static_cast<uint64_t>(size));
   put(out, cache.first_position(text));
   put(out, turned_by ? turned_by->gain : 1.0);
-  put(out, crc(out));
+  put(out, crc32(0, out));
   put(out, uint32_t{0});
   return out;
 }
@@ -199,12 +140,12 @@ std::string cache_file(const KvCache& cache, int64_t text) {
              view(values.data(), size(heads), size(rows), size(shape.value_columns)));
   put_floats(out, keys);
   put_floats(out, values);
-  put(out, crc(std::string_view(out).substr(kHeaderBytes)));
+  put(out, crc32(0, std::string_view(out).substr(kHeaderBytes)));
   return out;
 }
 
 KvCacheShape cache_file_shape(std::string_view file) {
-  Cursor in(file);
+  ByteReader in(kWhat, file);
   const Header h = take_header(in, file);
   return {.key_heads = static_cast<int64_t>(h.heads),
           .key_columns = static_cast<int64_t>(h.key_columns),
@@ -212,21 +153,21 @@ KvCacheShape cache_file_shape(std::string_view file) {
 }
 
 int64_t add_cache_file(std::string_view file, KvCache& cache) {
-  Cursor in(file);
+  ByteReader in(kWhat, file);
   const Header h = take_header(in, file);
   const std::optional<uint64_t> body = body_bytes(h);
   if (!body || in.left() < kCrcBytes || in.left() - kCrcBytes != *body)
-    wrong("body", in.at(),
-          (body ? std::to_string(*body) : "more than 2^64") + " bytes and a checksum, but got " +
-              std::to_string(in.left()));
+    in.wrong("body", in.at(),
+             (body ? std::to_string(*body) : "more than 2^64") + " bytes and a checksum, but got " +
+                 std::to_string(in.left()));
   const std::string_view checked = file.substr(kHeaderBytes, *body);
-  Cursor last(file.substr(kHeaderBytes + *body));
-  if (last.number<uint32_t>("checksum") != crc(checked))
-    wrong("checksum", kHeaderBytes + *body, "that of the bytes from 72 on");
+  ByteReader last(kWhat, file.substr(kHeaderBytes + *body), kHeaderBytes + *body);
+  if (last.number<uint32_t>("checksum") != crc32(0, checked))
+    in.wrong("checksum", kHeaderBytes + *body, "that of the bytes from 72 on");
   KvCacheShape shape = cache_file_shape(file);
   shape.page_rows = cache.shape().page_rows;
   if (shape != cache.shape())
-    wrong("key heads", 16, "the heads and columns of the cache that it is added to");
+    in.wrong("key heads", 16, "the heads and columns of the cache that it is added to");
   const std::optional<Rotation> turned_by = take_rotation(in, h);
   const std::vector<float> keys = take_floats(in, "keys", h.heads * h.rows * h.key_columns);
   const std::vector<float> values = take_floats(in, "values", h.heads * h.rows * h.value_columns);
@@ -234,6 +175,14 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   cache.append_held(text, view(keys.data(), h.heads, h.rows, h.key_columns),
                     view(values.data(), h.heads, h.rows, h.value_columns));
   return text;
+}
+
+void save_cache(const KvCache& cache, int64_t text, const std::filesystem::path& path) {
+  write_file(path, cache_file(cache, text));
+}
+
+int64_t load_cache(const std::filesystem::path& path, KvCache& cache) {
+  return add_cache_file(read_file(path), cache);
 }
 
 }  // namespace sextant

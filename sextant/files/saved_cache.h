@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,9 @@ KvCacheShape cache_file_shape(std::string_view file);
 
 // Adds the file's text to a cache and returns its number. The cache is as it was if an Error is thrown.
 int64_t add_cache_file(std::string_view file, KvCache& cache);
+
+// The same to a file, which is there whole or as it was before (write_file.h), and from one.
+void save_cache(const KvCache& cache, int64_t text, const std::filesystem::path& path);
+int64_t load_cache(const std::filesystem::path& path, KvCache& cache);
 
 }  // namespace sextant

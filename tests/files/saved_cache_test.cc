@@ -1,17 +1,20 @@
-#include "sextant/models/saved_cache.h"
+#include "sextant/files/saved_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "sextant/error.h"
+#include "sextant/files/checked_bytes.h"
+#include "sextant/files/write_file.h"
+#include "tests/lab/temporary_folder.h"
 
 namespace sextant {
 namespace {
@@ -112,8 +115,7 @@ std::string with(size_t offset, T value) {
   std::string file = a_file();
   std::memcpy(file.data() + offset, &value, sizeof value);
   const auto seal = [&](size_t first, size_t last) {
-    const auto crc = static_cast<uint32_t>(
-        ::crc32_z(0, reinterpret_cast<const Bytef*>(file.data()) + first, last - first));
+    const uint32_t crc = crc32(0, std::string_view(file).substr(first, last - first));
     std::memcpy(file.data() + last, &crc, sizeof crc);
   };
   seal(0, 64);
@@ -135,7 +137,8 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
   refused(with(40, uint64_t{1} << 40), "body at byte 72: expected");
   refused(with(40, (uint64_t{1} << 40) + 1), "rows at byte 40: expected 0 to");
   refused(with(40, uint64_t{20}), "body at byte 72: expected");
-  refused(with(48, int64_t{1} << 53), "first position at byte 48: expected -2^52 to 2^52");
+  refused(with(48, int64_t{1} << 53),
+          "first position at byte 48: expected -4503599627370496 to 4503599627370496, but got");
   refused(with(56, 0.0), "gain at byte 56: expected a finite number above 0");
   refused(with(56, std::nan("")), "gain at byte 56");
   refused(with(68, uint32_t{1}), "header padding at byte 68: expected 0, but got 1");
@@ -147,12 +150,42 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
               ThrowsMessage<Error>(HasSubstr("the heads and columns of the cache")));
 }
 
+TEST(SavedCache, AFileIsThereWholeOrAsItWas) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "deep" / "prompt";
+  KvCache cache(kShape);
+  const int64_t text = filled(cache, std::nullopt);
+  save_cache(cache, text, path);
+  EXPECT_EQ(cache_file(cache, load_cache(path, cache)), cache_file(cache, text));
+  cache.truncate(text, 3);
+  save_cache(cache, text, path);
+  EXPECT_EQ(cache.rows(load_cache(path, cache)), 3);
+  const auto fails = [&](auto run, const char* says) {
+    EXPECT_THAT(run, ThrowsMessage<Error>(HasSubstr(says)));
+  };
+  fails([&] { save_cache(cache, text, path / "below"); }, "cannot make its folder");
+  fails([&] { save_cache(cache, 99, path); }, "text: expected one that was added");
+  EXPECT_EQ(cache.rows(load_cache(path, cache)), 3);
+  fails([&] { load_cache(folder.path() / "nowhere", cache); }, "nowhere: cannot open it");
+  fails([&] { load_cache(folder.path(), cache); }, "cannot read it");
+  fails(
+      [&] {
+        write_file(path, "GGUF and more");
+        load_cache(path, cache);
+      },
+      "saved cache: magic at byte 0: expected SXTKVC01");
+  int64_t files = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(folder.path() / "deep"))
+    ++files;
+  EXPECT_EQ(files, 1);
+}
+
 TEST(SavedCache, AHugeShapeAllocatesNothing) {
   std::string file = with(16, uint64_t{1} << 20);
   std::memcpy(file.data() + 24, "\0\0\x10\0\0\0\0\0", 8);
   std::memcpy(file.data() + 40, "\0\0\0\0\0\1\0\0", 8);
-  const auto crc =
-      static_cast<uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(file.data()), 64));
+  const uint32_t crc = crc32(0, std::string_view(file).substr(0, 64));
   std::memcpy(file.data() + 64, &crc, sizeof crc);
   KvCache cache(kShape);
   EXPECT_THAT([&] { add_cache_file(file, cache); },

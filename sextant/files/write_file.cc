@@ -1,4 +1,4 @@
-#include "sextant/chart/write_file.h"
+#include "sextant/files/write_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "sextant/error.h"
 
-namespace sextant::chart {
+namespace sextant {
 namespace {
 
 [[noreturn]] void cannot(const std::string& what, const std::filesystem::path& path, int error) {
@@ -81,4 +81,4 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   flush_folder(folder);
 }
 
-}  // namespace sextant::chart
+}  // namespace sextant

@@ -1,0 +1,33 @@
+#include "sextant/files/checked_bytes.h"
+
+#include <zlib.h>
+
+#include "sextant/error.h"
+
+namespace sextant {
+
+uint32_t crc32(uint32_t so_far, std::string_view bytes) {
+  return static_cast<uint32_t>(
+      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+void ByteReader::wrong(const char* field, uint64_t at, const std::string& expected) const {
+  fail(std::string(what_) + ": " + field + " at byte " + std::to_string(at) + ": expected " +
+       expected);
+}
+
+std::string_view ByteReader::take(const char* field, uint64_t count) {
+  if (count > left())
+    wrong(field, at_, std::to_string(count) + " bytes, but got " + std::to_string(left()));
+  const std::string_view taken = bytes_.substr(0, count);
+  bytes_.remove_prefix(count);
+  at_ += count;
+  return taken;
+}
+
+void ByteReader::expect_text(const char* field, std::string_view expected) {
+  const uint64_t at = at_;
+  if (take(field, expected.size()) != expected) wrong(field, at, std::string(expected));
+}
+
+}  // namespace sextant
