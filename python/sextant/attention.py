@@ -4,6 +4,8 @@ import json
 
 import torch
 
+from sextant.cache import refuse_beside_cache
+
 
 def methods():
     """What encodings there are: {name: {"summary": ..., "options": {option: default}}}."""
@@ -47,6 +49,8 @@ def attention(
     layers=1,
     width=None,
     train_length=None,
+    cache=None,
+    texts=None,
     **options,
 ):
     """Attends: [batch, heads, queries, value_dim]. Differentiable, never builds queries x keys.
@@ -66,10 +70,13 @@ def attention(
     method and **options name the encoding, see methods(); parameters are its tensors in the order of
     the method's list, each of its documented shape. train_length is L, for methods that depend on it.
 
+    cache, a ``sextant.Cache``: k and v are the new rows of its texts, and q, as many, their queries, which see
+    what the cache holds, too. Its texts say where rows stand, so the arguments from causal to key_positions keep
+    their defaults. texts: those that the batch is of, by number. train_length is then not taken from k: methods
+    that depend on it ask for it.
+
     Raises RuntimeError that names the argument that does not fit.
     """
-    if first_query is None:
-        first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
     heads, head_dim = q.size(1), q.size(3)
     shape = [
         layers,
@@ -77,12 +84,86 @@ def attention(
         k.size(1),
         head_dim,
         heads * head_dim if width is None else width,
-        k.size(2) if train_length is None else train_length,
+        (k.size(2) if cache is None else 0) if train_length is None else train_length,
     ]
-    return torch.ops.sextant.method_attend(
+    return attend(
         method,
         shape,
         options_text(options),
+        parameters,
+        q,
+        k,
+        v,
+        layer=layer,
+        causal=causal,
+        first_query=first_query,
+        first_key=first_key,
+        mask=mask,
+        packed_queries=packed_queries,
+        packed_keys=packed_keys,
+        query_segments=query_segments,
+        key_segments=key_segments,
+        query_positions=query_positions,
+        key_positions=key_positions,
+        cache=cache,
+        texts=texts,
+    )
+
+
+def attend(
+    name,
+    shape,
+    options,
+    parameters,
+    q,
+    k,
+    v,
+    *,
+    layer=0,
+    causal=True,
+    first_query=None,
+    first_key=0,
+    mask=None,
+    packed_queries=(),
+    packed_keys=(),
+    query_segments=None,
+    key_segments=None,
+    query_positions=None,
+    key_positions=None,
+    cache=None,
+    texts=None,
+):
+    """``attention`` with the method as the operators name it: shape, a list of sizes, and options, JSON."""
+    if cache is not None:
+        refuse_beside_cache(
+            causal=(causal, True),
+            first_query=(first_query, None),
+            first_key=(first_key, 0),
+            mask=(mask, None),
+            packed_queries=(tuple(packed_queries), ()),
+            packed_keys=(tuple(packed_keys), ()),
+            query_segments=(query_segments, None),
+            key_segments=(key_segments, None),
+            query_positions=(query_positions, None),
+            key_positions=(key_positions, None),
+        )
+        return cache.attend(
+            q,
+            k,
+            v,
+            name=name,
+            shape=shape,
+            options=options,
+            parameters=list(parameters),
+            layer=layer,
+            texts=texts,
+        )
+    if first_query is None:
+        first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
+    return torch.ops.sextant.method_attend(
+        name,
+        shape,
+        options,
         list(parameters),
         q,
         k,

@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from sextant.attention import times
+from sextant.attention import attend
 
 
 class Method(torch.nn.Module):
@@ -75,47 +75,10 @@ class Method(torch.nn.Module):
             queries = layer(queries, x)
         return queries
 
-    def forward(
-        self,
-        q,
-        k,
-        v,
-        *,
-        layer=0,
-        causal=True,
-        first_query=None,
-        first_key=0,
-        mask=None,
-        packed_queries=(),
-        packed_keys=(),
-        query_segments=None,
-        key_segments=None,
-        query_positions=None,
-        key_positions=None,
-    ):
-        """Attends in one layer; arguments as in ``sextant.attention``."""
-        if first_query is None:
-            first_query = 0 if packed_queries else first_key + k.size(2) - q.size(2)
-        return torch.ops.sextant.method_attend(
-            self.name,
-            self.shape,
-            self.options,
-            self.tensors(),
-            q,
-            k,
-            v,
-            layer=layer,
-            first_query=first_query,
-            first_key=first_key,
-            causal=causal,
-            packed_queries=list(packed_queries),
-            packed_keys=list(packed_keys),
-            mask=mask,
-            query_segments=query_segments,
-            key_segments=key_segments,
-            query_times=times(query_positions),
-            key_times=times(key_positions),
-        )
+    def forward(self, q, k, v, **place):
+        """Attends in one layer. place: layer, and the arguments of ``sextant.attention`` from causal to
+        key_positions, cache and texts."""
+        return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 
     def extra_repr(self):
         return f"{self.name}, options={self.options}"

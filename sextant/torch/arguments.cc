@@ -1,5 +1,6 @@
 #include "sextant/torch/arguments.h"
 
+#include <ATen/ops/index_select.h>
 #include <c10/core/SymInt.h>
 
 #include <initializer_list>
@@ -21,8 +22,9 @@ void each_argument(A& a, F&& f) {
   f(a.q_imag), f(a.weight), f(a.weight_rows);
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
+  f(a.pages), f(a.key_rows);
 }
-constexpr size_t kArguments = 30;
+constexpr size_t kArguments = 32;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -96,6 +98,24 @@ void check_like_q(const char* argument, const at::Tensor& x, const at::Tensor& q
   check(argument, x, q.scalar_type(), sizes);
 }
 
+c10::SymInt key_rows(const Arguments& a) {
+  return a.pages.defined() ? c10::SymInt(a.key_rows) : a.k.sym_size(2);
+}
+
+void check_pages(const Arguments& a) {
+  if (!a.pages.defined()) {
+    if (a.key_rows != 0) bad("key_rows", "0, as there are no pages", std::to_string(a.key_rows));
+    return;
+  }
+  check("pages", a.pages, at::kLong, {{Size::kOneOr, a.q.sym_size(0)}, {}});
+  const c10::SymInt room = a.pages.sym_size(1) * a.k.sym_size(2);
+  if (a.key_rows < 0 || room < a.key_rows) {
+    std::ostringstream most;
+    most << room;
+    bad("key_rows", "0 to " + most.str() + ", as pages hold", std::to_string(a.key_rows));
+  }
+}
+
 void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
   if (!a.pairs.defined()) {
     for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
@@ -120,8 +140,7 @@ void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
   check("gains", a.gains, at::kDouble, {sweeps});
   check("query_times", a.query_times, at::kLong,
         {sweeps, batch, {}, {Size::kExactly, a.q.sym_size(2)}});
-  check("key_times", a.key_times, at::kLong,
-        {sweeps, batch, {}, {Size::kExactly, a.k.sym_size(2)}});
+  check("key_times", a.key_times, at::kLong, {sweeps, batch, {}, {Size::kExactly, key_rows(a)}});
   check("query_offsets", a.query_offsets, at::kLong, {sweeps, pairs, 2});
   check("key_offsets", a.key_offsets, at::kLong, {sweeps, pairs, 2});
   const Size frames = {Size::kExactly, a.frames.sym_size(0)};
@@ -145,6 +164,25 @@ Arguments pop_arguments(torch::jit::Stack& stack) {
   return arguments;
 }
 
+at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {
+  const int64_t count = pages.size(1);
+  return x.index_select(0, pages.flatten().to(x.device()))
+      .view({pages.size(0), count, x.size(1), x.size(2), x.size(3)})
+      .transpose(1, 2)
+      .reshape({pages.size(0), x.size(1), count * x.size(2), x.size(3)})
+      .narrow(2, 0, rows);
+}
+
+Arguments without_pages(Arguments a) {
+  if (!a.pages.defined()) return a;
+  check_arguments(a);
+  for (at::Tensor* x : {&a.k, &a.v})
+    *x = gathered(*x, a.pages, a.key_rows).expand({a.q.size(0), -1, -1, -1});
+  a.pages.reset();
+  a.key_rows = 0;
+  return a;
+}
+
 void check_arguments(const Arguments& a) {
   if (a.q.scalar_type() != at::kFloat && a.q.scalar_type() != at::kDouble)
     bad("q", "Float or Double", text(a.q.scalar_type(), a.q.sym_sizes()));
@@ -152,9 +190,11 @@ void check_arguments(const Arguments& a) {
   const Size batch = {Size::kExactly, a.q.sym_size(0)};
   const Size one_or_batch = {Size::kOneOr, a.q.sym_size(0)};
   const Size heads = {Size::kOneOr, a.q.sym_size(1)};
-  check_like_q("k", a.k, a.q, {batch, {}, {}, {Size::kExactly, a.q.sym_size(3)}});
+  const Size entries = a.pages.defined() ? Size{Size::kExactly, a.k.sym_size(0)} : batch;
+  check_like_q("k", a.k, a.q, {entries, {}, {}, {Size::kExactly, a.q.sym_size(3)}});
   check_like_q("v", a.v, a.q,
-               {batch, {Size::kExactly, a.k.sym_size(1)}, {Size::kExactly, a.k.sym_size(2)}, {}});
+               {entries, {Size::kExactly, a.k.sym_size(1)}, {Size::kExactly, a.k.sym_size(2)}, {}});
+  check_pages(a);
   const Size queries = {Size::kExactly, a.q.sym_size(2)};
   check("frames", a.frames, at::kLong, {{}, 7});
   check("runs", a.runs, at::kLong, {{}, one_or_batch, queries, 2});
@@ -175,7 +215,7 @@ void check_arguments(const Arguments& a) {
     check(name, *rows, at::kInt, {{}});
   check_like_q("sink", a.sink, a.q, {{Size::kExactly, a.q.sym_size(1)}});
   check("mask", a.mask, at::kBool,
-        {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, a.k.sym_size(2)}});
+        {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
 }
 
 void check_results(const Arguments& a, const at::Tensor& d_out, const at::Tensor& out,

@@ -20,6 +20,8 @@
 //   *_rows           int32 [diagonals], or none         diagonal -> row of that table
 //   sink             [heads]
 //   mask             bool [batch, heads, queries, keys], sizes of 1 are shared
+//   pages            int64 [1 or batch, pages of an entry], or none: k and v are then [pages, heads, page rows,
+//                    columns], in which an entry's keys lie (sextant/attention/score.h); key_rows: how many
 //
 // Tables, sink, k and v have the type and the device of q. All others but the mask live on the CPU.
 #pragma once
@@ -42,7 +44,8 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? bias=None, Tensor? bias_rows=None, "
     "Tensor? on_query=None, Tensor? on_query_rows=None, "
     "Tensor? on_key=None, Tensor? on_key_rows=None, "
-    "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None";
+    "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
+    "Tensor? pages=None, int key_rows=0";
 
 // The differentiable arguments, in the order in which gradients are listed everywhere:
 // q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink.
@@ -63,6 +66,8 @@ struct Arguments {
   at::Tensor bias, bias_rows, on_query, on_query_rows;
   at::Tensor on_key, on_key_rows, on_value, on_value_rows;
   at::Tensor sink, mask;
+  at::Tensor pages;
+  int64_t key_rows = 0;  // of pages
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
     return {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &sink};
@@ -72,6 +77,14 @@ struct Arguments {
 // Appends the arguments to a stack in the order of the schema, and takes them off its end.
 void push(torch::jit::Stack& stack, const Arguments& arguments);
 Arguments pop_arguments(torch::jit::Stack& stack);
+
+// x [pages, heads, page rows, columns] -> the first `rows` rows of each entry of `pages`, [1 or batch, heads,
+// rows, columns]. Differentiable.
+at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows);
+
+// The same attention over keys and values that are gathered from their pages, differentiably: gradients go
+// back into the pages, those of a shared page summed. Costs a copy of what is seen.
+Arguments without_pages(Arguments arguments);
 
 // Throws Error that names the argument whose type, device or shape is not the one above. Works on
 // meta tensors and on symbolic sizes; whether contents fit together is check_score()'s to say.

@@ -2,6 +2,7 @@
 // tracer sees it; attend_backward has none.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -92,8 +93,18 @@ class Attend : public torch::autograd::Function<Attend> {
   }
 };
 
+// The backward pass does not read pages; a forward pass that will be differentiated reads what they hold.
+bool wants_gradient(const Arguments& arguments) {
+  if (!at::GradMode::is_enabled()) return false;
+  Arguments a = arguments;
+  return std::ranges::any_of(
+      a.differentiable(), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
+}
+
 void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
   Arguments arguments = pop_arguments(*stack);
+  if (arguments.pages.defined() && wants_gradient(arguments))
+    arguments = without_pages(std::move(arguments));
   variable_list inputs;
   for (const at::Tensor* x : arguments.differentiable())
     if (x->defined()) inputs.push_back(*x);

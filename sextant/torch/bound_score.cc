@@ -100,13 +100,17 @@ BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
   for (at::Tensor* x :
        {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets,
         &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
-        &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink})
+        &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink, &a.pages})
     if (x->defined()) *x = x->contiguous();
   score_.q = view_4d<const T>(a.q);
   score_.k = view_4d<const T>(a.k);
   score_.v = view_4d<const T>(a.v);
   if (a.q_imag.defined()) score_.q_imag = view_4d<const T>(a.q_imag);
   score_.scale = a.scale;
+  if (a.pages.defined())
+    score_.pages = {.at = a.pages.data_ptr<int64_t>(),
+                    .batch_stride = a.pages.size(0) == 1 ? 0 : a.pages.size(1),
+                    .rows = a.key_rows};
   bind_frames();
   const int64_t sweeps = a.runs.size(0);
   rotations_.reserve(sweeps);  // turns point into these two
@@ -209,7 +213,7 @@ void BoundScore<T>::bind_tables() {
 template <class T>
 void BoundScore<T>::bind_mask() {
   const at::Tensor mask =
-      arguments_.mask.expand({score_.q.batch, score_.q.heads, score_.q.rows, score_.k.rows});
+      arguments_.mask.expand({score_.q.batch, score_.q.heads, score_.q.rows, key_rows(score_)});
   score_.mask = {.data = reinterpret_cast<const uint8_t*>(mask.data_ptr<bool>()),
                  .batch = mask.size(0),
                  .heads = mask.size(1),

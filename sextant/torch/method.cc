@@ -46,15 +46,23 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
           .mask = placement.mask};
 }
 
-at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
-                       const at::Tensor& v, const Placement& placement, int64_t layer,
-                       Parameters parameters) {
+Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
+                Parameters parameters) {
   check_parameters(method, parameters);
   if ((placement.query_times.defined() || placement.key_times.defined()) && !method.reads_times())
     fail("method: query_times, key_times: expected none, as the method does not go by them");
-  Operands operands = plain_operands(q, k, v, placement);
+  const at::Tensor k = operands.k, v = operands.v;
   method.place(operands, placement, layer, parameters);
-  return std::get<0>(attend(operands));
+  if (!method.dresses_keys() && !(operands.k.is_same(k) && operands.v.is_same(v)))
+    fail("method: dresses_keys: expected true, as place() changes keys or values, but got false");
+  return operands;
+}
+
+at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v, const Placement& placement, int64_t layer,
+                       Parameters parameters) {
+  return std::get<0>(
+      attend(placed(method, plain_operands(q, k, v, placement), placement, layer, parameters)));
 }
 
 }  // namespace sextant

@@ -68,6 +68,10 @@ class Method {
   // Error.
   virtual bool reads_times() const { return false; }
 
+  // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and the pages
+  // where they lie otherwise.
+  virtual bool dresses_keys() const { return false; }
+
   // Relative methods: changes the operands that plain attention would have (q, k, v, scale
   // 1/sqrt(head_dim), one sweep over what is visible, no tables).
   virtual void place(Operands& operands, const Placement& placement, int64_t layer,
@@ -96,8 +100,13 @@ nlohmann::json complete_options(std::string_view name, const nlohmann::json& opt
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const Placement& placement);
 
+// `operands`, placed by the method. Throws Error if `parameters` are not those of method.parameters(), in
+// number and in shape, or if the placement has what the method does not read.
+Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
+                Parameters parameters);
+
 // The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
-// Throws Error if `parameters` are not those of method.parameters(), in number and in shape.
+// Throws Error as placed() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Placement& placement, int64_t layer,
                        Parameters parameters);

@@ -17,9 +17,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
@@ -29,6 +27,7 @@
 #include "sextant/error.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/operator_tags.h"
+#include "sextant/torch/recent_method.h"
 
 namespace sextant {
 namespace {
@@ -47,58 +46,9 @@ constexpr const char* kAttend =
     "Tensor? query_segments=None, Tensor? key_segments=None, "
     "Tensor? query_times=None, Tensor? key_times=None";
 
-json parse(const std::string& what, const std::string& text) {
-  json parsed = json::parse(text, nullptr, false);
-  if (!parsed.is_object()) fail("method: " + what + ": expected a JSON object, but got " + text);
-  return parsed;
-}
-
-// The fields of ModelShape in their order: integers, which a tracer may leave symbolic.
-ModelShape model_shape(const std::vector<int64_t>& sizes) {
-  if (sizes.size() != 6)
-    fail(
-        "method: shape: expected [layers, heads, key_heads, head_dim, width, train_length], but "
-        "got " +
-        std::to_string(sizes.size()) + " numbers");
-  return {.layers = sizes[0],
-          .heads = sizes[1],
-          .key_heads = sizes[2],
-          .head_dim = sizes[3],
-          .width = sizes[4],
-          .train_length = sizes[5]};
-}
-
-// The methods of the last calls. Python names its method at each call; making one reads JSON and computes
-// speeds, and a method that is kept keeps its tables of sinusoids for the next layer.
-class LastMethods {
- public:
-  using Key = std::tuple<std::string, std::vector<int64_t>, std::string>;
-
-  std::shared_ptr<const Method> get(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    auto found = std::ranges::find(entries_, key, &Entry::first);
-    if (found == entries_.end()) {
-      const auto& [name, sizes, options] = key;
-      entries_.emplace_front(key, make_method(name, model_shape(sizes), parse("options", options)));
-      if (entries_.size() > kMost) entries_.pop_back();
-    } else {
-      entries_.splice(entries_.begin(), entries_, found);
-    }
-    return entries_.front().second;
-  }
-
- private:
-  static constexpr size_t kMost = 8;
-  using Entry = std::pair<Key, std::shared_ptr<const Method>>;
-
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // the last used one first
-};
-
 std::shared_ptr<const Method> method_of(const Stack& arguments) {
-  static LastMethods last;
-  return last.get(
-      {arguments[0].toStringRef(), arguments[1].toIntVector(), arguments[2].toStringRef()});
+  return recent_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
+                       arguments[2].toStringRef());
 }
 
 at::Tensor optional_tensor(const at::IValue& value) {
@@ -303,8 +253,7 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
                                                                      const std::string& options) {
   json specs = json::array();
   std::vector<at::Tensor> initial;
-  for (const ParameterSpec& spec :
-       make_method(name, model_shape(shape.vec()), parse("options", options))->parameters()) {
+  for (const ParameterSpec& spec : recent_method(name, shape.vec(), options)->parameters()) {
     specs.push_back({{"name", spec.name},
                      {"sizes", spec.sizes},
                      {"init", name_of(spec.init)},
@@ -319,7 +268,7 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
 
 int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
                         const std::string& options) {
-  return make_method(name, model_shape(shape.vec()), parse("options", options))->last_layer_runs();
+  return recent_method(name, shape.vec(), options)->last_layer_runs();
 }
 
 template <auto function>

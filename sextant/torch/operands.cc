@@ -130,6 +130,7 @@ Arguments pack(const Operands& o) {
   a.on_key = o.on_key.rows, a.on_key_rows = o.on_key.row_at;
   a.on_value = o.on_value.rows, a.on_value_rows = o.on_value.row_at;
   a.sink = o.sink, a.mask = o.mask;
+  a.pages = o.pages, a.key_rows = o.key_rows;
   return a;
 }
 

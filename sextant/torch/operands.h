@@ -39,6 +39,10 @@ struct Operands {
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
+  // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows, columns]
+  // and an entry's `key_rows` keys lie in the pages that it names.
+  at::Tensor pages = {};
+  int64_t key_rows = 0;
 };
 
 // (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. lse's gradient is

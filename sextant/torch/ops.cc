@@ -1,7 +1,7 @@
 // The library `sextant` of libtorch operators: attend and attend_backward, for tensors in memory (CPU)
 // and for tensors that have a shape only (Meta). Their derivatives are in autograd.cc.
 //
-// The kernels are boxed, they read their arguments off a stack: the 28 arguments are then listed once,
+// The kernels are boxed, they read their arguments off a stack: the arguments are then listed once,
 // in arguments.h, and not in six signatures.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>

@@ -1,6 +1,7 @@
 #include "sextant/torch/placement.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <string>
 
@@ -24,10 +25,31 @@ void check_lengths(const std::string& field, const std::vector<int64_t>& sums, i
     if (sums[n] < sums[n - 1]) bad(field, "cumulative lengths that never fall", sums[n]);
 }
 
+void check_cached(const Placement& p) {
+  if (!p.packed_queries.empty() || !p.packed_keys.empty())
+    fail("placement: cached: expected no packed texts beside those of a cache");
+  int64_t queries = 0, keys = 0;
+  for (const Frame& text : p.cached) {
+    if (text.query_row != queries)
+      bad("cached.query_row", std::to_string(queries) + ", behind the text before", text.query_row);
+    if (text.queries < 0) bad("cached.queries", "at least 0", text.queries);
+    if (text.key_row < keys)
+      bad("cached.key_row", "at least " + std::to_string(keys) + ", behind the text before",
+          text.key_row);
+    if (text.keys < 0 || text.keys > p.keys - text.key_row)
+      bad("cached.keys", "0 to " + std::to_string(p.keys - text.key_row), text.keys);
+    queries += text.queries;
+    keys = text.key_row + text.keys;
+  }
+  if (queries != p.queries)
+    bad("cached.queries", std::to_string(p.queries) + " in all texts", queries);
+}
+
 void check(const Placement& p) {
   for (const auto& [field, size] :
        {std::pair{"batch", p.batch}, {"queries", p.queries}, {"keys", p.keys}})
     if (size < 0) bad(field, "at least 0", size);
+  if (!p.cached.empty()) return check_cached(p);
   if (p.packed_queries.empty() && p.packed_keys.empty()) return;
   check_lengths("packed_queries", p.packed_queries, p.queries);
   check_lengths("packed_keys", p.packed_keys, p.keys);
@@ -94,6 +116,7 @@ at::Tensor times(const std::string& field, const at::Tensor& given, const at::Te
 
 std::vector<Frame> texts(const Placement& p) {
   check(p);
+  if (!p.cached.empty()) return p.cached;
   if (p.packed_queries.empty())
     return {{.queries = p.queries,
              .query_position = p.first_query,
@@ -174,10 +197,17 @@ at::Tensor query_positions(const Placement& p) {
 }
 
 at::Tensor key_positions(const Placement& p) {
-  at::Tensor result = at::empty({p.keys}, at::kLong);
+  at::Tensor result = at::zeros({p.keys}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
-    for (int64_t n = 0; n < text.keys; ++n) *to++ = text.key_position + n;
+    for (int64_t n = 0; n < text.keys; ++n) to[text.key_row + n] = text.key_position + n;
+  return result;
+}
+
+at::Tensor text_starts(const Placement& p) {
+  at::Tensor result = at::empty({p.queries}, at::kLong);
+  int64_t* to = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p)) to = std::fill_n(to, text.queries, text.key_position);
   return result;
 }
 

@@ -15,12 +15,16 @@ namespace sextant {
 // decoding). With `packed_queries` and `packed_keys` (cumulative lengths, starting at 0) the rows hold
 // several texts one after the other: the keys of each start again at position 0, its queries are its
 // last positions, and it sees itself only. Every batch entry is packed alike.
+//
+// `cached` is the same for texts of a cache, each at positions of its own: their query rows follow one
+// another, their key rows lie apart (each begins with a page), and rows between them are nobody's.
 struct Placement {
   int64_t batch = 1;
   int64_t queries = 0, keys = 0;
   int64_t first_query = 0, first_key = 0;
   bool causal = true;
   std::vector<int64_t> packed_queries = {}, packed_keys = {};
+  std::vector<Frame> cached = {};
   // bool [batch, heads, queries, keys], sizes of 1 are shared, false = hidden; or undefined
   at::Tensor mask = {};
   // int64 [1 or batch, axes, rows], or undefined: where rows stand for methods that turn them, instead
@@ -37,11 +41,13 @@ struct Placement {
 };
 
 // All throw Error if a size is negative or cumulative lengths do not fit.
-std::vector<Frame> texts(const Placement& placement);    // one, or as many as are packed
+std::vector<Frame> texts(const Placement& placement);    // one, or as many as are packed or cached
 at::Tensor frames(const Placement& placement);           // the same as int64 [texts, 7]
 at::Tensor visible_runs(const Placement& placement);     // int64 [1, queries, 2], causal or whole
 at::Tensor query_positions(const Placement& placement);  // int64 [queries]
-at::Tensor key_positions(const Placement& placement);    // int64 [keys]
+at::Tensor key_positions(const Placement& placement);    // int64 [keys]; 0 for nobody's rows
+// The position of the first key of each query's text, int64 [queries].
+at::Tensor text_starts(const Placement& placement);
 
 // Where rows stand for methods that turn them: the times given, or else their positions, the same on
 // each axis. int64 [1 or batch, axes, rows]. Throws Error if those given are of another shape.

@@ -8,7 +8,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sextant/error.h"
@@ -23,18 +22,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-Spectrum spectrum_of(const std::string& text, int64_t columns) {
-  const nlohmann::json given = nlohmann::json::parse(text, nullptr, false);
-  if (!given.is_object()) fail("turn: options: expected a JSON object, but got " + text);
-  const nlohmann::json complete = complete_options("rope", given);
-  const Options options("turn", complete);
-  if (options.flag("train")) options.refuse("train", "false");
-  if (!options.value("query_scale").is_null()) options.refuse("query_scale", "null");
-  const RotaryPlan plan(options, {.head_dim = columns}, {});
-  if (plan.goes_by_text()) options.refuse("dynamic", "a length, as the stretch goes by the text");
-  return plan.spectrum(1);
-}
 
 struct Angles {
   at::Tensor cos, sin;  // [1 or batch, 1, rows, pairs]
@@ -64,7 +51,7 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
   if (x.dim() != 4)
     fail("turn: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
          " dimensions");
-  const Spectrum spectrum = spectrum_of(std::string(options), x.size(3));
+  const Spectrum spectrum = rope_spectrum("turn", std::string(options), x.size(3));
   const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
   const at::Tensor at = query_times(placement, axes_of(spectrum));
   const Angles a = angles(at, back ? clockwise(spectrum) : spectrum);

@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
@@ -82,6 +83,153 @@ class EveryMethod(unittest.TestCase):
                 whole = method(q, k, v)
                 last = method(q[:, :, 4:], k, v)
                 self.assertLess((whole[:, :, 4:] - last).abs().max().item(), 1e-12)
+
+
+class Decoding(unittest.TestCase):
+    """Any split of a text gives what one call gives, and a cache may be cut, shared, moved and saved."""
+
+    def rows(self, length, batch=2, heads=HEADS, seed=3):
+        torch.manual_seed(seed)
+        return [torch.randn(batch, heads, length, HEAD_DIM) for _ in range(3)]
+
+    def in_parts(self, run, tensors, ends):
+        first, parts = 0, []
+        for last in ends:
+            parts.append(run(*(x[:, :, first:last] for x in tensors)))
+            first = last
+        return torch.cat(parts, 2)
+
+    @torch.no_grad()
+    def test_every_method(self):
+        tensors = self.rows(LENGTH)
+        for name in sextant.methods():
+            with self.subTest(name):
+                method = make(name).float()
+                whole = method(*tensors)
+                for ends in (range(1, LENGTH + 1), (3, 4, LENGTH)):
+                    cache = sextant.Cache(page_rows=16)
+                    parts = self.in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
+                    self.assertLess((parts - whole).abs().max().item(), 1e-5)
+                    self.assertEqual([cache.rows(text) for text in cache.texts], [LENGTH, LENGTH])
+
+    def test_grouped_heads_by_name(self):
+        q = self.rows(40, heads=4)[0]
+        _, k, v = self.rows(40, heads=2)
+        whole = sextant.attention(q, k, v, method="rope")
+        cache = sextant.Cache()
+        parts = self.in_parts(
+            lambda *t: sextant.attention(*t, method="rope", cache=cache), (q, k, v), (30, 31, 40)
+        )
+        self.assertLess((parts - whole).abs().max().item(), 1e-5)
+
+    def test_texts_of_other_lengths_and_positions(self):
+        options = dict(method="rope", stretch="dynamic-ntk", train_length=8)
+        tensors = self.rows(30)
+        whole = sextant.attention(*tensors, **options)
+        cache = sextant.Cache()
+        cache.prepare(*tensors[1:])
+        short, long = cache.add(), cache.add()
+        part = lambda n, first, last: [x[n : n + 1, :, first:last] for x in tensors]
+        sextant.attention(*part(1, 0, 25), cache=cache, texts=[long], **options)
+        for step in range(5):
+            new = [torch.cat(x) for x in zip(part(0, step, step + 1), part(1, 25 + step, 26 + step))]
+            out = sextant.attention(*new, cache=cache, texts=[short, long], **options)
+            self.assertLess((out[0] - whole[0, :, step : step + 1]).abs().max().item(), 1e-5)
+            self.assertLess((out[1] - whole[1, :, 25 + step : 26 + step]).abs().max().item(), 1e-5)
+
+    def test_forks_share_and_truncated_texts_forget(self):
+        tensors = self.rows(60, batch=1)
+        whole = sextant.attention(*tensors, method="alibi")
+        cache = sextant.Cache(page_rows=16)
+        run = lambda first, last, **more: sextant.attention(
+            *(x[:, :, first:last] for x in tensors), method="alibi", cache=cache, **more
+        )
+        run(0, 40)
+        (text,) = cache.texts
+        pages = cache.held.pages_in_use()
+        fork = cache.fork(text)
+        self.assertEqual(cache.held.pages_in_use(), pages)
+        run(0, 20, texts=[fork])  # it goes another way
+        cache.truncate(text, 33)
+        out = run(33, 60, texts=[text])
+        self.assertLess((out - whole[:, :, 33:]).abs().max().item(), 1e-5)
+        cache.remove(fork)
+        cache.remove(text)
+        self.assertEqual(cache.held.pages_in_use(), 0)
+        self.assertEqual(cache.texts, [])
+
+    def test_moved_and_cut_texts(self):
+        q, k, v = self.rows(20, batch=1)
+        cache = sextant.Cache()
+        cache.prepare(k, v)
+        plain = cache.add(first_position=5)
+        turned = cache.add(first_position=5, turned_by='{"base": 500}')
+        for text in (plain, turned):
+            cache.append(k[:, :, :19], v[:, :, :19], texts=[text])
+            cache.drop(text, 4, 3)
+            cache.rerotate(text, first_position=1000)
+            self.assertEqual(cache.next_position(text), 1016)
+        kept = [*range(4), *range(7, 20)]
+        expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=500)
+        new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
+        out = sextant.attention(*new, method="rope", base=500, cache=cache, texts=[plain])
+        self.assertLess((out - expected).abs().max().item(), 1e-5)
+        # Keys that are held turned are turned on to another spectrum; queries are turned outside.
+        cache.rerotate(turned, turned_by='{"base": 700}')
+        with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
+            sextant.attention(*new, method="rope", base=700, cache=cache, texts=[turned])
+        query = sextant.turn(new[0], torch.tensor([1016]), base=700)
+        out = sextant.attention(query, *new[1:], cache=cache, texts=[turned])
+        expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=700)
+        self.assertLess((out - expected).abs().max().item(), 1e-5)
+
+    def test_saved_texts_come_back(self):
+        tensors = self.rows(21, batch=1)
+        cache = sextant.Cache()
+        sextant.attention(*tensors, cache=cache)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "prompt.cache"
+            cache.save(cache.texts[0], path)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
+            other = sextant.Cache(page_rows=32)
+            text = other.load(path)
+            for a, b in zip(cache.read(cache.texts[0]), other.read(text)):
+                self.assertTrue(torch.equal(a, b))
+            whole = path.read_bytes()
+            path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+            with self.assertRaisesRegex(RuntimeError, r"saved cache: checksum at byte \d+"):
+                other.load(path)
+            path.write_bytes(whole[:-1])
+            with self.assertRaisesRegex(RuntimeError, "saved cache: body at byte 72"):
+                sextant.Cache().load(path)
+            with self.assertRaisesRegex(RuntimeError, "nowhere: cannot open it"):
+                other.load(pathlib.Path(folder) / "nowhere")
+            self.assertEqual(other.texts, [text])
+
+    def test_errors_leave_the_cache_as_it_was(self):
+        tensors = self.rows(4)
+        cache = sextant.Cache()
+
+        def fails(text, *arguments, **options):
+            with self.assertRaises(RuntimeError) as caught:
+                sextant.attention(*arguments, cache=cache, **options)
+            self.assertIn(text, str(caught.exception))
+
+        fails("window: window: expected an integer", *tensors, method="window")
+        fails("float32", *(x.double() for x in tensors))
+        fails("expected a tensor without gradient", *(x.clone().requires_grad_() for x in tensors))
+        self.assertEqual(cache.texts, [])
+        with self.assertRaisesRegex(RuntimeError, "it is empty"):
+            cache.rows(0)
+        sextant.attention(*tensors, cache=cache)
+        fails("causal: expected True", *tensors, causal=False)
+        fails("mask: expected None", *tensors, mask=torch.ones(1, 1, 4, 4, dtype=torch.bool))
+        fails("expected each once", *tensors, texts=[0, 0])
+        fails("text: expected one that was added", *tensors, texts=[0, 9])
+        fails("batch 2", *tensors, texts=[0])
+        fails("k.heads: expected 2, but got 1", *(x[:, :1] for x in tensors))
+        fails("q: expected the 4 rows of k, but got 3", tensors[0][:, :, :3], *tensors[1:])
+        self.assertEqual([cache.rows(text) for text in cache.texts], [4, 4])
 
 
 class Errors(unittest.TestCase):

@@ -136,6 +136,90 @@ at::Tensor strewn(const at::Tensor& x) {
   return place.copy_(x);
 }
 
+// The keys and values of `o`, which fit one page for each two entries, in pages that others hold, too.
+Operands in_pages(const Operands& o) {
+  constexpr int64_t kPageRows = 16;
+  Operands paged = o;
+  paged.key_rows = o.k.size(2);
+  const int64_t per_entry = (paged.key_rows + kPageRows - 1) / kPageRows;
+  const int64_t batch = o.k.size(0);
+  paged.pages = at::arange(batch * per_entry, at::kLong).flip(0).add(1).view({batch, per_entry});
+  for (at::Tensor* x : {&paged.k, &paged.v}) {
+    const at::Tensor whole = *x;
+    *x = at::full({batch * per_entry + 2, whole.size(1), kPageRows, whole.size(3)}, std::nan(""),
+                  whole.options());
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t n = 0; n < per_entry; ++n) {
+        const int64_t rows = std::min(kPageRows, paged.key_rows - n * kPageRows);
+        (*x)[paged.pages[b][n].item<int64_t>()]
+            .narrow(1, 0, rows)
+            .copy_(whole[b].narrow(1, n * kPageRows, rows));
+      }
+  }
+  return paged;
+}
+
+// Frames of pages begin with a page: the texts of every_term() do not, so they are one here.
+Operands one_frame() {
+  Operands o = every_term();
+  o.frames = o.frames.narrow(0, 0, 1).clone();
+  const at::Tensor sizes = at::tensor({o.q.size(2), o.k.size(2)}, at::kLong);
+  o.frames[0][2] = sizes[0];
+  o.frames[0][4] = 0;
+  o.frames[0][5] = sizes[1];
+  return o;
+}
+
+TEST(Attend, PagesChangeNoBit) {
+  Operands o = one_frame();
+  o.weight = o.bias = o.on_query = o.on_key = o.on_value = {};  // their distances are other frames'
+  const auto [out, lse] = attend(o);
+  const auto [paged_out, paged_lse] = attend(in_pages(o));
+  EXPECT_TRUE(at::equal(out, paged_out));
+  EXPECT_TRUE(at::equal(lse, paged_lse));
+}
+
+TEST(Attend, GradientsGoBackIntoPages) {
+  Operands o = one_frame();
+  o.weight = o.bias = o.on_query = o.on_key = o.on_value = {};
+  Operands paged = in_pages(o);
+  // Both entries read the same pages: a shared page gets the sum.
+  paged.pages = paged.pages.narrow(0, 0, 1).clone();
+  for (at::Tensor* x : {&o.k, &o.v}) *x = x->narrow(0, 0, 1).expand(x->sizes());
+  o = requiring_gradients(o), paged = requiring_gradients(paged);
+  const auto projected = [&](const Operands& operands) {
+    const at::Tensor out = out_of(operands);
+    return (out * normal(out.sizes().vec(), 99)).sum();
+  };
+  const Tensors expected = torch::autograd::grad({projected(o)}, {o.q, o.k, o.v, o.sink});
+  const Tensors got =
+      torch::autograd::grad({projected(paged)}, {paged.q, paged.k, paged.v, paged.sink});
+  EXPECT_TRUE(at::equal(got[0], expected[0]));
+  EXPECT_TRUE(at::equal(got[3], expected[3]));
+  const int64_t page = paged.pages[0][0].item<int64_t>(), rows = paged.key_rows;
+  ASSERT_LE(rows, 16);
+  for (const size_t n : {1, 2}) {
+    EXPECT_LE(largest_difference(got[n][page].narrow(1, 0, rows), expected[n].sum(0)), 1e-14);
+    at::Tensor others = got[n].clone();
+    others[page].narrow(1, 0, rows).zero_();
+    EXPECT_TRUE(others.eq(0).all().item<bool>()) << "pages that nobody reads";
+  }
+}
+
+TEST(Attend, RefusesPagesThatDoNotFit) {
+  const Operands paged = in_pages(one_frame());
+  const auto fails = [&](auto change, const char* says) {
+    Operands o = paged;
+    change(o);
+    EXPECT_THAT([&] { attend(o); }, ThrowsMessage<Error>(HasSubstr(says)));
+  };
+  fails([](Operands& o) { o.key_rows = 17; }, "key_rows: expected 0 to 16, as pages hold");
+  fails([](Operands& o) { o.pages = at::Tensor(); }, "attend: ");
+  fails([](Operands& o) { o.pages = o.pages.to(at::kInt); }, "pages: expected Long");
+  fails([](Operands& o) { o.pages = o.pages + 100; }, "pages.at[0, 0]: expected 0 to 3");
+  fails([](Operands& o) { o.frames[0][4] = 1; }, "key_row");
+}
+
 TEST(Attend, StridesChangeNoBit) {
   Operands o = every_term();
   o.q_imag = normal({2, 4, 7, 6}, 11);

@@ -4,11 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
-#include "sextant/attention/kv_cache.h"
 #include "sextant/error.h"
-#include "sextant/torch/bound_score.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/gradients.h"
 #include "tests/torch/model.h"
@@ -114,44 +111,6 @@ TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
       const at::Tensor part_embedded = embed(layer.x.slice(1, first, last), part);
       EXPECT_LE(largest_difference(part_embedded, embedded.slice(1, first, last)), kSame);
     }
-}
-
-// In float32, as engines run: a prompt, chunks and single steps in any mixture, over a cache in pages.
-TEST_P(EveryMethod, EverySplitOverACacheGivesTheSame) {
-  constexpr int64_t kLength = 40;
-  const Placement whole = {.batch = 1, .queries = kLength, .keys = kLength};
-  const Layer layer(shape_, whole);
-  const at::Tensor q = layer.q.to(at::kFloat), k = layer.k.to(at::kFloat),
-                   v = layer.v.to(at::kFloat);
-  Tensors parameters;
-  for (const at::Tensor& parameter : parameters_) parameters.push_back(parameter.to(at::kFloat));
-  const auto run = [&](const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                       const Placement& p) {
-    return attend_with(*method_, queries, keys, values, p, /*layer=*/1, parameters);
-  };
-  const at::Tensor out = run(q, k, v, whole);
-  const double allowed = 1e-5 * std::max(1.0, out.abs().max().item<double>());
-  for (uint64_t seed = 0; seed < 4; ++seed) {
-    std::mt19937_64 random(seed);
-    KvCache cache({.key_heads = k.size(1),
-                   .key_columns = k.size(3),
-                   .value_columns = v.size(3),
-                   .page_rows = 16});
-    const int64_t text = cache.add();
-    for (int64_t first = 0, last; first < kLength; first = last) {
-      last = std::min(kLength, first + 1 + static_cast<int64_t>(random() % (seed == 0 ? 1 : 15)));
-      cache.append(text, view_4d<const float>(k.slice(2, first, last)),
-                   view_4d<const float>(v.slice(2, first, last)));
-      const at::Tensor keys = at::empty({1, k.size(1), last, k.size(3)}, at::kFloat);
-      const at::Tensor values = at::empty({1, v.size(1), last, v.size(3)}, at::kFloat);
-      cache.read(text, 0, view_4d<float>(keys), view_4d<float>(values));
-      const Placement part = {.queries = last - first, .keys = last, .first_query = first};
-      EXPECT_LE(largest_difference(run(q.slice(2, first, last), keys, values, part),
-                                   out.slice(2, first, last)),
-                allowed)
-          << first << " to " << last;
-    }
-  }
 }
 
 TEST_P(EveryMethod, SharedKeyHeadsAreRepeatedOnes) {

@@ -26,6 +26,42 @@ TEST(Placement, QueriesSeeKeysUpToTheirOwnPosition) {
   EXPECT_THAT(values(frames(decode)), ElementsAre(-1, 0, 2, 13, 0, 5, 10));
 }
 
+// Two texts of 3 and 18 rows in pages of 16, the second from position 100 on.
+const Placement kCached = {.queries = 3,
+                           .keys = 48,
+                           .cached = {{.queries = 1, .query_position = 2, .keys = 3},
+                                      {.query_row = 1,
+                                       .queries = 2,
+                                       .query_position = 116,
+                                       .key_row = 16,
+                                       .keys = 18,
+                                       .key_position = 100}}};
+
+TEST(Placement, CachedTextsLieApartAtPositionsOfTheirOwn) {
+  EXPECT_THAT(values(visible_runs(kCached)), ElementsAre(0, 3, 16, 33, 16, 34));
+  EXPECT_THAT(values(query_positions(kCached)), ElementsAre(2, 116, 117));
+  EXPECT_THAT(values(text_starts(kCached)), ElementsAre(0, 100, 100));
+  const std::vector<int64_t> keys = values(key_positions(kCached));
+  ASSERT_EQ(keys.size(), 48);
+  for (const auto& [row, position] :
+       {std::pair{2, 2}, {3, 0}, {15, 0}, {16, 100}, {33, 117}, {34, 0}})
+    EXPECT_EQ(keys[static_cast<size_t>(row)], position) << row;
+  EXPECT_EQ(kCached.farthest_distance(), 17);
+}
+
+TEST(Placement, RefusesCachedTextsThatOverlap) {
+  const auto fails = [](auto change, const char* says) {
+    Placement p = kCached;
+    change(p);
+    EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(says)));
+  };
+  fails([](Placement& p) { p.cached[1].key_row = 2; }, "cached.key_row: expected at least 3");
+  fails([](Placement& p) { p.cached[1].query_row = 2; }, "cached.query_row: expected 1");
+  fails([](Placement& p) { p.cached[1].keys = 33; }, "cached.keys: expected 0 to 32");
+  fails([](Placement& p) { p.cached[1].queries = 1; }, "cached.queries: expected 3 in all");
+  fails([](Placement& p) { p.packed_queries = {0, 3}; }, "cached: expected no packed texts");
+}
+
 TEST(Placement, WithoutACausalMaskEverythingIsSeen) {
   const Placement whole = {.queries = 2, .keys = 3, .causal = false};
   EXPECT_THAT(values(visible_runs(whole)), ElementsAre(0, 3, 0, 3));

@@ -13,7 +13,8 @@
 // them up.
 //
 // interpolation (Al-Khateeb et al. 2023, arXiv 2310.13017) multiplies slopes by train_length / length:
-// "static" has the length from `length`, "dynamic" from the last key there is.
+// "static" has the length from `length`, "dynamic" from the last key there is, the same in all texts that are
+// packed or read from a cache together; decoding then has other slopes than reading at once.
 //
 // The bias comes from integer distances in double precision and is rounded once. Official code adds
 // m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from position
@@ -23,9 +24,12 @@
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "sextant/error.h"
 #include "sextant/position/slopes.h"
@@ -66,10 +70,12 @@ Distances distances(const Diagonals& diagonals) {
 }
 
 int64_t last_length(const Placement& placement) {
-  int64_t length = 1;
+  std::vector<int64_t> lengths;
   for (const Frame& text : texts(placement))
-    length = std::max(length, text.key_position + text.keys);
-  return length;
+    lengths.push_back(std::max<int64_t>(text.key_position + text.keys, 1));
+  if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) != lengths.end())
+    fail("alibi: interpolation: expected texts of one length, as slopes are those of all");
+  return lengths.empty() ? 1 : lengths[0];
 }
 
 // k with one more column, the place of a key among those that the mask shows, counted from the last
@@ -96,6 +102,8 @@ void count_shown_keys(Operands& operands, const at::Tensor& slopes) {
 class Alibi final : public Method {
  public:
   explicit Alibi(AlibiOptions options) : options_(std::move(options)) {}
+
+  bool dresses_keys() const override { return options_.flavour == Flavour::kBloom; }
 
   std::vector<ParameterSpec> parameters() const override {
     const auto heads = static_cast<int64_t>(options_.slopes.size());

@@ -37,6 +37,7 @@ class Floater final : public Method {
 
   // Starts as in the official code: Xavier's, with Glorot's fans of each tensor.
   bool relative() const override { return false; }
+  bool dresses_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     const auto xavier = [](double fan_in, double fan_out) {
       return std::sqrt(6 / (fan_in + fan_out));

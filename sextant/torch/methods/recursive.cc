@@ -55,6 +55,7 @@ class GruRecurrence final : public Method {
   GruRecurrence(int64_t layers, int64_t width) : layers_(layers), width_(width) {}
 
   bool relative() const override { return false; }
+  bool dresses_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     const double bound = 1 / std::sqrt(static_cast<double>(width_));
     const auto uniform = [&](const std::string& name, std::vector<int64_t> sizes) {

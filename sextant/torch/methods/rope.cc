@@ -54,6 +54,7 @@ class TrainedRope final : public Method {
   explicit TrainedRope(Spectrum spectrum) : spectrum_(std::move(spectrum)) {}
 
   bool reads_times() const override { return true; }
+  bool dresses_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {
     std::vector<double> logs;

@@ -35,6 +35,7 @@ class RopeMixed final : public Method {
         pairs_(rotary({.dim = shape.head_dim, .pairing = Pairing::kInterleaved})) {}
 
   bool reads_times() const override { return true; }
+  bool dresses_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {
     const int64_t pairs = shape_.head_dim / 2;

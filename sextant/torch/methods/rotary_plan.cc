@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sextant/error.h"
 #include "sextant/setting/scaling.h"
 #include "sextant/torch/methods/rotary_options.h"
 #include "sextant/torch/methods/tensors.h"
@@ -147,8 +148,8 @@ void RotaryPlan::read_query_scale(const Options& options) {
       kLaws[fields.choice("law", {"logn", "logn-unclipped", "ssmax", "llama4", "ministral"})];
   ssmax_ = query_scale_.law == QueryLaw::kLog;
   query_scale_.strength = fields.number("strength", 0, 1e6);
-  query_scale_.length =
-      ssmax_ ? 0 : fields.integer_or("length", std::max<int64_t>(train_length_, 2), 2, kLongest);
+  const int64_t own = train_length_ == 1 ? 2 : train_length_;
+  query_scale_.length = ssmax_ ? 0 : fields.integer_or("length", own, 2, kLongest);
 }
 
 std::vector<ParameterSpec> RotaryPlan::parameters() const {
@@ -232,6 +233,18 @@ void RotaryPlan::place_frames(Operands& operands, const Placement& placement) co
     if (!rotations.empty()) sweep.rotation = rotations[0];
     if (!one) sweep.of_frames = rotations;
   }
+}
+
+Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns) {
+  const json given = json::parse(options, nullptr, false);
+  if (!given.is_object()) fail(what + ": options: expected a JSON object, but got " + options);
+  const json complete = complete_options("rope", given);
+  const Options rope(what, complete);
+  if (rope.flag("train")) rope.refuse("train", "false");
+  if (!rope.value("query_scale").is_null()) rope.refuse("query_scale", "null");
+  const RotaryPlan plan(rope, {.head_dim = columns}, {});
+  if (plan.goes_by_text()) rope.refuse("dynamic", "a length, as the stretch goes by the text");
+  return plan.spectrum(1);
 }
 
 std::string rotary_plan_defaults() {

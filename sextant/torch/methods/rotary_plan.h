@@ -9,7 +9,8 @@
 //                "query": each query by its own position + 1, keys turned anew for it. Exact: a text cut
 //                into prefill and single steps gives what it gives at once. Costs a pass per query beyond
 //                the training length.
-//                "length": by the latest position so far, for all rows, as Hugging Face does.
+//                "length": by the latest position so far, for all rows, as Hugging Face does. Decoding is
+//                then not what reading at once is: earlier rows were turned by shorter lengths.
 //                A number: by that length, whatever is there.
 //   query_scale  null, or by what queries are multiplied at their positions: {"law": "logn", "length":
 //                null, "strength": 0.1}, or the law alone (sextant/position/query_scale.h). Laws: logn,
@@ -74,6 +75,10 @@ class RotaryPlan {
   int64_t axes_ = 1;
   Rotation one_;  // of texts up to the training length, or of the stated length
 };
+
+// The spectrum of a rope with these options (a JSON object), outside attention. Throws Error, with `what` before
+// it, for options that go beyond one spectrum.
+Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns);
 
 // The defaults of the three options, as members of a JSON object.
 std::string rotary_plan_defaults();

@@ -10,7 +10,8 @@
 // With the defaults, 4 sinks and recent keys up to the training length, no distance is new. What lies between
 // is not read. A cache that drops it needs no other method: its keys, placed one after the other and the
 // query behind them, give the same numbers. Without the causal mask as many keys are seen to the right.
-#include <ATen/ops/clamp_max.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/minimum.h>
 
 #include <algorithm>
 #include <nlohmann/json_fwd.hpp>
@@ -33,15 +34,15 @@ class Streaming final : public Method {
     const at::Tensor near = near_runs(placement, recent_, recent_);
     const at::Tensor first = before(first_runs(placement, sinks_), near);
     const at::Tensor query = query_times(placement, 1), key = key_times(placement, 1);
-    operands.sweeps = {{.runs = intersection(runs, near),
-                        .rotation = rotation_,
-                        .query_times = query,
-                        .key_times = key},
-                       {.runs = intersection(runs, first),
-                        .rotation = rotation_,
-                        // Packed texts start at 0, where first_key stands too.
-                        .query_times = at::clamp_max(query, placement.first_key + sinks_ + recent_),
-                        .key_times = key}};
+    operands.sweeps = {
+        {.runs = intersection(runs, near),
+         .rotation = rotation_,
+         .query_times = query,
+         .key_times = key},
+        {.runs = intersection(runs, first),
+         .rotation = rotation_,
+         .query_times = at::minimum(query, text_starts(placement) + (sinks_ + recent_)),
+         .key_times = key}};
   }
 
  private:
@@ -53,7 +54,9 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
   const Options options("streaming", json);
   constexpr int64_t kFar = int64_t{1} << 51;
   const int64_t sinks = options.integer("sinks", 0, kFar);
-  const int64_t recent = std::max<int64_t>(shape.train_length - 1 - sinks, 0);
+  const int64_t room = std::max<int64_t>(shape.train_length - 1 - sinks, 0);
+  const int64_t recent =
+      shape.train_length > 0 ? room : -1;  // a length that is not known is refused
   return std::make_unique<Streaming>(one_axis_spectrum(options, shape.head_dim), sinks,
                                      options.integer_or("recent", recent, 0, kFar));
 }

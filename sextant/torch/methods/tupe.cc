@@ -58,6 +58,7 @@ class Tupe final : public Method {
       : shape_(shape), max_positions_(max_positions), relative_(std::move(relative)) {}
 
   bool relative() const override { return false; }
+  bool dresses_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
     const int64_t width = shape_.width, out = shape_.heads * shape_.head_dim;

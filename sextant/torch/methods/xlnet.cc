@@ -84,6 +84,8 @@ class Xlnet final : public Method {
         options_(options),
         sinusoids_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
 
+  bool dresses_keys() const override { return options_.segments; }
+
   // u, v and, with segments, s, of each layer or of all; then W, and e, of each layer.
   std::vector<ParameterSpec> parameters() const override {
     const int64_t heads = shape_.heads, head_dim = shape_.head_dim;
