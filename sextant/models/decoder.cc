@@ -1,6 +1,7 @@
 #include "sextant/models/decoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
@@ -16,13 +17,41 @@
 
 #include "sextant/error.h"
 #include "sextant/models/initial.h"
+#include "sextant/torch/bound_score.h"
 
 namespace sextant {
 namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 
+void check_tokens(const at::Tensor& tokens) {
+  if (tokens.dim() != 2 || tokens.size(1) < 1) {
+    fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
+         " dimensions or no length");
+  }
+}
+
 }  // namespace
+
+int64_t DecoderCache::add() {
+  int64_t text = 0;
+  for (KvCache& layer : layers_) text = layer.add();
+  return text;
+}
+
+int64_t DecoderCache::fork(int64_t text, int64_t rows) {
+  int64_t copy = 0;
+  for (KvCache& layer : layers_) copy = layer.fork(text, rows);
+  return copy;
+}
+
+void DecoderCache::truncate(int64_t text, int64_t rows) {
+  for (KvCache& layer : layers_) layer.truncate(text, rows);
+}
+
+void DecoderCache::remove(int64_t text) {
+  for (KvCache& layer : layers_) layer.remove(text);
+}
 
 Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed)
     : options_(options), method_(std::move(method)) {
@@ -78,31 +107,66 @@ at::Tensor Decoder::logits(const at::Tensor& tokens) const {
 }
 
 at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
-  if (tokens.dim() != 2 || tokens.size(1) < 1) {
-    fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
-         " dimensions or no length");
-  }
+  check_tokens(tokens);
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
   // Positions count from the first that is remembered: of a relative method only distances matter.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
-  const Placement placement{
-      .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before};
+  const Reading reading = {
+      .placement = {
+          .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before}};
   const int64_t kept = std::min(memory.limit, keys);
   std::vector<at::Tensor> remembered;
-  at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
-  x = method_->embed(x, placement, method_parameters_);
-  // What a layer makes its keys and values of; noted for the next segment.
-  const auto seen_by = [&](size_t index) {
+  at::Tensor logits = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
     at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
+    // Noted for the next segment.
     if (kept > 0) remembered.push_back(seen.detach().narrow(1, keys - kept, kept));
     return seen;
-  };
-  const size_t last = layers_.size() - 1;
-  for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index), index, placement);
-  const at::Tensor seen = seen_by(last);
-  x = method_->embed_last(x, placement, method_parameters_);
-  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, placement);
+  });
   memory.layers = std::move(remembered);
+  return logits;
+}
+
+DecoderCache Decoder::new_cache(int64_t page_rows) const {
+  return {options_.layers,
+          {.key_heads = options_.key_heads,
+           .key_columns = options_.head_dim(),
+           .value_columns = options_.head_dim(),
+           .page_rows = page_rows}};
+}
+
+at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
+                           std::span<const int64_t> texts) const {
+  check_tokens(tokens);
+  if (tokens.size(0) != static_cast<int64_t>(texts.size()))
+    fail("decoder: tokens: expected a row for each of " + std::to_string(texts.size()) +
+         " texts, but got " + std::to_string(tokens.size(0)));
+  if (cache.layers_.size() != layers_.size())
+    fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
+         std::to_string(cache.layers_.size()));
+  Reading reading = {.placement = {}, .cache = &cache};
+  for (const int64_t text : texts) reading.texts.push_back({text, tokens.size(1)});
+  reading.placement = continued(cache.layers_[0], reading.texts);
+  const at::NoGradGuard no_gradients;
+  try {
+    // All texts are one entry, one after the other.
+    return read(tokens.reshape({1, -1}), reading, [](size_t, const at::Tensor& x) { return x; })
+        .view({tokens.size(0), tokens.size(1), -1});
+  } catch (...) {
+    for (KvCache& layer : cache.layers_) shrink(layer, reading.texts, reading.placement);
+    throw;
+  }
+}
+
+template <class SeenBy>
+at::Tensor Decoder::read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const {
+  const Placement& placement = reading.placement;
+  at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
+  x = method_->embed(x, placement, method_parameters_);
+  const size_t last = layers_.size() - 1;
+  for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
+  const at::Tensor seen = seen_by(last, x);
+  x = method_->embed_last(x, placement, method_parameters_);
+  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, reading);
   return at::linear(norm(x, final_norm_), embedding_);
 }
 
@@ -123,8 +187,8 @@ void Decoder::check_memory(const Memory& memory, int64_t batch) const {
 }
 
 at::Tensor Decoder::run(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                        const Placement& placement) const {
-  const at::Tensor attended = x + attention(x, seen, index, placement);
+                        const Reading& reading) const {
+  const at::Tensor attended = x + attention(x, seen, index, reading);
   return attended + mlp(attended, layers_[index]);
 }
 
@@ -147,14 +211,29 @@ std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor&
 }
 
 at::Tensor Decoder::attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                              const Placement& placement) const {
+                              const Reading& reading) const {
   const Layer& layer = layers_[index];
-  const std::vector<at::Tensor> parts = heads_of(x, seen, layer);
-  const at::Tensor out = attend_with(*method_, parts[0], parts[1], parts[2], placement,
-                                     static_cast<int64_t>(index), method_parameters_);
-  return at::linear(
-      out.transpose(1, 2).reshape({placement.batch, placement.queries, options_.width}),
-      layer.attention_out);
+  const std::vector<at::Tensor> heads = heads_of(x, seen, layer);
+  const at::Tensor out =
+      reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
+                    : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,
+                                  static_cast<int64_t>(index), method_parameters_);
+  return at::linear(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out);
+}
+
+at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
+                                const Reading& reading) const {
+  for (size_t n = 0; n < reading.texts.size(); ++n) {
+    const Frame& frame = reading.placement.cached[n];
+    // A layer that runs again has put them there already.
+    if (cache.rows(reading.texts[n].text) == frame.keys) continue;
+    const auto rows = [&](const at::Tensor& x) {
+      return view_4d<const float>(x.narrow(2, frame.query_row, frame.queries));
+    };
+    cache.append(reading.texts[n].text, rows(heads[1]), rows(heads[2]));
+  }
+  return attend_cached(*method_, heads[0], cache, reading.texts, reading.placement,
+                       static_cast<int64_t>(index), method_parameters_);
 }
 
 at::Tensor Decoder::mlp(const at::Tensor& x, const Layer& layer) const {

@@ -7,7 +7,9 @@
 //   logits = norm(x) embedding^T
 //
 // A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then come
-// from [memory; x], the memory being the layer's input at the positions before, without gradient.
+// from [memory; x], the memory being the layer's input at the positions before, without gradient. Or it is
+// decoded over a cache, which holds each layer's keys and values of all positions before: any split of a text
+// into a prompt, chunks and single steps gives what reading it at once gives, with every method.
 //
 // Pre-norm, no biases, one matrix for reading and writing tokens. It holds its parameters as plain
 // tensors and computes with tensor functions; who trains it, saves it or reads it asks for the list.
@@ -17,10 +19,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sextant/attention/kv_cache.h"
 #include "sextant/models/decoder_options.h"
+#include "sextant/torch/cached.h"
 #include "sextant/torch/method.h"
 
 namespace sextant {
@@ -40,6 +45,24 @@ struct Memory {
   int64_t positions() const { return layers.empty() ? 0 : layers[0].size(1); }
 };
 
+// Keys and values of texts that grow, of all layers: Decoder::new_cache().
+class DecoderCache {
+ public:
+  // As in KvCache, the same text of every layer.
+  int64_t add();
+  int64_t fork(int64_t text, int64_t rows);
+  void truncate(int64_t text, int64_t rows);
+  void remove(int64_t text);
+  int64_t rows(int64_t text) const { return layers_[0].rows(text); }
+
+ private:
+  friend class Decoder;
+  DecoderCache(int64_t layers, const KvCacheShape& shape)
+      : layers_(static_cast<size_t>(layers), KvCache(shape)) {}
+
+  std::vector<KvCache> layers_;
+};
+
 class Decoder {
  public:
   // Starts from `seed`. A parameter's start depends on the seed and its name only, so models that
@@ -53,6 +76,14 @@ class Decoder {
   // Throws Error if the method goes by absolute positions: those of a memory have been used up, and
   // those of a text without end are never trained.
   at::Tensor logits(const at::Tensor& tokens, Memory& memory) const;
+
+  // A cache of this decoder's sizes. page_rows: see KvCacheShape.
+  DecoderCache new_cache(int64_t page_rows = 256) const;
+
+  // The next tokens of texts of a cache, int64 [texts, rows] -> [texts, rows, vocabulary], without gradient.
+  // Position 0 is each text's first token. If it throws Error the cache is as it was.
+  at::Tensor logits(const at::Tensor& tokens, DecoderCache& cache,
+                    std::span<const int64_t> texts) const;
 
   // The same parameters read by another method: RoPE's, tested with a window. Throws Error if the
   // methods do not have the same parameters.
@@ -68,12 +99,24 @@ class Decoder {
     at::Tensor mlp_norm, mlp_up, mlp_down;
   };
 
+  // What is read: where its rows stand, and, if there is a cache, the keys and values before them.
+  struct Reading {
+    Placement placement;
+    DecoderCache* cache = nullptr;
+    std::vector<TextGrowth> texts = {};
+  };
+
   void check_memory(const Memory& memory, int64_t batch) const;
+  // All layers. seen_by(index, x): what a layer makes its keys and values of.
+  template <class SeenBy>
+  at::Tensor read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const;
   // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                 const Placement& placement) const;
+                 const Reading& reading) const;
   at::Tensor attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                       const Placement& placement) const;
+                       const Reading& reading) const;
+  at::Tensor attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
+                         const Reading& reading) const;
   // q, k and v, [batch, heads, rows, head_dim]
   std::vector<at::Tensor> heads_of(const at::Tensor& x, const at::Tensor& seen,
                                    const Layer& layer) const;
