@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ostream>
 #include <random>
 
 #include "sextant/error.h"
@@ -25,12 +26,14 @@ using ::testing::ThrowsMessage;
 // A method as it is tested: its name and options.
 struct Trial {
   std::string title, method, options;
+  bool shares_key_heads = true;
 };
 
 std::vector<Trial> trials() {
   std::vector<Trial> all;
   for (const MethodInfo& info : methods())
-    all.push_back({info.name, info.name, subject(info.name).options});
+    all.push_back(
+        {info.name, info.name, subject(info.name).options, subject(info.name).shares_key_heads});
   const auto stretched = [&](const std::string& method, const std::string& stretch) {
     all.push_back({method + " " + stretch, method, R"({"stretch": ")" + stretch + R"("})"});
   };
@@ -51,6 +54,8 @@ std::vector<Trial> trials() {
   with("rope", R"({"query_scale": "ssmax"})");
   with("rope", R"({"dim": 4, "pairing": "interleaved"})");
   with("rerope", R"({"log_n": 8})");
+  with("recursive", R"({"cell": "gru"})");
+  all.back().shares_key_heads = false;
   with("streaming", R"({"sinks": 2, "recent": 5})");
   with("window", R"({"of": "t5"})");
   with("chunk", R"({"of": "alibi"})");
@@ -59,9 +64,15 @@ std::vector<Trial> trials() {
   return all;
 }
 
+void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.title; }
+
 class Cached : public ::testing::TestWithParam<Trial> {
  protected:
-  const ModelShape shape_ = subject(GetParam().method).shape();
+  const ModelShape shape_ = [] {
+    Subject of_method = subject(GetParam().method);
+    of_method.shares_key_heads = GetParam().shares_key_heads;
+    return of_method.shape();
+  }();
   const std::unique_ptr<Method> method_ = method_of(GetParam().method, shape_, GetParam().options);
 
   std::vector<at::Tensor> parameters() const {
