@@ -1,5 +1,5 @@
 // torch.classes.sextant.KVCache: one layer's keys and values of texts that grow (sextant/attention/kv_cache.h),
-// for Python and TorchScript. A batch is a list of texts, one for each entry.
+// for Python. A batch is a list of texts, one for each entry.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
