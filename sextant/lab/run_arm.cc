@@ -15,10 +15,10 @@
 #include "sextant/lab/checkpoint.h"
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/evaluate.h"
+#include "sextant/lab/model_folder.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
 #include "sextant/lab/trainer.h"
-#include "sextant/lab/weights.h"
 #include "sextant/models/json_fields.h"
 
 namespace sextant::lab {
@@ -95,7 +95,7 @@ class ArmRun {
     if (task_.arm.weights_from.empty()) {
       train();
     } else {
-      read_weights(decoder_, directory_.parent_path() / task_.arm.weights_from / kWeightsFile);
+      read_weights(decoder_, directory_.parent_path() / task_.arm.weights_from);
     }
     if (!result_.diverged) test();
     write_json(directory_ / kResultFile, result_);
@@ -125,13 +125,12 @@ class ArmRun {
       saved = Clock::now();
       if (stop) throw Stopped{};
     }
-    write_weights(decoder_, directory_ / kWeightsFile);
-    json config = task_.settings.model;
-    write_json(directory_ / kConfigFile, {{"model", config},
-                                          {"method", task_.arm.method},
-                                          {"options", json::parse(task_.arm.options)},
-                                          {"memory", task_.arm.memory},
-                                          {"train_length", task_.settings.training.length}});
+    write_model({.model = decoder_.options(),
+                 .method = task_.arm.method,
+                 .options = task_.arm.options,
+                 .memory = task_.arm.memory,
+                 .train_length = task_.settings.training.length},
+                decoder_, directory_);
   }
 
   void advance(Trainer& trainer) {

@@ -22,8 +22,6 @@
 namespace sextant {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
-
 void check_tokens(const at::Tensor& tokens) {
   if (tokens.dim() != 2 || tokens.size(1) < 1) {
     fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
@@ -54,7 +52,9 @@ void DecoderCache::remove(int64_t text) {
 }
 
 Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed)
-    : options_(options), method_(std::move(method)) {
+    : options_(options),
+      method_(std::move(method)),
+      embedding_scale_(options.tied ? std::sqrt(static_cast<double>(options.width)) : 1) {
   check(options);
   const auto add = [&](NamedParameter parameter) {
     parameter.value = parameter.value.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
@@ -73,7 +73,9 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
                 .weight_decay = true});
   };
 
-  embedding_ = matrix("embedding", options.vocabulary, options.width, 1);
+  // What the first layer sees has variance 1 either way.
+  const double at_start = std::sqrt(static_cast<double>(options.width)) / embedding_scale_;
+  embedding_ = matrix("embedding", options.vocabulary, options.width, at_start);
   // Each layer adds twice to the stream; this keeps the sum's variance at that of one.
   const double into_stream = 1 / std::sqrt(2.0 * static_cast<double>(options.layers));
   const int64_t head_rows = (options.heads + 2 * options.key_heads) * options.head_dim();
@@ -91,6 +93,8 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
     layers_.push_back(layer);
   }
   final_norm_ = gain("final_norm");
+  unembedding_ =
+      options.tied ? embedding_ : matrix("unembedding", options.vocabulary, options.width, 1);
 
   for (const ParameterSpec& spec : method_->parameters()) {
     const std::string name = "position." + spec.name;
@@ -160,14 +164,15 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
 template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const {
   const Placement& placement = reading.placement;
-  at::Tensor x = at::embedding(embedding_, tokens) * std::sqrt(static_cast<double>(options_.width));
+  at::Tensor x = at::embedding(embedding_, tokens);
+  if (options_.tied) x = x * embedding_scale_;
   x = method_->embed(x, placement, method_parameters_);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
   x = method_->embed_last(x, placement, method_parameters_);
   for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, reading);
-  return at::linear(norm(x, final_norm_), embedding_);
+  return at::linear(norm(x, final_norm_), unembedding_);
 }
 
 void Decoder::check_memory(const Memory& memory, int64_t batch) const {
@@ -257,9 +262,9 @@ at::Tensor Decoder::mlp(const at::Tensor& x, const Layer& layer) const {
 
 at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {
   if (options_.norm == Norm::kLayerNorm) {
-    return at::layer_norm(x, {options_.width}, gain, /*bias=*/{}, kNormEpsilon);
+    return at::layer_norm(x, {options_.width}, gain, /*bias=*/{}, options_.norm_epsilon);
   }
-  return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + kNormEpsilon) * gain;
+  return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + options_.norm_epsilon) * gain;
 }
 
 void Decoder::replace_method(std::unique_ptr<Method> method) {

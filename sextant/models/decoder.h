@@ -4,15 +4,15 @@
 //   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
 //   x = x + down(activation(up(norm(x))))
 //   (the last layer may run again on method.embed_last(x), with the keys of x: sextant/torch/method.h)
-//   logits = norm(x) embedding^T
+//   logits = norm(x) embedding^T                      (or matrices of their own, DecoderOptions::tied)
 //
 // A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then come
 // from [memory; x], the memory being the layer's input at the positions before, without gradient. Or it is
 // decoded over a cache, which holds each layer's keys and values of all positions before: any split of a text
 // into a prompt, chunks and single steps gives what reading it at once gives, with every method.
 //
-// Pre-norm, no biases, one matrix for reading and writing tokens. It holds its parameters as plain
-// tensors and computes with tensor functions; who trains it, saves it or reads it asks for the list.
+// Pre-norm, no biases. It holds its parameters as plain tensors and computes with tensor functions; who
+// trains it, saves it or reads it asks for the list.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -126,7 +126,8 @@ class Decoder {
   DecoderOptions options_;
   std::unique_ptr<Method> method_;
   std::vector<NamedParameter> parameters_;
-  at::Tensor embedding_, final_norm_;
+  at::Tensor embedding_, final_norm_, unembedding_;  // the last is the first if they are tied
+  double embedding_scale_;
   std::vector<Layer> layers_;
   std::vector<at::Tensor> method_parameters_;
 };

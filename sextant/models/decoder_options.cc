@@ -65,6 +65,10 @@ void check(const DecoderOptions& options) {
   at_least_one("mlp_width", options.mlp_width);
   multiple("width", options.width, "heads", options.heads);
   multiple("heads", options.heads, "key_heads", options.key_heads);
+  if (!(options.norm_epsilon > 0 && options.norm_epsilon < 1)) {
+    fail("model: norm_epsilon: expected a number between 0 and 1, but got " +
+         nlohmann::json(options.norm_epsilon).dump());
+  }
 }
 
 void to_json(nlohmann::json& json, const DecoderOptions& options) {
@@ -75,7 +79,9 @@ void to_json(nlohmann::json& json, const DecoderOptions& options) {
           {"key_heads", options.key_heads},
           {"mlp_width", options.mlp_width},
           {"norm", name_of(kNorms, options.norm)},
-          {"activation", name_of(kActivations, options.activation)}};
+          {"activation", name_of(kActivations, options.activation)},
+          {"norm_epsilon", options.norm_epsilon},
+          {"tied", options.tied}};
 }
 
 void from_json(const nlohmann::json& json, DecoderOptions& options) {
@@ -89,6 +95,8 @@ void from_json(const nlohmann::json& json, DecoderOptions& options) {
   std::string norm, activation;
   fields.read("norm", norm);
   fields.read("activation", activation);
+  fields.read("norm_epsilon", options.norm_epsilon);
+  fields.read("tied", options.tied);
   options.norm = sextant::norm(norm);
   options.activation = sextant::activation(activation);
   fields.finish();

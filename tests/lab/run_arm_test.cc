@@ -9,6 +9,7 @@
 
 #include "sextant/error.h"
 #include "sextant/lab/checkpoint.h"
+#include "sextant/lab/model_folder.h"
 #include "sextant/lab/survey.h"
 #include "sextant/models/decoder.h"
 #include "tests/lab/laboratory.h"
@@ -57,7 +58,8 @@ TEST(RunArm, LeavesWeightsAndAResultAndNothingElse) {
   const auto directory = prepare_arm(folder, arm_of("t5"), tiny_settings());
   EXPECT_EQ(run_arm(directory, {}), Ending::kDone);
   EXPECT_THAT(names_in(directory),
-              ElementsAre("arm.json", "config.json", "model.safetensors", "result.json"));
+              ElementsAre("arm.json", "config.json", "model.safetensors", "result.json",
+                          "tokenizer.json", "tokenizer_config.json"));
   const ArmResult result = read_json(directory / kResultFile).get<ArmResult>();
   EXPECT_FALSE(result.diverged);
   EXPECT_EQ(result.lengths.size(), 3);
@@ -92,7 +94,7 @@ TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
   EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
   EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
   EXPECT_EQ(read_json(at_once / kResultFile).at("arm").at("memory"), 24);
-  EXPECT_EQ(read_json(at_once / kConfigFile).at("memory"), 24);
+  EXPECT_EQ(read_model_config(at_once).memory, 24);
 }
 
 // Twenty steps of each of these with the survey's options; the loss falls and every measure is a number.

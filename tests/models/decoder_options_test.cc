@@ -21,7 +21,9 @@ TEST(DecoderOptions, SurviveJson) {
                                .key_heads = 2,
                                .mlp_width = 200,
                                .norm = Norm::kRmsNorm,
-                               .activation = Activation::kSwiGlu};
+                               .activation = Activation::kSwiGlu,
+                               .norm_epsilon = 1e-6,
+                               .tied = false};
   EXPECT_EQ(json(options).get<DecoderOptions>(), options);
 }
 
@@ -44,6 +46,9 @@ TEST(DecoderOptions, SayWhichFieldIsWrong) {
               ThrowsMessage<Error>(HasSubstr("expected one of layernorm, rmsnorm, but got none")));
   EXPECT_THAT(changed("depth", 3),
               ThrowsMessage<Error>(HasSubstr("depth: expected no such field")));
+  EXPECT_THAT(changed("norm_epsilon", 0.0),
+              ThrowsMessage<Error>(HasSubstr("norm_epsilon: expected a number between 0 and 1")));
+  EXPECT_THAT(changed("tied", 1), ThrowsMessage<Error>(HasSubstr("tied: expected true or false")));
   json missing = good;
   missing.erase("width");
   EXPECT_THAT([&] { missing.get<DecoderOptions>(); },

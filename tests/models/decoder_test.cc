@@ -134,6 +134,25 @@ TEST(Decoder, EveryParameterHasAGradient) {
   }
 }
 
+// The same start of all else, and an embedding that reads as the tied one does.
+TEST(Decoder, TwoMatricesOfTokensStartAsOneTimesSqrtWidth) {
+  const at::NoGradGuard no_gradients;
+  DecoderOptions options = tiny();
+  const Decoder tied(options, method_of("rope"), 0);
+  options.tied = false;
+  const Decoder two(options, method_of("rope"), 0);
+  EXPECT_EQ(two.weights() - tied.weights(), 256 * 32);
+  std::map<std::string, at::Tensor> values;
+  for (const NamedParameter& parameter : two.parameters()) {
+    values[parameter.name] = parameter.value.detach();
+  }
+  const at::Tensor embedding = tied.parameters()[0].value;
+  EXPECT_TRUE(at::allclose(values.at("embedding"), embedding * std::sqrt(32.0), 1e-6, 1e-6));
+  values.at("unembedding").copy_(embedding);
+  EXPECT_TRUE(
+      at::allclose(two.logits(tokens(2, kLength)), tied.logits(tokens(2, kLength)), 1e-4, 1e-5));
+}
+
 TEST(Decoder, MethodsShareTheStartOfAllElse) {
   const Decoder none = decoder("none");
   for (const char* method : kMethods) {

@@ -1,0 +1,219 @@
+// A decoder's configuration out of the words of its family; writing is in write_config.cc.
+//
+// Missing fields are what transformers takes them for where that is one value for all of a family's
+// models; others must be there.
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/models/hugging_face/config.h"
+#include "sextant/models/hugging_face/keys.h"
+#include "sextant/models/hugging_face/rotary.h"
+#include "sextant/setting/fields.h"
+#include "sextant/setting/hugging_face.h"
+
+namespace sextant::hugging_face {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMost = int64_t{1} << 40;
+const std::string kWhere = "config.json";
+
+void expect_flag(Fields& fields, const char* name, bool expected, bool otherwise) {
+  if (fields.flag(name).value_or(otherwise) != expected) {
+    fields.bad(name, expected ? "true: no other is known here" : "false: no other is known here");
+  }
+}
+
+// What this decoder does not do.
+void refuse_others(Fields& fields, Family family) {
+  switch (family) {
+    case Family::kLlama:
+    case Family::kArcee:
+    case Family::kMistral:
+    case Family::kSmolLm3:
+      expect_flag(fields, "attention_bias", false, false);
+      expect_flag(fields, "mlp_bias", false, false);
+      break;
+    case Family::kStableLm:
+      expect_flag(fields, "use_qkv_bias", false, false);
+      expect_flag(fields, "qk_layernorm", false, false);
+      expect_flag(fields, "use_parallel_residual", false, false);
+      break;
+    case Family::kStarcoder2:
+      expect_flag(fields, "use_bias", false, true);
+      break;
+    case Family::kMpt:
+      expect_flag(fields, "no_bias", true, true);
+      break;
+    case Family::kGpt2:
+      expect_flag(fields, "scale_attn_weights", true, true);
+      expect_flag(fields, "scale_attn_by_inverse_layer_idx", false, false);
+      break;
+    case Family::kOwn:
+      break;
+  }
+}
+
+Activation activation_of(Fields& fields, const Keys& keys, Family family) {
+  if (keys.activation == nullptr) return Activation::kGelu;
+  const bool gated = family == Family::kLlama || family == Family::kMistral ||
+                     family == Family::kSmolLm3 || family == Family::kStableLm;
+  const std::string word = fields.text(keys.activation).value_or(gated ? "silu" : "");
+  if (gated && word == "silu") return Activation::kSwiGlu;
+  if (!gated && word == "gelu") return Activation::kGelu;
+  if (!gated && word == "relu2") return Activation::kSquaredRelu;
+  fields.bad(keys.activation, gated ? "\"silu\"" : "\"gelu\" or \"relu2\"");
+}
+
+DecoderOptions decoder_options(Fields& fields, Family family) {
+  const Keys keys = keys_of(family);
+  DecoderOptions model;
+  model.vocabulary = fields.needed_integer("vocab_size", 1, kMost);
+  model.width = fields.needed_integer(keys.width, 1, kMost);
+  model.layers = fields.needed_integer(keys.layers, 1, kMost);
+  model.heads = fields.needed_integer(keys.heads, 1, kMost);
+  model.key_heads = model.heads;
+  if (keys.key_heads != nullptr) {
+    model.key_heads = fields.integer(keys.key_heads, 1, kMost).value_or(model.heads);
+  }
+  model.mlp_width = 4 * model.width;
+  if (keys.mlp_width != nullptr) {
+    const auto width = fields.integer(keys.mlp_width, 1, kMost);
+    if (!width && family != Family::kGpt2) fields.bad(keys.mlp_width, "an integer");
+    model.mlp_width = width.value_or(model.mlp_width);
+  }
+  model.norm_epsilon = fields.needed_number(keys.epsilon, 1e-30, 1);
+  const bool rms = family == Family::kLlama || family == Family::kMistral ||
+                   family == Family::kSmolLm3 || family == Family::kArcee;
+  model.norm = rms ? Norm::kRmsNorm : Norm::kLayerNorm;
+  model.activation = activation_of(fields, keys, family);
+  model.tied = false;
+  check(model);
+  if (const auto head_dim = fields.integer("head_dim", 1, kMost);
+      head_dim && *head_dim != model.head_dim()) {
+    fields.bad("head_dim", std::string(keys.width) + " / " + keys.heads + " (" +
+                               std::to_string(model.head_dim()) + ")");
+  }
+  return model;
+}
+
+// The method, its options and, where the file says it, L.
+void read_rope(const json& json, Fields& fields, Family family, ModelConfig& config) {
+  // Where it is not said, transformers takes 1/4 of StableLM's heads, and 1 is read here.
+  const auto said = [&](const char* object) {
+    return json.contains(object) && json.at(object).is_object() &&
+           json.at(object).contains("partial_rotary_factor");
+  };
+  if (family == Family::kStableLm && !fields.has("partial_rotary_factor") &&
+      !said("rope_parameters")) {
+    fields.bad("partial_rotary_factor", "a number");
+  }
+  const std::vector<RotarySetting> settings = read_hugging_face(json);
+  if (settings.size() != 1) {
+    fail(kWhere + ": rope_parameters: expected one setting for all layers, but got " +
+         std::to_string(settings.size()));
+  }
+  nlohmann::json options = rotary_options(settings[0]);
+  config.method = "rope";
+  config.train_length = trained_length(settings[0]);
+  if (family == Family::kMistral || family == Family::kStarcoder2) {
+    if (!json.contains("sliding_window")) fields.bad("sliding_window", "an integer or null");
+    if (const auto window = fields.integer("sliding_window", 1, kMost)) {
+      config.method = "window";
+      options = {{"window", *window}, {"of", "rope"}, {"options", options}};
+    }
+  }
+  config.options = options.dump();
+}
+
+void read_alibi(Fields& fields, ModelConfig& config) {
+  const nlohmann::json* attention = fields.object("attn_config");
+  if (attention == nullptr) fields.bad("attn_config", "an object");
+  Fields inner(*attention, kWhere + ": attn_config");
+  expect_flag(inner, "alibi", true, true);
+  expect_flag(inner, "qk_ln", false, false);
+  for (const char* field : {"clip_qkv", "softmax_scale"}) {
+    if (inner.has(field)) inner.bad(field, "null: no other is known here");
+  }
+  if (inner.number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8) {
+    inner.bad("alibi_bias_max", "8, which transformers takes it for whatever it says");
+  }
+  config.method = "alibi";
+}
+
+void read_positions(const json& json, Fields& fields, Family family, ModelConfig& config) {
+  const int64_t length = fields.integer(keys_of(family).length, 1, kMost).value_or(0);
+  config.train_length = length;
+  switch (family) {
+    case Family::kMpt:
+      return read_alibi(fields, config);
+    case Family::kGpt2:
+      config.method = "learned";
+      config.options =
+          nlohmann::json{{"rows", fields.needed_integer("n_positions", 1, kMost)}}.dump();
+      return;
+    case Family::kSmolLm3:
+      for (const int64_t turns : fields.integers("no_rope_layers", 0, 1)) {
+        if (turns != 0) fields.bad("no_rope_layers", "0 for every layer");
+      }
+      if (!fields.has("no_rope_layers")) fields.bad("no_rope_layers", "0 for every layer");
+      config.method = "none";
+      return;
+    default:
+      return read_rope(json, fields, family, config);
+  }
+}
+
+void read_own_words(Fields& fields, ModelConfig& config) {
+  if (const nlohmann::json* extra = fields.object("sextant")) {
+    Fields own(*extra, kWhere + ": sextant");
+    config.train_length = own.needed_integer("train_length", 1, kMost);
+    config.model.tied = own.flag("tied").value_or(false);
+    const std::string pairing = own.text("pairing").value_or("half-split");
+    if (pairing == "interleaved") {
+      json options = json::parse(config.options);
+      (config.method == "window" ? options.at("options") : options)["pairing"] = pairing;
+      config.options = options.dump();
+    } else if (pairing != "half-split") {
+      own.bad("pairing", "\"half-split\" or \"interleaved\"");
+    }
+  }
+  if (config.train_length < 1) {
+    fail(kWhere +
+         ": max_position_embeddings: expected the length that the model was trained with, "
+         "but it is missing");
+  }
+}
+
+}  // namespace
+
+ReadConfig read_config(const json& json) {
+  Fields fields(json, kWhere);
+  const auto type = fields.text("model_type");
+  const std::optional<Family> family = type ? family_of(*type) : std::nullopt;
+  if (!family) {
+    fields.bad(
+        "model_type",
+        "one of llama, mistral, smollm3, arcee, stablelm, starcoder2, mpt, gpt2 and sextant");
+  }
+  ReadConfig read{.config = {}, .family = *family};
+  if (*family == Family::kOwn) {
+    if (!json.contains("sextant")) fields.bad("sextant", "an object");
+    read.config = json.at("sextant").get<ModelConfig>();
+    return read;
+  }
+  refuse_others(fields, *family);
+  read.config.model = decoder_options(fields, *family);
+  read_positions(json, fields, *family, read.config);
+  read_own_words(fields, read.config);
+  const bool ties = *family == Family::kMpt || *family == Family::kGpt2 ||
+                    *family == Family::kSmolLm3 || *family == Family::kStarcoder2;
+  read.one_matrix = fields.flag("tie_word_embeddings").value_or(ties);
+  if (read.one_matrix && read.config.model.tied) {
+    fields.bad("tie_word_embeddings", "false, as sextant.tied is true");
+  }
+  return read;
+}
+
+}  // namespace sextant::hugging_face

@@ -1,0 +1,44 @@
+// hugging_face_cases DIR: a folder for each of tests/lab/families.h, as the laboratory writes a trained
+// model, with the logits of the decoder that wrote it: DIR/NAME/{config.json, ..., tokens.npy, logits.npy}.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+
+#include "sextant/files/npy.h"
+#include "sextant/lab/model_folder.h"
+#include "tests/lab/families.h"
+
+namespace sextant::lab {
+namespace {
+
+void write_case(const FamilyCase& one, const std::filesystem::path& folder) {
+  const at::NoGradGuard no_gradients;
+  const Decoder decoder = random_decoder(one.config);
+  const std::string obstacle = write_model(one.config, decoder, folder);
+  const std::vector<int64_t> tokens = family_tokens(4 * kFamilyLength);
+  const at::Tensor logits = decoder.logits(at::tensor(tokens).unsqueeze(0)).contiguous();
+  const float* data = logits.data_ptr<float>();
+  write_npy(folder / "tokens.npy", {{1, 4 * kFamilyLength}, tokens});
+  write_npy(folder / "logits.npy",
+            {logits.sizes().vec(), std::vector<float>(data, data + logits.numel())});
+  fmt::print("{}\t{}\n", one.name, obstacle);
+}
+
+}  // namespace
+}  // namespace sextant::lab
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  try {
+    for (const auto& one : sextant::lab::family_cases()) {
+      sextant::lab::write_case(one, std::filesystem::path(argv[1]) / one.name);
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
