@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "sextant/error.h"
@@ -98,6 +100,11 @@ void cut(const Frame& text, bool causal, const std::function<double(int64_t row)
 
 }  // namespace
 
+struct RotaryPlan::Known {
+  std::mutex mutex;
+  std::unordered_map<double, Rotation> by_factor;
+};
+
 RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
                        std::function<Spectrum(Spectrum)> finish)
     : heads_(shape.heads),
@@ -106,7 +113,8 @@ RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
       float32_speeds_(options.flag("float32_speeds")),
       clockwise_(options.choice("sense", {"counter-clockwise", "clockwise"}) == 1),
       finish_(std::move(finish)),
-      axes_(axes_of(plain_)) {
+      axes_(axes_of(plain_)),
+      known_(std::make_shared<Known>()) {
   scaling_ = std::make_shared<const Scaling>(
       read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(plain_.pairs.size()),
                    options.number("base", 1e-3, 1e30)));
@@ -199,6 +207,17 @@ void RotaryPlan::place(Operands& operands, const Placement& placement,
   if (goes_by_text()) place_frames(operands, placement);
 }
 
+Rotation RotaryPlan::rotation_by(double factor) const {
+  constexpr size_t kMostKnown = 4096;  // 5 MB for heads of 64 channels
+  const std::lock_guard lock(known_->mutex);
+  const auto found = known_->by_factor.find(factor);
+  if (found != known_->by_factor.end()) return found->second;
+  if (known_->by_factor.size() >= kMostKnown) known_->by_factor.clear();
+  const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
+  return known_->by_factor[factor] =
+             rotation(finished(stretched(plain_, stretch_by(dynamic, factor))));
+}
+
 // Each piece of a text with one factor becomes a frame with a rotation of its own.
 void RotaryPlan::place_frames(Operands& operands, const Placement& placement) const {
   const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
@@ -224,8 +243,7 @@ void RotaryPlan::place_frames(Operands& operands, const Placement& placement) co
   std::vector<Rotation> rotations;
   for (size_t n = 0; n < pieces.size(); ++n) {
     write(pieces[n].frame, operands.frames.data_ptr<int64_t>() + 7 * n);
-    rotations.push_back(
-        rotation(finished(stretched(plain_, stretch_by(dynamic, pieces[n].factor)))));
+    rotations.push_back(rotation_by(pieces[n].factor));
   }
   const auto same = [&](const Piece& piece) { return piece.factor == pieces[0].factor; };
   const bool one = std::ranges::all_of(pieces, same);

@@ -62,6 +62,7 @@ class RotaryPlan {
   void read_dynamic(const Options& options);
   Spectrum finished(Spectrum spectrum) const;
   void place_frames(Operands& operands, const Placement& placement) const;
+  Rotation rotation_by(double factor) const;  // of a dynamic stretch
 
   int64_t heads_, train_length_;
   Spectrum plain_;
@@ -73,6 +74,9 @@ class RotaryPlan {
   QueryScale query_scale_;
   bool ssmax_ = false;
   int64_t axes_ = 1;
+  // Of factors asked for before: every layer asks for the same ones, and each takes 50 microseconds.
+  struct Known;
+  std::shared_ptr<Known> known_;
   Rotation one_;  // of texts up to the training length, or of the stated length
 };
 
