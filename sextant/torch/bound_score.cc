@@ -1,7 +1,10 @@
 #include "sextant/torch/bound_score.h"
 
+#include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "sextant/error.h"
 
@@ -45,6 +48,22 @@ std::vector<Turns> offsets_at(const Arguments& a, const at::Tensor& offsets, int
     if (a.pairs.data_ptr<int64_t>()[f * 3] != -1)
       result.push_back(turns_at(offsets.data_ptr<int64_t>() + f * 2));
   return result;
+}
+
+// Whether it leaves every row as it is: all stand at time 0, and there is neither phase nor gain. Keys
+// beyond ReRoPE's window do; turned by nothing they need no panels of their own.
+bool turns_nothing(const Rotation& rotation, const at::Tensor& times, int64_t sweep,
+                   std::span<const Turns> offsets) {
+  const auto is_zero = [](Turns phase) { return phase == Turns{}; };
+  if (rotation.gain != 1 || !std::ranges::all_of(offsets, is_zero)) return false;
+  for (const Rotation::Pair& pair : rotation.pairs)
+    if (pair.growth != 0) return false;
+  const auto time = times.accessor<int64_t, 4>()[sweep];
+  for (int64_t b = 0; b < times.size(1); ++b)
+    for (int64_t axis = 0; axis < times.size(2); ++axis)
+      for (int64_t row = 0; row < times.size(3); ++row)
+        if (time[b][axis][row] != 0) return false;
+  return true;
 }
 
 void check_axes(const char* name, const Rotation& rotation, const at::Tensor& times) {
@@ -175,14 +194,18 @@ template <class T>
 Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets) {
   const std::vector<Rotation>& rotations = rotations_.back();
   if (rotations.empty() || rotations[0].pairs.empty()) return {};
+  std::vector<Turns> phases;
+  if (offsets.defined()) phases = offsets_at(arguments_, offsets, sweep);
+  const bool by_frame = arguments_.frame_speeds.defined();
+  if (!by_frame && turns_nothing(rotations[0], times, sweep, phases)) return {};
   Turn turn = {.rotation = rotations.data(),
                .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
                .batch_stride = shared_stride(times, 1),
                .axis_stride = times.stride(2),
                .row_stride = times.stride(3),
-               .frame_stride = arguments_.frame_speeds.defined() ? 1 : 0};
+               .frame_stride = by_frame ? 1 : 0};
   if (offsets.defined()) {
-    offsets_.push_back(offsets_at(arguments_, offsets, sweep));
+    offsets_.push_back(std::move(phases));
     turn.offset = offsets_.back();
   }
   return turn;

@@ -11,18 +11,30 @@
 // future is the mirror of the past: the relative position of (i, j) is minus that of (j, i).
 //
 // A key is turned once and for all, so a cache may hold it turned. The official code's defaults for a model
-// trained on L are the options' (chunk_size 3L/4, local_window L/8). Its mscale, 0.05 log(length / L) + 1 once
-// a text is longer than L, multiplies turned queries and turned keys: `mscale` here, a number.
+// trained on L are the options' (chunk_size 3L/4, local_window L/8).
+//
+// `mscale` sharpens attention over texts longer than L; it is a number that multiplies turned queries and
+// turned keys, or a law of s = length / L, above 1:
+//
+//   "chunk-llama"   0.05 ln s + 1 of turned queries and turned keys, as that code does
+//   "qwen"          0.1 ln s + 1 of queries, as vLLM does for Qwen2.5-1M
+//
+// `dynamic` says whose length: "query": each query's own position + 1, so that a text gives the same
+// however it is cut, or "length": the text's so far, as both codes do.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_max.h>
 #include <ATen/ops/full_like.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
 
+#include "sextant/position/stretch/yarn.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/methods/runs.h"
+#include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {
@@ -32,14 +44,28 @@ struct Stands {
   at::Tensor own, beside, beyond;
 };
 
+// What scores are multiplied by beyond the training length.
+struct Sharpening {
+  enum class Law { kNone, kChunkLlama, kQwen } law = Law::kNone;
+  bool by_query = true;
+  double train_length = 0;
+
+  double factor(int64_t length) const {
+    const double s = static_cast<double>(length) / train_length;
+    const double both = yarn_temperature(s, 0.5);
+    return law == Law::kQwen ? yarn_temperature(s) : both * both;
+  }
+};
+
 class DualChunk final : public Method {
  public:
-  DualChunk(const Spectrum& spectrum, int64_t size, int64_t local)
-      : rotation_(rotation(spectrum)), size_(size), chunk_(size - local) {}
+  DualChunk(const Spectrum& spectrum, int64_t size, int64_t local, const Sharpening& sharpening)
+      : rotation_(rotation(spectrum)), size_(size), chunk_(size - local), sharpening_(sharpening) {}
 
   bool relative() const override { return false; }
 
   void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+    if (sharpening_.law != Sharpening::Law::kNone) sharpen(operands, placement);
     const at::Tensor runs = operands.sweeps.at(0).runs;
     const at::Tensor own = chunk_runs(placement, chunk_, 0);
     const at::Tensor beside = chunk_runs(placement, chunk_, 0, 1);
@@ -54,6 +80,22 @@ class DualChunk final : public Method {
   }
 
  private:
+  void sharpen(Operands& operands, const Placement& placement) const {
+    std::vector<double> factors(static_cast<size_t>(placement.queries), 1);
+    for (const Frame& text : texts(placement))
+      for (int64_t n = 0; n < text.queries; ++n)
+        factors[static_cast<size_t>(text.query_row + n)] = sharpening_.factor(
+            sharpening_.by_query ? text.query_position + n + 1 : text.key_position + text.keys);
+    // ChunkLlama's is a gain of turned channels, Qwen's one of all.
+    const int64_t columns = operands.q.size(3);
+    const bool all = sharpening_.law == Sharpening::Law::kQwen;
+    std::vector<double> turned(static_cast<size_t>(columns), all ? 1 : 0);
+    for (const Rotation::Pair& pair : rotation_.pairs)
+      for (const int column : {pair.first, pair.second}) turned[static_cast<size_t>(column)] = 1;
+    const at::Tensor more = tensor_of(factors, {1, 1, placement.queries, 1}) - 1;
+    const at::Tensor factor = 1 + more * tensor_of(turned, {1, 1, 1, columns});
+    operands.q = operands.q * factor.to(operands.q.options());
+  }
   Stands stands(const at::Tensor& times) const {
     const at::Tensor within = times.remainder(chunk_);
     return {.own = within,
@@ -66,16 +108,30 @@ class DualChunk final : public Method {
 
   Rotation rotation_;
   int64_t size_, chunk_;
+  Sharpening sharpening_;
 };
+
+Sharpening read_sharpening(const Options& options, int64_t train_length) {
+  using Law = Sharpening::Law;
+  Sharpening sharpening = {.by_query = options.choice("dynamic", {"query", "length"}) == 0,
+                           .train_length = static_cast<double>(train_length)};
+  if (options.value("mscale").is_number()) return sharpening;
+  sharpening.law =
+      options.choice("mscale", {"chunk-llama", "qwen"}) == 0 ? Law::kChunkLlama : Law::kQwen;
+  if (train_length < 1) options.refuse("mscale", "a number, as train_length is 0");
+  return sharpening;
+}
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("dual-chunk", json);
   const int64_t length = shape.train_length;
   const int64_t size = options.integer_or("chunk_size", (3 * length + 3) / 4, 1, int64_t{1} << 52);
   const int64_t local = options.integer_or("local_window", length / 8, 0, size - 1);
-  Spectrum spectrum = one_axis_spectrum(options, shape.head_dim);
-  spectrum.gain *= options.number("mscale", 1e-3, 1e3);
-  return std::make_unique<DualChunk>(spectrum, size, local);
+  Spectrum spectrum = one_axis_spectrum(options, shape);
+  const Sharpening sharpening = read_sharpening(options, length);
+  if (sharpening.law == Sharpening::Law::kNone)
+    spectrum.gain *= options.number("mscale", 1e-3, 1e3);
+  return std::make_unique<DualChunk>(spectrum, size, local, sharpening);
 }
 
 }  // namespace
@@ -83,8 +139,9 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo dual_chunk_method() {
   return {.name = "dual-chunk",
           .summary = "Rotary, positions start again in each chunk (An et al. 2024)",
-          .defaults = rotary_defaults("half-split") +
-                      R"(, "chunk_size": null, "local_window": null, "mscale": 1.0})",
+          .defaults =
+              one_axis_defaults() +
+              R"(, "chunk_size": null, "local_window": null, "mscale": 1.0, "dynamic": "query"})",
           .make = make};
 }
 

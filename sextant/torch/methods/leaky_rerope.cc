@@ -15,7 +15,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/beyond.h"
 #include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 
 namespace sextant {
 namespace {
@@ -48,7 +48,7 @@ class LeakyRerope final : public Method {
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("leaky-rerope", json);
-  return std::make_unique<LeakyRerope>(one_axis_spectrum(options, shape.head_dim),
+  return std::make_unique<LeakyRerope>(one_axis_spectrum(options, shape),
                                        window_length(options, (shape.train_length + 1) / 2),
                                        options.number("factor", 1e-6, 1e12), log_n_length(options));
 }
@@ -58,8 +58,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo leaky_rerope_method() {
   return {.name = "leaky-rerope",
           .summary = "Rotary, slower beyond a window (Su 2023)",
-          .defaults =
-              rotary_defaults("half-split") + R"(, "window": null, "factor": 16.0, "log_n": null})",
+          .defaults = one_axis_defaults() + R"(, "window": null, "factor": 16.0, "log_n": null})",
           .make = make};
 }
 

@@ -14,7 +14,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/beyond.h"
 #include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 
 namespace sextant {
 namespace {
@@ -46,7 +46,7 @@ class Rerope final : public Method {
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rerope", json);
-  return std::make_unique<Rerope>(one_axis_spectrum(options, shape.head_dim),
+  return std::make_unique<Rerope>(one_axis_spectrum(options, shape),
                                   window_length(options, (shape.train_length + 1) / 2),
                                   log_n_length(options));
 }
@@ -56,7 +56,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo rerope_method() {
   return {.name = "rerope",
           .summary = "Rotary, no distance beyond a window (Su 2023)",
-          .defaults = rotary_defaults("half-split") + R"(, "window": null, "log_n": null})",
+          .defaults = one_axis_defaults() + R"(, "window": null, "log_n": null})",
           .make = make};
 }
 

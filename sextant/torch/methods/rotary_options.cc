@@ -57,12 +57,6 @@ Spectrum rotary_spectrum(const Options& options, int64_t head_dim) {
   return clock ? clockwise(std::move(spectrum)) : spectrum;
 }
 
-Spectrum one_axis_spectrum(const Options& options, int64_t head_dim) {
-  if (options.choice("axes", {"one", "blocks", "interleaved", "restart"}) != 0)
-    options.refuse("axes", "\"one\", as distances are bent by one position");
-  return rotary_spectrum(options, head_dim);
-}
-
 int64_t axes_of(const Spectrum& spectrum) {
   int axis = 0;
   for (const Spectrum::Pair& pair : spectrum.pairs) axis = std::max(axis, pair.axis);

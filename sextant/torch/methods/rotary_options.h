@@ -26,9 +26,6 @@ Spectrum rotary_ladder(const Options& options, int64_t head_dim);
 
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim);
 
-// The same for methods that know one position of a row: other axes are refused.
-Spectrum one_axis_spectrum(const Options& options, int64_t head_dim);
-
 // How many axes the pairs follow.
 int64_t axes_of(const Spectrum& spectrum);
 

@@ -265,6 +265,25 @@ Spectrum rope_spectrum(const std::string& what, const std::string& options, int6
   return plan.spectrum(1);
 }
 
+Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape) {
+  if (options.choice("axes", {"one", "blocks", "interleaved", "restart"}) != 0)
+    options.refuse("axes", "\"one\", as distances are bent by one position");
+  Spectrum spectrum = rotary_ladder(options, shape.head_dim);
+  const Scaling scaling =
+      read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(spectrum.pairs.size()),
+                   options.number("base", 1e-3, 1e30));
+  if (scaling.is_dynamic())
+    options.refuse("stretch", "one that is the same for texts of all lengths");
+  if (scaling.score_factor != 1 || scaling.query_scale.law != QueryLaw::kNone)
+    options.refuse("stretch", "one that changes frequencies and their gain only");
+  spectrum = stretched(std::move(spectrum), std::get<Stretch>(scaling.stretch));
+  if (options.flag("float32_speeds")) spectrum = with_float32_speeds(std::move(spectrum));
+  const bool turned_back = options.choice("sense", {"counter-clockwise", "clockwise"}) == 1;
+  return turned_back ? clockwise(std::move(spectrum)) : spectrum;
+}
+
+std::string one_axis_defaults() { return rotary_defaults("half-split") + R"(, "stretch": null)"; }
+
 std::string rotary_plan_defaults() {
   return R"("stretch": null, "dynamic": "query", "query_scale": null)";
 }

@@ -1,5 +1,5 @@
 // How a method turns queries and keys: a spectrum, stretched as its options say, for all of the text or
-// anew for each length of it. What rope and xpos share.
+// anew for each length of it. What rope, xpos and the piecewise rotations share.
 //
 // Besides those of rotary_options.h, the options are
 //
@@ -83,6 +83,14 @@ class RotaryPlan {
 // The spectrum of a rope with these options (a JSON object), outside attention. Throws Error, with `what` before
 // it, for options that go beyond one spectrum.
 Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns);
+
+// For methods that bend distances themselves (rerope, dual-chunk): what they turn by, stretched as the
+// option `stretch` says, the only one of the three that they have. Throws Error for more than one axis, and
+// for a stretch that goes by the length of the text or scales scores besides: that is theirs to do.
+Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape);
+
+// The defaults of its options, as the beginning of a JSON object.
+std::string one_axis_defaults();
 
 // The defaults of the three options, as members of a JSON object.
 std::string rotary_plan_defaults();

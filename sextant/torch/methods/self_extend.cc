@@ -17,7 +17,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/beyond.h"
 #include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 
 namespace sextant {
 namespace {
@@ -56,7 +56,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
   const int64_t whole_groups = window / group;
   const Real groups = paper ? Real(static_cast<double>(whole_groups))
                             : Real(static_cast<double>(window)) / Real(static_cast<double>(group));
-  return std::make_unique<SelfExtend>(one_axis_spectrum(options, shape.head_dim), window, group,
+  return std::make_unique<SelfExtend>(one_axis_spectrum(options, shape), window, group,
                                       Real(static_cast<double>(window)) - groups,
                                       log_n_length(options));
 }
@@ -66,7 +66,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo self_extend_method() {
   return {.name = "self-extend",
           .summary = "Rotary, positions in groups beyond a window (Jin et al. 2024)",
-          .defaults = rotary_defaults("half-split") +
+          .defaults = one_axis_defaults() +
                       R"(, "window": null, "group": 8, "flavour": "code", "log_n": null})",
           .make = make};
 }

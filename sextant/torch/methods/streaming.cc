@@ -18,7 +18,7 @@
 
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
+#include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/methods/runs.h"
 
 namespace sextant {
@@ -57,7 +57,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
   const int64_t room = std::max<int64_t>(shape.train_length - 1 - sinks, 0);
   const int64_t recent =
       shape.train_length > 0 ? room : -1;  // a length that is not known is refused
-  return std::make_unique<Streaming>(one_axis_spectrum(options, shape.head_dim), sinks,
+  return std::make_unique<Streaming>(one_axis_spectrum(options, shape), sinks,
                                      options.integer_or("recent", recent, 0, kFar));
 }
 
@@ -66,7 +66,7 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo streaming_method() {
   return {.name = "streaming",
           .summary = "The first keys and the latest, counted in the cache (Xiao et al. 2023)",
-          .defaults = rotary_defaults("half-split") + R"(, "sinks": 4, "recent": null})",
+          .defaults = one_axis_defaults() + R"(, "sinks": 4, "recent": null})",
           .make = make};
 }
 

@@ -182,6 +182,70 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
       ThrowsMessage<Error>(HasSubstr("rerope: axes: expected \"one\"")));
 }
 
+// A stretch of the spectrum comes first, then distances are bent: with no distance beyond the window what is
+// left is a stretched rope.
+TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
+  const Placement p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+  for (const json& stretch :
+       {json("linear*4"), json("ntk*3"),
+        json({{"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 8}})}) {
+    const json options = {{"stretch", stretch}};
+    const at::Tensor rope = run("rope", options, p);
+    EXPECT_GT(largest_difference(rope, run("rope", json::object(), p)), 1e-3);
+    const auto with = [&](json more) {
+      more["stretch"] = stretch;
+      return more;
+    };
+    for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
+      EXPECT_LE(largest_difference(run(name, with({{"window", 9}}), p), rope), kExact) << name;
+    EXPECT_LE(largest_difference(
+                  run("dual-chunk", with({{"chunk_size", 9}, {"local_window", 0}}), p), rope),
+              kExact);
+    EXPECT_LE(largest_difference(run("streaming", with({{"recent", 8}}), p), rope), kExact);
+  }
+  // A distance beyond the window is bent first, then slowed.
+  const at::Tensor slow = run("leaky-rerope", {{"window", 3}, {"stretch", "linear*4"}}, p);
+  EXPECT_GT(largest_difference(slow, run("rope", {{"stretch", "linear*4"}}, p)), 1e-3);
+  const auto fails = [&](const json& stretch, const char* text) {
+    EXPECT_THAT(
+        [&] {
+          run("rerope", {{"stretch", stretch}}, p);
+        },
+        ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  fails("dynamic-ntk", "rerope: stretch: expected one that is the same for texts of all lengths");
+  fails({{"rope_type", "yarn"},
+         {"factor", 4},
+         {"mscale_all_dim", 1.0},
+         {"mscale", 1.0},
+         {"scale_scores", true}},
+        "rerope: stretch: expected one that changes frequencies and their gain only");
+}
+
+// Laws of mscale give each query what the number gives that they say for its length.
+TEST(DualChunk, SharpensByTheLengthOfTheText) {
+  const Placement p = {.batch = 1, .queries = 21, .keys = 21};
+  const auto at = [](int64_t length, double weight) {
+    return std::max(1.0, 1 + weight * std::log(static_cast<double>(length) / 8));  // L is 8
+  };
+  const auto of = [&](const json& mscale, const char* dynamic) {
+    return run("dual-chunk", {{"mscale", mscale}, {"dynamic", dynamic}, {"dim", 4}}, p);
+  };
+  const at::Tensor whole = of("chunk-llama", "length");
+  EXPECT_LE(largest_difference(whole, of(at(21, 0.05), "query")), kExact);
+  const at::Tensor each = of("chunk-llama", "query");
+  for (const int64_t row : {0, 7, 8, 20})
+    EXPECT_LE(
+        largest_difference(each.select(2, row), of(at(row + 1, 0.05), "query").select(2, row)),
+        kExact)
+        << row;
+  // Qwen's also reaches channels that do not turn.
+  const Layer layer(kSmallShape, p);
+  const at::Tensor qwen = attend_with(*method_of("dual-chunk", kSmallShape, R"({"dim": 4})"),
+                                      layer.q * at(21, 0.1), layer.k, layer.v, p, 0, {});
+  EXPECT_LE(largest_difference(of("qwen", "length"), qwen), kExact);
+}
+
 TEST(Piecewise, DistancesBeyondTheWindowAreExactFarOut) {
   const json options = {{"window", 3}, {"factor", 7.0}};
   const Placement near = {.batch = 1, .queries = 9, .keys = 9};
