@@ -1,18 +1,14 @@
 #include "sextant/lab/survey.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
 #include "sextant/lab/claims.h"
 #include "sextant/lab/corpus.h"
+#include "sextant/lab/manifest.h"
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/report.h"
 #include "sextant/lab/result.h"
@@ -25,40 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kManifestFile = "manifest.json";
 constexpr const char* kResultsFile = "results.json";
-
-// Only one survey at a time in one directory. The kernel opens the lock when the process dies.
-class DirectoryLock {
- public:
-  explicit DirectoryLock(const fs::path& directory) {
-    const fs::path path = directory / ".lock";
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file_ < 0)
-      fail("survey: cannot write in " + directory.string() + ": " + std::strerror(errno));
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(file_);
-      fail("survey: another one is at work in " + directory.string());
-    }
-  }
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
-  ~DirectoryLock() { ::close(file_); }
-
- private:
-  int file_ = -1;
-};
-
-// Refuses what cannot go on in this directory: numbers of other settings or another text.
-void check_same(const fs::path& path, const json& asked) {
-  if (!fs::exists(path)) return;
-  const std::vector<std::string> lines = differences(read_json(path), asked);
-  if (lines.empty()) return;
-  std::string message = "survey: " + path.parent_path().string() +
-                        " holds a survey with other settings; choose another --out, or remove it:";
-  for (const std::string& line : lines) message += "\n  " + line;
-  fail(message);
-}
 
 std::vector<Arm> not_done(const SurveyOptions& options) {
   std::vector<Arm> arms;
@@ -127,7 +90,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
   const json manifest{
       {"sextant", SEXTANT_VERSION}, {"settings", options.settings}, {"text", identity(corpus)}};
-  check_same(options.directory / kManifestFile, manifest);
+  check_manifest("survey", "--out", options.directory, manifest);
 
   const std::vector<Arm> arms = not_done(options);
   if (!arms.empty()) open_plugin(options.settings.threads).check(options.settings, options.arms);
@@ -137,7 +100,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   fs::create_directories(options.directory);
-  const DirectoryLock lock(options.directory);
+  const DirectoryLock lock("survey", options.directory);
   ScheduleEnd end;
   if (!arms.empty()) {
     prepare(options, arms, manifest);
