@@ -60,6 +60,9 @@ int main(int argc, char** argv) {
   sextant::cli::add_convert(app);
   sextant::cli::add_plot(app);
   sextant::cli::add_survey(app, quoted(argc, argv));
+  sextant::cli::add_train(app, quoted(argc, argv));
+  sextant::cli::add_evaluate(app);
+  sextant::cli::add_extend(app);
   sextant::cli::add_worker(app);
   if (argc > 1 && is_unknown_command(app, argv[1])) return kUsage;
   try {

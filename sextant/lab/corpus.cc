@@ -61,6 +61,20 @@ uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
   return bytes;
 }
 
+// One after the other in each test document.
+std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) {
+  std::vector<std::string_view> places;
+  int64_t begin = 0;
+  for (const int64_t end : corpus.test_ends) {
+    for (; begin + length < end; begin += length) {
+      places.push_back(std::string_view(corpus.test)
+                           .substr(static_cast<size_t>(begin), static_cast<size_t>(length) + 1));
+    }
+    begin = end;
+  }
+  return places;
+}
+
 }  // namespace
 
 Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
@@ -83,7 +97,8 @@ Corpus split_corpus(std::vector<std::string> documents, double test_share) {
   if (total == 0) fail("text: expected some bytes, but got none");
 
   std::vector<std::string_view> parts;
-  const size_t most = std::max<size_t>(1, total / kFewestParts);
+  // With nothing to train on there is nothing to part.
+  const size_t most = test_share < 1 ? std::max<size_t>(1, total / kFewestParts) : total;
   for (const std::string& document : documents) {
     std::ranges::copy(parts_of(document, most), std::back_inserter(parts));
   }
@@ -142,16 +157,12 @@ nlohmann::json identity(const Corpus& corpus) {
           {"crc32", fmt::format("{:08x}", crc)}};
 }
 
+int64_t count_test_blocks(const Corpus& corpus, int64_t length) {
+  return static_cast<int64_t>(test_places(corpus, length).size());
+}
+
 std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks) {
-  std::vector<std::string_view> places;
-  int64_t begin = 0;
-  for (const int64_t end : corpus.test_ends) {
-    for (; begin + length < end; begin += length) {
-      places.push_back(std::string_view(corpus.test)
-                           .substr(static_cast<size_t>(begin), static_cast<size_t>(length) + 1));
-    }
-    begin = end;
-  }
+  const std::vector<std::string_view> places = test_places(corpus, length);
   const auto there = static_cast<int64_t>(places.size());
   if (there < blocks) {
     fail(

@@ -21,6 +21,7 @@ struct Corpus {
   int64_t documents = 0;
 };
 
+// test_share: 0 to 1; 1: all is tested on, and no document is cut.
 // Files, and the files below folders. Throws Error if one cannot be read or all is empty.
 Corpus read_corpus(std::span<const std::filesystem::path> paths, double test_share);
 Corpus split_corpus(std::vector<std::string> documents, double test_share);
@@ -35,6 +36,9 @@ nlohmann::json identity(const Corpus& corpus);
 // `blocks` stretches of length + 1 bytes, each inside one test document, evenly spread; input is all
 // but the last byte, targets all but the first. Throws Error if there are not so many.
 std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks);
+
+// How many such stretches there are.
+int64_t count_test_blocks(const Corpus& corpus, int64_t length);
 
 // The training text of row `row` of step `step`: length + 1 bytes. The data's position is the step.
 std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,

@@ -28,17 +28,6 @@ Mean mean_of_blocks(std::span<const double> values) {
   return mean;
 }
 
-Mean mean_of_differences(std::span<const double> values, std::span<const double> reference) {
-  std::vector<double> differences;
-  for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
-  return mean_of_blocks(differences);
-}
-
-// By block, at one length.
-struct Blocks {
-  std::vector<double> loss, sliding;
-};
-
 // Of tokens [pieces, length].
 at::Tensor logits_of(const Decoder& decoder, const at::Tensor& tokens, const Reading& reading) {
   if (reading.memory == 0) return decoder.logits(tokens);
@@ -69,18 +58,34 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
   return {data, data + count};
 }
 
+Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
+  std::vector<double> differences;
+  for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
+  return mean_of_blocks(differences);
+}
+
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
                     const TestOptions& options, int64_t train_length, int64_t memory,
                     const std::function<void(int64_t)>& on_block) {
+  return evaluate(decoder, blocks, options,
+                  {.reference = train_length,
+                   .stride = train_length / 2,
+                   .reading = {.segment = train_length, .memory = memory}},
+                  on_block);
+}
+
+Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
+                    const TestOptions& options, const Scoring& scoring,
+                    const std::function<void(int64_t)>& on_block) {
   const auto bins = static_cast<size_t>(options.longest() / options.bin);
   const auto bin = static_cast<size_t>(options.bin);
-  const auto tail = static_cast<size_t>(train_length / 2);
-  std::vector<Blocks> at_length(options.lengths.size());
+  const auto tail = static_cast<size_t>(scoring.stride);
+  std::vector<BlockLosses> at_length(options.lengths.size());
   std::vector<double> loss_at(bins, 0);
-  const Reading reading{.segment = train_length, .memory = memory};
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t n = 0; n < options.lengths.size(); ++n) {
-      const std::vector<float> all = losses(decoder, blocks[block], options.lengths[n], reading);
+      const std::vector<float> all =
+          losses(decoder, blocks[block], options.lengths[n], scoring.reading);
       at_length[n].loss.push_back(mean_of(all));
       at_length[n].sliding.push_back(mean_of(std::span(all).last(tail)));
       if (options.lengths[n] != options.longest()) continue;
@@ -92,18 +97,18 @@ Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> bl
     on_block(static_cast<int64_t>(block) + 1);
   }
 
-  const auto trained = static_cast<size_t>(std::ranges::find(options.lengths, train_length) -
+  const auto trained = static_cast<size_t>(std::ranges::find(options.lengths, scoring.reference) -
                                            options.lengths.begin());
-  Evaluation evaluation{.lengths = {}, .loss_at = loss_at};
+  Evaluation evaluation{.lengths = {}, .loss_at = loss_at, .blocks = at_length};
   for (size_t n = 0; n < options.lengths.size(); ++n) {
-    const Blocks& here = at_length[n];
-    const Blocks& reference = at_length.at(trained);
+    const BlockLosses& here = at_length[n];
+    const BlockLosses& reference = at_length.at(trained);
     evaluation.lengths.push_back(
         {.length = options.lengths[n],
          .loss = mean_of_blocks(here.loss),
          .sliding = mean_of_blocks(here.sliding),
-         .loss_change = mean_of_differences(here.loss, reference.loss),
-         .sliding_change = mean_of_differences(here.sliding, reference.sliding)});
+         .loss_change = mean_difference(here.loss, reference.loss),
+         .sliding_change = mean_difference(here.sliding, reference.sliding)});
   }
   return evaluation;
 }

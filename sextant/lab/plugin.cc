@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/lab/encode.h"
+#include "sextant/lab/evaluate_model.h"
+#include "sextant/lab/extend_model.h"
+#include "sextant/lab/model_folder.h"
 #include "sextant/lab/run_arm.h"
 #include "sextant/torch/method.h"
 
@@ -19,6 +22,10 @@ void check_arms(const Settings& settings, std::span<const Arm> arms) {
   for (const Arm& arm : arms) method_of(arm, settings);
 }
 
+int64_t train_length_of(const std::filesystem::path& model) {
+  return read_model_config(model).train_length;
+}
+
 }  // namespace
 }  // namespace sextant::lab
 
@@ -27,6 +34,11 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
                                            .methods = sextant::lab::method_names,
                                            .check = sextant::lab::check_arms,
                                            .run_arm = sextant::lab::run_arm,
+                                           .obstacle = sextant::lab::obstacle,
+                                           .train_length = sextant::lab::train_length_of,
+                                           .evaluate_model = sextant::lab::evaluate_model,
+                                           .extend_model = sextant::lab::extend_model,
+                                           .write_extended = sextant::lab::write_extended,
                                            .encode = sextant::lab::encode};
   return &plugin;
 }

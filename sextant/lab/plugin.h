@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sextant/lab/model_work.h"
 #include "sextant/lab/settings.h"
 #include "sextant/lab/worker.h"
 
@@ -52,6 +53,15 @@ struct Plugin {
   // Carries out DIRECTORY/arm.json: trains (from the newest checkpoint), tests, writes result.json.
   // kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);
+  // Why transformers has no architecture for the model that lies in a folder; "" if it has. See model_folder.h.
+  std::string (*obstacle)(const std::filesystem::path& model);
+  // L of the model that lies in a folder.
+  int64_t (*train_length)(const std::filesystem::path& model);
+  // See evaluate_model.h and extend_model.h.
+  ModelEvaluation (*evaluate_model)(const EvaluationRequest& request, const OnBlock& on_block);
+  Extension (*extend_model)(const EvaluationRequest& request, const OnBlock& on_block);
+  void (*write_extended)(const std::filesystem::path& model, const Way& way,
+                         const std::filesystem::path& folder);
   Encoding (*encode)(const EncodingRequest& request);
 };
 

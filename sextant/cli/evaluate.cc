@@ -1,0 +1,43 @@
+// sextant evaluate MODEL --lengths ...: how well a model reads texts of several lengths.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sextant/cli/commands.h"
+#include "sextant/cli/reading.h"
+#include "sextant/lab/model_report.h"
+#include "sextant/lab/plugin.h"
+#include "sextant/lab/progress.h"
+
+namespace sextant::cli {
+namespace {
+
+void evaluate(const ReadingOptions& options) {
+  const lab::EvaluationRequest request = request_of(options);
+  lab::ModelEvaluation found;
+  {
+    lab::Progress progress;
+    found = lab::open_plugin(threads_of(options))
+                .evaluate_model(request, [&](int64_t done, int64_t total) {
+                  progress.show({static_cast<double>(done), static_cast<double>(total)},
+                                fmt::format("block {}/{}", done, total));
+                });
+  }
+  fmt::print("{}", options.as_json ? lab::json_text(found) : lab::table(found));
+  plot(lab::chart_of(found), "loss-by-length", options);
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Read text with a model: loss and perplexity against length");
+  auto options = add_reading(*command);
+  command->add_option("--lengths", options->request.lengths, "Lengths, divisors of the longest")
+      ->required()
+      ->delimiter(',');
+  command->callback([options] { evaluate(*options); });
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,116 @@
+// sextant extend MODEL --to LENGTH: every way to read a trained rope past its length, measured on text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "sextant/cli/commands.h"
+#include "sextant/cli/reading.h"
+#include "sextant/error.h"
+#include "sextant/lab/model_report.h"
+#include "sextant/lab/plugin.h"
+#include "sextant/lab/progress.h"
+#include "sextant/lab/ways.h"
+
+namespace sextant::cli {
+namespace {
+
+struct Options {
+  std::shared_ptr<ReadingOptions> reading;
+  int64_t length = 0;
+  std::string write, choose;
+};
+
+// L, 2 L, 4 L, ... and the length itself.
+std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
+  if (trained < 1 || length % trained != 0 || length <= trained) {
+    fail(fmt::format("extend: --to: expected a multiple of the training length, {}, but got {}",
+                     trained, length));
+  }
+  std::vector<int64_t> lengths;
+  for (int64_t n = trained; n < length; n *= 2) {
+    if (length % n == 0) lengths.push_back(n);
+  }
+  lengths.push_back(length);
+  return lengths;
+}
+
+const lab::WayMeasured* find(const lab::Extension& extension, const std::string& name) {
+  for (const lab::WayMeasured& way : extension.ways) {
+    if (way.way.name == name) return &way;
+  }
+  std::string known;
+  for (const lab::WayMeasured& way : extension.ways) known += " " + way.way.name;
+  fail("extend: --choose: expected one of" + known + ", but got " + name);
+}
+
+// The way that is written: what was chosen, or the best that config.json can say.
+const lab::WayMeasured* written(const Options& options, const lab::Extension& extension,
+                                const lab::Recommendation& recommendation) {
+  if (!options.choose.empty()) return find(extension, options.choose);
+  if (!recommendation.writable) {
+    fail(
+        "extend: --write: no way that was measured has words in the config.json of this "
+        "architecture; --choose NAME writes one in Sextant's own");
+  }
+  return &extension.ways.at(*recommendation.writable);
+}
+
+void say(const lab::Extension& extension, const lab::Recommendation& recommendation) {
+  fmt::print("{}\nRecommended: {}.\n", lab::table(extension), recommendation.reason);
+  if (!recommendation.writable) {
+    fmt::print("The config.json of this architecture has words for none of them.\n");
+  } else if (*recommendation.writable != recommendation.best) {
+    const lab::WayMeasured& way = extension.ways.at(*recommendation.writable);
+    fmt::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n", way.way.name,
+               way.lengths.back().sliding.value);
+  }
+}
+
+void extend(const Options& options) {
+  const ReadingOptions& reading = *options.reading;
+  const lab::Plugin& plugin = lab::open_plugin(threads_of(reading));
+  lab::EvaluationRequest request = request_of(reading);
+  request.lengths = lengths_up_to(options.length, plugin.train_length(request.model));
+  lab::Extension found;
+  {
+    lab::Progress progress;
+    found = plugin.extend_model(request, [&](int64_t done, int64_t total) {
+      progress.show({static_cast<double>(done), static_cast<double>(total)}, "measuring");
+    });
+  }
+  const lab::Recommendation recommendation = lab::recommend(found);
+  if (reading.as_json) {
+    fmt::print("{}", lab::json_text(found, recommendation));
+  } else {
+    say(found, recommendation);
+  }
+  plot(lab::chart_of(found), "extend", reading);
+  if (options.write.empty()) return;
+  const lab::WayMeasured* way = written(options, found, recommendation);
+  plugin.write_extended(request.model, way->way, options.write);
+  if (!reading.as_json) fmt::print("{}: the model, read by {}\n", options.write, way->way.name);
+}
+
+}  // namespace
+
+void add_extend(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "extend", "Read a trained rope past its length in every way there is, and recommend one");
+  auto options = std::make_shared<Options>();
+  options->reading = add_reading(*command);
+  command->add_option("--to", options->length, "The length wanted, a multiple of the trained one")
+      ->required();
+  command
+      ->add_option("--write", options->write,
+                   "Folder for the model with the best way that its config.json can say")
+      ->type_name("DIR");
+  command->add_option("--choose", options->choose, "With --write: this way instead")
+      ->type_name("NAME")
+      ->needs("--write");
+  command->callback([options] { extend(*options); });
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,75 @@
+#include "sextant/cli/reading.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "sextant/error.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/settings.h"
+
+namespace sextant::cli {
+
+std::shared_ptr<ReadingOptions> add_reading(CLI::App& command) {
+  auto options = std::make_shared<ReadingOptions>();
+  lab::EvaluationRequest& request = options->request;
+  command.add_option("MODEL", options->model, "Folder with config.json and model.safetensors")
+      ->required();
+  command.add_option("--text", options->text,
+                     "Files and folders of text, all of it (else what a training on Debian's "
+                     "python3-doc holds out)");
+  request.share = 0;
+  command
+      .add_option("--share", request.share,
+                  "Share of the text that is read: what a training with this test.share holds out "
+                  "(else 1 of --text)")
+      ->check(CLI::Range(0.001, 1.0));
+  command.add_option("--blocks", request.blocks,
+                     "Texts of the longest length (else as many as there are, at most 64)");
+  command.add_option("--stride", request.stride,
+                     "Bytes scored at the end of each sliding window (else half of the training "
+                     "length)");
+  command.add_option("--threads", options->threads, "Threads (else as many as cores)")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--json", options->as_json, "Everything, for programs");
+  command.add_option("--plot", options->plot, "Folder for a chart of loss against length")
+      ->type_name("DIR");
+  return options;
+}
+
+lab::EvaluationRequest request_of(const ReadingOptions& options) {
+  lab::EvaluationRequest request = options.request;
+  request.model = options.model;
+  request.text = {options.text.begin(), options.text.end()};
+  const double otherwise = request.text.empty() ? lab::TestOptions().share : 1;
+  if (request.text.empty()) request.text = lab::default_text();
+  if (request.share == 0) request.share = otherwise;
+  return request;
+}
+
+int threads_of(const ReadingOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void plot(const chart::LineChart& chart, const std::string& name, const ReadingOptions& options) {
+  if (options.plot.empty()) return;
+  const std::filesystem::path stem = std::filesystem::path(options.plot) / name;
+  const auto write = [&](chart::Format format) {
+    for (const auto& path : chart::write_figure(chart, stem, std::span(&format, 1))) {
+      if (!options.as_json) fmt::print("{}\n", path.string());
+    }
+  };
+  write(chart::Format::kCsv);
+  write(chart::Format::kSvg);
+  try {
+    write(chart::Format::kPng);
+  } catch (const Error& error) {
+    fmt::print(stderr, "the chart is written as SVG only: {}\n", error.what());
+  }
+}
+
+}  // namespace sextant::cli

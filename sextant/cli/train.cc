@@ -1,0 +1,79 @@
+// sextant train CONFIG.json --to DIR: one model from a file of settings. See sextant/lab/train_model.h.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sextant/cli/commands.h"
+#include "sextant/lab/corpus.h"
+#include "sextant/lab/plugin.h"
+#include "sextant/lab/train_model.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+struct Options {
+  std::string config, directory;
+  std::vector<std::string> text;
+  double save_seconds = lab::Watch().seconds_between_checkpoints;
+  bool example = false;
+};
+
+int train(const Options& options, const std::string& command_line) {
+  if (options.example) {
+    fmt::print("{}", lab::example_plan());
+    return 0;
+  }
+  if (options.config.empty()) throw CLI::RequiredError("CONFIG");
+  if (options.directory.empty()) throw CLI::RequiredError("--to");
+  lab::TrainModelOptions training{.plan = lab::read_plan(options.config),
+                                  .directory = options.directory,
+                                  .command = command_line};
+  if (!options.text.empty()) training.plan.text = {options.text.begin(), options.text.end()};
+  if (training.plan.text.empty()) training.plan.text = lab::default_text();
+  training.worker = {"/proc/self/exe", "worker",
+                     "--threads",      std::to_string(training.plan.settings.threads),
+                     "--save-seconds", std::to_string(options.save_seconds)};
+  switch (lab::train_model(training)) {
+    case lab::TrainEnd::kDone:
+      return 0;
+    case lab::TrainEnd::kFailed:
+      return 1;
+    case lab::TrainEnd::kStopped:
+      break;
+  }
+  return kInterrupted;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, const std::string& command_line) {
+  CLI::App* command =
+      app.add_subcommand("train", "Train one model of any size from a file of settings");
+  auto options = std::make_shared<Options>();
+  command->add_option("CONFIG", options->config, "JSON: what differs from --example");
+  command
+      ->add_option("--to", options->directory,
+                   "Folder for the model, in Hugging Face's form; again: goes on there")
+      ->type_name("DIR");
+  command->add_option(
+      "--text", options->text,
+      "Files and folders of text (else those of CONFIG, or of Debian's python3-doc)");
+  command
+      ->add_option("--save-seconds", options->save_seconds,
+                   "Seconds between checkpoints: what a kill can cost; 0: save after every step")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--example", options->example,
+                    "Print a CONFIG with every field and its default");
+  command->callback([options, command_line] {
+    const int status = train(*options, command_line);
+    if (status != 0) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace sextant::cli

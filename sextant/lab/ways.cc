@@ -1,0 +1,170 @@
+#include "sextant/lab/ways.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/lab/table.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+// Options of rope that all its readings share.
+constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
+                                   "sense", "float32_speeds", "axes", "sections"};
+
+// A pair makes at most L / 2 pi turns within L, 20 in 128: with the authors' 32 no pair of a model trained
+// on short texts is left as it was.
+constexpr double kFewTurns = 8;
+
+class Ways {
+ public:
+  Ways(const json& options, int64_t train_length, int64_t length)
+      : train_length_(train_length),
+        length_(length),
+        factor_(static_cast<double>(length) / static_cast<double>(train_length)) {
+    for (const char* option : kShared) {
+      if (options.contains(option)) shared_[option] = options.at(option);
+    }
+  }
+
+  std::vector<Way> all() && {
+    add("direct", "as it was trained (Su et al. 2021)", "rope", {});
+    stretch("pi", "positions interpolated (Chen et al. 2023)", {{"rope_type", "linear"}});
+    stretch("ntk", "another base (bloc97 2023)", {{"rope_type", "ntk"}});
+    stretch("ntk-mixed", "a ladder between NTK and interpolation (Su 2023)",
+            {{"rope_type", "ntk-mixed"}});
+    stretch("by-parts", "slow pairs interpolated, fast ones kept (Peng et al. 2023)",
+            {{"rope_type", "by-parts"}});
+    stretch("llama3", "the same with 1 and 4 turns (Llama 3, 2024)",
+            {{"rope_type", "llama3"}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
+    stretch("yarn", "by parts and a temperature (Peng et al. 2023)", {{"rope_type", "yarn"}});
+    stretch("yarn-8-turns", "the same, pairs of 8 turns and more kept",
+            {{"rope_type", "yarn"}, {"beta_fast", kFewTurns}});
+    dynamic("dynamic", "NTK by the text's length, as Hugging Face has it (2023)",
+            {{"rope_type", "dynamic"}, {"factor", 1.0}}, "length");
+    dynamic("dynamic-pi", "interpolated by each query's position",
+            {{"rope_type", "dynamic-linear"}}, "query");
+    dynamic("dynamic-ntk", "NTK by each query's position", {{"rope_type", "dynamic-ntk"}}, "query");
+    dynamic("dynamic-by-parts", "by parts by each query's position",
+            {{"rope_type", "dynamic-by-parts"}, {"beta_fast", kFewTurns}}, "query");
+    dynamic("dynamic-yarn", "YaRN by each query's position",
+            {{"rope_type", "dynamic-yarn"}, {"beta_fast", kFewTurns}}, "query");
+    piecewise();
+    return std::move(ways_);
+  }
+
+ private:
+  void add(const char* name, const char* summary, const char* method, const json& more) {
+    json options = shared_;
+    if (!more.is_null()) options.update(more);
+    ways_.push_back(
+        {.name = name, .summary = summary, .method = method, .options = options.dump()});
+  }
+
+  void stretch(const char* name, const char* summary, json object) {
+    object["factor"] = factor_;
+    object["original_max_position_embeddings"] = train_length_;
+    for (const char* without : {"linear", "ntk", "ntk-mixed"}) {
+      if (object.at("rope_type") == without) object.erase("original_max_position_embeddings");
+    }
+    add(name, summary, "rope", {{"stretch", object}});
+  }
+
+  void dynamic(const char* name, const char* summary, json object, const char* by) {
+    object["original_max_position_embeddings"] = train_length_;
+    add(name, summary, "rope", {{"stretch", object}, {"dynamic", by}});
+  }
+
+  // By how much distances beyond the window must shrink, so that the longest is one of training.
+  double shrink(int64_t window) const {
+    return static_cast<double>(length_ - window) / static_cast<double>(train_length_ - window);
+  }
+
+  void piecewise() {
+    add("log-n", "queries times log n (Su 2021)", "rope", {{"query_scale", "logn"}});
+    add("rerope", "no distance beyond L/2 (Su 2023)", "rerope", {});
+    add("leaky-rerope", "distances beyond L/2 grow slower (Su 2023)", "leaky-rerope",
+        {{"factor", shrink(train_length_ / 2)}});
+    add("self-extend", "distances beyond L/4 in groups (Jin et al. 2024)", "self-extend",
+        {{"group", static_cast<int64_t>(std::ceil(shrink(train_length_ / 4)))}});
+    add("dual-chunk", "positions that start again in chunks (An et al. 2024)", "dual-chunk", {});
+    add("streaming", "4 first keys and the last L (Xiao et al. 2023)", "streaming", {});
+    // Laid over rope, so its options stand within.
+    ways_.push_back(
+        {.name = "window",
+         .summary = "the last L keys and no other (Beltagy et al. 2020)",
+         .method = "window",
+         .options = json{{"window", train_length_}, {"of", "rope"}, {"options", shared_}}.dump()});
+  }
+
+  int64_t train_length_, length_;
+  double factor_;
+  json shared_ = json::object();
+  std::vector<Way> ways_;
+};
+
+// The index of the lowest loss at the longest length among those that are allowed.
+std::optional<size_t> lowest(const Extension& extension, const auto& allowed) {
+  std::optional<size_t> found;
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    const WayMeasured& way = extension.ways[n];
+    if (!allowed(way)) continue;
+    if (!found ||
+        way.lengths.back().sliding.value < extension.ways[*found].lengths.back().sliding.value) {
+      found = n;
+    }
+  }
+  return found;
+}
+
+bool keeps_short(const WayMeasured& way, int64_t trained) {
+  for (const AtLength& at : way.lengths) {
+    if (at.length == trained) return at.sliding_change.value <= kHoldsBelow;
+  }
+  return true;
+}
+
+const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
+  const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
+  return found == way.lengths.end() ? way.lengths.front() : *found;
+}
+
+}  // namespace
+
+std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_length,
+                              int64_t length) {
+  if (length <= train_length) {
+    fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
+                     length));
+  }
+  return Ways(json::parse(rope_options), train_length, length).all();
+}
+
+Recommendation recommend(const Extension& extension) {
+  const int64_t trained = extension.model.reference;
+  const auto keeps = [&](const WayMeasured& way) { return keeps_short(way, trained); };
+  const auto any = [](const WayMeasured&) { return true; };
+  const std::optional<size_t> kept = lowest(extension, keeps);
+  Recommendation found{
+      .best = kept ? *kept : *lowest(extension, any), .writable = {}, .reason = ""};
+  found.writable = lowest(extension, [&](const WayMeasured& way) {
+    return way.way.in_hugging_face && (keeps(way) || !kept);
+  });
+  const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
+  const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
+  found.reason = fmt::format(
+      "{} has the lowest loss on the last {} bytes of windows of {}: {:.3f} nats per byte, against "
+      "{:.3f} of the model as it is; at {} it is {:.3f} ({:+.3f})",
+      best.way.name, extension.model.stride, far.length, far.sliding.value,
+      direct.lengths.back().sliding.value, near.length, near.sliding.value,
+      near.sliding_change.value);
+  return found;
+}
+
+}  // namespace sextant::lab

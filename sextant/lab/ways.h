@@ -1,0 +1,28 @@
+// Every way there is to read a trained rope past its length, and which one to take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/model_work.h"
+
+namespace sextant::lab {
+
+// Of a rope with these options (JSON object; what they say of a stretch is left out), trained at length L,
+// for texts of `length`: the rope as it is, first, and every stretch and piecewise rotation.
+std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_length,
+                              int64_t length);
+
+struct Recommendation {
+  size_t best = 0;  // index into Extension::ways: the lowest loss at the longest length
+  std::optional<size_t> writable;  // the best of those that config.json can say
+  std::string reason;              // a sentence with the numbers
+};
+
+// A way that is worse than the model as it is by more than kHoldsBelow at L is not recommended while
+// another is not.
+Recommendation recommend(const Extension& extension);
+
+}  // namespace sextant::lab

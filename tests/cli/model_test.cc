@@ -1,0 +1,217 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cli/command.h"
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Text, and a file of settings of a training of a second or two.
+class Model : public testing::Test {
+ protected:
+  Model() {
+    uint64_t number = 0;
+    for (const std::string& document : synthetic_documents(40, 2000)) {
+      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
+    }
+    write_plan({});
+  }
+
+  void write_plan(const json& more) const {
+    json plan = {{"model",
+                  {{"layers", 1},
+                   {"width", 32},
+                   {"heads", 2},
+                   {"norm", "rmsnorm"},
+                   {"activation", "swiglu"}}},
+                 {"training", {{"length", 32}, {"bytes", 76800}}},
+                 {"test", {{"blocks", 8}, {"share", 0.2}}},
+                 {"text", {(folder_ / "text").string()}}};
+    if (!more.is_null()) plan.merge_patch(more);
+    write_text(folder_ / "plan.json", plan.dump());
+  }
+
+  std::vector<std::string> train_words(const std::string& to,
+                                       std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"train", path("plan.json"), "--to", path(to)});
+    return more;
+  }
+  Ended train(const std::string& to, const std::vector<std::string>& more = {}) const {
+    return run(train_words(to, more));
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
+  const Ended trained = train("model");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("trained on texts of 32 bytes for 300 steps"),
+                                 HasSubstr("transformers loads it as LlamaForCausalLM")));
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
+  }
+  const Ended again = train("model");
+  EXPECT_EQ(again.status, 0);
+  EXPECT_EQ(again.out, trained.out);
+
+  const Ended evaluated = run({"evaluate", path("model"), "--lengths", "32,64,128", "--text",
+                               path("text"), "--share", "0.2", "--json", "--plot", path("plots")});
+  ASSERT_EQ(evaluated.status, 0) << evaluated.err;
+  const json found = json::parse(evaluated.out);
+  EXPECT_EQ(found.at("train_length"), 32);
+  EXPECT_EQ(found.at("stride"), 16);
+  ASSERT_EQ(found.at("lengths").size(), 3);
+  EXPECT_LT(found.at("lengths")[0].at("loss").at("mean").get<double>(), 3.5);  // chance: 5.5
+  EXPECT_TRUE(fs::exists(folder_ / "plots/loss-by-length.svg"));
+
+  const Ended extended = run({"extend", path("model"), "--to", "128", "--text", path("text"),
+                              "--share", "0.2", "--write", path("longer"), "--json"});
+  ASSERT_EQ(extended.status, 0) << extended.err;
+  const json ways = json::parse(extended.out);
+  EXPECT_GE(ways.at("ways").size(), 19);
+  EXPECT_THAT(ways.at("reason").get<std::string>(),
+              HasSubstr(ways.at("recommended").get<std::string>()));
+  // What was written reads as it was measured.
+  const Ended longer = run({"evaluate", path("longer"), "--lengths", "32,64,128", "--text",
+                            path("text"), "--share", "0.2", "--json"});
+  ASSERT_EQ(longer.status, 0) << longer.err;
+  for (const json& way : ways.at("ways")) {
+    if (way.at("name") != ways.at("recommended_hugging_face")) continue;
+    EXPECT_NEAR(way.at("lengths")[2].at("sliding").at("mean").get<double>(),
+                json::parse(longer.out).at("lengths")[2].at("sliding").at("mean").get<double>(),
+                1e-4);
+  }
+  // The first way is the model as it is.
+  EXPECT_THAT(run({"extend", path("model"), "--to", "64", "--text", path("text")}).out,
+              AllOf(HasSubstr("\ndirect "), HasSubstr("\nyarn "), HasSubstr("Recommended: ")));
+}
+
+TEST_F(Model, KilledAndStartedAgainHasTheSameWeights) {
+  ASSERT_EQ(train("whole").status, 0);
+  Running running(train_words("killed", {"--save-seconds", "0"}), folder_.path());
+  const fs::path arm = folder_ / "killed/training/arms/model-0";
+  const auto saved = [&] {
+    if (!fs::exists(arm)) return false;
+    for (const auto& entry : fs::directory_iterator(arm)) {
+      if (entry.path().filename().string() > "checkpoint-00000010.sxt" &&
+          entry.path().extension() == ".sxt") {
+        return true;
+      }
+    }
+    return false;
+  };
+  while (!running.is_over() && !saved()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ASSERT_FALSE(running.is_over()) << running.err();
+  ::kill(running.process(), SIGKILL);
+  running.wait();
+  EXPECT_FALSE(fs::exists(folder_ / "killed/config.json"));
+  const Ended finished = train("killed");
+  ASSERT_EQ(finished.status, 0) << finished.err;
+  for (const char* file : {"model.safetensors", "config.json"}) {
+    EXPECT_EQ(read_text(folder_ / "killed" / file), read_text(folder_ / "whole" / file)) << file;
+  }
+}
+
+TEST_F(Model, InterruptedSaysHowToGoOn) {
+  Running running(train_words("stopped", {"--save-seconds", "0"}), folder_.path());
+  const fs::path arm = folder_ / "stopped/training/arms/model-0";
+  while (!running.is_over() && !fs::exists(arm / "checkpoint-00000003.sxt"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ::kill(running.process(), SIGINT);
+  EXPECT_EQ(running.wait(), 130) << running.err();
+  EXPECT_THAT(running.err(), AllOf(HasSubstr("To go on:"), HasSubstr("--to")));
+  EXPECT_EQ(train("stopped").status, 0);
+}
+
+TEST_F(Model, AMethodThatTransformersHasNotIsSaidToBeSo) {
+  write_plan({{"method", "t5"}});
+  const Ended trained = train("model");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out,
+              AllOf(HasSubstr("Sextant's own form"), HasSubstr("t5 has no architecture there")));
+  EXPECT_EQ(run({"evaluate", path("model"), "--lengths", "32,64", "--text", path("text")}).status,
+            0);
+  const Ended extended = run({"extend", path("model"), "--to", "64", "--text", path("text")});
+  EXPECT_EQ(extended.status, 1);
+  EXPECT_THAT(extended.err, HasSubstr("method: expected rope"));
+}
+
+TEST_F(Model, WhatIsWrongInAPlanIsNamed) {
+  const auto expect = [&](const json& more, const std::string& words) {
+    write_plan(more);
+    const Ended ended = train("model");
+    EXPECT_EQ(ended.status, 1) << words;
+    EXPECT_THAT(ended.err, HasSubstr(words));
+  };
+  expect({{"optimizer", "sgd"}}, "plan.json: optimizer: expected one of");
+  expect({{"training", {{"steps", 3}}}}, "plan.json: training: steps: expected one of");
+  expect({{"training", {{"length", "long"}}}}, "length: expected an integer, but got \"long\"");
+  expect({{"model", {{"heads", 5}}}}, "width: expected a multiple of heads (5)");
+  expect({{"options", {{"bass", 3}}}}, "bass");
+  expect({{"method", "rotary"}}, "rotary");
+  expect({{"text", {"/nowhere/at/all"}}}, "/nowhere/at/all");
+  write_text(folder_ / "plan.json", "{\"seed\": ");
+  EXPECT_THAT(train("model").err, HasSubstr("plan.json: expected JSON"));
+  EXPECT_EQ(run({"train", "--to", path("model")}).status, 2);
+}
+
+TEST_F(Model, OtherSettingsInTheSameFolderAreRefused) {
+  ASSERT_EQ(train("model").status, 0);
+  write_plan({{"training", {{"learning_rate", 0.001}}}});
+  const Ended other = train("model");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("holds a training with other settings"),
+                               HasSubstr("settings.training.learning_rate: 0.004 there, 0.001")));
+}
+
+TEST_F(Model, WhatCannotBeEvaluatedIsNamed) {
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "evaluate");
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.status, 1);
+    return ended.err;
+  };
+  EXPECT_THAT(error({path("nowhere"), "--lengths", "32", "--text", path("text")}),
+              HasSubstr("expected a folder with config.json"));
+  ASSERT_EQ(train("model").status, 0);
+  EXPECT_THAT(error({path("model"), "--lengths", "32,48", "--text", path("text")}),
+              HasSubstr("lengths: expected divisors of the longest, 48"));
+  EXPECT_THAT(error({path("model"), "--lengths", "32", "--text", path("none.txt")}),
+              HasSubstr("none.txt"));
+  EXPECT_THAT(error({path("model"), "--lengths", "32", "--stride", "40", "--text", path("text")}),
+              HasSubstr("stride: expected 1 to the shortest length, 32"));
+  json config = json::parse(read_text(folder_ / "model/config.json"));
+  config["vocab_size"] = 300;
+  write_text(folder_ / "model/config.json", config.dump());
+  EXPECT_THAT(error({path("model"), "--lengths", "32", "--text", path("text")}),
+              HasSubstr("model.embed_tokens.weight: expected [300, 32], but got [256, 32]"));
+}
+
+TEST_F(Model, TheExampleIsAPlan) {
+  const Ended example = run({"train", "--example"});
+  EXPECT_EQ(example.status, 0);
+  const json plan = json::parse(example.out);
+  EXPECT_EQ(plan.at("method"), "rope");
+  EXPECT_TRUE(plan.at("model").contains("norm_epsilon"));
+}
+
+}  // namespace
+}  // namespace sextant::cli

@@ -1,0 +1,107 @@
+#include "sextant/lab/ways.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/error.h"
+#include "sextant/lab/model_report.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Eq;
+using testing::HasSubstr;
+using testing::Optional;
+using testing::ThrowsMessage;
+
+TEST(Ways, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
+  const std::string options =
+      R"({"base": 500.0, "pairing": "interleaved", "stretch": "yarn*2", "dynamic": "length"})";
+  std::set<std::string> names;
+  for (const Way& way : ways_to_read(options, 128, 1024)) {
+    const json given = json::parse(way.options);
+    const json& rope = way.method == "window" ? given.at("options") : given;
+    EXPECT_EQ(rope.at("base"), 500.0) << way.name;
+    EXPECT_EQ(rope.at("pairing"), "interleaved") << way.name;
+    EXPECT_NE(given.value("stretch", json()), "yarn*2") << way.name;
+    EXPECT_TRUE(names.insert(way.name).second) << way.name;
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"direct", "pi", "ntk", "by-parts", "yarn", "llama3",
+                                            "dynamic", "dynamic-yarn", "rerope", "leaky-rerope",
+                                            "self-extend", "dual-chunk", "window"}));
+  EXPECT_EQ(ways_to_read("{}", 128, 1024).front().name, "direct");
+}
+
+TEST(Ways, GoBeyondTheTrainedLength) {
+  EXPECT_THAT([] { ways_to_read("{}", 128, 128); },
+              ThrowsMessage<Error>(HasSubstr("expected more than the model's 128, but got 128")));
+}
+
+// By name: sliding losses at 128 and 1024, and whether config.json can say it.
+struct Found {
+  const char* name;
+  double near, far;
+  bool in_hugging_face;
+};
+
+Extension extension(const std::vector<Found>& found) {
+  Extension made;
+  made.model = {.method = "rope",
+                .options = "{}",
+                .train_length = 128,
+                .blocks = 2,
+                .stride = 64,
+                .lengths = {{.length = 128}, {.length = 1024}},
+                .reference = 128};
+  for (const Found& one : found) {
+    AtLength near{.length = 128, .sliding = {one.near, 0}};
+    near.sliding_change = {one.near - found.front().near, 0};
+    made.ways.push_back(
+        {.way = {.name = one.name, .options = "{}", .in_hugging_face = one.in_hugging_face},
+         .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
+  }
+  return made;
+}
+
+TEST(Recommend, TheLowestLossAndWhatConfigJsonCanSayOfTheRest) {
+  const Recommendation found = recommend(extension(
+      {{"direct", 1.4, 3.0, true}, {"yarn", 1.45, 1.8, true}, {"rerope", 1.4, 1.4, false}}));
+  EXPECT_EQ(found.best, 2);
+  EXPECT_THAT(found.writable, Optional(Eq(1)));
+  EXPECT_THAT(found.reason, AllOf(HasSubstr("rerope"), HasSubstr("1.400 nats per byte"),
+                                  HasSubstr("against 3.000")));
+}
+
+TEST(Recommend, NotWhatSpoilsShortTexts) {
+  const Recommendation found = recommend(
+      extension({{"direct", 1.4, 3.0, true}, {"pi", 2.5, 1.3, true}, {"window", 1.4, 1.5, true}}));
+  EXPECT_EQ(found.best, 2);
+  EXPECT_THAT(found.writable, Optional(Eq(2)));
+}
+
+TEST(Recommend, NothingToWriteIsSaidAsNothing) {
+  EXPECT_FALSE(recommend(extension({{"direct", 1.4, 3.0, false}})).writable.has_value());
+}
+
+TEST(ModelReport, SortsWaysAndKeepsTheModelAsItIsInTheChart) {
+  std::vector<Found> many{{"direct", 1.4, 9, true}};
+  const char* names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+  for (int n = 0; n < 12; ++n) many.push_back({names[n], 1.4, 8.0 - n * 0.1, false});
+  const Extension made = extension(many);
+  const std::string text = table(made);
+  EXPECT_LT(text.find("\nl "), text.find("\nk "));
+  EXPECT_LT(text.find("\na "), text.find("\ndirect "));
+  const chart::LineChart chart = chart_of(made);
+  ASSERT_EQ(chart.series.size(), 10);
+  EXPECT_EQ(chart.series.front().name, "l");
+  EXPECT_EQ(chart.series.back().name, "direct");
+  EXPECT_EQ(json::parse(json_text(made, recommend(made))).at("recommended"), "l");
+}
+
+}  // namespace
+}  // namespace sextant::lab
