@@ -59,7 +59,7 @@ void attend(const Score<T>& score, const Attended<T>& result, const Backend& bac
   check_score(score);
   check_attended(score, result);
   const Attend<T> function = forward_of<T>(backend);
-  if (turns_by_frame(score)) {
+  if (differs_by_frame(score)) {
     attend_by_frame(score, result, executor, function);
   } else {
     function(score, result, executor);
@@ -73,7 +73,7 @@ void attend_backward(const Score<T>& score, const Attended<const T>& result, Vie
   check_attended(score, result);
   check_grad(score, d_out, grad);
   const AttendBackward<T> function = backward_of<T>(backend);
-  if (turns_by_frame(score)) {
+  if (differs_by_frame(score)) {
     attend_backward_by_frame(score, result, d_out, grad, executor, function);
   } else {
     function(score, result, d_out, grad, executor);

@@ -61,6 +61,19 @@ Turn turn_of(Turn turn, size_t n, int64_t batch, int64_t row) {
   return turn;
 }
 
+// What frame n has of an operand that all share or each has its own of.
+template <class T>
+View<T> of_frame(const View<T>& tables, size_t n) {
+  return tables && tables.batch > 1 ? part(tables, static_cast<int64_t>(n), 1, 0, tables.rows)
+                                    : tables;
+}
+
+// Calls f(table) for each table of a score.
+template <class S, class F>
+void each_table(S& score, F&& f) {
+  f(score.weight), f(score.bias), f(score.on_query), f(score.on_key), f(score.on_value);
+}
+
 // One frame as a score of its own. Holds the runs, which count keys as its k does.
 template <class T>
 class FrameScore {
@@ -86,6 +99,7 @@ class FrameScore {
                       .key_row = frame.key_row - first_key_,
                       .keys = frame.keys,
                       .key_position = frame.key_position}};
+    each_table(score_, [&](Table<T>& table) { table.rows = of_frame(table.rows, n); });
     runs_.resize(s.sweeps.size());
     for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
   }
@@ -153,7 +167,7 @@ class Total {
   std::vector<T> own_;
 };
 
-// Those of tables: no batch, all rows in every frame.
+// Those of tables: all rows in every frame, added up unless each frame has a table of its own.
 template <class T>
 struct TableTotals {
   Total<T> weight, bias, on_query, on_key, on_value;
@@ -179,10 +193,12 @@ struct TableTotals {
 }  // namespace
 
 template <class T>
-bool turns_by_frame(const Score<T>& score) {
-  return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
+bool differs_by_frame(const Score<T>& score) {
+  bool differs = std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
     return sweep.query.frame_stride != 0 || sweep.key.frame_stride != 0;
   });
+  each_table(score, [&](const Table<T>& table) { differs = differs || table.rows.batch > 1; });
+  return differs;
 }
 
 template <class T>
@@ -223,8 +239,8 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
              rows.of_queries(d_out), own, executor);
     k.add(own.k, rows.batch, rows.frame.key_row);
     v.add(own.v, rows.batch, rows.frame.key_row);
-    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>&) {
-      total.add(own.*field, 0, 0);
+    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
+      total.add(own.*field, whole.batch > 1 ? static_cast<int64_t>(n) : 0, 0);
     });
     for (size_t h = 0; h < sink.size(); ++h) tables.sink[h] += static_cast<double>(sink[h]);
   }
@@ -234,8 +250,8 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(tables.sink[h]);
 }
 
-template bool turns_by_frame(const Score<float>&);
-template bool turns_by_frame(const Score<double>&);
+template bool differs_by_frame(const Score<float>&);
+template bool differs_by_frame(const Score<double>&);
 template void attend_by_frame(const Score<float>&, const Attended<float>&, const Executor&,
                               Attend<float>);
 template void attend_by_frame(const Score<double>&, const Attended<double>&, const Executor&,

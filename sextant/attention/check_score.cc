@@ -219,7 +219,10 @@ void check_table(const std::string& name, const Table<T>& table, const Score<T>&
                  int64_t fewest_columns, int64_t most_columns) {
   if (!table.rows) return;
   check_data(name, table.rows);
-  expect_equal(name + ".rows.batch", table.rows.batch, 1, "tables have no batch");
+  const auto frames = static_cast<int64_t>(s.frames.size());
+  if (table.rows.batch != 1 && table.rows.batch != frames)
+    bad(name + ".rows.batch", "1 or " + text(frames) + " (one table, or one for each frame)",
+        text(table.rows.batch));
   if (table.rows.heads != 1 && table.rows.heads != s.q.heads)
     bad(name + ".rows.heads", "1 or " + text(s.q.heads), text(table.rows.heads));
   expect_between(name + ".rows.columns", table.rows.columns, fewest_columns, most_columns);
@@ -241,7 +244,7 @@ template <class T>
 void check_table_grad(const std::string& name, const View<T>& grad, const Table<T>& table) {
   if (!grad) return;
   if (!table.rows) bad(name, "no gradient (the operand is absent)", "a view");
-  check_shape(name, grad, 1, table.rows.heads, table.rows.rows, table.rows.columns);
+  check_shape(name, grad, table.rows.batch, table.rows.heads, table.rows.rows, table.rows.columns);
 }
 
 }  // namespace

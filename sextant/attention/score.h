@@ -37,10 +37,13 @@ struct View {
 };
 
 // Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in the
-// map.
+// map. One table for all frames, or one for each: where it is not distance alone that decides but the
+// query's own position too, each query past the training length is a frame (FIRE; ALiBi interpolated
+// for each query's length would be). Kernels see one table only: attend() hands them such frames one by
+// one.
 template <class T>
 struct Table {
-  View<const T> rows = {};               // [1, 1 or query heads, R, columns]
+  View<const T> rows = {};               // [1 or frames, 1 or query heads, R, columns]
   std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
 };
 

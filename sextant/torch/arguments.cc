@@ -3,9 +3,9 @@
 #include <ATen/ops/index_select.h>
 #include <c10/core/SymInt.h>
 
-#include <initializer_list>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "sextant/error.h"
 
@@ -82,17 +82,17 @@ std::string text(at::ScalarType type, const Sizes& sizes) {
 }
 
 void check(const char* argument, const at::Tensor& x, at::ScalarType type,
-           std::initializer_list<Size> sizes) {
+           const std::vector<Size>& sizes) {
   if (!x.defined()) return;
   const auto got = x.sym_sizes();
   bool fits = x.scalar_type() == type && got.size() == sizes.size();
-  for (size_t n = 0; fits && n < got.size(); ++n) fits = sizes.begin()[n].accepts(got[n]);
+  for (size_t n = 0; fits && n < got.size(); ++n) fits = sizes[n].accepts(got[n]);
   if (!fits) bad(argument, text(type, sizes), text(x.scalar_type(), got));
 }
 
 // Differentiable operands: as q in type and device.
 void check_like_q(const char* argument, const at::Tensor& x, const at::Tensor& q,
-                  std::initializer_list<Size> sizes) {
+                  const std::vector<Size>& sizes) {
   if (!x.defined()) return;
   if (x.device() != q.device()) bad(argument, q.device().str() + ", as q", x.device().str());
   check(argument, x, q.scalar_type(), sizes);
@@ -114,6 +114,14 @@ void check_pages(const Arguments& a) {
     most << room;
     bad("key_rows", "0 to " + most.str() + ", as pages hold", std::to_string(a.key_rows));
   }
+}
+
+// One table, of these sizes, or one for each frame.
+void check_table(const char* argument, const at::Tensor& x, const Arguments& a,
+                 std::vector<Size> sizes) {
+  if (x.defined() && x.dim() == static_cast<int64_t>(sizes.size()) + 1)
+    sizes.insert(sizes.begin(), {Size::kExactly, a.frames.sym_size(0)});
+  check_like_q(argument, x, a.q, sizes);
 }
 
 void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
@@ -202,11 +210,11 @@ void check_arguments(const Arguments& a) {
   check_like_q(
       "q_imag", a.q_imag, a.q,
       {batch, {Size::kExactly, a.q.sym_size(1)}, queries, {Size::kExactly, a.q.sym_size(3)}});
-  check_like_q("weight", a.weight, a.q, {heads, {}});
-  check_like_q("bias", a.bias, a.q, {heads, {}});
-  check_like_q("on_query", a.on_query, a.q, {heads, {}, {}});
-  check_like_q("on_key", a.on_key, a.q, {heads, {}, {}});
-  check_like_q("on_value", a.on_value, a.q, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
+  check_table("weight", a.weight, a, {heads, {}});
+  check_table("bias", a.bias, a, {heads, {}});
+  check_table("on_query", a.on_query, a, {heads, {}, {}});
+  check_table("on_key", a.on_key, a, {heads, {}, {}});
+  check_table("on_value", a.on_value, a, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
   for (const auto& [name, rows] : {std::pair{"weight_rows", &a.weight_rows},
                                    {"bias_rows", &a.bias_rows},
                                    {"on_query_rows", &a.on_query_rows},

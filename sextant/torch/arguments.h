@@ -16,7 +16,8 @@
 //   query_times      int64 [S, 1 or batch, axes, queries]; key_times likewise, with keys
 //   query_offsets    int64 [S, P, 2], or none           turns added to the phase; key_offsets too
 //   farthest         the distance of diagonal 0
-//   weight, bias     [1 or heads, R]; on_query, on_key, on_value [1 or heads, R, columns]
+//   weight, bias     [1 or heads, R]; on_query, on_key, on_value [1 or heads, R, columns];
+//                    or a table for each frame, [frames, 1 or heads, R] and so on
 //   *_rows           int32 [diagonals], or none         diagonal -> row of that table
 //   sink             [heads]
 //   mask             bool [batch, heads, queries, keys], sizes of 1 are shared

@@ -79,10 +79,11 @@ int64_t shared_stride(const at::Tensor& x, int64_t dim) {
 }
 
 template <class T>
-Table<T> table(const at::Tensor& rows, const at::Tensor& row_at) {
+Table<T> table(const at::Tensor& rows, const at::Tensor& row_at,
+               View<const T> (*view)(const at::Tensor&)) {
   Table<T> result;
   if (!rows.defined()) return result;
-  result.rows = view_table<const T>(rows);
+  result.rows = view(rows);
   if (row_at.defined())
     result.row_at = {row_at.data_ptr<int32_t>(), static_cast<size_t>(row_at.numel())};
   return result;
@@ -104,8 +105,13 @@ View<T> view_4d(const at::Tensor& x) {
 }
 
 template <class T>
-View<T> view_table(const at::Tensor& x) {
-  return view_4d<T>(x.dim() == 2 ? x.unsqueeze(0).unsqueeze(3) : x.unsqueeze(0));
+View<T> view_vectors(const at::Tensor& x) {
+  return view_4d<T>(x.dim() == 3 ? x.unsqueeze(0) : x);
+}
+
+template <class T>
+View<T> view_numbers(const at::Tensor& x) {
+  return view_vectors<T>(x.unsqueeze(-1));
 }
 
 template <class T>
@@ -215,11 +221,11 @@ Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::
 template <class T>
 void BoundScore<T>::bind_tables() {
   const Arguments& a = arguments_;
-  score_.weight = table<T>(a.weight, a.weight_rows);
-  score_.bias = table<T>(a.bias, a.bias_rows);
-  score_.on_query = table<T>(a.on_query, a.on_query_rows);
-  score_.on_key = table<T>(a.on_key, a.on_key_rows);
-  score_.on_value = table<T>(a.on_value, a.on_value_rows);
+  score_.weight = table(a.weight, a.weight_rows, &view_numbers<const T>);
+  score_.bias = table(a.bias, a.bias_rows, &view_numbers<const T>);
+  score_.on_query = table(a.on_query, a.on_query_rows, &view_vectors<const T>);
+  score_.on_key = table(a.on_key, a.on_key_rows, &view_vectors<const T>);
+  score_.on_value = table(a.on_value, a.on_value_rows, &view_vectors<const T>);
   int64_t mapped = -1, rows = -1;
   for (const Table<T>* t :
        {&score_.weight, &score_.bias, &score_.on_query, &score_.on_key, &score_.on_value}) {
@@ -252,8 +258,10 @@ template View<float> view_4d(const at::Tensor&);
 template View<double> view_4d(const at::Tensor&);
 template View<const float> view_4d(const at::Tensor&);
 template View<const double> view_4d(const at::Tensor&);
-template View<float> view_table(const at::Tensor&);
-template View<double> view_table(const at::Tensor&);
+template View<float> view_vectors(const at::Tensor&);
+template View<double> view_vectors(const at::Tensor&);
+template View<float> view_numbers(const at::Tensor&);
+template View<double> view_numbers(const at::Tensor&);
 template View<float> view_rows(const at::Tensor&);
 template View<double> view_rows(const at::Tensor&);
 template View<const float> view_rows(const at::Tensor&);

@@ -11,8 +11,11 @@ namespace sextant {
 // x of at most four dimensions, [batch, heads, rows, columns]; missing ones have size 1.
 template <class T>
 View<T> view_4d(const at::Tensor& x);  // [batch, heads, rows, columns]
+// Tables, with a first dimension for frames or without.
 template <class T>
-View<T> view_table(const at::Tensor& x);  // [heads, rows, columns] or [heads, rows]
+View<T> view_vectors(const at::Tensor& x);  // [heads, rows, columns]
+template <class T>
+View<T> view_numbers(const at::Tensor& x);  // [heads, rows]
 template <class T>
 View<T> view_rows(const at::Tensor& x);  // [batch, heads, rows]
 

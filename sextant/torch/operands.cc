@@ -11,6 +11,7 @@
 
 #include "sextant/error.h"
 #include "sextant/torch/arguments.h"
+#include "sextant/torch/by_query.h"
 
 namespace sextant {
 namespace {
@@ -137,6 +138,7 @@ Arguments pack(const Operands& o) {
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor> attend(const Operands& operands) {
+  if (operands.query_bias.rows) return attend_by_query(operands);
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend", "");
   torch::jit::Stack stack;
   push(stack, pack(operands));

@@ -7,16 +7,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <tuple>
 #include <vector>
 
+#include "sextant/position/frame.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
 
 // w, b, A, B or C: rows by distance. Undefined rows: the term is absent.
 struct TableOperand {
-  at::Tensor rows = {};    // [1 or heads, R, columns] (weight, bias: [1 or heads, R])
+  // [1 or heads, R, columns] (weight, bias: [1 or heads, R]), or one for each frame: [frames, ...]
+  at::Tensor rows = {};
   at::Tensor row_at = {};  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
 };
 
@@ -29,6 +32,20 @@ struct SweepOperand {
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 
+// Biases of queries that share none, since their own position enters besides the distance. All of them
+// together would be queries x keys numbers: attend() asks for those of some queries at a time, and once
+// more when gradients are asked for.
+struct QueryBias {
+  std::vector<at::Tensor> inputs = {};  // what they are made of, and where gradients go
+  // [positions, 1 or heads, diagonals], a differentiable function of the inputs; or empty: none
+  std::function<at::Tensor(const std::vector<at::Tensor>& inputs,
+                           const std::vector<int64_t>& positions, const Diagonals& diagonals)>
+      rows = {};
+  Diagonals diagonals = {};  // the distances there are
+  int64_t from = 0;          // queries at lower positions go by Operands::bias
+  int64_t at_once = 1;       // for how many queries attend() asks
+};
+
 struct Operands {
   at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
   at::Tensor q_imag = {};             // of the shape of q, or undefined
@@ -37,6 +54,7 @@ struct Operands {
   std::vector<SweepOperand> sweeps = {};
   int64_t farthest = 0;  // the distance of diagonal 0
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  QueryBias query_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows, columns]

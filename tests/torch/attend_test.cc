@@ -30,6 +30,13 @@ Operands with_speeds_of_frames(Operands o) {
   return o;
 }
 
+// The same values in the first frame, others in the second.
+Operands with_tables_of_frames(Operands o) {
+  for (TableOperand* table : {&o.weight, &o.bias, &o.on_query, &o.on_key, &o.on_value})
+    table->rows = at::stack({table->rows, table->rows.flip(-1) + 0.1});
+  return o;
+}
+
 // Every term at once, and each alone, so that a term that only works in company is seen.
 std::vector<Case> cases() {
   const Operands all = every_term();
@@ -62,7 +69,12 @@ std::vector<Case> cases() {
              o.q_imag = normal({2, 4, 7, 6}, 11);
            }),
       {"every term", all},
+      with("bias of frames",
+           [&](Operands& o) {
+             o.bias.rows = at::stack({all.bias.rows, all.bias.rows.flip(1)});
+           }),
       {"every term, speeds of frames", with_speeds_of_frames(all)},
+      {"every term, tables of frames", with_tables_of_frames(all)},
   };
 }
 
@@ -80,13 +92,19 @@ Operands requiring_gradients(const Operands& operands) {
   return o;
 }
 
+// Queries that see nothing have -infinity on both sides.
+double lse_difference(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor nothing = at::logical_and(a.isneginf(), b.isneginf());
+  return largest_difference(a.masked_fill(nothing, 0), b.masked_fill(nothing, 0));
+}
+
 TEST(Attend, AgreesWithTheEquationWrittenOut) {
   for (const auto& [name, operands] : cases()) {
     SCOPED_TRACE(name);
     const auto [out, lse] = attend(operands);
     const auto [expected_out, expected_lse] = equation(operands);
     EXPECT_LE(largest_difference(out, expected_out), 1e-13);
-    EXPECT_LE(largest_difference(lse.exp(), expected_lse.exp()), 1e-11);
+    EXPECT_LE(lse_difference(lse, expected_lse), 1e-13);
   }
 }
 
@@ -113,6 +131,65 @@ TEST(Attend, GradientsAgreeWithDifferences) {
       return out_of(o);
     };
     EXPECT_LE(gradient_error(run, inputs), 1e-7);
+  }
+}
+
+// Queries from position 3 on have biases of their own, made of two tensors.
+QueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
+  const auto rows = [](const std::vector<at::Tensor>& inputs, const std::vector<int64_t>& positions,
+                       const Diagonals& seen) {
+    at::Tensor distances = at::empty({seen.count}, at::kDouble);
+    for (int64_t n = 0; n < seen.count; ++n)
+      distances.data_ptr<double>()[n] = static_cast<double>(seen.distance(n));
+    const at::Tensor at = at::tensor(positions, at::kLong).to(at::kDouble).view({-1, 1, 1});
+    return at::sin(inputs[0].view({1, -1, 1}) * distances / (at + 1)) + inputs[1] * at;
+  };
+  return {.inputs = {normal({4}, 20).requires_grad_(), normal({}, 21).requires_grad_()},
+          .rows = rows,
+          .diagonals = diagonals,
+          .from = 3,
+          .at_once = at_once};
+}
+
+TEST(Attend, BiasesOfSingleQueriesAreTablesOfTheirFrames) {
+  for (const Operands& operands : {every_term(), cases()[1].operands}) {
+    const bool alone = !operands.bias.rows.defined();
+    for (const int64_t at_once : {1, 2, 100}) {
+      Operands o = requiring_gradients(operands);
+      if (alone) o.bias.rows = normal({1, 8}, 5).requires_grad_();
+      o.query_bias = some_query_bias({.farthest = o.farthest, .count = 8}, at_once);
+      const auto [out, lse] = attend(o);
+
+      Operands written = o;
+      written.query_bias = {};
+      std::vector<at::Tensor> frames, tables;
+      for (int64_t n = 0; n < o.frames.size(0); ++n)
+        for (int64_t i = 0; i < o.frames[n][2].item<int64_t>(); ++i) {
+          at::Tensor frame = o.frames[n].clone();
+          for (const int field : {1, 3}) frame[field].add_(i);
+          frame[2].fill_(1);
+          frames.push_back(frame);
+          const int64_t position = frame[3].item<int64_t>();
+          tables.push_back(
+              position < o.query_bias.from
+                  ? o.bias.rows.expand({4, 8})
+                  : o.query_bias.rows(o.query_bias.inputs, {position}, o.query_bias.diagonals)[0]);
+        }
+      written.frames = at::stack(frames);
+      written.bias.rows = at::stack(tables);
+      const auto [expected_out, expected_lse] = equation(written);
+      EXPECT_LE(largest_difference(out, expected_out), 1e-13);
+      EXPECT_LE(lse_difference(lse, expected_lse), 1e-13);
+
+      Tensors inputs = o.query_bias.inputs;
+      for (const at::Tensor* x : differentiable(o)) inputs.push_back(*x);
+      const at::Tensor above = normal(out.sizes().vec(), 99).slice(2, 0, 6);
+      const Tensors got = torch::autograd::grad({(out.slice(2, 0, 6) * above).sum()}, inputs);
+      const Tensors wanted =
+          torch::autograd::grad({(expected_out.slice(2, 0, 6) * above).sum()}, inputs);
+      for (size_t n = 0; n < got.size(); ++n)
+        EXPECT_LE(largest_difference(got[n], wanted[n].nan_to_num()), 1e-12) << n;
+    }
   }
 }
 
@@ -350,6 +427,9 @@ TEST(Attend, ErrorsNameTheArgument) {
   fails("attend: sink: expected Double [4]", [](Operands& o) { o.sink = o.sink.slice(0, 0, 3); });
   fails("attend: mask: expected Bool [1 or 2, 1 or 4, 1 or 7, 1 or 9]", [](Operands& o) {
     o.mask = o.mask.expand({2, 3, 7, 9});
+  });
+  fails("attend: bias: expected Double [2, 1 or 4, *], but got Double [3, 1, 8]", [](Operands& o) {
+    o.bias.rows = o.bias.rows.expand({3, 1, 8});
   });
   // What fits in shape but not in content is the core's to refuse.
   fails("row_at", [](Operands& o) { o.weight.row_at = at::full({8}, 3, at::kInt); });

@@ -79,7 +79,23 @@ at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
 
 namespace {
 
-// Frames that turn at speeds of their own, which cover the queries in their order: each alone.
+std::vector<std::pair<TableOperand Operands::*, int64_t>> tables_and_dims() {
+  return {{&Operands::weight, 2},
+          {&Operands::bias, 2},
+          {&Operands::on_query, 3},
+          {&Operands::on_key, 3},
+          {&Operands::on_value, 3}};
+}
+
+bool differs_by_frame(const Operands& o) {
+  for (const SweepOperand& sweep : o.sweeps)
+    if (!sweep.of_frames.empty()) return true;
+  for (const auto& [table, dims] : tables_and_dims())
+    if ((o.*table).rows.defined() && (o.*table).rows.dim() > dims) return true;
+  return false;
+}
+
+// Frames with speeds or tables of their own, which cover the queries in their order: each alone.
 std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
   std::vector<at::Tensor> outs, lses;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
@@ -89,6 +105,9 @@ std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
       if (!sweep.of_frames.empty()) sweep.rotation = sweep.of_frames[static_cast<size_t>(n)];
       sweep.of_frames.clear();
     }
+    for (const auto& [table, dims] : tables_and_dims())
+      if (at::Tensor& rows = (one.*table).rows; rows.defined() && rows.dim() > dims)
+        rows = rows.select(0, n);
     const auto [out, lse] = equation(one);
     const int64_t* frame = one.frames.data_ptr<int64_t>();
     outs.push_back(out.narrow(2, frame[1], frame[2]));
@@ -100,8 +119,7 @@ std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
-  for (const SweepOperand& sweep : o.sweeps)
-    if (!sweep.of_frames.empty()) return equation_by_frame(o);
+  if (differs_by_frame(o)) return equation_by_frame(o);
 
   const int64_t group = o.q.size(1) / o.k.size(1);
   const at::Tensor k = o.k.repeat_interleave(group, 1), v = o.v.repeat_interleave(group, 1);

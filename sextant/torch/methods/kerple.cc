@@ -2,11 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softplus.h>
-
-#include <cstdlib>
 
 namespace sextant {
 
@@ -34,13 +31,6 @@ std::vector<ParameterSpec> kerple_parameters(const std::string& name, int64_t he
            .init = Init::kUniform,
            .init_low = smooth ? -3.0 : 0.0,
            .init_high = smooth ? 0.5 : 1.0}};
-}
-
-at::Tensor sizes_of_distances(const Diagonals& diagonals) {
-  at::Tensor sizes = at::empty({1, diagonals.count}, at::kDouble);
-  for (int64_t n = 0; n < diagonals.count; ++n)
-    sizes.data_ptr<double>()[n] = static_cast<double>(std::abs(diagonals.distance(n)));
-  return sizes;
 }
 
 }  // namespace sextant

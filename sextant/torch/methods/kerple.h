@@ -30,7 +30,4 @@ at::Tensor bounded(const at::Tensor& parameter, const Range& range, Bounded how)
 // "NAME_p" and "NAME_a".
 std::vector<ParameterSpec> kerple_parameters(const std::string& name, int64_t heads, Bounded how);
 
-// |distance| of each diagonal, float64 [1, diagonals].
-at::Tensor sizes_of_distances(const Diagonals& diagonals);
-
 }  // namespace sextant

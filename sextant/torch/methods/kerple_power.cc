@@ -19,6 +19,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/kerple.h"
 #include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "sextant/error.h"
@@ -19,6 +20,13 @@ at::Tensor tensor_of(std::span<const int32_t> values) {
   at::Tensor result = at::empty({static_cast<int64_t>(values.size())}, at::kInt);
   std::ranges::copy(values, result.data_ptr<int32_t>());
   return result;
+}
+
+at::Tensor sizes_of_distances(const Diagonals& diagonals) {
+  at::Tensor sizes = at::empty({1, diagonals.count}, at::kDouble);
+  for (int64_t n = 0; n < diagonals.count; ++n)
+    sizes.data_ptr<double>()[n] = static_cast<double>(std::abs(diagonals.distance(n)));
+  return sizes;
 }
 
 const at::Tensor& of_layer(std::span<const at::Tensor> tensors, int64_t layer) {

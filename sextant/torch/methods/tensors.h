@@ -6,11 +6,16 @@
 #include <cstdint>
 #include <span>
 
+#include "sextant/position/frame.h"
+
 namespace sextant {
 
 // float64, of as many elements as there are values
 at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef sizes);
 at::Tensor tensor_of(std::span<const int32_t> values);  // int32
+
+// |distance| of each diagonal, float64 [1, diagonals].
+at::Tensor sizes_of_distances(const Diagonals& diagonals);
 
 // The tensor of a layer, when each layer has one. Throws Error if there is no such layer.
 const at::Tensor& of_layer(std::span<const at::Tensor> tensors, int64_t layer);

@@ -1,0 +1,183 @@
+#include "sextant/torch/by_query.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "sextant/torch/recomputed.h"
+
+namespace sextant {
+namespace {
+
+constexpr int64_t kFrameFields = 7;
+
+Frame frame_at(const at::Tensor& frames, int64_t n) {
+  const int64_t* f = frames.data_ptr<int64_t>() + n * kFrameFields;
+  return {f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
+}
+
+at::Tensor tensor_of(const std::vector<Frame>& frames) {
+  static_assert(sizeof(Frame) == kFrameFields * sizeof(int64_t));
+  const at::Tensor result =
+      at::empty({static_cast<int64_t>(frames.size()), kFrameFields}, at::kLong);
+  std::ranges::copy(frames, reinterpret_cast<Frame*>(result.data_ptr<int64_t>()));
+  return result;
+}
+
+// Query rows that are attended to in one call.
+struct Rows {
+  int64_t first = 0, last = 0;
+  bool biased = false;  // each query by its own bias
+
+  int64_t count() const { return last - first; }
+};
+
+std::vector<Rows> blocks(const Operands& o) {
+  std::vector<bool> biased(static_cast<size_t>(o.q.size(2)));
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const Frame f = frame_at(o.frames, n);
+    for (int64_t i = 0; i < f.queries; ++i)
+      if (f.query_position + i >= o.query_bias.from)
+        biased[static_cast<size_t>(f.query_row + i)] = true;
+  }
+  std::vector<Rows> result;
+  for (int64_t i = 0; i < o.q.size(2); ++i) {
+    const bool own = biased[static_cast<size_t>(i)];
+    const bool full = !result.empty() && own && result.back().count() >= o.query_bias.at_once;
+    if (result.empty() || full || result.back().biased != own) result.push_back({i, i, own});
+    ++result.back().last;
+  }
+  return result;
+}
+
+// The part of a frame that lies in `rows`, counted from the first of them.
+Frame cut(Frame frame, const Rows& rows) {
+  const int64_t first = std::max(frame.query_row, rows.first);
+  const int64_t last = std::min(frame.query_row + frame.queries, rows.last);
+  frame.query_position += first - frame.query_row;
+  frame.query_row = first - rows.first;
+  frame.queries = std::max<int64_t>(last - first, 0);
+  return frame;
+}
+
+// One query as a frame, with no more keys than it sees.
+Frame alone(const Operands& o, Frame frame, int64_t i) {
+  frame.query_row += i;
+  frame.query_position += i;
+  frame.queries = 1;
+  int64_t last = frame.key_row;
+  for (const SweepOperand& sweep : o.sweeps) {
+    const auto run = sweep.runs.accessor<int64_t, 3>();
+    for (int64_t b = 0; b < sweep.runs.size(0); ++b)
+      last = std::max(last, run[b][frame.query_row][1]);
+  }
+  frame.keys = std::min(frame.keys, last - frame.key_row);
+  return frame;
+}
+
+// Some query rows of the operands, without their own biases. Frames of one query each if they are biased.
+Operands part_of(const Operands& o, const Rows& rows) {
+  const auto narrow = [&](const at::Tensor& x, int64_t dim) {
+    return !x.defined() || x.size(dim) == 1 ? x : x.narrow(dim, rows.first, rows.count());
+  };
+  Operands part = o;
+  part.query_bias = {};
+  part.q = o.q.narrow(2, rows.first, rows.count());
+  if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
+  part.mask = narrow(o.mask, 2);
+  for (SweepOperand& sweep : part.sweeps) {
+    sweep.runs = sweep.runs.narrow(1, rows.first, rows.count());
+    if (sweep.query_times.defined())
+      sweep.query_times = sweep.query_times.narrow(2, rows.first, rows.count());
+    sweep.of_frames.clear();
+  }
+  std::vector<Frame> frames;
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const Frame whole = cut(frame_at(o.frames, n), rows);
+    const int64_t parts = rows.biased ? whole.queries : std::min<int64_t>(whole.queries, 1);
+    for (int64_t i = 0; i < parts; ++i) {
+      frames.push_back(rows.biased ? alone(part, whole, i) : whole);
+      for (size_t s = 0; s < o.sweeps.size(); ++s)
+        if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())
+          part.sweeps[s].of_frames.push_back(rotations[static_cast<size_t>(n)]);
+    }
+  }
+  part.frames = tensor_of(frames);
+  return part;
+}
+
+std::vector<at::Tensor*> differentiable(Operands& o) {
+  std::vector<at::Tensor*> all = {&o.q,           &o.k,
+                                  &o.v,           &o.q_imag,
+                                  &o.weight.rows, &o.on_query.rows,
+                                  &o.on_key.rows, &o.on_value.rows,
+                                  &o.sink};
+  std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
+  return all;
+}
+
+bool has_other_tables(const Operands& o) {
+  return o.weight.rows.defined() || o.on_query.rows.defined() || o.on_key.rows.defined() ||
+         o.on_value.rows.defined();
+}
+
+// A block of queries that have biases of their own.
+std::vector<at::Tensor> attend_biased(Operands part, const QueryBias& bias) {
+  std::vector<int64_t> positions;
+  int64_t farthest = bias.diagonals.distance(bias.diagonals.count - 1);
+  for (int64_t n = 0; n < part.frames.size(0); ++n) {
+    const Frame frame = frame_at(part.frames, n);
+    positions.push_back(frame.query_position);
+    farthest = std::max(farthest, frame.query_position - frame.key_position);
+  }
+  Diagonals diagonals = bias.diagonals;
+  // A block early in the text is not that far from any key. Other tables count diagonals as they are.
+  if (!has_other_tables(part) && farthest < diagonals.farthest)
+    diagonals = {farthest, diagonals.count - (diagonals.farthest - farthest)};
+  part.farthest = diagonals.farthest;
+  part.bias = {};
+
+  std::vector<at::Tensor> inputs = bias.inputs;
+  for (at::Tensor* x : differentiable(part)) inputs.push_back(*x);
+  const auto run = [part, bias, positions, diagonals](const std::vector<at::Tensor>& values) {
+    Operands o = part;
+    const size_t of_bias = bias.inputs.size();
+    const std::vector<at::Tensor*> operands = differentiable(o);
+    for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
+    o.bias.rows = bias.rows({values.begin(), values.begin() + static_cast<int64_t>(of_bias)},
+                            positions, diagonals);
+    const auto [out, lse] = attend(o);
+    return std::vector<at::Tensor>{out, lse};
+  };
+  return recomputed(run, inputs);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
+  std::vector<at::Tensor> outs, lses;
+  for (const Rows& rows : blocks(o)) {
+    const Operands part = part_of(o, rows);
+    if (rows.biased) {
+      const std::vector<at::Tensor> both = attend_biased(part, o.query_bias);
+      outs.push_back(both[0]);
+      lses.push_back(both[1]);
+    } else {
+      const auto [out, lse] = attend(part);
+      outs.push_back(out);
+      lses.push_back(lse);
+    }
+  }
+  if (outs.size() == 1) return {outs[0], lses[0]};
+  if (outs.empty()) {  // no query
+    Operands none = o;
+    none.query_bias = {};
+    return attend(none);
+  }
+  return {at::cat(outs, 2), at::cat(lses, 2)};
+}
+
+}  // namespace sextant

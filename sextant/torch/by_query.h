@@ -1,0 +1,20 @@
+// attend() where queries have biases of their own (QueryBias): in blocks of queries, each of which asks for
+// its biases, uses them, and lets go of them.
+//
+// Memory is that of one block's biases and what they are made of, in the backward pass too, which makes
+// them once more. The equation takes such a block as frames of one query, each with a table of its own,
+// so every query costs a pass over its keys, as in decoding.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <tuple>
+
+#include "sextant/torch/operands.h"
+
+namespace sextant {
+
+// What attend() promises, for operands with a query_bias.
+std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& operands);
+
+}  // namespace sextant

@@ -1,0 +1,144 @@
+// fire: a small network says what a distance costs, seen in proportion to how far the query could look.
+//
+// Li, You, Guruganesh, Ainslie et al. 2023 (FIRE, arXiv 2310.04418): s_ij = q_i.k_j / sqrt(d) + b,
+//
+//   b_h(i, j) = MLP_h( psi(i - j) / (psi(max(i, L)) + eps) ),    psi(x) = ln(|c x| + 1)
+//
+// The network has one input, one layer of ReLUs and an output for each head; c and the threshold
+// L = |L_multiplier threshold| are trained as well, eps = 1e-6. Each layer has its own; per_layer false is
+// the paper's FIRE-S, one for all. The distance to keys in the future is |i - j| (the code's; the paper is
+// causal).
+//
+// Up to L the bias depends on the distance alone, one table. Beyond it the input of the network never
+// leaves 0 .. 1, which is why it can be read past its training; but each query then has its own biases
+// (QueryBias): in the backward pass they are made once more.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/tensors.h"
+
+namespace sextant {
+namespace {
+
+using Init = ParameterSpec::Init;
+
+constexpr size_t kParameters = 6;
+constexpr double kEpsilon = 1e-6;
+// Pairs of a query and a distance whose hidden units are in memory at once, 16 MB of them as float32.
+constexpr int64_t kPairsAtOnce = 1 << 17;
+
+struct FireOptions {
+  int64_t networks = 1, heads = 1, hidden = 32;
+  double c = 0.1, threshold = 512;
+};
+
+class Fire final : public Method {
+ public:
+  explicit Fire(const FireOptions& options) : options_(options) {}
+
+  bool relative() const override { return false; }
+
+  std::vector<ParameterSpec> parameters() const override {
+    const int64_t width = options_.hidden;
+    const double bound = 1 / std::sqrt(static_cast<double>(width));  // torch.nn.Linear's start
+    std::vector<ParameterSpec> specs;
+    for (int64_t n = 0; n < options_.networks; ++n) {
+      const std::string of = options_.networks > 1 ? "layers." + std::to_string(n) + "." : "";
+      const auto uniform = [&](const char* name, std::vector<int64_t> sizes, double high) {
+        specs.push_back({.name = of + name,
+                         .sizes = std::move(sizes),
+                         .init = Init::kUniform,
+                         .init_low = -high,
+                         .init_high = high});
+      };
+      specs.push_back({.name = of + "c", .initial = tensor_of(std::vector{options_.c}, {})});
+      specs.push_back({.name = of + "L_multiplier", .init = Init::kOnes});
+      uniform("mlp.0.weight", {width, 1}, 1);
+      uniform("mlp.0.bias", {width}, 1);
+      uniform("mlp.2.weight", {options_.heads, width}, bound);
+      uniform("mlp.2.bias", {options_.heads}, bound);
+    }
+    return specs;
+  }
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    const size_t first = options_.networks > 1 ? kParameters * static_cast<size_t>(layer) : 0;
+    of_layer(parameters, static_cast<int64_t>(first + kParameters) - 1);
+    const Parameters own = parameters.subspan(first, kParameters);
+    const Diagonals diagonals = placement.diagonals();
+    const auto type = operands.q.scalar_type();
+    const auto rows = [threshold = options_.threshold, type](const std::vector<at::Tensor>& inputs,
+                                                             const std::vector<int64_t>& positions,
+                                                             const Diagonals& distances) {
+      return biases(inputs, threshold, positions, distances, type);
+    };
+    operands.query_bias = {
+        .inputs = {own.begin(), own.end()},
+        .rows = rows,
+        .diagonals = diagonals,
+        .from = first_from(limit(own[1], options_.threshold).item<double>()),
+        .at_once = std::max<int64_t>(1, kPairsAtOnce / std::max<int64_t>(diagonals.count, 1))};
+    operands.bias.rows = rows(operands.query_bias.inputs, {0}, diagonals).select(0, 0);
+  }
+
+ private:
+  // The first position not below L; at L itself the maximum gives half of its gradient to L, as torch's does.
+  static int64_t first_from(double limit) {
+    constexpr double kFar = 0x1p52;
+    return static_cast<int64_t>(limit < kFar ? std::ceil(limit) : kFar);
+  }
+
+  // L
+  static at::Tensor limit(const at::Tensor& multiplier, double threshold) {
+    return (multiplier.to(at::kDouble) * threshold).abs();
+  }
+
+  // [positions, heads, diagonals]. Distances are exact, and rounded when the network is asked.
+  static at::Tensor biases(const std::vector<at::Tensor>& inputs, double threshold,
+                           const std::vector<int64_t>& positions, const Diagonals& diagonals,
+                           at::ScalarType type) {
+    const at::Tensor c = inputs[0].to(at::kDouble);
+    const auto psi = [&](const at::Tensor& x) { return at::log1p((c * x).abs()); };
+    const at::Tensor reach = at::maximum(
+        at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1), limit(inputs[1], threshold));
+    const at::Tensor x = psi(sizes_of_distances(diagonals)) / (psi(reach) + kEpsilon);
+    const at::Tensor hidden = at::relu(at::linear(x.to(type).unsqueeze(2), inputs[2], inputs[3]));
+    return at::linear(hidden, inputs[4], inputs[5]).transpose(1, 2);
+  }
+
+  FireOptions options_;
+};
+
+std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+  const Options options("fire", json);
+  return std::make_unique<Fire>(
+      FireOptions{.networks = options.flag("per_layer") ? std::max<int64_t>(shape.layers, 1) : 1,
+                  .heads = shape.heads,
+                  .hidden = options.integer("hidden", 1, 1 << 20),
+                  .c = options.number("c", 1e-12, 1e12),
+                  .threshold = options.number("threshold", 0, 0x1p52)});
+}
+
+}  // namespace
+
+MethodInfo fire_method() {
+  return {.name = "fire",
+          .summary = "A network of distance over the query's reach (FIRE, Li et al. 2023)",
+          .defaults = R"({"hidden": 32, "c": 0.1, "threshold": 512.0, "per_layer": true})",
+          .make = make};
+}
+
+}  // namespace sextant
