@@ -56,7 +56,7 @@ def attention(
     """Attends: [batch, heads, queries, value_dim]. Differentiable, never builds queries x keys.
 
     q [batch, heads, queries, head_dim]; k, v [batch, key_heads, keys, ...]: fewer key heads are shared
-    by groups of query heads. float32 runs on the fast kernel, float64 on the reference.
+    by groups of query heads. With fox k has heads / key_heads more columns than q, its gates' logits. float32 runs on the fast kernel, float64 on the reference.
 
     Keys stand at positions first_key, first_key + 1, ...; queries at first_query, ..., by default so
     that the last query stands at the last key (decoding, memory). causal hides keys at higher

@@ -62,6 +62,14 @@ class Method(torch.nn.Module):
             last=last,
         )
 
+    def keys(self, k, x, *, layer=0):
+        """k [batch, key_heads, keys, head_dim] with what the encoding keeps of the layer's input besides:
+        further columns, made of x [batch, keys, width] (fox: its gates). With most encodings just k."""
+        columns = torch.ops.sextant.method_key_columns(
+            self.name, self.shape, self.options, self.tensors(), x, layer=layer
+        )
+        return torch.cat((k, columns), 3) if columns.size(3) else k
+
     def run_last_layer(self, x, layer, **place):
         """A model's last layer where a method gives it absolute positions (emd); with any other method
         just layer(x, x).
@@ -76,7 +84,7 @@ class Method(torch.nn.Module):
         return queries
 
     def forward(self, q, k, v, **place):
-        """Attends in one layer. place: layer, and the arguments of ``sextant.attention`` from causal to
+        """Attends in one layer, k as ``keys`` gives it. place: layer, and the arguments of ``sextant.attention`` from causal to
         key_positions, cache and texts."""
         return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 

@@ -45,7 +45,10 @@ at::Tensor scores_of(const Method& method, const ModelShape& shape, const Placem
                      Parameters parameters) {
   const at::Tensor x = normal_values({1, shape.heads, 1, shape.head_dim}, 0, 1, kSeed, "plot")
                            .expand({1, shape.heads, placement.queries, shape.head_dim});
-  Operands operands = plain_operands(x, x, x, placement);
+  const at::Tensor input =
+      normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, placement.keys, -1});
+  const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
+  Operands operands = plain_operands(x, k, x, placement);
   method.place(operands, placement, /*layer=*/0, parameters);
   operands.on_value = {};
   operands.v =

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -131,9 +132,13 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
 }
 
 DecoderCache Decoder::new_cache(int64_t page_rows) const {
+  // A method may keep more with each key than its head_dim columns.
+  const at::Tensor no_keys = at::empty({1, options_.key_heads, 0, options_.head_dim()});
+  const at::Tensor no_input = at::empty({1, 0, options_.width});
+  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters_);
   return {options_.layers,
           {.key_heads = options_.key_heads,
-           .key_columns = options_.head_dim(),
+           .key_columns = keys.size(3),
            .value_columns = options_.head_dim(),
            .page_rows = page_rows}};
 }
@@ -201,7 +206,7 @@ std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor&
                                           const Layer& layer) const {
   const int64_t heads = options_.heads, key_heads = options_.key_heads;
   const auto project = [&](const at::Tensor& from, const at::Tensor& matrix) {
-    return at::linear(norm(from, layer.attention_norm), matrix)
+    return at::linear(from, matrix)
         .view({from.size(0), from.size(1), -1, options_.head_dim()})
         .transpose(1, 2);
   };
@@ -218,7 +223,11 @@ std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor&
 at::Tensor Decoder::attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
                               const Reading& reading) const {
   const Layer& layer = layers_[index];
-  const std::vector<at::Tensor> heads = heads_of(x, seen, layer);
+  const at::Tensor of_queries = norm(x, layer.attention_norm);
+  const at::Tensor of_keys = x.is_same(seen) ? of_queries : norm(seen, layer.attention_norm);
+  std::vector<at::Tensor> heads = heads_of(of_queries, of_keys, layer);
+  heads[1] = with_key_columns(*method_, heads[1], of_keys, static_cast<int64_t>(index),
+                              method_parameters_);
   const at::Tensor out =
       reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
                     : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,

@@ -117,7 +117,7 @@ class Decoder {
                        const Reading& reading) const;
   at::Tensor attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
                          const Reading& reading) const;
-  // q, k and v, [batch, heads, rows, head_dim]
+  // q, k and v, [batch, heads, rows, head_dim], of normed inputs
   std::vector<at::Tensor> heads_of(const at::Tensor& x, const at::Tensor& seen,
                                    const Layer& layer) const;
   at::Tensor mlp(const at::Tensor& x, const Layer& layer) const;

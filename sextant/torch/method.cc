@@ -1,5 +1,7 @@
 #include "sextant/torch/method.h"
 
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -30,6 +32,7 @@ void check_parameters(const Method& method, Parameters parameters) {
 
 at::Tensor Method::embed(const at::Tensor& x, const Placement&, Parameters) const { return x; }
 at::Tensor Method::embed_last(const at::Tensor& x, const Placement&, Parameters) const { return x; }
+at::Tensor Method::key_columns(const at::Tensor&, int64_t, Parameters) const { return {}; }
 void Method::place(Operands&, const Placement&, int64_t, Parameters) const {}
 
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -44,6 +47,13 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
           .sweeps = {{.runs = visible_runs(placement)}},
           .farthest = placement.farthest_distance(),
           .mask = placement.mask};
+}
+
+at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
+                            int64_t layer, Parameters parameters) {
+  check_parameters(method, parameters);
+  const at::Tensor more = method.key_columns(x, layer, parameters);
+  return more.defined() ? at::cat({k, more}, 3) : k;
 }
 
 Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,

@@ -64,6 +64,11 @@ class Method {
                                 Parameters parameters) const;
   virtual int64_t last_layer_runs() const { return 1; }
 
+  // What a layer's input says of each key besides the key: further columns of k, behind its head_dim
+  // own ones, which a cache keeps with it. x [batch, rows, width], what keys are projected from ->
+  // [batch, key_heads, rows, columns]. Undefined: none, as of most methods. See with_key_columns().
+  virtual at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const;
+
   // Whether place() goes by the times that a placement may give; where none does, giving them is an
   // Error.
   virtual bool reads_times() const { return false; }
@@ -100,13 +105,17 @@ nlohmann::json complete_options(std::string_view name, const nlohmann::json& opt
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const Placement& placement);
 
+// k [batch, key_heads, rows, head_dim] with the method's further columns, if it has any.
+at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
+                            int64_t layer, Parameters parameters);
+
 // `operands`, placed by the method. Throws Error if `parameters` are not those of method.parameters(), in
 // number and in shape, or if the placement has what the method does not read.
 Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
                 Parameters parameters);
 
 // The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
-// Throws Error as placed() does.
+// k is with_key_columns(). Throws Error as placed() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Placement& placement, int64_t layer,
                        Parameters parameters);

@@ -8,11 +8,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -28,6 +26,7 @@
 #include "sextant/torch/method.h"
 #include "sextant/torch/operator_tags.h"
 #include "sextant/torch/recent_method.h"
+#include "sextant/torch/recomputed.h"
 
 namespace sextant {
 namespace {
@@ -201,18 +200,17 @@ void backward_kernel(const c10::OperatorHandle& op, Stack* stack) {
   Stack arguments = take(*stack, op);
   const at::Tensor d_out = arguments[0].toTensor();
   arguments.erase(arguments.begin());
-  const at::AutoGradMode enabled(true);
-  variable_list leaves;
-  for (const at::Tensor& x : differentiable<Call>(arguments))
-    leaves.push_back(x.detach().requires_grad_());
-  replace_differentiable<Call>(arguments, leaves);
-  const variable_list found = torch::autograd::grad({Call::run(arguments)}, leaves, {d_out},
-                                                    /*retain_graph=*/false,
-                                                    /*create_graph=*/false, /*allow_unused=*/true);
+  const variable_list inputs = differentiable<Call>(arguments);
+  const variable_list found = gradients_at(
+      [&](const variable_list& leaves) {
+        replace_differentiable<Call>(arguments, leaves);
+        return Call::run(arguments);
+      },
+      inputs, d_out);
   std::vector<at::Tensor> grads;
-  for (size_t n = 0; n < leaves.size(); ++n)
+  for (size_t n = 0; n < inputs.size(); ++n)
     grads.push_back(found[n].defined() ? found[n].contiguous()
-                                       : at::zeros_like(leaves[n], at::MemoryFormat::Contiguous));
+                                       : at::zeros_like(inputs[n], at::MemoryFormat::Contiguous));
   stack->emplace_back(std::move(grads));
 }
 
@@ -271,6 +269,17 @@ int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
   return recent_method(name, shape.vec(), options)->last_layer_runs();
 }
 
+// What a method keeps with each key besides it; no columns where it keeps nothing. Made of tensor
+// functions that a tracer sees through.
+at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
+                       const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                       int64_t layer) {
+  const at::Tensor columns =
+      recent_method(name, shape.vec(), options)->key_columns(x, layer, parameters);
+  if (columns.defined()) return columns;
+  return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
+}
+
 template <auto function>
 torch::CppFunction boxed() {
   return torch::CppFunction::makeFromBoxedFunction<function>();
@@ -284,6 +293,10 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
               describe_parameters);
   library.def("method_last_layer_runs(str method, int[] shape, str options) -> int",
               last_layer_runs);
+  library.def(
+      "method_key_columns(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, "
+      "int layer=0) -> Tensor",
+      key_columns);
   const std::vector<at::Tag> tags = operator_tags();
   const auto define = [&](const std::string& name, const std::string& d_out, const char* rest,
                           const char* result) {

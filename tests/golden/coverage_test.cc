@@ -32,8 +32,9 @@ const std::vector<std::string_view> kStretches = {
     "attn_temperature_tuning",
 };
 
-const std::vector<std::string_view> kMethods = {"learned_bert_past0", "learned_gpt2",
-                                                "sinusoidal_added_scaled", "window_masks"};
+const std::vector<std::string_view> kMethods = {
+    "fire_",       "fox_", "learned_bert_past0", "learned_gpt2", "sinusoidal_added_scaled",
+    "window_masks"};
 
 bool is_covered(const std::string& name) {
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };

@@ -15,6 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sextant/position/slopes.h"
@@ -157,6 +158,55 @@ TEST(MethodsGolden, Streaming) {
 TEST(MethodsGolden, Alibi) {
   expect_rotary("alibi_causal_decode_h8", "alibi", json::object(), true);
   expect_rotary("alibi_bidirectional_symmetric", "alibi", json::object(), false);
+}
+
+TEST(MethodsGolden, Fire) {
+  for (const char* name : {"fire_short", "fire_long"}) {
+    if (!golden_files().contains(name)) continue;
+    SCOPED_TRACE(name);
+    const Golden file(golden_files().at(name));
+    Tensors in = inputs(file, {"q", "k", "v"});
+    std::vector<at::Tensor> parameters;
+    for (const std::string& parameter :
+         {"c", "L_multiplier", "mlp_0_weight", "mlp_0_bias", "mlp_2_weight", "mlp_2_bias"}) {
+      parameters.push_back(tensor_of(file, parameter).requires_grad_(true));
+      in["_" + parameter] = parameters.back();  // whose gradients are d_c and so on
+    }
+    const at::Tensor &q = in.at("q"), &k = in.at("k");
+    const auto made = make_method(
+        "fire", {.heads = q.size(1), .key_heads = k.size(1), .head_dim = q.size(3)},
+        {{"hidden", file.shape("mlp_0_bias")[0]}, {"threshold", file.meta().at("init_L")}});
+    const at::Tensor out =
+        attend_with(*made, q, k, in.at("v"), placement_of(file, q, k, true), 0, parameters);
+    expect_answers(file, out, "gout", in, "d");
+  }
+}
+
+// [batch, length, heads, columns] in these files; the logits of gates go with the keys.
+TEST(MethodsGolden, Fox) {
+  for (const auto& [name, method, options] :
+       {std::tuple{"fox_causal", "fox", json::object()},
+        std::tuple{"fox_window4", "window", json{{"of", "fox"}, {"window", 4}}}}) {
+    if (!golden_files().contains(name)) continue;
+    SCOPED_TRACE(name);
+    const Golden file(golden_files().at(name));
+    Tensors in = inputs(file, {"q", "k", "v"});
+    const at::Tensor logits = tensor_of(file, "fgate_logit").requires_grad_(true);
+    in["_fgate_logit"] = logits;
+    const at::Tensor q = in.at("q").transpose(1, 2), k = in.at("k").transpose(1, 2);
+    const ModelShape shape = {.heads = q.size(1),
+                              .key_heads = k.size(1),
+                              .head_dim = q.size(3),
+                              .width = q.size(1) * q.size(3)};
+    const at::Tensor gates = logits.unflatten(2, {k.size(1), -1}).transpose(1, 2);
+    const auto unread = [&](std::vector<int64_t> sizes) { return at::zeros(sizes, at::kDouble); };
+    const std::vector<at::Tensor> parameters = {unread({shape.heads, shape.width}),
+                                                unread({shape.heads})};
+    const at::Tensor out =
+        attend_with(*make_method(method, shape, options), q, at::cat({k, gates}, 3),
+                    in.at("v").transpose(1, 2), placement_of(file, q, k, true), 0, parameters);
+    expect_answers(file, out.transpose(1, 2), "gout", in, "d");
+  }
 }
 
 TEST(MethodsGolden, Window) {

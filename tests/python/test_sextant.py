@@ -20,6 +20,7 @@ OPTIONS = {
     "binary": {"bits": 8},
     "deberta": {"buckets": 4, "max_positions": 8},
     "emd": {"options": {"buckets": 4, "max_positions": 8}},
+    "fire": {"threshold": 3},  # so that there are queries on either side
     "kerple-log": {"clamp": "smooth"},
     "kerple-power": {"clamp": "smooth"},
 }
@@ -40,10 +41,16 @@ def inputs():
             for _ in range(3)]
 
 
-def call(method, q, k, v, parameters):
-    return torch.ops.sextant.method_attend(
-        method.name, method.shape, method.options, list(parameters), q, k, v, layer=1
-    )
+def layer_input():
+    torch.manual_seed(3)
+    return torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+
+
+def call(method, x, q, k, v, parameters):
+    """In layer 1, with keys as the method has them."""
+    of = method.name, method.shape, method.options, list(parameters)
+    k = torch.cat((k, torch.ops.sextant.method_key_columns(*of, x, layer=1)), 3)
+    return torch.ops.sextant.method_attend(*of, q, k, v, layer=1)
 
 
 class EveryMethod(unittest.TestCase):
@@ -52,8 +59,8 @@ class EveryMethod(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 parameters = [p.detach().requires_grad_() for p in method.tensors()]
-                self.check(lambda *t: call(method, *t[:3], t[3:]), [*inputs(), *parameters])
-                x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+                x = layer_input()
+                self.check(lambda *t: call(method, *t[:4], t[4:]), [x, *inputs(), *parameters])
                 for last in (False, True):
                     self.check(
                         lambda x, *p: torch.ops.sextant.method_embed(
@@ -71,6 +78,7 @@ class EveryMethod(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 q, k, v = inputs()
+                k = method.keys(k, layer_input())
                 out = method(q, k, v)
                 single = method.float()(q.float(), k.float(), v.float())
                 self.assertLess((out - single).abs().max().item(), 2e-5)
@@ -80,6 +88,7 @@ class EveryMethod(unittest.TestCase):
             with self.subTest(name):
                 method = make(name)
                 q, k, v = inputs()
+                k = method.keys(k, layer_input())
                 whole = method(q, k, v)
                 last = method(q[:, :, 4:], k, v)
                 self.assertLess((whole[:, :, 4:] - last).abs().max().item(), 1e-12)
@@ -101,10 +110,11 @@ class Decoding(unittest.TestCase):
 
     @torch.no_grad()
     def test_every_method(self):
-        tensors = self.rows(LENGTH)
+        q, k, v = self.rows(LENGTH)
         for name in sextant.methods():
             with self.subTest(name):
                 method = make(name).float()
+                tensors = q, method.keys(k, layer_input().float()), v
                 whole = method(*tensors)
                 for ends in (range(1, LENGTH + 1), (3, 4, LENGTH)):
                     cache = sextant.Cache(page_rows=16)
@@ -295,11 +305,13 @@ class Tracing(unittest.TestCase):
         torch.library.opcheck(op, (method.name, method.shape, method.options, tensors, *inputs))
 
     def test_opcheck(self):
-        x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        x = layer_input()
         for name in sextant.methods():
             with self.subTest(name):
                 method = make(name)
-                self.check_op(torch.ops.sextant.method_attend.default, method, *inputs())
+                q, k, v = inputs()
+                k = method.keys(k, x).detach().requires_grad_()
+                self.check_op(torch.ops.sextant.method_attend.default, method, q, k, v)
                 self.check_op(torch.ops.sextant.method_embed.default, method, x)
 
     def check_compiled(self, function, tensors):
@@ -319,8 +331,10 @@ class Tracing(unittest.TestCase):
                 torch.compiler.reset()
                 method = make(name)
                 q, k, v = inputs()
-                self.check_compiled(lambda: method(q, k, v), [q, k, v, *method.parameters()])
-                x = torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)
+                x = layer_input()
+                self.check_compiled(
+                    lambda: method(q, method.keys(k, x), v), [x, q, k, v, *method.parameters()]
+                )
                 self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
 
 

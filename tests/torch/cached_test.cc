@@ -80,6 +80,11 @@ class Cached : public ::testing::TestWithParam<Trial> {
     for (at::Tensor& parameter : all) parameter = parameter.to(at::kFloat);
     return all;
   }
+  // Keys of a layer, with what the method keeps besides.
+  at::Tensor keys_of(const Layer& layer) const {
+    return with_key_columns(*method_, layer.k.to(at::kFloat), layer.seen.to(at::kFloat),
+                            /*layer=*/1, parameters());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, Cached, ::testing::ValuesIn(trials()), [](const auto& info) {
   std::string title = std::to_string(info.index) + "_" + info.param.title.substr(0, 40);
@@ -102,7 +107,7 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
       return static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1));
     };
     KvCache cache({.key_heads = shape_.key_heads,
-                   .key_columns = shape_.head_dim,
+                   .key_columns = keys_of(Layer(shape_, {.batch = 1})).size(3),
                    .value_columns = shape_.head_dim,
                    .page_rows = 16});
     std::vector<Text> texts(3);
@@ -115,7 +120,7 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
                                .first_query = text.first_position,
                                .first_key = text.first_position};
       const Layer layer(shape_, whole);
-      text.q = layer.q.to(at::kFloat), text.k = layer.k.to(at::kFloat);
+      text.q = layer.q.to(at::kFloat), text.k = keys_of(layer);
       text.v = layer.v.to(at::kFloat);
       text.out = attend_with(*method_, text.q, text.k, text.v, whole, /*layer=*/1, parameters);
       growing.push_back({cache.add(text.first_position), 0});

@@ -32,7 +32,11 @@ class EveryMethod : public ::testing::TestWithParam<std::string> {
     return attend_with(*method_, q, k, v, placement, /*layer=*/1, parameters_);
   }
   at::Tensor attend(const Layer& layer, const Placement& placement) const {
-    return attend(layer.q, layer.k, layer.v, placement);
+    return attend(layer.q, keys(layer), layer.v, placement);
+  }
+  // Keys with what the method keeps besides.
+  at::Tensor keys(const Layer& layer) const {
+    return with_key_columns(*method_, layer.k, layer.seen, /*layer=*/1, parameters_);
   }
 };
 
@@ -53,16 +57,17 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
   for (const bool causal : {true, false}) {
     const Placement p = {.batch = 2, .queries = 5, .keys = 7, .first_query = 2, .causal = causal};
     const Layer layer(shape_, p);
-    Tensors inputs = {layer.x, layer.q, layer.k, layer.v};
+    Tensors inputs = {layer.x, layer.q, layer.k, layer.v, layer.seen};
     inputs.insert(inputs.end(), parameters_.begin(), parameters_.end());
     const auto run = [&](const Tensors& values) {
-      const Parameters parameters = Parameters(values).subspan(4);
+      const Parameters parameters = Parameters(values).subspan(5);
       Tensors outputs = {method_->embed(values[0], p, parameters).flatten(),
                          method_->embed_last(values[0], p, parameters).flatten()};
-      for (int64_t number = 0; number < shape_.layers; ++number)
+      for (int64_t number = 0; number < shape_.layers; ++number) {
+        const at::Tensor k = with_key_columns(*method_, values[2], values[4], number, parameters);
         outputs.push_back(
-            attend_with(*method_, values[1], values[2], values[3], p, number, parameters)
-                .flatten());
+            attend_with(*method_, values[1], k, values[3], p, number, parameters).flatten());
+      }
       return at::cat(outputs);
     };
     EXPECT_LE(gradient_error(run, inputs, /*most=*/40), 1e-7);
@@ -100,12 +105,13 @@ TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
   const Placement whole = {.batch = 2, .queries = 11, .keys = 11};
   const Layer layer(shape_, whole);
   const at::Tensor embedded = embed(layer.x, whole), out = attend(layer, whole);
+  const at::Tensor k = keys(layer);
   for (const int64_t chunk : {1, 4})
     for (int64_t first = 0; first < whole.queries; first += chunk) {
       const int64_t last = std::min(first + chunk, whole.queries);
       const Placement part = {
           .batch = 2, .queries = last - first, .keys = last, .first_query = first};
-      const at::Tensor part_out = attend(layer.q.slice(2, first, last), layer.k.slice(2, 0, last),
+      const at::Tensor part_out = attend(layer.q.slice(2, first, last), k.slice(2, 0, last),
                                          layer.v.slice(2, 0, last), part);
       EXPECT_LE(largest_difference(part_out, out.slice(2, first, last)), kSame);
       const at::Tensor part_embedded = embed(layer.x.slice(1, first, last), part);
@@ -120,9 +126,11 @@ TEST_P(EveryMethod, SharedKeyHeadsAreRepeatedOnes) {
   const Layer layer(shape_, p);
   ModelShape repeated = shape_;
   repeated.key_heads = repeated.heads;
-  const at::Tensor all_heads = attend_with(*method_of(GetParam(), repeated, subject_.options),
-                                           layer.q, layer.k.repeat_interleave(2, 1),
-                                           layer.v.repeat_interleave(2, 1), p, 1, parameters_);
+  const auto of_all = method_of(GetParam(), repeated, subject_.options);
+  const at::Tensor k = with_key_columns(*of_all, layer.k.repeat_interleave(2, 1), layer.seen,
+                                        /*layer=*/1, parameters_);
+  const at::Tensor all_heads =
+      attend_with(*of_all, layer.q, k, layer.v.repeat_interleave(2, 1), p, 1, parameters_);
   EXPECT_LE(largest_difference(attend(layer, p), all_heads), kSame);
 }
 
@@ -136,16 +144,17 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
                               .packed_keys = {0, 5, 5, 14}};
     const Layer layer(shape_, packed);
     const at::Tensor out = attend(layer, packed), embedded = embed(layer.x, packed);
+    const at::Tensor k = keys(layer);
     for (const Frame& text : texts(packed)) {
       const auto queries = [&](const at::Tensor& x, int64_t dim) {
         return x.narrow(dim, text.query_row, text.queries);
       };
-      const auto keys = [&](const at::Tensor& x) { return x.narrow(2, text.key_row, text.keys); };
+      const auto seen = [&](const at::Tensor& x) { return x.narrow(2, text.key_row, text.keys); };
       const Placement alone = {.queries = text.queries,
                                .keys = text.keys,
                                .first_query = text.query_position,
                                .causal = causal};
-      const at::Tensor one = attend(queries(layer.q, 2), keys(layer.k), keys(layer.v), alone);
+      const at::Tensor one = attend(queries(layer.q, 2), seen(k), seen(layer.v), alone);
       EXPECT_LE(largest_difference(one, queries(out, 2)), kSame);
       const at::Tensor one_embedded = embed(queries(layer.x, 1), alone);
       EXPECT_LE(largest_difference(one_embedded, queries(embedded, 1)), kSame);
@@ -159,8 +168,8 @@ TEST_P(EveryMethod, Float32IsNearFloat64) {
   std::vector<at::Tensor> narrow;
   for (const at::Tensor& parameter : parameters_) narrow.push_back(parameter.to(at::kFloat));
   const auto to_float = [](const at::Tensor& x) { return x.to(at::kFloat); };
-  const at::Tensor out =
-      attend_with(*method_, to_float(layer.q), to_float(layer.k), to_float(layer.v), p, 1, narrow);
+  const at::Tensor out = attend_with(*method_, to_float(layer.q), to_float(keys(layer)),
+                                     to_float(layer.v), p, 1, narrow);
   EXPECT_EQ(out.scalar_type(), at::kFloat);
   EXPECT_LE(largest_difference(out, attend(layer, p)), 1e-5);
   const at::Tensor embedded = method_->embed(to_float(layer.x), p, narrow);

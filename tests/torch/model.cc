@@ -24,6 +24,7 @@ Layer::Layer(const ModelShape& shape, const Placement& p)
     : x(normal({p.batch, p.queries, shape.width}, 1)),
       q(normal({p.batch, shape.heads, p.queries, shape.head_dim}, 2)),
       k(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 3)),
-      v(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 4)) {}
+      v(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 4)),
+      seen(normal({p.batch, p.keys, shape.width}, 5)) {}
 
 }  // namespace sextant::testing

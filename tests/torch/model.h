@@ -23,6 +23,7 @@ std::vector<at::Tensor> random_parameters(const Method& method);
 struct Layer {
   Layer(const ModelShape& shape, const Placement& placement);
   at::Tensor x, q, k, v;  // x [batch, queries, width]
+  at::Tensor seen;        // what keys are made of, [batch, keys, width]
 };
 
 inline constexpr ModelShape kSmallShape = {

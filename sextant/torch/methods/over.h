@@ -28,6 +28,9 @@ class Over : public Method {
     return of_->embed_last(x, placement, parameters);
   }
   int64_t last_layer_runs() const override { return of_->last_layer_runs(); }
+  at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
+    return of_->key_columns(x, layer, parameters);
+  }
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
     of_->place(operands, placement, layer, parameters);

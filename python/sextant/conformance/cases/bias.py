@@ -1,4 +1,4 @@
-"""Scalar biases: ALiBi, KERPLE, Sandwich."""
+"""Scalar biases: ALiBi, KERPLE, Sandwich, FIRE, the gates of FoX."""
 
 import numpy
 import torch
@@ -140,6 +140,28 @@ def sandwich(c):
     if "bias" in c:
         c.expect("bias", bias.view(c.arrays["bias"].shape), c.arrays["bias"], 1e-12)
     c.expect_out(attend(c, "sandwich", **options))
+
+
+@case(r"FIRE:", "mlp_0_weight", "bias")
+def fire(c):
+    names = ("c", "L_multiplier", "mlp_0_weight", "mlp_0_bias", "mlp_2_weight", "mlp_2_bias")
+    options = {"threshold": float(c.meta["init_L"])}
+    hidden = c.arrays["mlp_0_bias"].shape[0]
+    c.expect_out(attend(c, "fire", c.leaves(*names), hidden=hidden, **options))
+
+
+@case(r"Forgetting attention \(FoX\)", "fgate_logit", "out")
+def fox(c):
+    """Tensors lie as [batch, length, heads, ...]."""
+    q, k, v = (x.transpose(1, 2) for x in c.leaves("q", "k", "v"))
+    gates = c.leaf("fgate_logit").unflatten(2, (k.size(1), -1)).transpose(1, 2)
+    window = c.meta.get("window")
+    name, options = ("window", {"of": "fox", "window": window}) if window else ("fox", {})
+    heads, width = q.size(1), q.size(1) * q.size(3)
+    unread = [torch.zeros(heads, width, dtype=c.dtype), torch.zeros(heads, dtype=c.dtype)]
+    k = torch.cat((k, gates), 3)
+    out = c.library.attention(q, k, v, method=name, parameters=unread, **options)
+    c.expect_out(out.transpose(1, 2))
 
 
 @case(r"Sandwich bias table", "distance", "bias_i1")
