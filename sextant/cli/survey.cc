@@ -1,9 +1,12 @@
 // sextant survey: trains a small transformer with each position encoding on short text and tests it
 // on long text. See sextant/lab/survey.h.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,21 +26,38 @@ struct Options {
   std::vector<std::string> methods = lab::default_methods();
   std::vector<std::string> text;
   std::string norm = "layernorm", activation = "relu2";
-  int64_t seeds = 1, memory = 0;
+  std::string arms_file;
+  int64_t seeds = 1;
+  lab::ForAll all;
   int jobs = 1;
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";
-  bool smoke = false, dry_run = false;
+  bool smoke = false, dry_run = false, list = false;
 };
 
 void declare_what(CLI::App& command, Options& options) {
   const std::string group = "What is compared";
   command
-      .add_option("--methods", options.methods,
-                  "Methods, or `all`; with options as rope:base=1e6:dim=16")
+      .add_option(
+          "--methods", options.methods,
+          "Methods, with options as rope:base=1e6:dim=16; `all`: every method; `stretches`: every "
+          "way to read a trained rope (default: some methods, and the stretches)")
       ->delimiter(',')
+      ->group(group);
+  command
+      .add_option("--arms", options.arms_file,
+                  "A JSON file: {\"arms\": [methods as above, or {\"label\", \"method\", "
+                  "\"options\"}], \"settings\": {...}}")
+      ->excludes("--methods")
+      ->group(group);
+  command
+      .add_option(
+          "--tune", options.all.tune,
+          "Steps by which each reading of a trained rope is also trained on, at the longest "
+          "length; 0: none")
       ->capture_default_str()
       ->group(group);
+  command.add_flag("--list", options.list, "Say what there is to compare, and end")->group(group);
   command.add_option("--seeds", options.seeds, "Trainings of each, from seeds 0, 1, ...")
       ->capture_default_str()
       ->group(group);
@@ -59,7 +79,7 @@ void declare_model(CLI::App& command, Options& options) {
       ->group("Model");
   command.add_option("--mlp-width", model.mlp_width, "Width of the hidden layer (else 4 widths)")
       ->group("Model");
-  add("--memory", options.memory,
+  add("--memory", options.all.memory,
       "Positions remembered of the segments before (Transformer-XL); of one: t5:memory=128");
   add("--norm", options.norm, "layernorm or rmsnorm");
   add("--activation", options.activation, "gelu, relu2 or swiglu");
@@ -88,6 +108,25 @@ void declare_test(CLI::App& command, lab::TestOptions& test) {
   add("--blocks", test.blocks, "Texts of the longest length");
   add("--bin", test.bin, "Positions in one point of \"loss by position\"");
   add("--share", test.share, "Share of the text that is held out");
+}
+
+void declare_retrieval(CLI::App& command, lab::RetrievalOptions& retrieval) {
+  const auto add = [&](const char* name, auto& value, const char* what) {
+    return command.add_option(name, value, what)->capture_default_str()->group("Retrieval");
+  };
+  add("--retrieval-steps", retrieval.steps, "Training steps of the second task; 0: leave it out");
+  add("--retrieval-batch", retrieval.batch, "Texts in a step");
+  add("--retrieval-length", retrieval.length, "Length of its training texts");
+  add("--retrieval-learning-rate", retrieval.learning_rate, "At its peak");
+  add("--retrieval-layers", retrieval.layers, "Layers");
+  command.add_option("--retrieval-width", retrieval.width, "Width (else 16 for each head)")
+      ->group("Retrieval");
+  command
+      .add_option("--retrieval-lengths", retrieval.lengths,
+                  "Lengths tested (else 1, 2, 4 and 8 times its length)")
+      ->delimiter(',')
+      ->group("Retrieval");
+  add("--retrieval-texts", retrieval.texts, "Texts of each length and distance");
 }
 
 void declare_run(CLI::App& command, Options& options) {
@@ -128,27 +167,79 @@ void complete(Options& options, const CLI::App& command) {
     unless_given("--bytes", settings.training.bytes, 25'600);
     unless_given("--blocks", settings.test.blocks, 8);
     unless_given("--out", options.directory, "runs/smoke");
+    unless_given("--retrieval-steps", settings.retrieval.steps, 10);
+    unless_given("--retrieval-batch", settings.retrieval.batch, 8);
+    unless_given("--retrieval-length", settings.retrieval.length, 16);
+    unless_given("--retrieval-layers", settings.retrieval.layers, 1);
+    unless_given("--retrieval-texts", settings.retrieval.texts, 8);
   }
   const int64_t length = settings.training.length;
   unless_given("--key-heads", settings.model.key_heads, settings.model.heads);
   unless_given("--mlp-width", settings.model.mlp_width, 4 * settings.model.width);
   unless_given("--lengths", settings.test.lengths,
                std::vector<int64_t>{length, 2 * length, 4 * length, 8 * length});
+  unless_given("--retrieval-width", settings.retrieval.width, 16 * settings.model.heads);
+  const int64_t pairs = settings.retrieval.length;
+  unless_given("--retrieval-lengths", settings.retrieval.lengths,
+               std::vector<int64_t>{pairs, 2 * pairs, 4 * pairs, 8 * pairs});
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   unless_given("--jobs", options.jobs, std::max(1, cores / std::max(1, settings.threads)));
   settings.model.norm = norm(options.norm);
   settings.model.activation = activation(options.activation);
 }
 
+std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
+  std::vector<std::string> names;
+  for (const lab::KnownMethod& method : known) names.push_back(method.name);
+  return names;
+}
+
+// With names for the words that stand for several.
+std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int threads) {
+  std::vector<lab::ArmRequest> requests;
+  for (const std::string& word : words) {
+    std::vector<std::string> meant{word};
+    if (word == "all") meant = names_of(lab::open_plugin(threads).methods());
+    if (word == "stretches") meant = lab::stretches();
+    for (const std::string& method : meant) requests.push_back(lab::request_of(method));
+  }
+  return requests;
+}
+
+int list(int threads) {
+  fmt::print("Methods, with their options and what these are if they are not said:\n");
+  for (const lab::KnownMethod& method : lab::open_plugin(threads).methods()) {
+    fmt::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
+  }
+  fmt::print(
+      "\nStretches: ways to read a trained rope past its length, by the longest length tested "
+      "over L.\n ");
+  for (const std::string& name : lab::stretches()) fmt::print(" {}", name);
+  fmt::print(
+      "\n\nOptions of every method: weights=rope (read the weights that rope trained), "
+      "weights=own, "
+      "memory=128,\ntune=60 (train the weights that are read on). A value such as L or L/2 follows "
+      "the training length.\nWords for several: all, stretches. Without --methods:\n ");
+  for (const std::string& name : lab::default_methods()) fmt::print(" {}", name);
+  fmt::print("\n");
+  return 0;
+}
+
 int survey(Options options, const CLI::App& command, const std::string& command_line) {
+  if (options.list) return list(options.settings.threads);
   complete(options, command);
-  const lab::Settings& settings = options.settings;
-  if (options.methods == std::vector<std::string>{"all"}) {
-    options.methods = lab::open_plugin(settings.threads).methods();
+  lab::Settings& settings = options.settings;
+  std::vector<lab::ArmRequest> requests;
+  if (options.arms_file.empty()) {
+    requests = in_full(options.methods, settings.threads);
+  } else {
+    const lab::ArmsFile file = lab::read_arms_file(options.arms_file);
+    requests = file.arms;
+    settings = lab::laid_over(settings, file.settings, options.arms_file);
   }
   lab::SurveyOptions survey{
       .settings = settings,
-      .arms = lab::make_arms(options.methods, options.seeds, settings, options.memory),
+      .arms = lab::make_arms(requests, options.seeds, settings, options.all),
       .text = {options.text.begin(), options.text.end()},
       .directory = options.directory,
       .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads),
@@ -179,6 +270,7 @@ void add_survey(CLI::App& app, const std::string& command_line) {
   declare_model(*command, *options);
   declare_training(*command, options->settings);
   declare_test(*command, options->settings.test);
+  declare_retrieval(*command, options->settings.retrieval);
   declare_run(*command, *options);
   command->callback([options, command, command_line] {
     const int status = survey(*options, *command, command_line);

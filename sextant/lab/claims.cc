@@ -3,34 +3,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <optional>
 
 #include "sextant/error.h"
 
 namespace sextant::lab {
 namespace {
 
-// Student's t at 0.975 for 1, 2, ... degrees of freedom; beyond, 1.96 + 2.5 / n is right to 0.002.
-constexpr std::array<double, 20> kStudent = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                             2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-                                             2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-constexpr double kNormal = 1.960;
-
-double student(size_t freedom) {
-  if (freedom <= kStudent.size()) return kStudent.at(freedom - 1);
-  return kNormal + 2.5 / static_cast<double>(freedom);
-}
-
-// What is measured of a method.
+// What is measured of an arm, if it can be.
 struct Measure {
-  Mean AtLength::*what;
-  bool at_longest;  // else at the training length
+  std::optional<Mean> (*of)(const ArmResult& result, const Settings& settings);
+  Task task;
   const char* name;
 };
-constexpr Measure kChange = {&AtLength::sliding_change, true, "change of the sliding loss"};
-constexpr Measure kTrained = {&AtLength::sliding, false, "sliding loss at the training length"};
-constexpr Measure kLongest = {&AtLength::sliding, true, "sliding loss at the longest length"};
+
+std::optional<Mean> change_of(const ArmResult& result, const Settings&) {
+  return result.lengths.back().sliding_change;
+}
+std::optional<Mean> sliding_of(const ArmResult& result, const Settings&) {
+  return result.lengths.back().sliding;
+}
+std::optional<Mean> trained_of(const ArmResult& result, const Settings& settings) {
+  const auto at = std::ranges::find(result.lengths, settings.training.length, &AtLength::length);
+  if (at == result.lengths.end()) fail("claims: the training length was not tested");
+  return at->sliding;
+}
+// At the beginning of the longest text.
+std::optional<Mean> far_of(const ArmResult& result, const Settings& settings) {
+  const int64_t length = settings.retrieval.longest();
+  const int64_t distance = far_distance(length, settings.retrieval);
+  for (const AtDistance& at : result.retrieval) {
+    if (at.length == length && at.distance == distance) return at.accuracy;
+  }
+  return {};
+}
+
+constexpr Measure kChange = {change_of, Task::kText, "change of the sliding loss"};
+constexpr Measure kTrained = {trained_of, Task::kText, "sliding loss at the training length"};
+constexpr Measure kLongest = {sliding_of, Task::kText, "sliding loss at the longest length"};
+constexpr Measure kFar = {far_of, Task::kPairs,
+                          "share of pairs found at the beginning of the longest text"};
+
+// Whoever finds fewer does not find them more often than not.
+constexpr double kHalf = 0.5;
 
 // measure(method) - measure(other, if there is one) is below, or above, a bound.
 struct Claim {
@@ -46,6 +62,11 @@ struct Claim {
 constexpr const char* kAlibi = "Press et al. 2022 (arXiv 2108.12409)";
 constexpr const char* kKerple = "Chi et al. 2022 (arXiv 2205.09921)";
 constexpr const char* kSandwich = "Chi et al. 2023 (arXiv 2212.10356)";
+constexpr const char* kPi = "Chen et al. 2023 (arXiv 2306.15595)";
+constexpr const char* kYarn = "Peng et al. 2023 (arXiv 2309.00071)";
+constexpr const char* kRerope = "Su 2023 (kexue.fm 9708)";
+constexpr const char* kLocal = "Kazemnejad et al. 2023 (arXiv 2305.19466)";
+constexpr const char* kLogN = "Su 2021 (kexue.fm 8823)";
 
 // Bounds of single methods are those of the table's words.
 constexpr Claim kClaims[] = {
@@ -79,45 +100,80 @@ constexpr Claim kClaims[] = {
      "Kazemnejad et al. 2023 (arXiv 2305.19466)", kChange, "none", "rope", true, 0},
     {"A window as long as the training texts keeps RoPE from breaking", "Su 2023 (kexue.fm 9431)",
      kChange, "window", "", true, kHoldsBelow},
+    // Local methods, and what a loss on text does not show.
+    {"A window finds nothing beyond itself", kRerope, kFar, "window", "", true, kHalf},
+    {"Chunks find nothing beyond themselves", kRerope, kFar, "chunk", "", true, kHalf},
+    {"ALiBi does not find what lies far back", kSandwich, kFar, "alibi", "", true, kHalf},
+    {"KERPLE (log) does not find what lies far back", kSandwich, kFar, "kerple-log", "", true,
+     kHalf},
+    {"Sandwich does not find what lies far back", kSandwich, kFar, "sandwich", "", true, kHalf},
+    {"RoPE does not find what lies far back", kLocal, kFar, "rope", "", true, kHalf},
+    {"T5's bias finds more than RoPE far back", kLocal, kFar, "t5", "rope", false, 0},
+    {"No encoding at all finds more than RoPE far back", kLocal, kFar, "none", "rope", false, 0},
+    // Stretches of a trained RoPE, without more training.
+    {"PI without more training is worse than RoPE as it is", kPi, kLongest, "pi", "rope", false, 0},
+    {"NTK is better than RoPE as it is", "bloc97 2023", kLongest, "ntk", "rope", true, 0},
+    {"NTK is better than PI", "bloc97 2023", kLongest, "ntk", "pi", true, 0},
+    {"YaRN is better than NTK", kYarn, kLongest, "yarn", "ntk", true, 0},
+    {"YaRN with a ramp that suits L is better than NTK", kYarn, kLongest, "yarn-8-turns", "ntk",
+     true, 0},
+    {"ReRoPE is better than YaRN", kRerope, kLongest, "rerope", "yarn", true, 0},
+    {"ReRoPE is better than YaRN with a ramp that suits L", kRerope, kLongest, "rerope",
+     "yarn-8-turns", true, 0},
+    {"ReRoPE keeps RoPE from breaking", kRerope, kChange, "rerope", "", true, kHoldsBelow},
+    {"Leaky ReRoPE keeps RoPE from breaking", kRerope, kChange, "leaky-rerope", "", true,
+     kHoldsBelow},
+    {"Self-Extend keeps RoPE from breaking", "Jin et al. 2024 (arXiv 2401.01325)", kChange,
+     "self-extend", "", true, kHoldsBelow},
+    {"ReRoPE with a window of the training length collapses", kRerope, kChange, "rerope:window=L",
+     "", false, kBreaksAbove},
+    {"ReRoPE finds more than YaRN far back", kRerope, kFar, "rerope", "yarn", false, 0},
+    {"Log n makes ReRoPE find more far back", kLogN, kFar, "rerope:log_n=L", "rerope", false, 0},
+    {"Log n makes ReRoPE's loss lower", kLogN, kLongest, "rerope:log_n=L", "rerope", true, 0},
+    {"Log n makes RoPE find more far back", kLogN, kFar, "log-n", "rope", false, 0},
+    {"Log n makes RoPE's loss lower", kLogN, kLongest, "log-n", "rope", true, 0},
+    {"Dynamic PI is no worse than PI within the training length", kYarn, kTrained, "dynamic-pi",
+     "pi", true, 0},
+    {"Dynamic NTK is no worse than NTK within the training length", kYarn, kTrained, "dynamic-ntk",
+     "ntk", true, 0},
+    {"Dynamic YaRN is no worse than YaRN within the training length", kYarn, kTrained,
+     "dynamic-yarn", "yarn-8-turns", true, 0},
 };
 
-const MethodResult* find(std::span<const MethodResult> methods, const std::string& label) {
+const std::vector<ArmResult>& arms_of(const MethodResult& method, const Measure& measure) {
+  return measure.task == Task::kPairs ? method.pairs : method.seeds;
+}
+
+// The method of that name, if this was measured of it.
+const MethodResult* find(std::span<const MethodResult> methods, const std::string& label,
+                         const Measure& measure) {
   const auto found = std::ranges::find(methods, label, &MethodResult::label);
-  return found == methods.end() || found->seeds.empty() ? nullptr : &*found;
-}
-
-const Mean& of_seed(const ArmResult& seed, const Measure& measure, int64_t train_length) {
-  if (measure.at_longest) return seed.lengths.back().*(measure.what);
-  const auto at = std::ranges::find(seed.lengths, train_length, &AtLength::length);
-  if (at == seed.lengths.end()) fail("claims: the training length was not tested");
-  return (*at).*(measure.what);
-}
-
-const ArmResult* same_seed(const MethodResult& method, uint64_t seed) {
-  const auto found = std::ranges::find_if(
-      method.seeds, [&](const ArmResult& result) { return result.arm.seed == seed; });
-  return found == method.seeds.end() ? nullptr : &*found;
+  return found == methods.end() || arms_of(*found, measure).empty() ? nullptr : &*found;
 }
 
 // Over the seeds that both have: they share their start, batches and test text.
 Interval measured(const Measure& measure, const MethodResult& method, const MethodResult* other,
-                  int64_t train_length) {
+                  const Settings& settings) {
   std::vector<double> values;
-  double block_error = 0;
-  for (const ArmResult& seed : method.seeds) {
-    Mean mean = of_seed(seed, measure, train_length);
+  double error = 0;
+  for (const ArmResult& seed : arms_of(method, measure)) {
+    std::optional<Mean> mean = measure.of(seed, settings);
+    if (!mean) continue;
     if (other != nullptr) {
-      const ArmResult* const theirs = same_seed(*other, seed.arm.seed);
-      if (theirs == nullptr) continue;
-      const Mean& minus = of_seed(*theirs, measure, train_length);
-      mean = {.value = mean.value - minus.value, .error = std::hypot(mean.error, minus.error)};
+      const std::vector<ArmResult>& others = arms_of(*other, measure);
+      const auto theirs = std::ranges::find_if(
+          others, [&](const ArmResult& result) { return result.arm.seed == seed.arm.seed; });
+      if (theirs == others.end()) continue;
+      const std::optional<Mean> minus = measure.of(*theirs, settings);
+      if (!minus) continue;
+      mean = {.value = mean->value - minus->value, .error = std::hypot(mean->error, minus->error)};
     }
-    values.push_back(mean.value);
-    block_error = mean.error;
+    values.push_back(mean->value);
+    error = mean->error;
   }
   if (values.size() >= 2) return interval95(values);
   if (values.empty()) return {.mean = NAN, .half = INFINITY};
-  return {.mean = values.front(), .half = kNormal * block_error};
+  return {.mean = values.front(), .half = kNormal95 * error};
 }
 
 Finding compare(const Interval& interval, bool below, double bound) {
@@ -128,25 +184,15 @@ Finding compare(const Interval& interval, bool below, double bound) {
 
 }  // namespace
 
-Interval interval95(std::span<const double> values) {
-  if (values.size() < 2) {
-    fail(fmt::format("interval: expected two values at least, but got {}", values.size()));
-  }
-  const Spread over = spread(values);
-  const auto count = static_cast<double>(values.size());
-  return {.mean = over.mean,
-          .half = student(values.size() - 1) * over.deviation.value_or(0) / std::sqrt(count)};
-}
-
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings) {
   std::vector<ClaimFound> found;
   if (settings.training.bytes < kEnoughBytes) return found;
   for (const Claim& claim : kClaims) {
-    const MethodResult* const method = find(methods, claim.method);
+    const MethodResult* const method = find(methods, claim.method, claim.measure);
     const bool alone = *claim.other == '\0';
-    const MethodResult* const other = alone ? nullptr : find(methods, claim.other);
+    const MethodResult* const other = alone ? nullptr : find(methods, claim.other, claim.measure);
     if (method == nullptr || (!alone && other == nullptr)) continue;
-    const Interval interval = measured(claim.measure, *method, other, settings.training.length);
+    const Interval interval = measured(claim.measure, *method, other, settings);
     const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
     found.push_back(
         {.claim = claim.claim,

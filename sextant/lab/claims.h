@@ -5,7 +5,6 @@
 // make one hold.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +30,8 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 // None below kEnoughBytes. The claims whose methods are all in the survey (under their plain names), in a fixed order.
 //
 // A measure x is compared with a bound c by its 95 % interval: over seeds (Student's t) where there are two or
-// more, else over the blocks of the test text (the normal distribution), which knows nothing of how much
-// another seed would move it. Undecided: c lies inside.
+// more, else over the blocks of the test text, or the texts of pairs (the normal distribution), which knows
+// nothing of how much another seed would move it. Undecided: c lies inside.
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
 
 // "holds", "fails", "undecided"
@@ -40,13 +39,5 @@ const char* name(Finding finding);
 
 // Plain text, a claim and its numbers in two lines each; empty if there is none.
 std::string claims_text(std::span<const ClaimFound> claims);
-
-// A mean and half the width of its 95 % interval.
-struct Interval {
-  double mean = 0, half = 0;
-};
-
-// Student's t over values, two at least. Throws Error for fewer.
-Interval interval95(std::span<const double> values);
 
 }  // namespace sextant::lab

@@ -3,10 +3,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "sextant/lab/batches.h"
 
 namespace sextant::lab {
 namespace {
@@ -45,9 +46,7 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
                           const Reading& reading) {
   const at::NoGradGuard no_gradients;
   const auto count = static_cast<int64_t>(block.size()) - 1;
-  at::Tensor text = at::empty({count + 1}, at::kLong);
-  std::ranges::transform(block, text.data_ptr<int64_t>(),
-                         [](char byte) { return static_cast<uint8_t>(byte); });
+  const at::Tensor text = tokens_of(block);
   const at::Tensor logits =
       logits_of(decoder, text.narrow(0, 0, count).view({count / length, length}), reading);
   const at::Tensor loss =

@@ -9,7 +9,6 @@
 namespace sextant::lab {
 namespace {
 
-constexpr int64_t kShortest = 16;
 constexpr int64_t kFewestPairs = 2, kMostPairs = 8;
 constexpr int64_t kOthersPerQuestion = 8;
 
@@ -69,9 +68,9 @@ void ask(PairText& text, int64_t place, const Pair& pair) {
 }
 
 void check_length(int64_t length) {
-  if (length < kShortest) {
-    fail("retrieval: length: expected at least " + std::to_string(kShortest) + ", but got " +
-         std::to_string(length));
+  if (length < kShortestPairText) {
+    fail("retrieval: length: expected at least " + std::to_string(kShortestPairText) +
+         ", but got " + std::to_string(length));
   }
 }
 

@@ -25,6 +25,8 @@ inline constexpr int64_t kPairVocabulary = kFirstAnswer + kPairValues;
 
 inline constexpr int64_t kNotAsked = -100;  // at::cross_entropy_loss ignores it
 
+inline constexpr int64_t kShortestPairText = 16;
+
 struct PairText {
   std::vector<int64_t> tokens;   // [length]
   std::vector<int64_t> answers;  // [length]: of a question its answer, elsewhere kNotAsked

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/lab/cost.h"
 #include "sextant/lab/encode.h"
 #include "sextant/lab/evaluate_model.h"
 #include "sextant/lab/extend_model.h"
@@ -12,10 +13,14 @@
 namespace sextant::lab {
 namespace {
 
-std::vector<std::string> method_names() {
-  std::vector<std::string> names;
-  for (const MethodInfo& method : methods()) names.push_back(method.name);
-  return names;
+std::vector<KnownMethod> known_methods() {
+  std::vector<KnownMethod> known;
+  for (const MethodInfo& method : methods()) {
+    known.push_back({.name = method.name,
+                     .summary = method.summary,
+                     .options = nlohmann::json::parse(method.defaults).dump()});
+  }
+  return known;
 }
 
 void check_arms(const Settings& settings, std::span<const Arm> arms) {
@@ -31,8 +36,9 @@ int64_t train_length_of(const std::filesystem::path& model) {
 
 extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
   static const sextant::lab::Plugin plugin{.version = SEXTANT_VERSION,
-                                           .methods = sextant::lab::method_names,
+                                           .methods = sextant::lab::known_methods,
                                            .check = sextant::lab::check_arms,
+                                           .cost = sextant::lab::cost_of_arm,
                                            .run_arm = sextant::lab::run_arm,
                                            .obstacle = sextant::lab::obstacle,
                                            .train_length = sextant::lab::train_length_of,

@@ -44,12 +44,28 @@ struct Encoding {
   std::vector<double> scores;
 };
 
+// A method, for people.
+struct KnownMethod {
+  std::string name, summary;
+  std::string options;  // JSON object, with defaults
+};
+
+// What one arm costs as rope does, measured here in a second or two. Other methods cost up to twice as much, and
+// a dynamic stretch many times as much in tests.
+struct ArmCost {
+  double step_seconds = 0;  // of training
+  double test_seconds = 0;  // all tests
+  int64_t bytes = 0;        // the most memory that the process had
+};
+
 // The functions of libsextant_lab, both sides built from one tree. They throw Error.
 struct Plugin {
   std::string_view version;
-  std::vector<std::string> (*methods)();
+  std::vector<KnownMethod> (*methods)();
   // Makes every method and model once, so that a wrong option is known before hours of work.
   void (*check)(const Settings& settings, std::span<const Arm> arms);
+  // Of an arm that is trained on this task.
+  ArmCost (*cost)(const Settings& settings, Task task);
   // Carries out DIRECTORY/arm.json: trains (from the newest checkpoint), tests, writes result.json.
   // kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);

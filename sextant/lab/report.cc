@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "sextant/chart/report.h"
 #include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/lab/advice.h"
 #include "sextant/lab/claims.h"
+#include "sextant/lab/pair_task.h"
 
 namespace sextant::lab {
 namespace {
@@ -21,39 +25,51 @@ using chart::LineChart;
 using chart::Scale;
 using chart::Series;
 
+constexpr std::array<std::string_view, 9> kKinds = {
+    "sliding-by-length",     "loss-by-length",        "loss-by-position",
+    "retrieval-by-distance", "retrieval-by-length",   "training",
+    "stretches-by-length",   "stretches-by-position", "stretches-retrieval-by-distance"};
+
 // Lines that can still be told apart in one chart.
 constexpr size_t kLinesPerChart = 10;
 
-// Those with something to draw; in several parts of nearly equal size, from those that hold to those that
-// break, if they are too many for one.
-std::vector<std::vector<MethodResult>> parts_of(std::span<const MethodResult> methods,
-                                                const Settings& settings) {
-  std::vector<MethodResult> drawn;
-  std::ranges::copy_if(methods, std::back_inserter(drawn),
-                       [](const MethodResult& method) { return !method.seeds.empty(); });
+using Part = std::vector<MethodResult>;
+
+// In several parts of nearly equal size, from those that hold to those that break, if they are too many for
+// one chart.
+std::vector<Part> parts_of(Part drawn, std::span<const MethodResult> methods,
+                           const Settings& settings) {
   const size_t parts = (drawn.size() + kLinesPerChart - 1) / kLinesPerChart;
-  const size_t longest = settings.test.lengths.size() - 1;
   if (parts > 1) {
     std::ranges::stable_sort(drawn, {}, [&](const MethodResult& method) {
-      return method.at(&AtLength::sliding_change, longest).mean;
+      return change(method, methods, settings).mean;
     });
   }
-  std::vector<std::vector<MethodResult>> result(parts);
+  std::vector<Part> result(parts);
   for (size_t n = 0; n < drawn.size(); ++n) result[n * parts / drawn.size()].push_back(drawn[n]);
   return result;
 }
 
-// One line: a method's mean over seeds at each x, with a band of one deviation.
-Series series(const MethodResult& method, std::vector<double> x, const auto& values_at) {
-  Series line{.name = method.label, .x = std::move(x)};
+Part those(std::span<const MethodResult> methods, const auto& wanted) {
+  Part result;
+  std::ranges::copy_if(methods, std::back_inserter(result), [&](const MethodResult& method) {
+    return !method.seeds.empty() && wanted(method);
+  });
+  return result;
+}
+
+// One line: the mean over seeds at each x, with its 95 % interval as a band.
+Series series(const std::string& name, std::span<const ArmResult> seeds, std::vector<double> x,
+              const auto& values_at) {
+  Series line{.name = name, .x = std::move(x)};
   for (size_t n = 0; n < line.x.size(); ++n) {
     std::vector<double> values;
-    for (const ArmResult& seed : method.seeds) values.push_back(values_at(seed, n));
+    for (const ArmResult& seed : seeds) values.push_back(values_at(seed, n));
     const Spread over_seeds = spread(values);
     line.y.push_back(over_seeds.mean);
-    if (over_seeds.deviation) {
-      line.low.push_back(over_seeds.mean - *over_seeds.deviation);
-      line.high.push_back(over_seeds.mean + *over_seeds.deviation);
+    if (over_seeds.half) {
+      line.low.push_back(over_seeds.mean - *over_seeds.half);
+      line.high.push_back(over_seeds.mean + *over_seeds.half);
     }
   }
   return line;
@@ -75,16 +91,17 @@ LineChart loss_by_length(std::span<const MethodResult> methods, const Settings& 
                                .label = "training length"}}};
   const std::vector<double> lengths(settings.test.lengths.begin(), settings.test.lengths.end());
   for (const MethodResult& method : methods) {
-    chart.series.push_back(series(method, lengths, [&](const ArmResult& seed, size_t n) {
-      return (seed.lengths.at(n).*what).value;
-    }));
+    chart.series.push_back(
+        series(method.label, method.seeds, lengths,
+               [&](const ArmResult& seed, size_t n) { return (seed.lengths.at(n).*what).value; }));
   }
   return chart;
 }
 
-LineChart loss_by_position(std::span<const MethodResult> methods, const Settings& settings) {
+LineChart loss_by_position(std::span<const MethodResult> methods, const Settings& settings,
+                           const std::string& title) {
   LineChart chart{
-      .title = "Loss by position",
+      .title = title,
       .subtitle = held_fixed(settings) + fmt::format(", means of {} positions", settings.test.bin),
       .x = {.label = "position in the text", .unit = "bytes"},
       .y = {.label = "loss", .unit = "nats per byte"},
@@ -95,8 +112,9 @@ LineChart loss_by_position(std::span<const MethodResult> methods, const Settings
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
   }
   for (const MethodResult& method : methods) {
-    chart.series.push_back(series(
-        method, middles, [](const ArmResult& seed, size_t n) { return seed.loss_at.at(n); }));
+    chart.series.push_back(
+        series(method.label, method.seeds, middles,
+               [](const ArmResult& seed, size_t n) { return seed.loss_at.at(n); }));
   }
   return chart;
 }
@@ -110,16 +128,67 @@ LineChart training(std::span<const MethodResult> methods, const Settings& settin
   const auto bytes_per_mean =
       static_cast<double>(kTrainLossSteps * settings.training.batch * settings.training.length);
   for (const MethodResult& method : methods) {
-    // Those that are tested with another's weights were not trained.
-    if (method.seeds.front().train_loss.empty()) continue;
     std::vector<double> bytes;
     for (size_t n = 0; n < method.seeds.front().train_loss.size(); ++n) {
       bytes.push_back(bytes_per_mean * static_cast<double>(n + 1));
     }
-    chart.series.push_back(series(
-        method, bytes, [](const ArmResult& seed, size_t n) { return seed.train_loss.at(n); }));
+    chart.series.push_back(
+        series(method.label, method.seeds, bytes,
+               [](const ArmResult& seed, size_t n) { return seed.train_loss.at(n); }));
   }
   return chart;
+}
+
+// Of an arm, at the n-th of `asked`.
+double found_at(const ArmResult& seed, const AtDistance& asked) {
+  for (const AtDistance& at : seed.retrieval) {
+    if (at.length == asked.length && at.distance == asked.distance) return at.accuracy.value;
+  }
+  return NAN;
+}
+
+LineChart retrieval_chart(std::span<const MethodResult> methods, const Settings& settings,
+                          const std::string& title, const chart::Axis& x,
+                          const std::vector<AtDistance>& asked, const auto& x_of) {
+  const RetrievalOptions& options = settings.retrieval;
+  LineChart chart{
+      .title = title,
+      .subtitle = fmt::format("trained to find pairs in texts of {} tokens; {:.2f} by chance",
+                              options.length, 1.0 / kPairValues),
+      .x = x,
+      .y = {.label = "share of pairs found", .low = 0, .high = 1},
+      .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
+  std::vector<double> places;
+  for (const AtDistance& at : asked) places.push_back(static_cast<double>(x_of(at)));
+  for (const MethodResult& method : methods) {
+    chart.series.push_back(
+        series(method.label, method.pairs, places,
+               [&](const ArmResult& seed, size_t n) { return found_at(seed, asked[n]); }));
+  }
+  return chart;
+}
+
+LineChart retrieval_by_distance(std::span<const MethodResult> methods, const Settings& settings,
+                                int64_t length) {
+  std::vector<AtDistance> asked;
+  for (const int64_t distance : distances_in(length, settings.retrieval)) {
+    asked.push_back({.length = length, .distance = distance, .accuracy = {}});
+  }
+  return retrieval_chart(
+      methods, settings, fmt::format("Retrieval by distance in texts of {} tokens", length),
+      {.label = "distance from question to pair", .unit = "tokens", .scale = Scale::kLog2}, asked,
+      [](const AtDistance& at) { return at.distance; });
+}
+
+LineChart retrieval_by_length(std::span<const MethodResult> methods, const Settings& settings) {
+  const RetrievalOptions& options = settings.retrieval;
+  std::vector<AtDistance> asked;
+  for (const int64_t length : options.lengths) {
+    asked.push_back({.length = length, .distance = far_distance(length, options), .accuracy = {}});
+  }
+  return retrieval_chart(methods, settings, "Retrieval at the beginning of texts, by length",
+                         {.label = "length of the text", .unit = "tokens", .scale = Scale::kLog2},
+                         asked, [](const AtDistance& at) { return at.length; });
 }
 
 chart::Tone tone(const std::string& verdict) {
@@ -127,34 +196,29 @@ chart::Tone tone(const std::string& verdict) {
   return verdict == "drifts" ? chart::Tone::kPlain : chart::Tone::kBad;
 }
 
-chart::Cell cell(const Spread& spread) {
-  chart::Cell cell = chart::number(spread.mean, 3);
-  if (spread.deviation) cell.text += fmt::format(" ±{:.3f}", *spread.deviation);
+chart::Cell cell(const Spread& spread, const FoundTable::Column& column) {
+  chart::Cell cell = chart::number(spread.mean, column.decimals);
+  if (spread.half) cell.text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
   return cell;
 }
 
-chart::Table table_of(std::span<const MethodResult> methods, const Settings& settings,
-                      Mean AtLength::*loss, Mean AtLength::*change, std::string caption) {
-  chart::Table table{.caption = std::move(caption), .columns = {{.name = "method", .unit = ""}}};
-  for (const int64_t length : settings.test.lengths) {
-    table.columns.push_back({.name = std::to_string(length), .unit = "nats per byte"});
+chart::Table html_table(const FoundTable& found) {
+  chart::Table table{.caption = found.caption, .columns = {{.name = "method", .unit = ""}}};
+  for (const FoundTable::Column& column : found.columns) {
+    table.columns.push_back({.name = column.name, .unit = column.unit});
   }
-  table.columns.push_back(
-      {.name = "change",
-       .unit = fmt::format("{} minus {}", settings.test.longest(), settings.training.length)});
-  const bool sliding = loss == &AtLength::sliding;
-  if (sliding) table.columns.push_back({.name = "past its length", .unit = ""});
-  for (const MethodResult& method : methods) {
-    std::vector<chart::Cell> row{chart::words(method.label)};
-    const size_t count = settings.test.lengths.size();
-    for (size_t n = 0; n < count; ++n) {
-      row.push_back(method.seeds.empty() ? chart::words("diverged", chart::Tone::kBad)
-                                         : cell(method.at(loss, n)));
+  const bool words =
+      std::ranges::any_of(found.rows, [](const FoundTable::Row& row) { return !row.word.empty(); });
+  if (words) table.columns.push_back({.name = "past its length", .unit = ""});
+  for (const FoundTable::Row& row : found.rows) {
+    std::vector<chart::Cell> cells{
+        chart::words(row.remark.empty() ? row.label : row.label + " " + row.remark)};
+    for (size_t n = 0; n < row.values.size(); ++n) {
+      cells.push_back(row.values[n] ? cell(*row.values[n], found.columns[n])
+                                    : chart::words("", chart::Tone::kQuiet));
     }
-    row.push_back(method.seeds.empty() ? chart::words("") : cell(method.at(change, count - 1)));
-    const std::string word = verdict(method, settings);
-    if (sliding) row.push_back(chart::words(word, tone(word)));
-    table.rows.push_back(std::move(row));
+    if (words) cells.push_back(chart::words(row.word, tone(row.word)));
+    table.rows.push_back(std::move(cells));
   }
   return table;
 }
@@ -196,21 +260,22 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   report.title = fmt::format("Trained at {}, read at {}", length, settings.test.longest());
   report.lead = fmt::format(
       "A small transformer was trained on texts of {} bytes once with each position encoding, and "
-      "then "
-      "read texts of up to {}. Loss is in nats per byte; lower is better.",
+      "then read texts of up to {}. Loss is in nats per byte; lower is better.",
       length, settings.test.longest());
+  const Advice advised = advice(methods, settings);
+  for (const std::string& words : {advised.train, advised.stretch, advised.trust}) {
+    if (!words.empty()) report.lead += "\n\n" + words;
+  }
   chart::Section found{.heading = "What came out", .blocks = {}};
-  found.blocks.emplace_back(table_of(
-      methods, settings, &AtLength::sliding, &AtLength::sliding_change,
-      fmt::format("The last {} bytes of a window of each length: the same bytes, ever more context",
-                  length / 2)));
-  found.blocks.emplace_back(table_of(methods, settings, &AtLength::loss, &AtLength::loss_change,
-                                     "All bytes, the text cut into pieces of each length"));
+  for (const FoundTable& one : tables(methods, settings))
+    found.blocks.emplace_back(html_table(one));
   found.blocks.emplace_back(chart::Prose{fmt::format(
       "**How to read this.** In pieces the bytes at the start of each piece lack context, so "
       "longer pieces look a little better even for a method that gains nothing; the first "
-      "table has no such effect. A method **holds** if its change there is at most 0.1, and "
-      "**breaks** above 0.25.\n\n{}",
+      "table has no such effect. A method **holds** if its change there is at most {}, and "
+      "**breaks** above {}.{}\n\n{}",
+      kHoldsBelow, kBreaksAbove,
+      advised.seeds > 1 ? " Numbers are means over seeds, ± half of the 95 % interval." : "",
       kCaveat)});
   report.sections.push_back(std::move(found));
 
@@ -221,14 +286,13 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   }
 
   chart::Section pictures{.heading = "Charts", .blocks = {}};
-  if (parts_of(methods, settings).size() > 1) {
+  const std::vector<NamedChart> drawn = charts(methods, settings);
+  if (std::ranges::any_of(drawn, [](const NamedChart& one) { return one.file.ends_with("-2"); })) {
     pictures.blocks.emplace_back(chart::Prose{
         "The methods are parted over several charts of a kind, sorted by their change: "
         "those that hold first. Each chart has its own scale."});
   }
-  for (NamedChart& named : charts(methods, settings)) {
-    pictures.blocks.emplace_back(std::move(named.chart));
-  }
+  for (const NamedChart& named : drawn) pictures.blocks.emplace_back(named.chart);
   report.sections.push_back(std::move(pictures));
 
   chart::Section how{.heading = "How it was done", .blocks = {}};
@@ -239,6 +303,8 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   how.blocks.emplace_back(std::move(items));
   how.blocks.emplace_back(chart::Download{
       .file = "results.csv", .media_type = "text/csv", .content = results_csv(results, settings)});
+  how.blocks.emplace_back(chart::Download{
+      .file = "summary.csv", .media_type = "text/csv", .content = summary_csv(methods)});
   how.blocks.emplace_back(chart::Download{.file = "results.json",
                                           .media_type = "application/json",
                                           .content = results_json(manifest, results).dump(2)});
@@ -249,10 +315,10 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
 
 // A survey of fewer methods in the same folder would leave some of the last one's.
 void remove_charts(const fs::path& directory) {
-  for (const char* kind : {"sliding-by-length", "loss-by-length", "loss-by-position", "training"}) {
-    for (int n = 2; fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
-      for (const char* ending : {"svg", "png"})
-        fs::remove(directory / fmt::format("{}-{}.{}", kind, n, ending));
+  for (const std::string_view kind : kKinds) {
+    for (int n = 1; n == 1 || fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
+      const std::string stem = n == 1 ? std::string(kind) : fmt::format("{}-{}", kind, n);
+      for (const char* ending : {"svg", "png"}) fs::remove(directory / (stem + "." + ending));
     }
   }
 }
@@ -272,27 +338,55 @@ void write_chart(const NamedChart& named, const fs::path& directory, bool& can_p
 }  // namespace
 
 std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings) {
-  const std::vector<std::vector<MethodResult>> parts = parts_of(methods, settings);
   std::vector<NamedChart> result;
-  const auto add = [&](const std::string& file, const auto& chart_of) {
+  const auto add = [&](std::string_view kind, const Part& drawn, const auto& chart_of) {
+    const std::vector<Part> parts = parts_of(drawn, methods, settings);
     for (size_t n = 0; n < parts.size(); ++n) {
-      NamedChart named{.file = file, .chart = chart_of(parts[n])};
+      NamedChart named{.file = std::string(kind), .chart = chart_of(parts[n])};
       if (n > 0) named.file += fmt::format("-{}", n + 1);
       if (parts.size() > 1) named.chart.title += fmt::format(" ({} of {})", n + 1, parts.size());
       result.push_back(std::move(named));
     }
   };
-  using Part = std::vector<MethodResult>;
-  add("sliding-by-length", [&](const Part& part) {
-    return loss_by_length(
-        part, settings, &AtLength::sliding,
-        fmt::format("Loss of the last {} bytes by length", settings.training.length / 2));
-  });
-  add("loss-by-length", [&](const Part& part) {
+  const Part trained =
+      those(methods, [](const MethodResult& method) { return method.reads.empty(); });
+  const Part asked =
+      those(trained, [](const MethodResult& method) { return !method.pairs.empty(); });
+  const std::string tail =
+      fmt::format("Loss of the last {} bytes by length", settings.training.length / 2);
+  add("sliding-by-length", trained,
+      [&](const Part& part) { return loss_by_length(part, settings, &AtLength::sliding, tail); });
+  add("loss-by-length", trained, [&](const Part& part) {
     return loss_by_length(part, settings, &AtLength::loss, "Loss by length, all bytes");
   });
-  add("loss-by-position", [&](const Part& part) { return loss_by_position(part, settings); });
-  add("training", [&](const Part& part) { return training(part, settings); });
+  add("loss-by-position", trained,
+      [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
+  add("retrieval-by-distance", asked, [&](const Part& part) {
+    return retrieval_by_distance(part, settings, settings.retrieval.longest());
+  });
+  add("retrieval-by-length", asked,
+      [&](const Part& part) { return retrieval_by_length(part, settings); });
+  add("training", trained, [&](const Part& part) { return training(part, settings); });
+
+  // Every way to read weights that were trained, beside the way they were trained.
+  const Part read = those(methods, [&](const MethodResult& method) {
+    return !method.reads.empty() ||
+           std::ranges::find(methods, method.label, &MethodResult::reads) != methods.end();
+  });
+  if (read.size() < 2) return result;
+  const Part read_asked =
+      those(read, [](const MethodResult& method) { return !method.pairs.empty(); });
+  add("stretches-by-length", read, [&](const Part& part) {
+    return loss_by_length(part, settings, &AtLength::sliding, "Stretches: " + tail);
+  });
+  add("stretches-by-position", read, [&](const Part& part) {
+    return loss_by_position(part, settings, "Stretches: loss by position");
+  });
+  add("stretches-retrieval-by-distance", read_asked, [&](const Part& part) {
+    LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
+    chart.title = "Stretches: " + chart.title;
+    return chart;
+  });
   return result;
 }
 
@@ -300,6 +394,17 @@ nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmR
   nlohmann::json json = manifest;
   json["arms"] = nlohmann::json::array();
   for (const ArmResult& result : results) json["arms"].push_back(result);
+  json["summary"] = nlohmann::json::array();
+  for (const Summary& row : summary(by_method(results))) {
+    nlohmann::json line{{"method", row.method},
+                        {"measure", row.measure},
+                        {"length", row.length},
+                        {"seeds", row.seeds},
+                        {"mean", row.value.mean}};
+    if (row.distance) line["distance"] = *row.distance;
+    if (row.value.half) line["half_interval95"] = *row.value.half;
+    json["summary"].push_back(std::move(line));
+  }
   return json;
 }
 
@@ -308,6 +413,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
                    const std::string& command) {
   const std::vector<MethodResult> methods = by_method(results);
   chart::write_file(directory / "results.csv", results_csv(results, settings));
+  chart::write_file(directory / "summary.csv", summary_csv(methods));
   remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(methods, settings)) {

@@ -35,6 +35,16 @@ void to_json(json& out, const ArmResult& result) {
                        {"loss_change", as_json(at.loss_change)},
                        {"sliding_change", as_json(at.sliding_change)}});
   }
+  json retrieval = json::array();
+  for (const AtDistance& at : result.retrieval) {
+    retrieval.push_back(
+        {{"length", at.length}, {"distance", at.distance}, {"accuracy", as_json(at.accuracy)}});
+  }
+  json attention = json::array();
+  for (const AttentionAt& at : result.attention) {
+    attention.push_back(
+        {{"length", at.length}, {"layer", at.layer}, {"entropy", at.entropy}, {"span", at.span}});
+  }
   out = {{"arm", result.arm},
          {"diverged", result.diverged},
          {"message", result.message},
@@ -43,6 +53,8 @@ void to_json(json& out, const ArmResult& result) {
          {"test_seconds", result.test_seconds},
          {"lengths", lengths},
          {"loss_at", result.loss_at},
+         {"attention", attention},
+         {"retrieval", retrieval},
          {"train_loss", result.train_loss},
          {"machine", result.machine}};
 }
@@ -67,6 +79,25 @@ void from_json(const json& json, ArmResult& result) {
     result.lengths.push_back(length);
   }
   fields.read("loss_at", result.loss_at);
+  for (const nlohmann::json& entry : fields.at("attention")) {
+    JsonFields at(entry, "result: attention");
+    AttentionAt found;
+    at.read("length", found.length);
+    at.read("layer", found.layer);
+    at.read("entropy", found.entropy);
+    at.read("span", found.span);
+    at.finish();
+    result.attention.push_back(found);
+  }
+  for (const nlohmann::json& entry : fields.at("retrieval")) {
+    JsonFields at(entry, "result: retrieval");
+    AtDistance found;
+    at.read("length", found.length);
+    at.read("distance", found.distance);
+    found.accuracy = mean_from(at.at("accuracy"));
+    at.finish();
+    result.retrieval.push_back(found);
+  }
   fields.read("train_loss", result.train_loss);
   fields.read("machine", result.machine);
   fields.finish();

@@ -24,6 +24,21 @@ struct AtLength {
   Mean loss_change, sliding_change;  // minus those at L, on the same bytes
 };
 
+// Of texts of this length whose question stands this far behind its pair.
+struct AtDistance {
+  int64_t length = 0, distance = 0;
+  // Share answered right, 1/16 by chance. Its error is that of (right + 2) of (texts + 4) (Agresti and
+  // Coull 1998): all of 128 right leaves an error of 0.01, and not of 0.
+  Mean accuracy;
+};
+
+// Of one layer, in windows of this length: see spread_of_attention.h.
+struct AttentionAt {
+  int64_t length = 0, layer = 0;
+  double entropy = 0;  // nats
+  double span = 0;     // positions
+};
+
 struct ArmResult {
   Arm arm;
   bool diverged = false;  // the loss was no longer a number: the training is void, no measures
@@ -31,7 +46,10 @@ struct ArmResult {
   int64_t weights = 0;
   double train_seconds = 0, test_seconds = 0;  // of work, interruptions left out
   std::vector<AtLength> lengths;
-  std::vector<double> loss_at;     // at the longest length, by bin of positions
+  std::vector<double> loss_at;  // at the longest length, by bin of positions
+  std::vector<AttentionAt> attention;
+  std::vector<AtDistance>
+      retrieval;                   // of an arm that learns pairs; the measures above are then empty
   std::vector<double> train_loss;  // means of kTrainLossSteps steps
   std::string machine;             // processor and libraries that made the numbers
 };

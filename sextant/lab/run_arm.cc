@@ -12,12 +12,15 @@
 #include <optional>
 
 #include "sextant/error.h"
+#include "sextant/lab/batches.h"
 #include "sextant/lab/checkpoint.h"
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/evaluate.h"
 #include "sextant/lab/model_folder.h"
 #include "sextant/lab/result.h"
+#include "sextant/lab/retrieve.h"
 #include "sextant/lab/schedule.h"
+#include "sextant/lab/spread_of_attention.h"
 #include "sextant/lab/trainer.h"
 #include "sextant/models/json_fields.h"
 
@@ -44,17 +47,17 @@ std::string processor() {
 }
 
 // arm.json, read.
-struct Task {
+struct Assignment {
   Arm arm;
   Settings settings;
   Corpus corpus;
   std::string belongs_to;
 };
 
-Task read_task(const fs::path& directory) {
+Assignment read_task(const fs::path& directory) {
   const json file = read_json(directory / kArmFile);
   JsonFields fields(file, (directory / kArmFile).string());
-  Task task;
+  Assignment task;
   task.arm = fields.at("arm").get<Arm>();
   task.settings = fields.at("settings").get<Settings>();
   const json& text = fields.at("text");
@@ -84,7 +87,10 @@ class ArmRun {
       : directory_(directory),
         watch_(watch),
         task_(read_task(directory)),
-        decoder_(task_.settings.model, method_of(task_.arm, task_.settings), task_.arm.seed) {
+        training_(training_of(task_.settings, task_.arm)),
+        length_(training_of(task_.settings, task_.arm.task).length),
+        decoder_(model_of(task_.settings, task_.arm.task), method_of(task_.arm, task_.settings),
+                 task_.arm.seed) {
     result_.arm = task_.arm;
     result_.weights = decoder_.weights();
     result_.machine = processor() + ", libtorch " TORCH_VERSION;
@@ -92,11 +98,10 @@ class ArmRun {
 
   void run() {
     remove_files(directory_, [](const std::string& ending) { return ending.size() == 7; });
-    if (task_.arm.weights_from.empty()) {
-      train();
-    } else {
+    if (!task_.arm.weights_from.empty()) {
       read_weights(decoder_, directory_.parent_path() / task_.arm.weights_from);
     }
+    if (task_.arm.trains()) train();
     if (!result_.diverged) test();
     write_json(directory_ / kResultFile, result_);
     remove_files(directory_, [](const std::string& ending) { return ending == ".sxt"; });
@@ -104,11 +109,10 @@ class ArmRun {
 
  private:
   void train() {
-    Trainer trainer(task_.settings.training, task_.corpus, decoder_, task_.arm.seed,
-                    task_.arm.memory);
+    Trainer trainer(training_, batches(), decoder_, task_.arm.memory);
     resume(trainer);
     report_training(trainer.step());
-    const int64_t steps = task_.settings.training.steps();
+    const int64_t steps = training_.steps();
     Clock::time_point saved = Clock::now();
     while (trainer.step() < steps) {
       advance(trainer);
@@ -129,8 +133,13 @@ class ArmRun {
                  .method = task_.arm.method,
                  .options = task_.arm.options,
                  .memory = task_.arm.memory,
-                 .train_length = task_.settings.training.length},
+                 .train_length = length_},
                 decoder_, directory_);
+  }
+
+  Batches batches() const {
+    if (task_.arm.task == Task::kPairs) return pair_batches(training_, task_.arm.seed);
+    return text_batches(training_, task_.corpus, task_.arm.seed, task_.arm.memory > 0);
   }
 
   void advance(Trainer& trainer) {
@@ -178,19 +187,29 @@ class ArmRun {
   void test() {
     const TestOptions& options = task_.settings.test;
     const Clock::time_point start = Clock::now();
-    const Evaluation evaluation =
-        evaluate(decoder_, test_blocks(task_.corpus, options.longest(), options.blocks), options,
-                 task_.settings.training.length, task_.arm.memory, [&](int64_t block) {
-                   report_testing(block);
-                   if (watch_.stop != nullptr && *watch_.stop != 0) throw Stopped{};
-                 });
-    result_.lengths = evaluation.lengths;
-    result_.loss_at = evaluation.loss_at;
+    const auto tested = [&](int64_t part, int64_t parts) {
+      report_testing(part, parts);
+      if (watch_.stop != nullptr && *watch_.stop != 0) throw Stopped{};
+    };
+    if (task_.arm.task == Task::kPairs) {
+      result_.retrieval = retrieve(decoder_, task_.settings.retrieval, tested);
+    } else {
+      const std::vector<std::string_view> blocks =
+          test_blocks(task_.corpus, options.longest(), options.blocks);
+      const Evaluation evaluation = evaluate(decoder_, blocks, options, length_, task_.arm.memory,
+                                             [&](int64_t block) { tested(block, options.blocks); });
+      result_.lengths = evaluation.lengths;
+      result_.loss_at = evaluation.loss_at;
+      if (task_.arm.memory == 0) {
+        result_.attention = spread_of_attention(decoder_, method_of(task_.arm, task_.settings),
+                                                blocks, options, length_);
+      }
+    }
     result_.test_seconds = seconds_since(start);
   }
 
   void report_training(int64_t step) const {
-    const int64_t steps = task_.settings.training.steps();
+    const int64_t steps = training_.steps();
     const double share = static_cast<double>(step) / static_cast<double>(steps);
     const std::vector<double>& losses = result_.train_loss;
     const std::string loss = losses.empty() ? "" : fmt::format(" loss {:.2f}", losses.back());
@@ -199,24 +218,26 @@ class ArmRun {
                    .text = fmt::format("step {}/{}{}", step, steps, loss)});
   }
 
-  void report_testing(int64_t block) const {
-    const int64_t blocks = task_.settings.test.blocks;
+  void report_testing(int64_t part, int64_t parts) const {
     const double total = work_of(task_.settings, task_.arm), trained = training_work();
-    const double share = static_cast<double>(block) / static_cast<double>(blocks);
+    const double share = static_cast<double>(part) / static_cast<double>(parts);
     watch_.report({.done = trained + share * (total - trained),
                    .total = total,
-                   .text = fmt::format("test {}/{}", block, blocks)});
+                   .text = fmt::format("test {}/{}", part, parts)});
   }
 
   double training_work() const {
     Arm tested = task_.arm;
     tested.weights_from = "another";
+    tested.tune = 0;
     return work_of(task_.settings, task_.arm) - work_of(task_.settings, tested);
   }
 
   fs::path directory_;
   const Watch& watch_;
-  Task task_;
+  Assignment task_;
+  TrainingOptions training_;
+  int64_t length_;  // L: what the method was made for, which a tuning exceeds
   Decoder decoder_;
   ArmResult result_;
   double loss_sum_ = 0;  // of the steps since the last mean in result_.train_loss
@@ -226,7 +247,8 @@ class ArmRun {
 
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
   std::unique_ptr<Method> method = make_method(
-      arm.method, model_shape(settings.model, settings.training.length), json::parse(arm.options));
+      arm.method, model_shape(model_of(settings, arm.task), training_of(settings, arm.task).length),
+      json::parse(arm.options));
   if (arm.memory > 0 && !method->relative())
     fail(fmt::format("{}: memory: expected 0, as {} goes by absolute positions, but got {}",
                      arm.label, arm.method, arm.memory));

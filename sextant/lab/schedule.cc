@@ -57,6 +57,12 @@ std::string last_line(const fs::path& path) {
   return last;
 }
 
+// Multiplications by weights for each token: what a token costs, nearly.
+double weights_read(const DecoderOptions& model) {
+  return static_cast<double>(model.layers * (4 * model.width + 2 * model.mlp_width) * model.width +
+                             model.width * model.vocabulary);
+}
+
 class Schedule {
  public:
   Schedule(const Settings& settings, std::span<const Arm> arms, const ScheduleOptions& options)
@@ -228,12 +234,24 @@ bool is_done(const fs::path& survey, const Arm& arm) {
   return fs::exists(arm_directory(survey, arm) / kResultFile);
 }
 
+double test_tokens(const Settings& settings, Task task) {
+  if (task == Task::kText) {
+    return static_cast<double>(settings.test.blocks * settings.test.longest()) *
+           static_cast<double>(settings.test.lengths.size());
+  }
+  double tokens = 0;
+  for (const int64_t length : settings.retrieval.lengths) {
+    tokens += static_cast<double>(length * settings.retrieval.texts) *
+              static_cast<double>(distances_in(length, settings.retrieval).size());
+  }
+  return tokens;
+}
+
 double work_of(const Settings& settings, const Arm& arm) {
   // A step forward and back costs about three times a step forward.
-  const auto train = static_cast<double>(3 * settings.training.bytes);
-  const auto test = static_cast<double>(settings.test.blocks * settings.test.longest()) *
-                    static_cast<double>(settings.test.lengths.size());
-  return (arm.weights_from.empty() ? train : 0) + test;
+  const auto train = static_cast<double>(3 * training_of(settings, arm).bytes);
+  return weights_read(model_of(settings, arm.task)) / weights_read(settings.model) *
+         ((arm.trains() ? train : 0) + test_tokens(settings, arm.task));
 }
 
 ScheduleEnd run_arms(const Settings& settings, std::span<const Arm> arms,

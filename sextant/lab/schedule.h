@@ -25,7 +25,10 @@ struct ScheduleEnd {
 std::filesystem::path arm_directory(const std::filesystem::path& survey, const Arm& arm);
 bool is_done(const std::filesystem::path& survey, const Arm& arm);
 
-// An estimate of an arm's work, in tokens forward.
+// How many tokens an arm of this task reads in its tests.
+double test_tokens(const Settings& settings, Task task);
+
+// An estimate of an arm's work, in tokens forward through the text model.
 double work_of(const Settings& settings, const Arm& arm);
 
 // Each arm's arm.json must be in its folder. While it runs SIGINT and SIGTERM mean: stop in good order;

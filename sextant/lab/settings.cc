@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sextant/error.h"
+#include "sextant/lab/pair_task.h"
 #include "sextant/models/json_fields.h"
 
 namespace sextant::lab {
@@ -28,6 +29,7 @@ void within(const char* name, T value, T low, T high) {
 
 // Far above what a laboratory of minutes can use, and far below where products of two overflow.
 constexpr int64_t kMost = int64_t{1} << 30;
+constexpr double kTuningRate = 0.25;
 
 void check(const TrainingOptions& training) {
   within<int64_t>("training.length", training.length, 2, kMost);
@@ -73,6 +75,25 @@ void check(const TestOptions& test, int64_t train_length) {
   within<double>("test.share", test.share, 0.001, 0.9);
 }
 
+void check(const Settings& settings, const RetrievalOptions& retrieval) {
+  within<int64_t>("retrieval.steps", retrieval.steps, 0, kMost);
+  if (retrieval.steps == 0) return;
+  within<int64_t>("retrieval.batch", retrieval.batch, 1, kMost);
+  within<int64_t>("retrieval.length", retrieval.length, kShortestPairText, kMost);
+  within<double>("retrieval.learning_rate", retrieval.learning_rate, 0, 100);
+  within<int64_t>("retrieval.texts", retrieval.texts, 2, kMost);
+  if (!std::ranges::is_sorted(retrieval.lengths, std::less_equal<>{})) {
+    fail("settings: retrieval.lengths: expected each above the one before, but got " +
+         text(retrieval.lengths));
+  }
+  if (retrieval.lengths.empty() || retrieval.lengths.front() != retrieval.length) {
+    fail("settings: retrieval.lengths: expected the training length " +
+         std::to_string(retrieval.length) + " as the first, but got " + text(retrieval.lengths));
+  }
+  within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMost);
+  sextant::check(model_of(settings, Task::kPairs));
+}
+
 void flatten(const json& value, const std::string& path, std::map<std::string, json>& leaves) {
   if (!value.is_object()) {
     leaves[path] = value;
@@ -89,12 +110,61 @@ void check(const Settings& settings) {
   sextant::check(settings.model);
   check(settings.training);
   check(settings.test, settings.training.length);
+  check(settings, settings.retrieval);
   within<int>("threads", settings.threads, 1, 1024);
+}
+
+DecoderOptions model_of(const Settings& settings, Task task) {
+  DecoderOptions model = settings.model;
+  if (task == Task::kText) return model;
+  const RetrievalOptions& retrieval = settings.retrieval;
+  model.vocabulary = kPairVocabulary;
+  model.layers = retrieval.layers;
+  model.mlp_width = std::max<int64_t>(1, model.mlp_width * retrieval.width / model.width);
+  model.width = retrieval.width;
+  return model;
+}
+
+TrainingOptions training_of(const Settings& settings, Task task) {
+  TrainingOptions training = settings.training;
+  if (task == Task::kText) return training;
+  const RetrievalOptions& retrieval = settings.retrieval;
+  training.length = retrieval.length;
+  training.batch = retrieval.batch;
+  training.bytes = retrieval.steps * retrieval.batch * retrieval.length;
+  training.learning_rate = retrieval.learning_rate;
+  return training;
+}
+
+TrainingOptions training_of(const Settings& settings, const Arm& arm) {
+  TrainingOptions training = training_of(settings, arm.task);
+  if (arm.tune == 0) return training;
+  const int64_t tokens = training.batch * training.length;
+  training.length = longest_of(settings, arm.task);
+  training.batch = std::max<int64_t>(1, tokens / training.length);
+  training.bytes = arm.tune * training.batch * training.length;
+  training.learning_rate *= kTuningRate;
+  return training;
+}
+
+int64_t longest_of(const Settings& settings, Task task) {
+  return task == Task::kText ? settings.test.longest() : settings.retrieval.longest();
+}
+
+std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options) {
+  const int64_t step = options.length / 8;
+  std::vector<int64_t> distances;
+  for (int64_t distance = step; distance <= length / 2; distance *= 2) {
+    distances.push_back(distance);
+  }
+  distances.push_back(length - step);
+  return distances;
 }
 
 void to_json(json& json, const Settings& settings) {
   const TrainingOptions& training = settings.training;
   const TestOptions& test = settings.test;
+  const RetrievalOptions& retrieval = settings.retrieval;
   json = {{"model", settings.model},
           {"training",
            {{"length", training.length},
@@ -111,6 +181,15 @@ void to_json(json& json, const Settings& settings) {
             {"blocks", test.blocks},
             {"bin", test.bin},
             {"share", test.share}}},
+          {"retrieval",
+           {{"steps", retrieval.steps},
+            {"batch", retrieval.batch},
+            {"length", retrieval.length},
+            {"learning_rate", retrieval.learning_rate},
+            {"layers", retrieval.layers},
+            {"width", retrieval.width},
+            {"lengths", retrieval.lengths},
+            {"texts", retrieval.texts}}},
           {"threads", settings.threads}};
 }
 
@@ -140,13 +219,31 @@ void from_json(const json& json, Settings& settings) {
   of_test.read("share", test.share);
   of_test.finish();
 
+  RetrievalOptions& retrieval = settings.retrieval;
+  JsonFields of_retrieval(fields.at("retrieval"), "settings: retrieval");
+  of_retrieval.read("steps", retrieval.steps);
+  of_retrieval.read("batch", retrieval.batch);
+  of_retrieval.read("length", retrieval.length);
+  of_retrieval.read("learning_rate", retrieval.learning_rate);
+  of_retrieval.read("layers", retrieval.layers);
+  of_retrieval.read("width", retrieval.width);
+  of_retrieval.read("lengths", retrieval.lengths);
+  of_retrieval.read("texts", retrieval.texts);
+  of_retrieval.finish();
+
   fields.finish();
   check(settings);
 }
 
 void to_json(json& json, const Arm& arm) {
-  json = {{"label", arm.label}, {"method", arm.method}, {"options", json::parse(arm.options)},
-          {"seed", arm.seed},   {"memory", arm.memory}, {"weights_from", arm.weights_from}};
+  json = {{"label", arm.label},
+          {"method", arm.method},
+          {"options", json::parse(arm.options)},
+          {"seed", arm.seed},
+          {"memory", arm.memory},
+          {"weights_from", arm.weights_from},
+          {"task", arm.task == Task::kPairs ? "pairs" : "text"},
+          {"tune", arm.tune}};
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -156,7 +253,12 @@ void from_json(const json& json, Arm& arm) {
   arm.options = fields.at("options").dump();
   fields.read("seed", arm.seed);
   fields.read("memory", arm.memory);
+  fields.read("tune", arm.tune);
   fields.read("weights_from", arm.weights_from);
+  std::string task;
+  fields.read("task", task);
+  if (task != "text" && task != "pairs") fail("arm: task: expected text or pairs, but got " + task);
+  arm.task = task == "pairs" ? Task::kPairs : Task::kText;
   fields.finish();
 }
 

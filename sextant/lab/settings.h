@@ -35,12 +35,39 @@ struct TestOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
+// One-hop retrieval (pair_task.h), learned by a model smaller than the one that reads text: this one learns it
+// in 400 steps with every encoding. Heads, norm, activation and what is not said here of the training are
+// the text model's.
+struct RetrievalOptions {
+  int64_t steps = 400;  // 0: no retrieval
+  int64_t batch = 64;
+  int64_t length = 64;  // L of this training
+  double learning_rate = 3e-3;
+  int64_t layers = 2;
+  int64_t width = 64;
+  std::vector<int64_t> lengths = {64, 128, 256, 512};  // tested; rising, `length` among them
+  int64_t texts = 128;                                 // of each length and distance
+
+  int64_t longest() const { return lengths.back(); }
+};
+
 struct Settings {
   DecoderOptions model;
   TrainingOptions training;
   TestOptions test;
+  RetrievalOptions retrieval;
   int threads = 1;  // of one worker's matrix products: how they are cut changes their last bits
 };
+
+enum class Task { kText, kPairs };
+
+// What an arm of a task is: its model, its training (`bytes` are tokens), the longest text that it reads in tests.
+DecoderOptions model_of(const Settings& settings, Task task);
+TrainingOptions training_of(const Settings& settings, Task task);
+int64_t longest_of(const Settings& settings, Task task);
+
+// The distances at which a text of this length is asked: L/8, L/4, ... up to half of it, and L/8 before its end.
+std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options);
 
 // One unit of work: a method trained from a seed, or tested on what another arm trained.
 struct Arm {
@@ -50,9 +77,19 @@ struct Arm {
   uint64_t seed = 0;
   int64_t memory = 0;        // positions of the segments before, in training and test; 0: none
   std::string weights_from;  // name of the arm whose weights it is tested with; empty: its own
+  Task task = Task::kText;
+  int64_t tune = 0;  // steps of more training on texts of the longest length, from those weights
 
-  std::string name() const { return label + "-" + std::to_string(seed); }
+  bool trains() const { return weights_from.empty() || tune > 0; }
+  // "rope-0", "rope-pairs-0"
+  std::string name() const { return name_of(label, task, seed); }
+  static std::string name_of(const std::string& label, Task task, uint64_t seed) {
+    return label + (task == Task::kPairs ? "-pairs-" : "-") + std::to_string(seed);
+  }
 };
+
+// How it is trained: from its start, or on from the weights of another at a quarter of the learning rate.
+TrainingOptions training_of(const Settings& settings, const Arm& arm);
 
 // Throws Error that names the option if values are out of range or do not fit each other.
 void check(const Settings& settings);

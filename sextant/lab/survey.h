@@ -15,6 +15,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,17 +34,54 @@ struct SurveyOptions {
   bool dry_run = false;  // say what would be done
 };
 
-// What a person asks for -> arms. `methods`: "rope", or with options "rope:base=1e6:dim=16"; the text is
-// the arm's label. A method that is only tested (window, rerope and others that change how a trained rope
-// is read) brings the arm that trains its weights; "weights=rope" makes one of any method that has rope's
-// parameters, "weights=own" trains one of those after all.
-// "memory=128" is an option of every method; those that do not name it have `memory`, and say so in
-// their label.
-std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
-                           const Settings& settings, int64_t memory = 0);
+// What a person asks for.
+struct ArmRequest {
+  std::string label;           // what tables will call it
+  std::string method;          // a method's name, or a stretch's
+  std::string options = "{}";  // JSON object: the method's, and the survey's, below
+};
 
-// The methods of a survey that names none.
+// "rope:base=1e6:dim=16" -> a request; the text is its label. VALUE is JSON, or plain words.
+ArmRequest request_of(const std::string& text);
+
+// A file of requests: {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
+// "settings": {"training": {"bytes": 400000}}}; settings are laid over those that were asked for otherwise.
+struct ArmsFile {
+  std::vector<ArmRequest> arms;
+  std::string settings = "{}";  // JSON object
+};
+// Throws Error that names the file and the field.
+ArmsFile read_arms_file(const std::filesystem::path& path);
+
+// Settings with those of a JSON object in their place: {"test": {"blocks": 16}}. Throws Error, which begins
+// with `where`, for one that there is not.
+Settings laid_over(const Settings& settings, const std::string& json, const std::string& where);
+
+// What holds for every arm that does not say otherwise.
+struct ForAll {
+  int64_t memory = 0;
+  int64_t tune = 0;  // steps; 0: nothing is tuned
+};
+
+// Requests -> arms. A method that is only tested (window, rerope, a stretch, and others that change how a trained
+// rope is read) brings the arm that trains its weights. Options that are the survey's own:
+//   weights   of which method or request they are: "rope" reads rope's by any method that has its parameters;
+//             "own" trains what otherwise reads another's
+//   memory    positions; said in the label where all.memory says it
+//   tune      steps of more training on texts of the longest length, from the weights that are read. With
+//             all.tune each reading has a twin that was tuned, and so has the method that was trained.
+// Values such as "L", "2L" or "L/4" follow the training length. Of each there is an arm for text and, unless
+// settings.retrieval.steps is 0, one for pairs; what has a memory has none.
+std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
+                           const Settings& settings, const ForAll& all = {});
+std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
+                           const Settings& settings, const ForAll& all = {});
+
+// The methods of a survey that names none: some that are trained, and the stretches.
 std::vector<std::string> default_methods();
+
+// Ways to read a trained rope past its length, by factor = longest text / L: pi, ntk, yarn, rerope, window, ...
+std::vector<std::string> stretches();
 
 enum class SurveyEnd { kDone, kSomeFailed, kStopped };
 

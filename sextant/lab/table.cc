@@ -3,23 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
+
+#include "sextant/lab/pair_task.h"
 
 namespace sextant::lab {
 namespace {
 
 constexpr size_t kLine = 100;
 
-size_t width_of_labels(std::span<const MethodResult> methods) {
-  size_t width = 10;
-  for (const MethodResult& method : methods) width = std::max(width, method.label.size());
-  return width;
+constexpr std::array<std::pair<const char*, Mean AtLength::*>, 4> kMeasures = {{
+    {"loss", &AtLength::loss},
+    {"sliding", &AtLength::sliding},
+    {"loss_change", &AtLength::loss_change},
+    {"sliding_change", &AtLength::sliding_change},
+}};
+
+size_t index_of(int64_t length, const Settings& settings) {
+  return static_cast<size_t>(std::ranges::find(settings.test.lengths, length) -
+                             settings.test.lengths.begin());
 }
 
-std::string cell(const Spread& spread, bool with_sign) {
-  std::string text =
-      with_sign ? fmt::format("{:+.3f}", spread.mean) : fmt::format("{:.3f}", spread.mean);
-  if (spread.deviation) text += fmt::format(" ±{:.3f}", *spread.deviation);
+std::string shown(const Spread& spread, const FoundTable::Column& column) {
+  std::string text = column.sign ? fmt::format("{:+.{}f}", spread.mean, column.decimals)
+                                 : fmt::format("{:.{}f}", spread.mean, column.decimals);
+  if (spread.half) text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
   return text;
 }
 
@@ -39,54 +49,213 @@ std::string wrapped(std::string text) {
   return text;
 }
 
-std::string section(std::span<const MethodResult> methods, const Settings& settings,
-                    Mean AtLength::*loss, Mean AtLength::*change) {
-  const bool spreads =
-      std::ranges::any_of(methods, [](const auto& method) { return method.seeds.size() > 1; });
-  const size_t width = spreads ? 15 : 8, labels = width_of_labels(methods);
-  std::string text = fmt::format("{:<{}}", "method", labels);
-  for (const int64_t length : settings.test.lengths) text += fmt::format("{:>{}}", length, width);
-  text += fmt::format("{:>{}}\n", "change", width + 2);
-  for (const MethodResult& method : methods) {
-    text += fmt::format("{:<{}}", method.label, labels);
-    if (method.seeds.empty()) {
-      text += "  diverged: its loss was no longer a number\n";
-      continue;
+std::string text_of(const FoundTable& table, size_t labels, size_t width) {
+  std::string text = wrapped(table.caption) + ":\n" + fmt::format("{:<{}}", "method", labels);
+  for (const FoundTable::Column& column : table.columns) {
+    text += fmt::format("{:>{}}", column.name, width + (column.sign ? 2 : 0));
+  }
+  text += "\n";
+  for (const FoundTable::Row& row : table.rows) {
+    text += fmt::format("{:<{}}", row.label, labels);
+    for (size_t n = 0; n < row.values.size(); ++n) {
+      const FoundTable::Column& column = table.columns[n];
+      text +=
+          right(row.values[n] ? shown(*row.values[n], column) : "", width + (column.sign ? 2 : 0));
     }
-    const size_t count = settings.test.lengths.size();
-    for (size_t n = 0; n < count; ++n) text += right(cell(method.at(loss, n), false), width);
-    text += right(cell(method.at(change, count - 1), true), width + 2);
-    if (loss == &AtLength::sliding) text += "  " + verdict(method, settings);
-    if (method.diverged > 0) {
-      text += fmt::format("  ({} of {} diverged)", method.diverged,
-                          method.diverged + static_cast<int64_t>(method.seeds.size()));
-    }
+    if (!row.word.empty()) text += "  " + row.word;
+    if (!row.remark.empty()) text += "  " + row.remark;
     text += "\n";
   }
   return text;
+}
+
+FoundTable::Column change_column(const std::string& unit) {
+  return {.name = "change", .unit = unit, .sign = true};
+}
+
+std::vector<FoundTable::Column> length_columns(const Settings& settings) {
+  std::vector<FoundTable::Column> columns;
+  for (const int64_t length : settings.test.lengths) {
+    columns.push_back({.name = std::to_string(length), .unit = "nats per byte"});
+  }
+  return columns;
+}
+
+std::string remark_of(const MethodResult& method) {
+  if (method.diverged == 0) return "";
+  if (method.seeds.empty()) return "diverged: its loss was no longer a number";
+  return fmt::format("({} of {} diverged)", method.diverged,
+                     method.diverged + static_cast<int64_t>(method.seeds.size()));
+}
+
+// `what` at every length.
+FoundTable::Row row_of(const MethodResult& method, Mean AtLength::*what, const Settings& settings) {
+  FoundTable::Row row{.label = method.label, .values = {}, .word = "", .remark = remark_of(method)};
+  for (size_t n = 0; n < settings.test.lengths.size(); ++n) {
+    row.values.emplace_back();
+    if (!method.seeds.empty()) row.values.back() = method.at(what, n);
+  }
+  return row;
+}
+
+FoundTable losses(std::span<const MethodResult> methods, const Settings& settings,
+                  Mean AtLength::*loss, Mean AtLength::*change, std::string caption) {
+  FoundTable table{.caption = std::move(caption), .columns = length_columns(settings), .rows = {}};
+  table.columns.push_back(
+      change_column(fmt::format("{} minus {}", settings.test.longest(), settings.training.length)));
+  for (const MethodResult& method : methods) {
+    if (!method.reads.empty() || (method.seeds.empty() && method.diverged == 0)) continue;
+    FoundTable::Row row = row_of(method, loss, settings);
+    row.values.emplace_back();
+    if (!method.seeds.empty()) {
+      row.values.back() = method.at(change, settings.test.lengths.size() - 1);
+      if (loss == &AtLength::sliding) row.word = verdict(method, methods, settings);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+FoundTable retrieval(std::span<const MethodResult> methods, const Settings& settings) {
+  const RetrievalOptions& options = settings.retrieval;
+  FoundTable table{
+      .caption = fmt::format("Retrieval, trained at {} tokens: share of pairs found; far: at the "
+                             "beginning of the text, "
+                             "near: {} tokens back; {:.2f} by chance",
+                             options.length, near_distance(options), 1.0 / kPairValues),
+      .columns = {},
+      .rows = {}};
+  for (const int64_t length : options.lengths) {
+    table.columns.push_back({.name = fmt::format("far {}", length),
+                             .unit = fmt::format("{} back", far_distance(length, options)),
+                             .decimals = 2});
+  }
+  table.columns.push_back({.name = fmt::format("near {}", options.longest()),
+                           .unit = fmt::format("{} back", near_distance(options)),
+                           .decimals = 2});
+  for (const MethodResult& method : methods) {
+    if (!method.reads.empty() || method.pairs.empty()) continue;
+    FoundTable::Row row{.label = method.label, .values = {}, .word = "", .remark = ""};
+    for (const int64_t length : options.lengths) {
+      row.values.push_back(method.found(length, far_distance(length, options)));
+    }
+    row.values.push_back(method.found(options.longest(), near_distance(options)));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// Ways to read the weights of `base`, the one with the lowest loss first.
+FoundTable readings(const MethodResult& base, std::span<const MethodResult> methods,
+                    const Settings& settings) {
+  const RetrievalOptions& options = settings.retrieval;
+  FoundTable table{
+      .caption = fmt::format(
+          "How to stretch the trained {}: its weights, read in other ways without more training; "
+          "the last {} bytes of a window, change against {} itself at {}",
+          base.label, settings.training.length / 2, base.label, settings.training.length),
+      .columns = length_columns(settings),
+      .rows = {}};
+  table.columns.push_back(
+      change_column(fmt::format("against {} at {}", base.label, settings.training.length)));
+  std::vector<const MethodResult*> rows;
+  for (const MethodResult& method : methods) {
+    if ((&method == &base || method.reads == base.label) && !method.seeds.empty())
+      rows.push_back(&method);
+  }
+  const bool asked = std::ranges::any_of(rows, [](const auto* row) { return !row->pairs.empty(); });
+  for (const auto& [name, distance] : {std::pair("far", far_distance(options.longest(), options)),
+                                       std::pair("near", near_distance(options))}) {
+    if (!asked) break;
+    table.columns.push_back(
+        {.name = name,
+         .unit = fmt::format("found {} back in {}", distance, options.longest()),
+         .decimals = 2});
+  }
+  std::ranges::stable_sort(rows, {}, [&](const MethodResult* method) {
+    return change(*method, methods, settings).mean;
+  });
+  for (const MethodResult* const method : rows) {
+    FoundTable::Row row = row_of(*method, &AtLength::sliding, settings);
+    row.values.emplace_back(change(*method, methods, settings));
+    for (const int64_t distance :
+         {far_distance(options.longest(), options), near_distance(options)}) {
+      if (asked) row.values.push_back(method->found(options.longest(), distance));
+    }
+    row.word = verdict(*method, methods, settings);
+    if (method == &base) row.remark = "(as it is)";
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+FoundTable attention(std::span<const MethodResult> methods, const Settings& settings) {
+  FoundTable table{.caption = fmt::format(
+                       "How widely the last {} bytes of a window attend: mean distance of what "
+                       "they attend to, and entropy; means over layers and heads",
+                       settings.training.length / 2),
+                   .columns = {},
+                   .rows = {},
+                   .in_report_only = true};
+  const size_t trained = index_of(settings.training.length, settings);
+  const size_t longest = settings.test.lengths.size() - 1;
+  for (const size_t at : {trained, longest}) {
+    table.columns.push_back({.name = fmt::format("span {}", settings.test.lengths[at]),
+                             .unit = "bytes",
+                             .decimals = 1});
+  }
+  for (const size_t at : {trained, longest}) {
+    table.columns.push_back({.name = fmt::format("entropy {}", settings.test.lengths[at]),
+                             .unit = "nats",
+                             .decimals = 2});
+  }
+  for (const MethodResult& method : methods) {
+    if (method.seeds.empty() || method.seeds.front().attention.empty()) continue;
+    FoundTable::Row row{.label = method.label, .values = {}, .word = "", .remark = ""};
+    for (const auto what : {&AttentionAt::span, &AttentionAt::entropy}) {
+      for (const size_t at : {trained, longest}) row.values.push_back(method.attention(what, at));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
 }
 
 }  // namespace
 
 const char* const kCaveat =
     "A model of this size uses little more than a word or two of context after a minute of "
-    "training: "
-    "the numbers say where a method breaks past its training length, not who reads far back best.";
-
-Spread spread(std::span<const double> values) {
-  Spread spread;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) spread.mean += value / count;
-  if (values.size() < 2) return spread;
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = std::sqrt(squares / (count - 1));
-  return spread;
-}
+    "training: the losses on text say where a method breaks past its training length, not who "
+    "reads "
+    "far back best. That is what retrieval is asked for.";
 
 Spread MethodResult::at(Mean AtLength::*what, size_t index) const {
   std::vector<double> values;
   for (const ArmResult& seed : seeds) values.push_back((seed.lengths.at(index).*what).value);
+  return spread(values);
+}
+
+Spread MethodResult::attention(double AttentionAt::*what, size_t index) const {
+  std::vector<double> values;
+  for (const ArmResult& seed : seeds) {
+    double sum = 0, layers = 0;
+    for (const AttentionAt& at : seed.attention) {
+      if (at.length != seed.lengths.at(index).length) continue;
+      sum += at.*what;
+      ++layers;
+    }
+    values.push_back(sum / layers);
+  }
+  return spread(values);
+}
+
+std::optional<Spread> MethodResult::found(int64_t length, int64_t distance) const {
+  std::vector<double> values;
+  for (const ArmResult& seed : pairs) {
+    for (const AtDistance& at : seed.retrieval) {
+      if (at.length == length && at.distance == distance) values.push_back(at.accuracy.value);
+    }
+  }
+  if (values.empty()) return {};
   return spread(values);
 }
 
@@ -95,35 +264,95 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results) {
   for (const ArmResult& result : results) {
     auto found = std::ranges::find(methods, result.arm.label, &MethodResult::label);
     if (found == methods.end()) {
-      found = methods.insert(methods.end(), {.label = result.arm.label, .seeds = {}});
+      found = methods.insert(methods.end(), {.label = result.arm.label});
     }
-    if (result.diverged) {
+    for (const ArmResult& other : results) {
+      if (other.arm.name() == result.arm.weights_from) found->reads = other.arm.label;
+    }
+    const bool pairs = result.arm.task == Task::kPairs;
+    if (!result.diverged) {
+      (pairs ? found->pairs : found->seeds).push_back(result);
+    } else if (!pairs) {
       ++found->diverged;
-    } else {
-      found->seeds.push_back(result);
     }
   }
   return methods;
 }
 
-std::string verdict(const MethodResult& method, const Settings& settings) {
+const MethodResult* find_method(std::span<const MethodResult> methods, const std::string& label) {
+  const auto found = std::ranges::find(methods, label, &MethodResult::label);
+  return found == methods.end() || found->seeds.empty() ? nullptr : &*found;
+}
+
+Spread change(const MethodResult& method, std::span<const MethodResult> methods,
+              const Settings& settings) {
+  const size_t longest = settings.test.lengths.size() - 1;
+  const MethodResult* const base = find_method(methods, method.reads);
+  if (base == nullptr) return method.at(&AtLength::sliding_change, longest);
+  std::vector<double> values;
+  for (const ArmResult& seed : method.seeds) {
+    const auto theirs = std::ranges::find_if(
+        base->seeds, [&](const ArmResult& other) { return other.arm.seed == seed.arm.seed; });
+    if (theirs == base->seeds.end()) continue;
+    values.push_back(
+        seed.lengths.at(longest).sliding.value -
+        theirs->lengths.at(index_of(settings.training.length, settings)).sliding.value);
+  }
+  return spread(values);
+}
+
+std::string verdict(const MethodResult& method, std::span<const MethodResult> methods,
+                    const Settings& settings) {
   if (method.seeds.empty()) return "diverged";
-  const double change = method.at(&AtLength::sliding_change, settings.test.lengths.size() - 1).mean;
-  return change > kBreaksAbove ? "breaks" : change > kHoldsBelow ? "drifts" : "holds";
+  const double found = change(method, methods, settings).mean;
+  return found > kBreaksAbove ? "breaks" : found > kHoldsBelow ? "drifts" : "holds";
+}
+
+int64_t near_distance(const RetrievalOptions& options) {
+  // The largest of a text of the training length that is at most half of it.
+  const std::vector<int64_t> distances = distances_in(options.length, options);
+  return distances.size() > 1 ? distances[distances.size() - 2] : distances.back();
+}
+
+int64_t far_distance(int64_t length, const RetrievalOptions& options) {
+  return distances_in(length, options).back();
+}
+
+std::vector<FoundTable> tables(std::span<const MethodResult> methods, const Settings& settings) {
+  std::vector<FoundTable> all{
+      losses(methods, settings, &AtLength::sliding, &AtLength::sliding_change,
+             fmt::format("The last {} bytes of a window of each length (sliding)",
+                         settings.training.length / 2)),
+      losses(methods, settings, &AtLength::loss, &AtLength::loss_change,
+             "All bytes, the text cut into pieces of each length (short pieces lack context at "
+             "their start)"),
+      retrieval(methods, settings)};
+  for (const MethodResult& base : methods) {
+    if (std::ranges::find(methods, base.label, &MethodResult::reads) != methods.end() &&
+        !base.seeds.empty()) {
+      all.push_back(readings(base, methods, settings));
+    }
+  }
+  all.push_back(attention(methods, settings));
+  std::erase_if(all, [](const FoundTable& table) { return table.rows.empty(); });
+  return all;
 }
 
 std::string table(std::span<const MethodResult> methods, const Settings& settings) {
+  const bool spreads = std::ranges::any_of(methods, [](const MethodResult& method) {
+    return std::max(method.seeds.size(), method.pairs.size()) > 1;
+  });
+  size_t labels = 10;
+  for (const MethodResult& method : methods) labels = std::max(labels, method.label.size());
   const int64_t length = settings.training.length;
   std::string text = fmt::format(
       "Trained at {} bytes. Loss in nats per byte; change: at {} minus at {}, on the same "
-      "bytes.\n\n"
-      "The last {} bytes of a window of each length (sliding):\n",
-      length, settings.test.longest(), length, length / 2);
-  text += section(methods, settings, &AtLength::sliding, &AtLength::sliding_change);
-  text +=
-      "\nAll bytes, the text cut into pieces of each length (short pieces lack context at their "
-      "start):\n";
-  text += section(methods, settings, &AtLength::loss, &AtLength::loss_change);
+      "bytes.{}\n",
+      length, settings.test.longest(), length,
+      spreads ? "\n±: half of the 95 % interval over seeds." : "");
+  for (const FoundTable& one : tables(methods, settings)) {
+    if (!one.in_report_only) text += "\n" + text_of(one, labels, spreads ? 15 : 9);
+  }
   return text + "\n" + wrapped(kCaveat) + "\n";
 }
 
@@ -132,25 +361,69 @@ std::string results_csv(std::span<const ArmResult> results, const Settings& sett
   for (const ArmResult& result : results) {
     const std::string arm = fmt::format("{},{}", result.arm.label, result.arm.seed);
     for (const AtLength& at : result.lengths) {
-      const auto row = [&](const char* measure, const Mean& mean) {
-        csv += fmt::format("{},{},{},,{}\n", arm, measure, at.length, mean.value);
-        csv += fmt::format("{},{}_standard_error,{},,{}\n", arm, measure, at.length, mean.error);
-      };
-      row("loss", at.loss);
-      row("sliding", at.sliding);
-      row("loss_change", at.loss_change);
-      row("sliding_change", at.sliding_change);
+      for (const auto& [measure, what] : kMeasures) {
+        csv += fmt::format("{},{},{},,{}\n", arm, measure, at.length, (at.*what).value);
+        csv +=
+            fmt::format("{},{}_standard_error,{},,{}\n", arm, measure, at.length, (at.*what).error);
+      }
     }
     for (size_t bin = 0; bin < result.loss_at.size(); ++bin) {
       csv += fmt::format("{},loss_at,{},{},{}\n", arm, settings.test.longest(),
                          static_cast<int64_t>(bin) * settings.test.bin, result.loss_at[bin]);
     }
+    for (const AttentionAt& at : result.attention) {
+      csv += fmt::format("{},attention_entropy,{},{},{}\n", arm, at.length, at.layer, at.entropy);
+      csv += fmt::format("{},attention_span,{},{},{}\n", arm, at.length, at.layer, at.span);
+    }
+    for (const AtDistance& at : result.retrieval) {
+      csv += fmt::format("{},retrieval,{},{},{}\n", arm, at.length, at.distance, at.accuracy.value);
+      csv += fmt::format("{},retrieval_standard_error,{},{},{}\n", arm, at.length, at.distance,
+                         at.accuracy.error);
+    }
+    const TrainingOptions training = training_of(settings, result.arm);
+    const char* const measure = result.arm.task == Task::kPairs ? "retrieval_training" : "training";
     for (size_t n = 0; n < result.train_loss.size(); ++n) {
-      const int64_t bytes = static_cast<int64_t>(n + 1) * kTrainLossSteps *
-                            settings.training.batch * settings.training.length;
-      csv += fmt::format("{},training,{},{},{}\n", arm, settings.training.length, bytes,
+      const int64_t bytes =
+          static_cast<int64_t>(n + 1) * kTrainLossSteps * training.batch * training.length;
+      csv += fmt::format("{},{},{},{},{}\n", arm, measure, training.length, bytes,
                          result.train_loss[n]);
     }
+  }
+  return csv;
+}
+
+std::vector<Summary> summary(std::span<const MethodResult> methods) {
+  std::vector<Summary> all;
+  for (const MethodResult& method : methods) {
+    for (size_t n = 0; !method.seeds.empty() && n < method.seeds.front().lengths.size(); ++n) {
+      for (const auto& [measure, what] : kMeasures) {
+        all.push_back({.method = method.label,
+                       .measure = measure,
+                       .length = method.seeds.front().lengths[n].length,
+                       .distance = {},
+                       .seeds = method.seeds.size(),
+                       .value = method.at(what, n)});
+      }
+    }
+    if (method.pairs.empty()) continue;
+    for (const AtDistance& at : method.pairs.front().retrieval) {
+      all.push_back({.method = method.label,
+                     .measure = "retrieval",
+                     .length = at.length,
+                     .distance = at.distance,
+                     .seeds = method.pairs.size(),
+                     .value = method.found(at.length, at.distance).value_or(Spread{})});
+    }
+  }
+  return all;
+}
+
+std::string summary_csv(std::span<const MethodResult> methods) {
+  std::string csv = "method,measure,length,distance,seeds,mean,half_interval95\n";
+  for (const Summary& row : summary(methods)) {
+    csv += fmt::format("{},{},{},{},{},{},{}\n", row.method, row.measure, row.length,
+                       row.distance ? std::to_string(*row.distance) : "", row.seeds, row.value.mean,
+                       row.value.half ? fmt::format("{}", *row.value.half) : "");
   }
   return csv;
 }
@@ -158,7 +431,7 @@ std::string results_csv(std::span<const ArmResult> results, const Settings& sett
 std::string speed(std::span<const ArmResult> results, const Settings& settings) {
   double seconds = 0, bytes = 0;
   for (const ArmResult& result : results) {
-    if (result.train_seconds <= 0 || result.diverged) continue;
+    if (result.train_seconds <= 0 || result.diverged || result.arm.task != Task::kText) continue;
     seconds += result.train_seconds;
     bytes += static_cast<double>(settings.training.steps() * settings.training.batch *
                                  settings.training.length);

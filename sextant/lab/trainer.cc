@@ -99,34 +99,24 @@ double learning_rate_at(const TrainingOptions& options, int64_t step) {
   return 0.5 * (1 + std::cos(std::numbers::pi * (now - rising) / (steps - rising)));
 }
 
-Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
-                 uint64_t seed, int64_t memory)
+Trainer::Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory)
     : options_(options),
-      corpus_(corpus),
+      batches_(std::move(batches)),
       decoder_(decoder),
-      seed_(seed),
       memory_{.limit = memory},
       optimizer_(std::make_unique<Optimizer>(decoder, options)) {}
 
+Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
+                 uint64_t seed, int64_t memory)
+    : Trainer(options, text_batches(options, corpus, seed, memory > 0), decoder, memory) {}
+
 Trainer::~Trainer() = default;
 
-at::Tensor Trainer::text() const {
-  const auto read = memory_.limit > 0 ? train_segment : train_window;
-  at::Tensor text = at::empty({options_.batch, options_.length + 1}, at::kLong);
-  int64_t* next = text.data_ptr<int64_t>();
-  for (int64_t row = 0; row < options_.batch; ++row) {
-    for (const char byte : read(corpus_, options_.length, seed_, options_.batch, step_, row)) {
-      *next++ = static_cast<uint8_t>(byte);
-    }
-  }
-  return text;
-}
-
 double Trainer::advance() {
-  const at::Tensor text = this->text();
+  const Batch batch = batches_(step_);
   Memory memory = memory_;
-  const at::Tensor logits = decoder_.logits(text.narrow(1, 0, options_.length), memory);
-  const at::Tensor targets = text.narrow(1, 1, options_.length).reshape({-1});
+  const at::Tensor logits = decoder_.logits(batch.tokens, memory);
+  const at::Tensor targets = batch.targets.reshape({-1});
   const at::Tensor loss =
       at::cross_entropy_loss(logits.view({targets.size(0), logits.size(2)}), targets);
   const double value = loss.item<double>();

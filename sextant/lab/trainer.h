@@ -1,12 +1,13 @@
 // Trains a decoder, one step at a time: AdamW, linear warm-up and half a cosine, clipped gradients.
 //
-// A step is a function of (settings, seed, step number, weights, moments, memory): nothing else is
+// A step is a function of (settings, batch of that step, weights, moments, memory): nothing else is
 // kept, so a training that is cut into pieces ends with the same bits as one that is not.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "sextant/lab/batches.h"
 #include "sextant/lab/checkpoint.h"
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/settings.h"
@@ -19,13 +20,15 @@ double learning_rate_at(const TrainingOptions& options, int64_t step);
 
 class Trainer {
  public:
-  // Refers to all three for its lifetime. memory: positions; 0: every step reads other places.
+  // Refers to options and decoder for its lifetime.
+  Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory = 0);
+  // On text, see text_batches(). memory: positions; 0: every step reads other places.
   Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder, uint64_t seed,
           int64_t memory = 0);
   ~Trainer();
 
   int64_t step() const { return step_; }
-  // Does one step; its loss, in nats per byte. Not finite: nothing was changed, and going on is
+  // Does one step; its loss, in nats per token. Not finite: nothing was changed, and going on is
   // pointless.
   double advance();
 
@@ -35,14 +38,11 @@ class Trainer {
   void restore(const Checkpoint& checkpoint);
 
  private:
-  at::Tensor text() const;  // int64 [batch, length + 1]: what this step reads and predicts
-
   struct Optimizer;  // keeps libtorch's optimiser out of this header
 
   const TrainingOptions& options_;
-  const Corpus& corpus_;
+  Batches batches_;
   Decoder& decoder_;
-  uint64_t seed_;
   int64_t step_ = 0;
   Memory memory_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -39,6 +40,9 @@ class Survey : public testing::Test {
       more.insert(more.end(), {"--methods", "rope,alibi,window"});
     }
     words.insert(words.end(), more.begin(), more.end());
+    if (std::ranges::find(more, "--retrieval-steps") == more.end()) {
+      words.insert(words.end(), {"--retrieval-steps", "0"});
+    }
     return words;
   }
 
@@ -118,6 +122,53 @@ TEST_F(Survey, EndsWithATableChartsAndAReport) {
   const Ended more = survey("out", {"--methods", "rope,none"});
   EXPECT_EQ(more.status, 0) << more.err;
   EXPECT_THAT(more.err, AllOf(HasSubstr("1 of 2 arms to do"), HasSubstr("none-0 done")));
+}
+
+TEST_F(Survey, AsksForPairsAndStretches) {
+  const std::vector<std::string> asked{"--retrieval-steps", "10", "--methods", "alibi,stretches",
+                                       "--seeds",           "2",  "--jobs",    "2"};
+  const Ended ended = survey("out", asked);
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("Retrieval, trained at 16 tokens"),
+                    HasSubstr("How to stretch the trained rope"), HasSubstr("\nyarn-8-turns "),
+                    HasSubstr("half of the 95 % interval over seeds"), Not(HasSubstr("nan"))));
+  for (const char* file :
+       {"summary.csv", "retrieval-by-distance.svg", "retrieval-by-length.svg",
+        "stretches-by-length.svg", "stretches-by-length-2.svg", "stretches-by-position.svg",
+        "stretches-retrieval-by-distance.svg", "arms/rope-pairs-1/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out/arms/pi-0/model.safetensors")) << "it trains nothing";
+}
+
+TEST_F(Survey, TunesWhatItReads) {
+  const Ended ended = survey("out", {"--methods", "pi", "--tune", "5"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("\npi "), HasSubstr("\npi:tune=5 "), HasSubstr("\nrope:tune=5 ")));
+  EXPECT_TRUE(fs::exists(folder_ / "out/arms/pi:tune=5-0/model.safetensors"));
+}
+
+TEST_F(Survey, TakesArmsFromAFile) {
+  write_text(folder_ / "arms.json",
+             R"({"arms": ["none", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
+                 "settings": {"training": {"bytes": 5120}}})");
+  std::vector<std::string> words{"survey", "--smoke", "--retrieval-steps", "0", "--share", "0.2"};
+  words.insert(words.end(),
+               {"--text", (folder_ / "text").string(), "--out", (folder_ / "out").string(),
+                "--arms", (folder_ / "arms.json").string()});
+  const Ended ended = run(words);
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("\nnone "), HasSubstr("\nfar ")));
+  EXPECT_THAT(read_text(folder_ / "out/manifest.json"), HasSubstr("\"bytes\": 5120"));
+}
+
+TEST_F(Survey, ListsWhatThereIs) {
+  const Ended ended = run({"survey", "--list"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("  alibi "), HasSubstr("\"base\":10000.0"),
+                               HasSubstr(" yarn-8-turns "), HasSubstr("Without --methods")));
 }
 
 TEST_F(Survey, OtherSettingsInTheSameFolderAreRefused) {
@@ -207,7 +258,8 @@ TEST_F(Survey, DryRunWritesNothing) {
   const Ended plan = survey("out", {"--dry-run", "--seeds", "2"});
   EXPECT_EQ(plan.status, 0) << plan.err;
   EXPECT_THAT(plan.out, AllOf(HasSubstr("6 of 6 arms to do"), HasSubstr("rope-1"),
-                              HasSubstr("test with the weights of rope-1")));
+                              HasSubstr("test with the weights of rope-1"),
+                              ContainsRegex("About [0-9]+ s and [0-9]+ MB of memory")));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 

@@ -23,4 +23,36 @@ inline ArmResult arm_result(const std::string& label, uint64_t seed, double chan
   return result;
 }
 
+// The same of pairs: settings_of_results() asks at 2 and 8 in texts of 16, at 2 to 30 in texts of 32.
+inline ArmResult pair_result(const std::string& label, uint64_t seed, double near, double far) {
+  ArmResult result;
+  result.arm = {
+      .label = label, .method = label, .options = "{}", .seed = seed, .task = Task::kPairs};
+  for (const int64_t length : {16, 32}) {
+    for (int64_t distance = 2; distance <= length / 2; distance *= 2) {
+      result.retrieval.push_back(
+          {.length = length, .distance = distance, .accuracy = {near, 0.02}});
+    }
+    result.retrieval.push_back({.length = length, .distance = length - 2, .accuracy = {far, 0.02}});
+  }
+  result.train_loss = {2, 1};
+  return result;
+}
+
+// An arm that reads the weights of another.
+inline ArmResult reading(ArmResult result, const std::string& of) {
+  result.arm.weights_from = Arm::name_of(of, result.arm.task, result.arm.seed);
+  result.train_loss.clear();
+  return result;
+}
+
+inline Settings settings_of_results() {
+  Settings settings;
+  settings.training = {.length = 32, .bytes = 10'240};
+  settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
+  settings.retrieval.length = 16;
+  settings.retrieval.lengths = {16, 32};
+  return settings;
+}
+
 }  // namespace sextant::lab

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "sextant/error.h"
+#include "tests/lab/arm_results.h"
 
 namespace sextant::lab {
 namespace {
@@ -39,18 +37,6 @@ std::vector<std::string> found(const std::vector<ArmResult>& results) {
   return lines;
 }
 
-// Half widths for 1, 2 and 3, whose deviation is 1: t(2) / sqrt(3); and for 0 and 2: t(1) sqrt(2) / sqrt(2).
-TEST(Interval95, IsStudents) {
-  const Interval three = interval95(std::vector<double>{1, 2, 3});
-  EXPECT_DOUBLE_EQ(three.mean, 2);
-  EXPECT_NEAR(three.half, 4.303 / std::sqrt(3.0), 1e-12);
-  EXPECT_NEAR(interval95(std::vector<double>{0, 2}).half, 12.706, 1e-12);
-  std::vector<double> many;
-  for (int n = 0; n < 61; ++n) many.push_back(n % 2);
-  EXPECT_NEAR(interval95(many).half, 2.000 * *spread(many).deviation / std::sqrt(61.0), 2e-4);
-  EXPECT_THROW(interval95(std::vector<double>{1}), Error);
-}
-
 TEST(Claims, HoldFailOrStayUndecided) {
   EXPECT_THAT(found({result("rope", 0, 1.0)}),
               ElementsAre("holds: RoPE breaks past the training length"));
@@ -82,6 +68,21 @@ TEST(Claims, NeedBothMethodsAndNoDivergedOne) {
   diverged.lengths.clear();
   EXPECT_THAT(found({diverged, result("xpos", 0, 0.2)}), IsEmpty());
   EXPECT_THAT(found({result("rope:base=1e6", 0, 1)}), IsEmpty());
+}
+
+TEST(Claims, AskRetrievalApartFromText) {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
+  const std::vector<ArmResult> results{pair_result("alibi", 0, 1, 0.3),
+                                       pair_result("t5", 0, 1, 0.9),
+                                       pair_result("rope", 0, 1, 0.48)};
+  std::vector<std::string> lines;
+  for (const ClaimFound& claim : claims(by_method(results), settings)) {
+    lines.push_back(std::string(name(claim.finding)) + ": " + claim.claim);
+  }
+  EXPECT_THAT(lines, ElementsAre("holds: ALiBi does not find what lies far back",
+                                 "undecided: RoPE does not find what lies far back",
+                                 "holds: T5's bias finds more than RoPE far back"));
 }
 
 TEST(Claims, WantTrainingsThatLearnedSomething) {

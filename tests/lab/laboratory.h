@@ -15,7 +15,22 @@ namespace sextant::lab {
 inline Settings tiny_settings() {
   return {.model = {.layers = 1, .width = 16, .heads = 2, .key_heads = 2, .mlp_width = 32},
           .training = {.length = 16, .bytes = 4 * 16 * 95, .batch = 4, .learning_rate = 0.02},
-          .test = {.lengths = {16, 32, 64}, .blocks = 4, .bin = 16, .share = 0.1}};
+          .test = {.lengths = {16, 32, 64}, .blocks = 4, .bin = 16, .share = 0.1},
+          .retrieval = {.steps = 0,
+                        .batch = 8,
+                        .length = 16,
+                        .learning_rate = 0.02,
+                        .layers = 1,
+                        .width = 16,
+                        .lengths = {16, 32},
+                        .texts = 8}};
+}
+
+// With the second task, too.
+inline Settings tiny_settings_with_pairs(int64_t steps) {
+  Settings settings = tiny_settings();
+  settings.retrieval.steps = steps;
+  return settings;
 }
 
 // The folder of an arm that is ready to run, and its text beside it.

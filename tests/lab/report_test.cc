@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,12 +15,7 @@
 namespace sextant::lab {
 namespace {
 
-Settings small() {
-  Settings settings;
-  settings.training = {.length = 32, .bytes = 10'240};
-  settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
-  return settings;
-}
+Settings small() { return settings_of_results(); }
 
 // Method n changes by n 7 mod `count`, in hundredths of a nat.
 std::vector<ArmResult> results(int count) {
@@ -65,6 +61,41 @@ TEST(Charts, OfMethodsThatAllDivergedAreNone) {
   std::vector<ArmResult> all = results(3);
   for (ArmResult& result : all) result.diverged = true;
   EXPECT_TRUE(charts(by_method(all), small()).empty());
+}
+
+TEST(Charts, ShowRetrievalAndReadingsApart) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 1),
+                                   arm_result("t5", 0, 0),
+                                   pair_result("rope", 0, 1, 0.1),
+                                   pair_result("t5", 0, 1, 0.8),
+                                   reading(arm_result("ntk", 0, 0.5), "rope"),
+                                   reading(pair_result("ntk", 0, 1, 0.5), "rope")};
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const NamedChart& named : charts(by_method(all), small())) {
+    for (const chart::Series& series : named.chart.series) lines[named.file].push_back(series.name);
+    if (named.file == "retrieval-by-distance") {
+      EXPECT_THAT(named.chart.series[1].x, testing::ElementsAre(2, 4, 8, 16, 30));
+      EXPECT_THAT(named.chart.series[1].y, testing::ElementsAre(1, 1, 1, 1, 0.8));
+    }
+  }
+  const auto trained = testing::ElementsAre("rope", "t5");
+  const auto read = testing::ElementsAre("rope", "ntk");
+  EXPECT_EQ(lines.size(), 9);
+  for (const char* kind : {"sliding-by-length", "loss-by-length", "loss-by-position", "training",
+                           "retrieval-by-distance", "retrieval-by-length"}) {
+    EXPECT_THAT(lines[kind], trained) << kind;
+  }
+  for (const char* kind :
+       {"stretches-by-length", "stretches-by-position", "stretches-retrieval-by-distance"}) {
+    EXPECT_THAT(lines[kind], read) << kind;
+  }
+}
+
+TEST(Charts, HaveABandOfTheInterval) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("rope", 1, 2)};
+  const chart::Series line = charts(by_method(all), small()).at(0).chart.series.at(0);
+  EXPECT_NEAR(line.high.at(1) - line.y.at(1), 12.706 * 0.5, 1e-9);
+  EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
 }
 
 TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {

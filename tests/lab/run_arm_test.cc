@@ -64,6 +64,7 @@ TEST(RunArm, LeavesWeightsAndAResultAndNothingElse) {
   EXPECT_FALSE(result.diverged);
   EXPECT_EQ(result.lengths.size(), 3);
   EXPECT_EQ(result.train_loss.size(), 9);
+  EXPECT_EQ(result.attention.size(), 3);
   EXPECT_LT(result.lengths[0].loss.value, 3.5);  // chance: 5.5
 }
 
@@ -80,6 +81,49 @@ TEST(RunArm, StoppedAgainAndAgainEndsWithTheSameNumbers) {
   EXPECT_EQ(run_for(in_pieces, 1'000'000), Ending::kDone);
   EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
   EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
+}
+
+TEST(RunArm, OfPairsStoppedAgainAndAgainEndsWithTheSameNumbers) {
+  const TemporaryFolder whole, pieces;
+  Arm arm = arm_of("alibi");
+  arm.task = Task::kPairs;
+  const Settings settings = tiny_settings_with_pairs(40);
+  const auto at_once = prepare_arm(whole, arm, settings);
+  const auto in_pieces = prepare_arm(pieces, arm, settings);
+  EXPECT_EQ(run_arm(at_once, {}), Ending::kDone);
+  // The last ones end within a test of nine distances.
+  for (const int reports : {2, 3, 3, 4}) EXPECT_EQ(run_for(in_pieces, reports), Ending::kStopped);
+  EXPECT_EQ(run_arm(in_pieces, {}), Ending::kDone);
+  EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
+  EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
+  const ArmResult result = read_json(at_once / kResultFile).get<ArmResult>();
+  EXPECT_EQ(result.retrieval.size(), 9);
+  EXPECT_THAT(result.lengths, testing::IsEmpty());
+  EXPECT_EQ(result.train_loss.size(), 4);
+}
+
+TEST(RunArm, TunedGoesOnFromTheWeightsOfAnother) {
+  const TemporaryFolder whole, pieces;
+  const Settings settings = tiny_settings();
+  for (const TemporaryFolder* folder : {&whole, &pieces}) {
+    run_arm(prepare_arm(*folder, arm_of("rope"), settings), {});
+  }
+  Arm arm = arm_of("rope", "rope-0");
+  arm.label = "rope:tune=20";
+  arm.tune = 20;
+  const auto at_once = prepare_arm(whole, arm, settings);
+  const auto in_pieces = prepare_arm(pieces, arm, settings);
+  EXPECT_EQ(run_arm(at_once, {}), Ending::kDone);
+  for (const int reports : {2, 2, 3}) EXPECT_EQ(run_for(in_pieces, reports), Ending::kStopped);
+  EXPECT_EQ(run_arm(in_pieces, {}), Ending::kDone);
+  EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
+  EXPECT_EQ(read_text(in_pieces / kWeightsFile), read_text(at_once / kWeightsFile));
+  const auto trained = read_json(whole / "arms/rope-0" / kResultFile).get<ArmResult>();
+  const auto tuned = read_json(at_once / kResultFile).get<ArmResult>();
+  EXPECT_EQ(tuned.train_loss.size(), 2);
+  EXPECT_LT(tuned.train_loss[0], trained.train_loss[0]);
+  EXPECT_LT(tuned.lengths[2].loss.value, trained.lengths[2].loss.value);
+  EXPECT_EQ(read_json(at_once / kConfigFile).at("train_length"), 16) << "of the method";
 }
 
 TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
@@ -103,7 +147,7 @@ void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
   settings.training.bytes = 20 * settings.training.batch * settings.training.length;
   settings.test.blocks = 2;
   const TemporaryFolder folder;
-  for (const Arm& arm : make_arms(methods, 1, settings, memory)) {
+  for (const Arm& arm : make_arms(methods, 1, settings, {.memory = memory})) {
     SCOPED_TRACE(arm.name());
     const auto directory = prepare_arm(folder, arm, settings);
     ASSERT_EQ(run_arm(directory, {}), Ending::kDone);

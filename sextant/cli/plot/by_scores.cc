@@ -35,7 +35,10 @@ std::vector<Figure> figures(const PlotValues& values) {
 
 std::vector<std::string> drawable_by_scores() {
   try {
-    return lab::open_plugin(/*threads=*/1).methods();
+    std::vector<std::string> names;
+    for (const lab::KnownMethod& method : lab::open_plugin(/*threads=*/1).methods())
+      names.push_back(method.name);
+    return names;
   } catch (const Error&) {
     return {};  // not_plotted() says so
   }

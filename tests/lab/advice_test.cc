@@ -1,0 +1,79 @@
+#include "sextant/lab/advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sextant/lab/claims.h"
+#include "tests/lab/arm_results.h"
+
+namespace sextant::lab {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+Settings enough() {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
+  return settings;
+}
+
+Advice of(const std::vector<ArmResult>& results) { return advice(by_method(results), enough()); }
+
+TEST(Advice, WantsBothALossThatHoldsAndPairsThatAreFound) {
+  const std::vector<ArmResult> results{
+      arm_result("rope", 0, 2),        pair_result("rope", 0, 1, 0.1),
+      arm_result("alibi", 0, -0.1),    pair_result("alibi", 0, 1, 0.2),
+      arm_result("t5", 0, 0.02),       pair_result("t5", 0, 1, 0.7),
+      arm_result("sandwich", 0, 0.01), pair_result("sandwich", 0, 1, 0.6)};
+  const std::string train = of(results).train;
+  EXPECT_THAT(train, StartsWith("**Train with sandwich.**"));
+  EXPECT_THAT(train, HasSubstr("lowest loss: sandwich 1.510 (60 % found), t5 1.520 (70 % found)."));
+  EXPECT_THAT(train, HasSubstr("alibi 1.400 (20 % found) holds it, but loses what lies far back"));
+  EXPECT_THAT(of(results).stretch, IsEmpty());
+}
+
+TEST(Advice, SaysWhereNoneDoesBoth) {
+  const std::vector<ArmResult> breaking{arm_result("rope", 0, 2), arm_result("learned", 0, 1)};
+  EXPECT_THAT(of(breaking).train,
+              StartsWith("**None of the encodings that were trained holds its loss at 64 bytes.** "
+                         "Lowest there: learned 2.500, rope 3.500."));
+  const std::vector<ArmResult> deaf{arm_result("rope", 0, 2), arm_result("alibi", 0, 0),
+                                    pair_result("alibi", 0, 1, 0.2)};
+  EXPECT_THAT(of(deaf).train, HasSubstr("None of the encodings that were trained both holds"));
+}
+
+TEST(Advice, StretchesWhatWasTrained) {
+  const std::vector<ArmResult> results{arm_result("rope", 0, 2),
+                                       pair_result("rope", 0, 1, 0.1),
+                                       reading(arm_result("window", 0, 0), "rope"),
+                                       reading(pair_result("window", 0, 1, 0.05), "rope"),
+                                       reading(arm_result("rerope", 0, 0.02), "rope"),
+                                       reading(pair_result("rerope", 0, 1, 0.9), "rope")};
+  const Advice advised = of(results);
+  EXPECT_THAT(advised.train, IsEmpty()) << "one encoding is no choice";
+  EXPECT_THAT(advised.stretch, StartsWith("**Stretch a trained rope with rerope.**"));
+  EXPECT_THAT(advised.stretch, HasSubstr("As it is, rope has 3.500."));
+}
+
+TEST(Advice, SaysHowManySeedsItRestsOn) {
+  std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  EXPECT_THAT(of(results).trust, HasSubstr("one seed"));
+  results.push_back(arm_result("rope", 1, 2));
+  EXPECT_THAT(of(results).trust, HasSubstr("one seed")) << "t5 has no second one";
+  results.push_back(arm_result("t5", 1, 0));
+  EXPECT_THAT(of(results).trust, HasSubstr("means over 2 seeds"));
+}
+
+TEST(Advice, IsNotGivenOnTrainingsThatLearnedTooLittle) {
+  const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  Settings settings = enough();
+  settings.training.bytes = kEnoughBytes - 1;
+  EXPECT_THAT(advice_text(advice(by_method(results), settings)), IsEmpty());
+  EXPECT_THAT(advice_text(of(results)), Not(HasSubstr("*")));
+}
+
+}  // namespace
+}  // namespace sextant::lab
