@@ -57,7 +57,9 @@ std::string text_of(const FoundTable& table, size_t labels, size_t width) {
   text += "\n";
   for (const FoundTable::Row& row : table.rows) {
     text += fmt::format("{:<{}}", row.label, labels);
-    for (size_t n = 0; n < row.values.size(); ++n) {
+    const bool empty = std::ranges::none_of(
+        row.values, [](const std::optional<Spread>& value) { return value.has_value(); });
+    for (size_t n = 0; n < row.values.size() && !empty; ++n) {
       const FoundTable::Column& column = table.columns[n];
       text +=
           right(row.values[n] ? shown(*row.values[n], column) : "", width + (column.sign ? 2 : 0));
