@@ -41,7 +41,7 @@ void declare_what(CLI::App& command, Options& options) {
       .add_option(
           "--methods", options.methods,
           "Methods, with options as rope:base=1e6:dim=16; `all`: every method; `stretches`: every "
-          "way to read a trained rope (default: some methods, and the stretches)")
+          "way to read a trained rope (default: see --list)")
       ->delimiter(',')
       ->group(group);
   command

@@ -77,7 +77,7 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
                            const Settings& settings, const ForAll& all = {});
 
-// The methods of a survey that names none: some that are trained, and the stretches.
+// The methods of a survey that names none: some that are trained, and the stretches but the dynamic ones.
 std::vector<std::string> default_methods();
 
 // Ways to read a trained rope past its length, by factor = longest text / L: pi, ntk, yarn, rerope, window, ...

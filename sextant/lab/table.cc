@@ -151,15 +151,16 @@ FoundTable retrieval(std::span<const MethodResult> methods, const Settings& sett
 FoundTable readings(const MethodResult& base, std::span<const MethodResult> methods,
                     const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
-  FoundTable table{
-      .caption = fmt::format(
-          "How to stretch the trained {}: its weights, read in other ways without more training; "
-          "the last {} bytes of a window, change against {} itself at {}",
-          base.label, settings.training.length / 2, base.label, settings.training.length),
-      .columns = length_columns(settings),
-      .rows = {}};
+  FoundTable table{.caption = fmt::format("How to stretch the trained {} without more training: "
+                                          "the last {} bytes of a window, change "
+                                          "against {} itself at {}",
+                                          base.label, settings.training.length / 2, base.label,
+                                          settings.training.length),
+                   .columns = length_columns(settings),
+                   .rows = {}};
+  for (FoundTable::Column& column : table.columns) column.unit = "nats";  // nine columns are many
   table.columns.push_back(
-      change_column(fmt::format("against {} at {}", base.label, settings.training.length)));
+      change_column(fmt::format("{} at {}", base.label, settings.training.length)));
   std::vector<const MethodResult*> rows;
   for (const MethodResult& method : methods) {
     if ((&method == &base || method.reads == base.label) && !method.seeds.empty())
@@ -170,9 +171,7 @@ FoundTable readings(const MethodResult& base, std::span<const MethodResult> meth
                                        std::pair("near", near_distance(options))}) {
     if (!asked) break;
     table.columns.push_back(
-        {.name = name,
-         .unit = fmt::format("found {} back in {}", distance, options.longest()),
-         .decimals = 2});
+        {.name = name, .unit = fmt::format("{} back", distance), .decimals = 2});
   }
   std::ranges::stable_sort(rows, {}, [&](const MethodResult* method) {
     return change(*method, methods, settings).mean;
