@@ -123,7 +123,7 @@ TEST(RunArm, TunedGoesOnFromTheWeightsOfAnother) {
   EXPECT_EQ(tuned.train_loss.size(), 2);
   EXPECT_LT(tuned.train_loss[0], trained.train_loss[0]);
   EXPECT_LT(tuned.lengths[2].loss.value, trained.lengths[2].loss.value);
-  EXPECT_EQ(read_json(at_once / kConfigFile).at("train_length"), 16) << "of the method";
+  EXPECT_EQ(read_model_config(at_once).train_length, 16) << "of the method";
 }
 
 TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
