@@ -74,7 +74,7 @@ class Case:
 
     def tensor(self, name):
         """The array as it is; floats in the precision under test."""
-        array = torch.from_numpy(numpy.ascontiguousarray(self.arrays[name]))
+        array = torch.from_numpy(numpy.array(self.arrays[name], order="C"))  # a number stays one
         return array.to(self.dtype) if array.is_floating_point() else array
 
     def leaf(self, name):
