@@ -72,6 +72,11 @@ double embedding_scale(const ModelConfig& config) {
   return std::sqrt(static_cast<double>(config.model.width));
 }
 
+// The rows of the parameter that the file has, or the number that it is.
+at::Tensor rows_of(const at::Tensor& parameter, const Place& place) {
+  return place.shape.empty() ? parameter : parameter.narrow(0, place.first_row, place.shape[0]);
+}
+
 // A tensor of the file, made of the parameter.
 at::Tensor in_file(const Place& place, const at::Tensor& parameter, const ModelConfig& config) {
   switch (place.form) {
@@ -82,12 +87,11 @@ at::Tensor in_file(const Place& place, const at::Tensor& parameter, const ModelC
     case Form::kScaled:
       return parameter * embedding_scale(config);
     case Form::kInterleaved:
-      return parameter.narrow(0, place.first_row, place.shape[0])
-          .index_select(0, order_of(config, place.shape[0]));
+      return rows_of(parameter, place).index_select(0, order_of(config, place.shape[0]));
     case Form::kRows:
       break;
   }
-  return parameter.narrow(0, place.first_row, place.shape[0]).contiguous();
+  return rows_of(parameter, place).contiguous();
 }
 
 // The other way: puts a tensor of the file where it belongs in the parameter.
@@ -105,11 +109,11 @@ void from_file(const Place& place, const at::Tensor& tensor, const at::Tensor& p
       parameter.copy_(tensor.t());
       return;
     case Form::kInterleaved:
-      parameter.narrow(0, place.first_row, place.shape[0])
+      rows_of(parameter, place)
           .copy_(tensor.index_select(0, at::argsort(order_of(config, place.shape[0]))));
       return;
     case Form::kRows:
-      parameter.narrow(0, place.first_row, place.shape[0]).copy_(tensor);
+      rows_of(parameter, place).copy_(tensor);
   }
 }
 

@@ -62,7 +62,8 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
     const auto run = [&](const Tensors& values) {
       const Parameters parameters = Parameters(values).subspan(5);
       Tensors outputs = {method_->embed(values[0], p, parameters).flatten(),
-                         method_->embed_last(values[0], p, parameters).flatten()};
+                         method_->embed_last(values[0], p, parameters).flatten(),
+                         values[4].flatten()};  // few methods make key columns of it
       for (int64_t number = 0; number < shape_.layers; ++number) {
         const at::Tensor k = with_key_columns(*method_, values[2], values[4], number, parameters);
         outputs.push_back(
@@ -186,7 +187,7 @@ TEST_P(EveryMethod, RefusesParametersOfOtherShapes) {
                 ::testing::ThrowsMessage<Error>(::testing::HasSubstr(text)));
   };
   if (!wrong.empty()) {
-    wrong[0] = wrong[0].slice(0, 1);
+    wrong[0] = wrong[0].dim() ? wrong[0].slice(0, 1) : wrong[0].unsqueeze(0);
     fails("expected shape");
   }
   wrong.push_back(layer.x);
