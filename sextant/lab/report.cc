@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "sextant/chart/report.h"
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/advice.h"
 #include "sextant/lab/claims.h"
 #include "sextant/lab/pair_task.h"
@@ -412,8 +412,8 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
                    std::span<const ArmResult> results, const Settings& settings,
                    const std::string& command) {
   const std::vector<MethodResult> methods = by_method(results);
-  chart::write_file(directory / "results.csv", results_csv(results, settings));
-  chart::write_file(directory / "summary.csv", summary_csv(methods));
+  write_file(directory / "results.csv", results_csv(results, settings));
+  write_file(directory / "summary.csv", summary_csv(methods));
   remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(methods, settings)) {
@@ -422,7 +422,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   chart::write_report(report(manifest, results, methods, settings, command),
                       directory / "report.html");
   // Last: what it says is complete.
-  chart::write_file(directory / "results.json", results_json(manifest, results).dump(2) + "\n");
+  write_file(directory / "results.json", results_json(manifest, results).dump(2) + "\n");
 }
 
 }  // namespace sextant::lab

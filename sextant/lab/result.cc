@@ -4,8 +4,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sextant/chart/write_file.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/models/json_fields.h"
 
 namespace sextant::lab {
@@ -115,7 +115,7 @@ json read_json(const std::filesystem::path& path) {
 }
 
 void write_json(const std::filesystem::path& path, const json& json) {
-  chart::write_file(path, json.dump(2) + "\n");
+  write_file(path, json.dump(2) + "\n");
 }
 
 }  // namespace sextant::lab
