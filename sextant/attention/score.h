@@ -1,8 +1,11 @@
 // The score equation: all that kernels know, and all that methods may speak of.
 //
-//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] ) +
-//   b[row_b(d)] o_i  = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )        d = query position -
-//   key position
+//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] )
+//          + b[row_b(d)]
+//
+//   o_i = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )
+//
+//   d = query position - key position
 //
 // A method is a choice of operands. No kernel has a name for it, and no operand has a size of
 // queries x keys but one, `mask`, which serves permutation language models and irregular padding.
