@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sextant/error.h"
+#include "sextant/lab/stretches.h"
 #include "sextant/lab/survey.h"
 
 namespace sextant::lab {
@@ -22,6 +23,7 @@ constexpr const char* kMemory = "memory";
 constexpr const char* kTune = "tune";
 constexpr const char* kWeights = "weights";
 constexpr const char* kOwn = "own";
+constexpr const char* kLogN = "log-n";
 
 // Not trained unless asked to be: they change how weights that rope trained are read.
 constexpr std::array<std::string_view, 7> kReaders = {
@@ -37,44 +39,13 @@ Lengths lengths_of(const Settings& settings, Task task) {
   return {training_of(settings, task).length, longest_of(settings, task)};
 }
 
-// Names for rope with a stretch that makes the longest text tested one of training, and how it scales queries;
-// they read a trained rope, too.
-struct Stretched {
-  const char* name;
-  const char* type;  // of the stretch; "": none
-  bool by_factor;    // else it goes by the length of each text
-  double fast;       // YaRN's beta_fast; 0: the authors' 32
-  bool log_n;
-};
-// A pair makes at most L / 2 pi turns within L, 20 in 128: with YaRN's 32 no pair is left as it was trained.
-constexpr Stretched kStretches[] = {
-    {"pi", "linear", true, 0, false},
-    {"ntk", "ntk", true, 0, false},
-    {"ntk-mixed", "ntk-mixed", true, 0, false},
-    {"yarn", "yarn", true, 0, false},
-    {"yarn-8-turns", "yarn", true, 8, false},
-    {"dynamic-pi", "dynamic-linear", false, 0, false},
-    {"dynamic-ntk", "dynamic-ntk", false, 0, false},
-    {"dynamic-yarn", "dynamic-yarn", false, 8, false},
-    {"log-n", "", false, 0, true},
-};
-
-const Stretched* stretched(std::string_view name) {
-  const auto* const found = std::ranges::find(kStretches, name, &Stretched::name);
-  return found == std::end(kStretches) ? nullptr : found;
-}
-
-json options_of(const Stretched& one, const Lengths& lengths) {
-  json options = json::object();
-  if (one.log_n) options["query_scale"] = "logn";
-  if (*one.type == '\0') return options;
-  json& stretch = options["stretch"] = {{"rope_type", one.type}};
-  if (one.by_factor) {
-    stretch["factor"] =
-        static_cast<double>(lengths.longest) / static_cast<double>(lengths.training);
-  }
-  if (one.fast > 0) stretch["beta_fast"] = one.fast;
-  return options;
+// The options of rope that a name of its own stands for, which reads a trained rope, too: a stretch that makes the
+// longest text tested one of training, or how it scales queries. Null for what is no such name.
+json named_rope(const std::string& name, const Lengths& lengths) {
+  if (name == kLogN) return {{"query_scale", "logn"}};
+  json stretch = stretch_named(
+      name, static_cast<double>(lengths.longest) / static_cast<double>(lengths.training));
+  return stretch.is_null() ? stretch : json{{"stretch", std::move(stretch)}};
 }
 
 // Options that are the survey's to choose, for they depend on the lengths or on how the decoder starts.
@@ -86,17 +57,9 @@ json survey_options(const std::string& method, const Lengths& lengths, int64_t m
   if (method == "emd") return {{"rows", reach}};
   if (method == "tupe") return {{"max_positions", reach}};
   if (method == "relative-key") return {{"max_position_embeddings", reach}};
-  // By how much distances beyond the window must shrink, so that the longest one tested is one of training.
-  const auto shrink = [&](int64_t window) {
-    return static_cast<double>(reach - window) / static_cast<double>(lengths.training - window);
-  };
-  if (method == "leaky-rerope") return {{"factor", shrink(lengths.training / 2)}};
-  if (method == "self-extend") {
-    return {{"group", static_cast<int64_t>(std::ceil(shrink(lengths.training / 4)))}};
-  }
   // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
   if (method == "t5") return {{"scaled", true}};
-  return json::object();
+  return piecewise_options(method, lengths.training, reach);
 }
 
 std::string with_memory(const std::string& label, int64_t memory) {
@@ -160,12 +123,11 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   if (!memory) arm.label = with_memory(arm.label, arm.memory);
   arm.tune = taken(given, kTune, arm.label).value_or(0);
 
-  const Stretched* const stretch = stretched(arm.method);
-  const bool reads =
-      stretch != nullptr || std::ranges::find(kReaders, arm.method) != kReaders.end();
+  const json named = named_rope(arm.method, lengths);
+  const bool reads = !named.is_null() || std::ranges::find(kReaders, arm.method) != kReaders.end();
   json options = survey_options(arm.method, lengths, arm.memory);
-  if (stretch != nullptr) {
-    options = options_of(*stretch, lengths);
+  if (!named.is_null()) {
+    options = named;
     arm.method = "rope";
   }
   options.update(given);
@@ -205,9 +167,8 @@ std::vector<std::string> default_methods() {
 }
 
 std::vector<std::string> stretches() {
-  std::vector<std::string> names;
-  for (const Stretched& one : kStretches) names.emplace_back(one.name);
-  for (const char* reader : {"rerope", "rerope:log_n=L", "rerope:window=L", "leaky-rerope",
+  std::vector<std::string> names = stretch_names();
+  for (const char* reader : {kLogN, "rerope", "rerope:log_n=L", "rerope:window=L", "leaky-rerope",
                              "self-extend", "window", "chunk"}) {
     names.emplace_back(reader);
   }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/lab/stretches.h"
 #include "sextant/lab/table.h"
 
 namespace sextant::lab {
@@ -17,10 +17,6 @@ using nlohmann::json;
 // Options of rope that all its readings share.
 constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
                                    "sense", "float32_speeds", "axes", "sections"};
-
-// A pair makes at most L / 2 pi turns within L, 20 in 128: with the authors' 32 no pair of a model trained
-// on short texts is left as it was.
-constexpr double kFewTurns = 8;
 
 class Ways {
  public:
@@ -35,26 +31,22 @@ class Ways {
 
   std::vector<Way> all() && {
     add("direct", "as it was trained (Su et al. 2021)", "rope", {});
-    stretch("pi", "positions interpolated (Chen et al. 2023)", {{"rope_type", "linear"}});
-    stretch("ntk", "another base (bloc97 2023)", {{"rope_type", "ntk"}});
-    stretch("ntk-mixed", "a ladder between NTK and interpolation (Su 2023)",
-            {{"rope_type", "ntk-mixed"}});
+    stretch("pi", "positions interpolated (Chen et al. 2023)", named("pi"));
+    stretch("ntk", "another base (bloc97 2023)", named("ntk"));
+    stretch("ntk-mixed", "a ladder between NTK and interpolation (Su 2023)", named("ntk-mixed"));
     stretch("by-parts", "slow pairs interpolated, fast ones kept (Peng et al. 2023)",
             {{"rope_type", "by-parts"}});
     stretch("llama3", "the same with 1 and 4 turns (Llama 3, 2024)",
             {{"rope_type", "llama3"}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
-    stretch("yarn", "by parts and a temperature (Peng et al. 2023)", {{"rope_type", "yarn"}});
-    stretch("yarn-8-turns", "the same, pairs of 8 turns and more kept",
-            {{"rope_type", "yarn"}, {"beta_fast", kFewTurns}});
+    stretch("yarn", "by parts and a temperature (Peng et al. 2023)", named("yarn"));
+    stretch("yarn-8-turns", "the same, pairs of 8 turns and more kept", named("yarn-8-turns"));
     dynamic("dynamic", "NTK by the text's length, as Hugging Face has it (2023)",
             {{"rope_type", "dynamic"}, {"factor", 1.0}}, "length");
-    dynamic("dynamic-pi", "interpolated by each query's position",
-            {{"rope_type", "dynamic-linear"}}, "query");
-    dynamic("dynamic-ntk", "NTK by each query's position", {{"rope_type", "dynamic-ntk"}}, "query");
+    dynamic("dynamic-pi", "interpolated by each query's position", named("dynamic-pi"), "query");
+    dynamic("dynamic-ntk", "NTK by each query's position", named("dynamic-ntk"), "query");
     dynamic("dynamic-by-parts", "by parts by each query's position",
             {{"rope_type", "dynamic-by-parts"}, {"beta_fast", kFewTurns}}, "query");
-    dynamic("dynamic-yarn", "YaRN by each query's position",
-            {{"rope_type", "dynamic-yarn"}, {"beta_fast", kFewTurns}}, "query");
+    dynamic("dynamic-yarn", "YaRN by each query's position", named("dynamic-yarn"), "query");
     piecewise();
     return std::move(ways_);
   }
@@ -66,6 +58,8 @@ class Ways {
     ways_.push_back(
         {.name = name, .summary = summary, .method = method, .options = options.dump()});
   }
+
+  json named(const char* name) const { return stretch_named(name, factor_); }
 
   void stretch(const char* name, const char* summary, json object) {
     object["factor"] = factor_;
@@ -81,18 +75,13 @@ class Ways {
     add(name, summary, "rope", {{"stretch", object}, {"dynamic", by}});
   }
 
-  // By how much distances beyond the window must shrink, so that the longest is one of training.
-  double shrink(int64_t window) const {
-    return static_cast<double>(length_ - window) / static_cast<double>(train_length_ - window);
-  }
-
   void piecewise() {
     add("log-n", "queries times log n (Su 2021)", "rope", {{"query_scale", "logn"}});
     add("rerope", "no distance beyond L/2 (Su 2023)", "rerope", {});
     add("leaky-rerope", "distances beyond L/2 grow slower (Su 2023)", "leaky-rerope",
-        {{"factor", shrink(train_length_ / 2)}});
+        piecewise_options("leaky-rerope", train_length_, length_));
     add("self-extend", "distances beyond L/4 in groups (Jin et al. 2024)", "self-extend",
-        {{"group", static_cast<int64_t>(std::ceil(shrink(train_length_ / 4)))}});
+        piecewise_options("self-extend", train_length_, length_));
     add("dual-chunk", "positions that start again in chunks (An et al. 2024)", "dual-chunk", {});
     add("streaming", "4 first keys and the last L (Xiao et al. 2023)", "streaming", {});
     // Laid over rope, so its options stand within.
