@@ -212,8 +212,8 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
   const auto trained_for = [&](const Arm& arm) {
     const auto asked = std::ranges::find(requests, arm.weights_from, &ArmRequest::label);
     const bool found = asked != requests.end();
-    const Arm trained = arm_of(found ? *asked : request_of(arm.weights_from), settings, arm.task,
-                               found ? all : ForAll{});
+    Arm trained = arm_of(found ? *asked : request_of(arm.weights_from), settings, arm.task,
+                         found ? all : ForAll{});
     if (!trained.weights_from.empty()) {
       fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
            arm.weights_from);
@@ -248,6 +248,7 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
                            const Settings& settings, const ForAll& all) {
   std::vector<ArmRequest> requests;
+  requests.reserve(methods.size());
   for (const std::string& text : methods) requests.push_back(request_of(text));
   return make_arms(requests, seeds, settings, all);
 }

@@ -21,8 +21,7 @@ Frame frame_at(const at::Tensor& frames, int64_t n) {
 
 at::Tensor tensor_of(const std::vector<Frame>& frames) {
   static_assert(sizeof(Frame) == kFrameFields * sizeof(int64_t));
-  const at::Tensor result =
-      at::empty({static_cast<int64_t>(frames.size()), kFrameFields}, at::kLong);
+  at::Tensor result = at::empty({static_cast<int64_t>(frames.size()), kFrameFields}, at::kLong);
   std::ranges::copy(frames, reinterpret_cast<Frame*>(result.data_ptr<int64_t>()));
   return result;
 }
