@@ -159,6 +159,7 @@ LineChart retrieval_chart(std::span<const MethodResult> methods, const Settings&
       .y = {.label = "share of pairs found", .low = 0, .high = 1},
       .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
   std::vector<double> places;
+  places.reserve(asked.size());
   for (const AtDistance& at : asked) places.push_back(static_cast<double>(x_of(at)));
   for (const MethodResult& method : methods) {
     chart.series.push_back(

@@ -40,7 +40,7 @@ void lay_over(json& base, const json& given, const std::string& what) {
     }
     json& there = base[name];
     if (there.is_object() && name != "options") {
-      lay_over(there, value, what + ": " + name);
+      lay_over(there, value, fmt::format("{}: {}", what, name));
     } else {
       there = value;
     }
