@@ -1,5 +1,6 @@
 // The kinds of attention that are timed. What can be made once per model or per length (masks, index
-// matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides.
+// matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides. What only eager needs
+// grows with queries x keys, and is made when eager is asked for.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -16,18 +17,25 @@ namespace {
 
 using Visible = std::function<Run(int64_t)>;
 using Made = std::unique_ptr<Workload>;
+using Forward = Workload::Forward;
 
 constexpr int64_t kShawClip = 16;      // the paper's best
 constexpr int64_t kDebertaClip = 256;  // of released models
 
 Run past(int64_t position) { return {0, position + 1}; }
 
+int64_t window_of(const Sizes& sizes) {
+  return sizes.window > 0 ? sizes.window : std::max<int64_t>(sizes.length / 8, 1);
+}
+
 // Attention without positions of all of `length` queries, or of those that are left out.
 Made plain(const std::string& name, const Sizes& sizes, const Visible& visible) {
   auto made = std::make_unique<Workload>(name, sizes, sizes.length, sizes.length, visible);
   Workload& w = *made;
-  w.eager = [&w, scale = w.score.scale, mask = mask_of(sizes.length, sizes.length, visible)] {
-    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, mask, w.v);
+  w.eager = [&w, visible, n = sizes.length]() -> Forward {
+    return [&w, mask = mask_of(n, n, visible)] {
+      return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, mask, w.v);
+    };
   };
   return made;
 }
@@ -40,7 +48,7 @@ Made causal(const Sizes& sizes) { return plain("causal", sizes, past); }
 Made full(const Sizes& sizes) { return plain("full", sizes, everything(sizes)); }
 
 Made window(const Sizes& sizes) {
-  const int64_t width = std::max<int64_t>(sizes.length / 8, 1);
+  const int64_t width = window_of(sizes);
   return plain("window", sizes, [width](int64_t i) { return Run{i - width + 1, i + 1}; });
 }
 
@@ -59,13 +67,15 @@ Made alibi(const Sizes& sizes) {
           static_cast<float>(w.score.diagonals.distance(r));
     }
   }
-  const at::Tensor diagonal =
-      by_distance(n, n, [&](int64_t d) { return w.score.diagonals.index(d); });
-  const at::Tensor bias =
-      table.view({sizes.heads, -1}).index_select(1, diagonal.flatten()).view({sizes.heads, n, n}) +
-      mask_of(n, n, past);
-  w.eager = [&w, bias, scale = w.score.scale] {
-    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale, bias, w.v);
+  w.eager = [&w, table, n]() -> Forward {
+    const at::Tensor diagonal =
+        by_distance(n, n, [&w](int64_t d) { return w.score.diagonals.index(d); });
+    const at::Tensor bias =
+        table.select(0, 0).squeeze(-1).index_select(1, diagonal.flatten()).view({-1, n, n}) +
+        mask_of(n, n, past);
+    return [&w, bias] {
+      return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, bias, w.v);
+    };
   };
   return made;
 }
@@ -79,10 +89,14 @@ Made t5(const Sizes& sizes) {
   const auto bucket = [&](int64_t d) { return buckets.bucket(d); };
   const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
                                        buckets.buckets(), 1, bucket);
-  const at::Tensor index = by_distance(n, n, bucket).flatten();
-  w.eager = [&w, table, index, n, mask = mask_of(n, n, past), scale = w.score.scale] {
-    const at::Tensor bias = table.select(0, 0).squeeze(-1).index_select(1, index).view({-1, n, n});
-    return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * scale + bias, mask, w.v);
+  w.eager = [&w, table, buckets, n]() -> Forward {
+    const at::Tensor index =
+        by_distance(n, n, [&buckets](int64_t d) { return buckets.bucket(d); }).flatten();
+    return [&w, table, index, n, mask = mask_of(n, n, past)] {
+      const at::Tensor bias =
+          table.select(0, 0).squeeze(-1).index_select(1, index).view({-1, n, n});
+      return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale + bias, mask, w.v);
+    };
   };
   return made;
 }
@@ -102,16 +116,19 @@ Made shaw(const std::string& name, const Sizes& sizes, bool values) {
     of_values = w.add_table(&Score<float>::on_value, &ScoreGrad<float>::on_value, 1,
                             2 * kShawClip + 1, d, row);
   }
-  const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
-  w.eager = [&w, keys, of_values, index, scale = w.score.scale] {
-    const at::Tensor near = at::matmul(w.q, keys.transpose(2, 3)).gather(-1, index);
-    const at::Tensor weights =
-        at::softmax((at::matmul(w.q, w.k.transpose(2, 3)) + near) * scale, -1);
-    at::Tensor out = at::matmul(weights, w.v);
-    if (!of_values.defined()) return out;
-    const at::Tensor by_row = at::zeros({w.q.size(0), w.q.size(1), w.q.size(2), 2 * kShawClip + 1})
-                                  .scatter_add(-1, index, weights);
-    return out + at::matmul(by_row, of_values);
+  w.eager = [&w, keys, of_values, sizes, n, row]() -> Forward {
+    const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
+    return [&w, keys, of_values, index] {
+      const at::Tensor near = at::matmul(w.q, keys.transpose(2, 3)).gather(-1, index);
+      const at::Tensor weights =
+          at::softmax((at::matmul(w.q, w.k.transpose(2, 3)) + near) * w.score.scale, -1);
+      at::Tensor out = at::matmul(weights, w.v);
+      if (!of_values.defined()) return out;
+      const at::Tensor by_row =
+          at::zeros({w.q.size(0), w.q.size(1), w.q.size(2), 2 * kShawClip + 1})
+              .scatter_add(-1, index, weights);
+      return out + at::matmul(by_row, of_values);
+    };
   };
   return made;
 }
@@ -126,9 +143,11 @@ Made every_distance(const Sizes& sizes) {
   w.score.diagonals = {.farthest = n - 1, .count = n};
   const at::Tensor table = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
                                        sizes.heads, n, sizes.head_dim);
-  w.eager = [&w, table, mask = mask_of(n, n, past), scale = w.score.scale] {
-    const at::Tensor far = rel_shift(at::matmul(w.q, table.transpose(2, 3)));
-    return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + far) * scale, mask, w.v);
+  w.eager = [&w, table, n]() -> Forward {
+    return [&w, table, mask = mask_of(n, n, past)] {
+      const at::Tensor far = rel_shift(at::matmul(w.q, table.transpose(2, 3)));
+      return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + far) * w.score.scale, mask, w.v);
+    };
   };
   return made;
 }
@@ -146,13 +165,15 @@ Made deberta(const Sizes& sizes) {
   const at::Tensor to_content = w.add_table(&Score<float>::on_key, &ScoreGrad<float>::on_key,
                                             sizes.heads, 2 * kDebertaClip, d, row);
   w.score.scale = 1 / std::sqrt(3.0 * static_cast<double>(d));
-  const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
-  w.eager = [&w, to_position, to_content, index, scale = w.score.scale] {
-    const at::Tensor c2p = at::matmul(w.q, to_position.transpose(2, 3)).gather(-1, index);
-    const at::Tensor p2c = at::matmul(w.k, to_content.transpose(2, 3))
-                               .gather(-1, index.transpose(2, 3))
-                               .transpose(2, 3);
-    return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + c2p + p2c) * scale, {}, w.v);
+  w.eager = [&w, to_position, to_content, sizes, n, row]() -> Forward {
+    const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
+    return [&w, to_position, to_content, index] {
+      const at::Tensor c2p = at::matmul(w.q, to_position.transpose(2, 3)).gather(-1, index);
+      const at::Tensor p2c = at::matmul(w.k, to_content.transpose(2, 3))
+                                 .gather(-1, index.transpose(2, 3))
+                                 .transpose(2, 3);
+      return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + c2p + p2c) * w.score.scale, {}, w.v);
+    };
   };
   return made;
 }
@@ -163,30 +184,36 @@ Made rope(const Sizes& sizes) {
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
   w.turn(0, rotation);
-  w.eager = [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, past),
-             scale = w.score.scale] {
-    return weighted(at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3)) * scale, mask,
-                    w.v);
+  w.eager = [&w, rotation, n, d]() -> Forward {
+    return [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, past)] {
+      return weighted(at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3)) * w.score.scale,
+                      mask, w.v);
+    };
   };
   return made;
+}
+
+// Which keys are nearer than `width`.
+at::Tensor nearer(int64_t width, int64_t n) {
+  const auto is_near = [width](int64_t distance) { return distance < width ? 1 : 0; };
+  return by_distance(n, n, is_near).to(at::kBool);
 }
 
 // ReRoPE: distances beyond a window are the window. The official code makes both score matrices.
 Made rerope(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
-  const int64_t width = std::max<int64_t>(n / 8, 1);
+  const int64_t width = window_of(sizes);
   auto made = std::make_unique<Workload>("rerope", sizes, n, n, past);
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
   w.rectify(rotation, width);
-  const at::Tensor is_near = by_distance(n, n, [width](int64_t distance) {
-                               return distance < width ? 1 : 0;
-                             }).to(at::kBool);
-  w.eager = [&w, is_near, at = angles(rotation, d, 0, n), far_at = angles(rotation, d, width, 1),
-             mask = mask_of(n, n, past), scale = w.score.scale] {
-    const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
-    const at::Tensor far = at::matmul(turned(w.q, far_at), w.k.transpose(2, 3));
-    return weighted(at::where(is_near, near, far) * scale, mask, w.v);
+  w.eager = [&w, rotation, width, n, d]() -> Forward {
+    return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
+            far_at = angles(rotation, d, width, 1), mask = mask_of(n, n, past)] {
+      const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
+      const at::Tensor far = at::matmul(turned(w.q, far_at), w.k.transpose(2, 3));
+      return weighted(at::where(is_near, near, far) * w.score.scale, mask, w.v);
+    };
   };
   return made;
 }
@@ -195,7 +222,7 @@ Made rerope(const Sizes& sizes) {
 Made leaky_rerope(const Sizes& sizes) {
   constexpr int64_t kFactor = 16;  // the official code's
   const int64_t n = sizes.length, d = sizes.head_dim;
-  const int64_t width = std::max<int64_t>(n / 8, 1);
+  const int64_t width = window_of(sizes);
   auto made = std::make_unique<Workload>("leaky-rerope", sizes, n, n, past);
   Workload& w = *made;
   const Spectrum spectrum = rotary({.dim = d});
@@ -203,16 +230,15 @@ Made leaky_rerope(const Sizes& sizes) {
   for (Spectrum::Pair& pair : slower.pairs) pair.speed = pair.speed / Real(kFactor);
   const Rotation far_rotation = sextant::rotation(slower);
   w.leak(spectrum, width, kFactor);
-  const at::Tensor is_near = by_distance(n, n, [width](int64_t distance) {
-                               return distance < width ? 1 : 0;
-                             }).to(at::kBool);
-  w.eager = [&w, is_near, at = angles(sextant::rotation(spectrum), d, 0, n),
-             far_query = angles(far_rotation, d, width * (kFactor - 1), n),
-             far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, past),
-             scale = w.score.scale] {
-    const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
-    const at::Tensor far = at::matmul(turned(w.q, far_query), turned(w.k, far_key).transpose(2, 3));
-    return weighted(at::where(is_near, near, far) * scale, mask, w.v);
+  w.eager = [&w, rotation = sextant::rotation(spectrum), far_rotation, width, n, d]() -> Forward {
+    return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
+            far_query = angles(far_rotation, d, width * (kFactor - 1), n),
+            far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, past)] {
+      const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
+      const at::Tensor far =
+          at::matmul(turned(w.q, far_query), turned(w.k, far_key).transpose(2, 3));
+      return weighted(at::where(is_near, near, far) * w.score.scale, mask, w.v);
+    };
   };
   return made;
 }
@@ -226,9 +252,12 @@ Made decode(const std::string& name, Sizes sizes, int64_t group) {
   Workload& w = *made;
   w.has_backward = false;
   w.bound_by_memory = true;
-  w.eager = [&w, sizes, scale = w.score.scale] {
-    const at::Tensor q = w.q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
-    return weighted(at::matmul(q, w.k.transpose(2, 3)) * scale, {}, w.v).view(w.q.sizes());
+  w.eager = [&w, sizes]() -> Forward {
+    return [&w, sizes] {
+      const at::Tensor q = w.q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
+      return weighted(at::matmul(q, w.k.transpose(2, 3)) * w.score.scale, {}, w.v)
+          .view(w.q.sizes());
+    };
   };
   return made;
 }
@@ -241,18 +270,20 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"causal", "no positions, causal", causal},
       {"full", "no positions, every key", full},
-      {"window", "the nearest eighth of the keys, causal", window},
-      {"alibi", "a number per head and distance, fixed, causal", alibi},
-      {"t5", "a trained number per head and bucket, causal", t5},
-      {"shaw-keys", "a vector per clipped distance on keys", shaw_keys},
-      {"shaw", "the same and one on values", shaw_both},
-      {"every-distance", "Transformer-XL's vector per head and distance, causal", every_distance},
-      {"deberta", "vectors per clipped distance on queries and on keys", deberta},
-      {"rope", "queries and keys turned, causal", rope},
-      {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope},
-      {"leaky-rerope", "two sweeps: near keys turned, far ones slower, causal", leaky_rerope},
-      {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, true},
-      {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, true},
+      {"window", "the nearest keys (--window), causal", window},
+      {"alibi", "a number per head and distance, fixed, causal", alibi, "causal"},
+      {"t5", "a trained number per head and bucket, causal", t5, "causal"},
+      {"shaw-keys", "a vector per clipped distance on keys", shaw_keys, "full"},
+      {"shaw", "the same and one on values", shaw_both, "full"},
+      {"every-distance", "Transformer-XL's vector per head and distance, causal", every_distance,
+       "causal"},
+      {"deberta", "vectors per clipped distance on queries and on keys", deberta, "full"},
+      {"rope", "queries and keys turned, causal", rope, "causal"},
+      {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope, "rope"},
+      {"leaky-rerope", "two sweeps: near keys turned, far ones slower, causal", leaky_rerope,
+       "rope"},
+      {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, "", true},
+      {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, "", true},
   };
   return all;
 }

@@ -2,7 +2,8 @@
 // beside the same thing written with libtorch's operators.
 //
 // GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
-// backward; what tables and turns cost beside shows as a lower figure. Decoding is bound by memory: GB/s
+// backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain kind
+// of the same mask (no positions; for the piecewise rotations, rope) in the same rounds. Decoding is bound by memory: GB/s
 // count each operand read once. Memory is what the pass adds to the process at its highest: forward
 // without gradients, backward forward and backward together.
 #include <ATen/Context.h>
@@ -51,10 +52,16 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--cache", o.sizes.cache, "keys of the decoding kinds")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--threads", o.threads, "threads of either side")->check(CLI::Range(1, 1024));
-  app.add_option("--rounds", o.measure.rounds, "rounds")->check(CLI::Range(1, 1000));
+  app.add_option(
+         "--window", o.sizes.window,
+         "keys within the window of window, rerope and leaky-rerope; 0: an eighth of the text")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
   app.add_option("--backend", o.backend, "the backend that is ours");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
   app.add_option("--json", o.json, "write all numbers to this file");
+  app.add_flag("--eager,!--no-eager", o.measure.eager,
+               "beside libtorch's operators, which take minutes for long texts (default: yes)");
   app.add_flag("--list", o.list, "list the kinds");
   app.get_formatter()->column_width(24);
   for (CLI::Option* option : app.get_options()) option->capture_default_str();
@@ -74,13 +81,12 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
               const Executor& executor, nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
   fmt::print("\n{} queries and keys; batch {}, {} heads of {}\n{}", sizes.length, sizes.batch,
-             sizes.heads, sizes.head_dim, table_head());
+             sizes.heads, sizes.head_dim, table_head(o.measure.eager));
   for (const Kind& kind : kinds()) {
     const bool wanted =
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
     if (!wanted || (kind.decodes && !decoding)) continue;
-    const auto workload = kind.make(sizes);
-    for (const Measured& measured : measure(*workload, backend, executor, o.measure)) {
+    for (const Measured& measured : measure(kind, sizes, backend, executor, o.measure)) {
       fmt::print("{}", table_row(measured, peaks));
       std::fflush(stdout);
       nlohmann::json& json = all.emplace_back(to_json(measured));
@@ -114,7 +120,7 @@ void run(const Options& o) {
       "{:.1f} "
       "GB/s; {} keys to decode on; {} rounds\n",
       o.threads, fma.operations / 1e9, fma.vector_rate, fma.clock / 1e9, peaks.bytes_read / 1e9,
-      o.sizes.cache, o.measure.rounds);
+      o.sizes.cache, o.measure.rounds.rounds);
   nlohmann::json all = nlohmann::json::array();
   for (const int64_t head_dim : o.head_sizes) {
     for (const int64_t length : o.lengths) {

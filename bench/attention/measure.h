@@ -1,22 +1,14 @@
-// Rounds in which both sides take turns, so that whatever else the machine does hits them alike.
+// Ours beside its peers: the plain kind, which shows what a term costs, and libtorch's operators.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "bench/attention/workload.h"
+#include "bench/rounds.h"
 
 namespace sextant::bench {
-
-struct Seconds {
-  std::vector<double> rounds = {};
-
-  double least() const;
-  double median() const;
-};
 
 struct Side {
   Seconds time = {};
@@ -27,18 +19,22 @@ struct Side {
 // One pass of one kind.
 struct Measured {
   std::string kind = {}, pass = {};  // "forward" or "backward"
-  Side ours = {}, eager = {};
+  Side ours = {};
+  std::optional<Seconds> plain = {};  // ours, of the kind that Kind::beside names
+  std::optional<Side> eager = {};
   double operations = 0;  // of plain attention's products over the pairs that are seen
   double bytes = 0;       // of operands and result, if they bound the time; or 0
 };
 
 struct MeasureOptions {
-  int rounds = 5;
-  double least_seconds = 0.02;  // of a timing; shorter calls are repeated
+  RoundOptions rounds = {};
+  // Beside libtorch's operators, too. Without them they are still asked whether they agree, about a text
+  // of at most 256.
+  bool eager = true;
 };
 
-// Throws Error if the two do not agree: the time of something else is worth nothing.
-std::vector<Measured> measure(Workload& workload, const Backend& backend, const Executor& executor,
-                              const MeasureOptions& options);
+// Throws Error if ours and eager do not agree: the time of something else is worth nothing.
+std::vector<Measured> measure(const Kind& kind, const Sizes& sizes, const Backend& backend,
+                              const Executor& executor, const MeasureOptions& options);
 
 }  // namespace sextant::bench

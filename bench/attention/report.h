@@ -14,7 +14,7 @@ struct Peaks {
   double operations = 0, bytes_read = 0;
 };
 
-std::string table_head();
+std::string table_head(bool eager);
 std::string table_row(const Measured& measured, const Peaks& peaks);
 nlohmann::json to_json(const Measured& measured);
 

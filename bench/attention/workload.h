@@ -21,6 +21,7 @@ struct Sizes {
   int64_t batch = 1, heads = 8, length = 2048, head_dim = 64;
   int64_t group = 1;     // query heads that share one of the `heads` key heads
   int64_t cache = 8192;  // keys of the decoding cases
+  int64_t window = 0;    // of the kinds that have one; 0: an eighth of the length
 };
 
 // Owns what its score points to, and stays where it is.
@@ -55,6 +56,7 @@ class Workload {
   // The same, but distances beyond the window grow on, slower by a factor.
   void leak(const Spectrum& spectrum, int64_t window, int64_t factor);
 
+  // What they write is kept for the next call, as a program that calls them again and again keeps it.
   void ours_forward(const Backend& backend, const Executor& executor);
   // From the result of the forward pass before; gradients of everything that is trained.
   void ours_backward(const Backend& backend, const Executor& executor);
@@ -69,9 +71,11 @@ class Workload {
   double disagreement() const;
 
   bool has_backward = true;
-  bool bound_by_memory = false;       // few operations for each byte of the keys
-  at::Tensor q, k, v, d_out;          // [batch, heads, rows, head_dim]
-  std::function<at::Tensor()> eager;  // from q, k, v and tables
+  bool bound_by_memory = false;  // few operations for each byte of the keys
+  at::Tensor q, k, v, d_out;     // [batch, heads, rows, head_dim]
+  // Makes what eager needs once, and gives what computes the result from q, k, v and tables.
+  using Forward = std::function<at::Tensor()>;
+  std::function<Forward()> eager;
   Score<float> score;
 
  private:
@@ -92,6 +96,7 @@ class Workload {
   std::vector<at::Tensor> tables_;
   std::vector<Trained> trained_;
   at::Tensor out_, lse_, eager_out_;
+  Forward eager_;
 };
 
 View<float> view(const at::Tensor& x);  // of 4 dimensions
@@ -100,7 +105,8 @@ View<float> view(const at::Tensor& x);  // of 4 dimensions
 struct Kind {
   std::string name, about;
   std::unique_ptr<Workload> (*make)(const Sizes& sizes);
-  bool decodes = false;  // its size is that of the cache, whatever the length
+  std::string beside = {};  // the kind of the same mask without what is special here; or none
+  bool decodes = false;     // its size is that of the cache, whatever the length
 };
 const std::vector<Kind>& kinds();
 
