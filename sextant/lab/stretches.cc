@@ -13,17 +13,19 @@ using nlohmann::json;
 struct Stretch {
   const char* name;
   const char* type;
-  bool by_factor;    // else by the length of each text
-  double beta_fast;  // 0: the authors' 32
+  bool by_factor;         // else by the length of each text
+  double beta_fast = 0;   // 0: the authors' 32
+  bool by_turns = false;  // YaRN's ramp as in the paper, not as in its code
 };
 constexpr Stretch kStretches[] = {
-    {"pi", "linear", true, 0},
-    {"ntk", "ntk", true, 0},
-    {"ntk-mixed", "ntk-mixed", true, 0},
-    {"yarn", "yarn", true, 0},
+    {"pi", "linear", true},
+    {"ntk", "ntk", true},
+    {"ntk-mixed", "ntk-mixed", true},
+    {"yarn", "yarn", true},
+    {"yarn-paper", "yarn", true, 0, true},
     {"yarn-8-turns", "yarn", true, kFewTurns},
-    {"dynamic-pi", "dynamic-linear", false, 0},
-    {"dynamic-ntk", "dynamic-ntk", false, 0},
+    {"dynamic-pi", "dynamic-linear", false},
+    {"dynamic-ntk", "dynamic-ntk", false},
     {"dynamic-yarn", "dynamic-yarn", false, kFewTurns},
 };
 
@@ -41,6 +43,7 @@ json stretch_named(std::string_view name, double factor) {
   json stretch = {{"rope_type", found->type}};
   if (found->by_factor) stretch["factor"] = factor;
   if (found->beta_fast > 0) stretch["beta_fast"] = found->beta_fast;
+  if (found->by_turns) stretch["ramp"] = "turns";
   return stretch;
 }
 

@@ -150,10 +150,11 @@ TEST(Arms, TakeLengthsAsMultiplesOfTheTrainingLength) {
 }
 
 TEST(Arms, StretchesReadATrainedRopeByTheFactorThatIsTested) {
-  const std::vector<Arm> arms = make_arms({"ntk", "yarn-8-turns", "dynamic-ntk", "log-n"}, 1, {});
-  ASSERT_EQ(arms.size(), 10);
+  const std::vector<Arm> arms =
+      make_arms({"ntk", "yarn-8-turns", "dynamic-ntk", "log-n", "yarn-paper"}, 1, {});
+  ASSERT_EQ(arms.size(), 12);
   EXPECT_EQ(arms[0].name(), "rope-0");
-  for (size_t n = 1; n < 5; ++n) {
+  for (size_t n = 1; n < 6; ++n) {
     EXPECT_EQ(arms[n].weights_from, "rope-0");
     EXPECT_EQ(arms[n].method, "rope");
   }
@@ -164,6 +165,8 @@ TEST(Arms, StretchesReadATrainedRopeByTheFactorThatIsTested) {
   EXPECT_EQ(json::parse(arms[3].options),
             json::parse(R"({"stretch": {"rope_type": "dynamic-ntk"}})"));
   EXPECT_EQ(json::parse(arms[4].options), json::parse(R"({"query_scale": "logn"})"));
+  EXPECT_EQ(json::parse(arms[5].options),
+            json::parse(R"({"stretch": {"rope_type": "yarn", "factor": 8.0, "ramp": "turns"}})"));
   const Arm own = make_arms({"pi:weights=own:base=500"}, 1, on_text()).at(0);
   EXPECT_EQ(own.weights_from, "");
   EXPECT_EQ(json::parse(own.options).at("base"), 500);
