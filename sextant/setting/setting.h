@@ -18,13 +18,24 @@ struct RotarySetting {
   double base = 0;
   int64_t max_length = 0;  // positions that the model is said to read; 0: not said
   Scaling scaling;
+  // Channels that turn stand apart from the others, as in multi-head latent attention (DeepSeek):
+  // head_dim counts both, and engines call rotary_dim the size of the head that they turn.
+  bool latent = false;
+  // How many keys a query sees, itself included, and how long the chunks are that it does not look out
+  // of; 0: no such bound. In `bounded_in` layers: of all that have this setting if it is empty.
+  int64_t window = 0, chunk = 0;
+  std::string bounded_in = {};
+  // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are not.
+  int64_t dual_chunk = 0;
+  std::vector<std::string> notes = {};  // what else the file says about layers, in words
 };
 
 // What a user says besides the file. 0: nothing.
 struct Overrides {
   double base = 0;
   int64_t head_dim = 0;
-  int64_t length = 0;  // the target
+  int64_t length = 0;     // the target
+  double local_base = 0;  // of layers with a window, in models that give them another one
 };
 
 // The frequencies, fastest first, at a text of `length` tokens.
