@@ -12,11 +12,12 @@ MAY_SEE = {
     "position": set(),
     "attention": {"position"},
     "files": {"position", "attention"},
+    "dense": {"attention"},
     "chart": {"files"},
     "setting": {"position", "files"},
     "torch": {"position", "attention", "files", "setting"},
-    "models": {"position", "attention", "files", "setting", "torch"},
-    "lab": {"position", "attention", "files", "chart", "setting", "torch", "models"},
+    "models": {"position", "attention", "dense", "files", "setting", "torch"},
+    "lab": {"position", "attention", "dense", "files", "chart", "setting", "torch", "models"},
     "cli": {"position", "attention", "files", "chart", "setting", "lab"},
 }
 # Libraries that only these layers may include, by the first part of the path.
@@ -24,7 +25,7 @@ OWNERS = {
     "torch": {"torch", "models", "lab"},
     "ATen": {"torch", "models", "lab"},
     "c10": {"torch", "models", "lab"},
-    "hwy": {"attention"},
+    "hwy": {"attention", "dense"},
     "nlohmann": {"chart", "setting", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
     "fmt": {"chart", "setting", "torch", "models", "lab", "cli"},

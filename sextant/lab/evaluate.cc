@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/cross_entropy_loss.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,13 +28,17 @@ Mean mean_of_blocks(std::span<const double> values) {
   return mean;
 }
 
-// Of tokens [pieces, length].
-at::Tensor logits_of(const Decoder& decoder, const at::Tensor& tokens, const Reading& reading) {
-  if (reading.memory == 0) return decoder.logits(tokens);
+// Of tokens and targets [pieces, length].
+at::Tensor losses_of(const Decoder& decoder, const at::Tensor& tokens, const at::Tensor& targets,
+                     const Reading& reading) {
   Memory memory{.limit = reading.memory};
+  if (reading.memory == 0) return decoder.losses(tokens, targets, memory);
   std::vector<at::Tensor> segments;
-  for (const at::Tensor& segment : tokens.split(reading.segment, /*dim=*/1)) {
-    segments.push_back(decoder.logits(segment, memory));
+  for (int64_t first = 0; first < tokens.size(1); first += reading.segment) {
+    const int64_t count = std::min(reading.segment, tokens.size(1) - first);
+    segments.push_back(
+        decoder.losses(tokens.narrow(1, first, count), targets.narrow(1, first, count), memory)
+            .view({tokens.size(0), count}));
   }
   return at::cat(segments, 1);
 }
@@ -47,12 +50,10 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
   const at::NoGradGuard no_gradients;
   const auto count = static_cast<int64_t>(block.size()) - 1;
   const at::Tensor text = tokens_of(block);
-  const at::Tensor logits =
-      logits_of(decoder, text.narrow(0, 0, count).view({count / length, length}), reading);
-  const at::Tensor loss =
-      at::cross_entropy_loss(logits.view({count, logits.size(2)}), text.narrow(0, 1, count),
-                             /*weight=*/{}, at::Reduction::None)
-          .contiguous();
+  const auto pieces = [&](int64_t first) {
+    return text.narrow(0, first, count).view({count / length, length});
+  };
+  const at::Tensor loss = losses_of(decoder, pieces(0), pieces(1), reading).contiguous();
   const float* data = loss.data_ptr<float>();
   return {data, data + count};
 }

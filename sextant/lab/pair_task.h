@@ -23,7 +23,7 @@ inline constexpr int64_t kFirstQuestion = kFirstNoise + kPairNoises;
 inline constexpr int64_t kFirstAnswer = kFirstQuestion + kPairKeys;
 inline constexpr int64_t kPairVocabulary = kFirstAnswer + kPairValues;
 
-inline constexpr int64_t kNotAsked = -100;  // at::cross_entropy_loss ignores it
+inline constexpr int64_t kNotAsked = -100;  // Decoder::losses leaves it out
 
 inline constexpr int64_t kShortestPairText = 16;
 

@@ -1,14 +1,7 @@
 #include "sextant/lab/trainer.h"
 
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/types.h>
-#include <torch/version.h>
-
-// Includes nothing of what it uses.
-#include <torch/nn/utils/clip_grad.h>
-#include <torch/optim/adamw.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,40 +11,12 @@
 #include <string>
 #include <utility>
 
+#include "sextant/dense/adamw.h"
 #include "sextant/error.h"
+#include "sextant/torch/executor.h"
 
 namespace sextant::lab {
 namespace {
-
-using torch::optim::AdamW;
-using torch::optim::AdamWOptions;
-using torch::optim::AdamWParamState;
-
-// What the optimiser files a parameter's moments under.
-auto state_key(const at::Tensor& parameter) {
-#if TORCH_VERSION_MAJOR >= 2 && (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 1)
-  return static_cast<void*>(parameter.unsafeGetTensorImpl());
-#else
-  return c10::guts::to_string(parameter.unsafeGetTensorImpl());
-#endif
-}
-
-// One group for each pair of learning rate and decay.
-std::vector<torch::optim::OptimizerParamGroup> groups_of(const Decoder& decoder,
-                                                         const TrainingOptions& options) {
-  std::map<std::pair<double, bool>, std::vector<at::Tensor>> groups;
-  for (const NamedParameter& parameter : decoder.parameters()) {
-    groups[{parameter.learning_rate_scale, parameter.weight_decay}].push_back(parameter.value);
-  }
-  std::vector<torch::optim::OptimizerParamGroup> result;
-  for (auto& [key, parameters] : groups) {
-    auto group = std::make_unique<AdamWOptions>(options.learning_rate * key.first);
-    group->betas({options.beta1, options.beta2});
-    group->weight_decay(key.second ? options.weight_decay : 0);
-    result.emplace_back(std::move(parameters), std::move(group));
-  }
-  return result;
-}
 
 std::string bytes_of(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
@@ -69,27 +34,33 @@ at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like, const std
   return tensor;
 }
 
+// Of all gradients as one vector.
+double gradient_norm(const std::vector<NamedParameter>& parameters) {
+  double squares = 0;
+  for (const NamedParameter& parameter : parameters) {
+    if (!parameter.value.grad().defined()) continue;
+    const at::Tensor gradient = parameter.value.grad().contiguous();
+    squares +=
+        dense::sum_of_squares(gradient.data_ptr<float>(), gradient.numel(), torch_executor());
+  }
+  return std::sqrt(squares);
+}
+
 }  // namespace
 
+// What AdamW keeps of each parameter, in their order.
 struct Trainer::Optimizer {
-  Optimizer(const Decoder& decoder, const TrainingOptions& options)
-      : adamw(groups_of(decoder, options), AdamWOptions(options.learning_rate)) {
-    for (const auto& group : adamw.param_groups()) peaks.push_back(group.options().get_lr());
-    // Moments that are there from the start can be saved and restored at any step.
-    for (const NamedParameter& parameter : decoder.parameters()) {
-      auto state = std::make_unique<AdamWParamState>();
-      state->exp_avg(at::zeros_like(parameter.value));
-      state->exp_avg_sq(at::zeros_like(parameter.value));
-      adamw.state()[state_key(parameter.value)] = std::move(state);
-    }
+  struct Moments {
+    at::Tensor first, second;
+  };
+
+  explicit Optimizer(const Decoder& decoder) {
+    // There from the start, so that they can be saved and restored at any step.
+    for (const NamedParameter& parameter : decoder.parameters())
+      moments.push_back({at::zeros_like(parameter.value), at::zeros_like(parameter.value)});
   }
 
-  AdamWParamState& moments(const at::Tensor& parameter) {
-    return static_cast<AdamWParamState&>(*adamw.state().at(state_key(parameter)));
-  }
-
-  AdamW adamw;
-  std::vector<double> peaks;  // learning rate of each group
+  std::vector<Moments> moments;
 };
 
 double learning_rate_at(const TrainingOptions& options, int64_t step) {
@@ -104,7 +75,7 @@ Trainer::Trainer(const TrainingOptions& options, Batches batches, Decoder& decod
       batches_(std::move(batches)),
       decoder_(decoder),
       memory_{.limit = memory},
-      optimizer_(std::make_unique<Optimizer>(decoder, options)) {}
+      optimizer_(std::make_unique<Optimizer>(decoder)) {}
 
 Trainer::Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder,
                  uint64_t seed, int64_t memory)
@@ -115,26 +86,35 @@ Trainer::~Trainer() = default;
 double Trainer::advance() {
   const Batch batch = batches_(step_);
   Memory memory = memory_;
-  const at::Tensor logits = decoder_.logits(batch.tokens, memory);
-  const at::Tensor targets = batch.targets.reshape({-1});
-  const at::Tensor loss =
-      at::cross_entropy_loss(logits.view({targets.size(0), logits.size(2)}), targets);
+  const at::Tensor loss = decoder_.losses(batch.tokens, batch.targets, memory).mean();
   const double value = loss.item<double>();
   if (!std::isfinite(value)) return value;
 
-  std::vector<at::Tensor> parameters;
-  for (const NamedParameter& parameter : decoder_.parameters()) {
-    parameter.value.mutable_grad().reset();
-    parameters.push_back(parameter.value);
-  }
+  const std::vector<NamedParameter>& parameters = decoder_.parameters();
+  for (const NamedParameter& parameter : parameters) parameter.value.mutable_grad().reset();
   loss.backward();
-  const double norm = torch::nn::utils::clip_grad_norm_(parameters, options_.clip);
+  const double norm = gradient_norm(parameters);
   if (!std::isfinite(norm)) return norm;
-  auto& groups = optimizer_->adamw.param_groups();
-  for (size_t n = 0; n < groups.size(); ++n) {
-    groups[n].options().set_lr(optimizer_->peaks[n] * learning_rate_at(options_, step_));
+  dense::AdamW adamw{.beta1 = options_.beta1,
+                     .beta2 = options_.beta2,
+                     .step = step_ + 1,
+                     .gradient_scale = std::min(1.0, options_.clip / (norm + 1e-6))};
+  for (size_t n = 0; n < parameters.size(); ++n) {
+    const NamedParameter& parameter = parameters[n];
+    if (!parameter.value.grad().defined()) continue;
+    adamw.rate =
+        options_.learning_rate * parameter.learning_rate_scale * learning_rate_at(options_, step_);
+    adamw.decay = parameter.weight_decay ? options_.weight_decay : 0;
+    const at::Tensor gradient = parameter.value.grad().contiguous();
+    const Optimizer::Moments& moments = optimizer_->moments[n];
+    dense::advance(adamw,
+                   {.weight = parameter.value.data_ptr<float>(),
+                    .moment1 = moments.first.data_ptr<float>(),
+                    .moment2 = moments.second.data_ptr<float>(),
+                    .gradient = gradient.data_ptr<float>(),
+                    .count = gradient.numel()},
+                   torch_executor());
   }
-  optimizer_->adamw.step();
   memory_ = std::move(memory);
   ++step_;
   return value;
@@ -142,11 +122,12 @@ double Trainer::advance() {
 
 void Trainer::save(Checkpoint& checkpoint) const {
   checkpoint.step = step_;
-  for (const NamedParameter& parameter : decoder_.parameters()) {
-    AdamWParamState& moments = optimizer_->moments(parameter.value);
+  for (size_t n = 0; n < optimizer_->moments.size(); ++n) {
+    const NamedParameter& parameter = decoder_.parameters()[n];
+    const auto& [first, second] = optimizer_->moments[n];
     checkpoint.sections.emplace_back("weight/" + parameter.name, bytes_of(parameter.value));
-    checkpoint.sections.emplace_back("moment1/" + parameter.name, bytes_of(moments.exp_avg()));
-    checkpoint.sections.emplace_back("moment2/" + parameter.name, bytes_of(moments.exp_avg_sq()));
+    checkpoint.sections.emplace_back("moment1/" + parameter.name, bytes_of(first));
+    checkpoint.sections.emplace_back("moment2/" + parameter.name, bytes_of(second));
   }
   for (size_t n = 0; n < memory_.layers.size(); ++n) {
     checkpoint.sections.emplace_back("memory/" + std::to_string(n), bytes_of(memory_.layers[n]));
@@ -177,12 +158,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     memory.layers.push_back(read("memory/" + std::to_string(n), one));
   }
   for (size_t n = 0; n < restored.size(); ++n) {
-    const at::Tensor& value = decoder_.parameters()[n].value;
-    value.detach().copy_(restored[n].weight);
-    AdamWParamState& moments = optimizer_->moments(value);
-    moments.step(checkpoint.step);
-    moments.exp_avg(restored[n].moment1);
-    moments.exp_avg_sq(restored[n].moment2);
+    decoder_.parameters()[n].value.detach().copy_(restored[n].weight);
+    optimizer_->moments[n] = {restored[n].moment1, restored[n].moment2};
   }
   memory_ = std::move(memory);
   step_ = checkpoint.step;

@@ -3,13 +3,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 
 #include <algorithm>
@@ -17,6 +14,7 @@
 #include <utility>
 
 #include "sextant/error.h"
+#include "sextant/models/dense_ops.h"
 #include "sextant/models/initial.h"
 #include "sextant/torch/bound_score.h"
 
@@ -112,6 +110,33 @@ at::Tensor Decoder::logits(const at::Tensor& tokens) const {
 }
 
 at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
+  return logits_of(read(tokens, memory));
+}
+
+at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
+                           Memory& memory) const {
+  check_tokens(tokens);
+  if (targets.sizes() != tokens.sizes())
+    fail("decoder: targets: expected as many as tokens, but got another shape");
+  at::Tensor x = read(tokens, memory).reshape({-1, options_.width});
+  at::Tensor answers = targets.reshape({-1});
+  const at::Tensor asked = answers.ge(0).nonzero().squeeze(1);
+  if (asked.size(0) < answers.size(0)) {
+    x = x.index_select(0, asked);
+    answers = answers.index_select(0, asked);
+  }
+  return at::cross_entropy_loss(logits_of(x), answers, /*weight=*/{}, at::Reduction::None);
+}
+
+at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
+  check_tokens(tokens);
+  const Reading reading = {
+      .placement = {.batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)},
+      .last_only = true};
+  return logits_of(read(tokens, reading, [](size_t, const at::Tensor& x) { return x; })).squeeze(1);
+}
+
+at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   check_tokens(tokens);
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
   // Positions count from the first that is remembered: of a relative method only distances matter.
@@ -121,14 +146,14 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, Memory& memory) const {
           .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before}};
   const int64_t kept = std::min(memory.limit, keys);
   std::vector<at::Tensor> remembered;
-  at::Tensor logits = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
+  at::Tensor stream = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
     at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
     // Noted for the next segment.
     if (kept > 0) remembered.push_back(seen.detach().narrow(1, keys - kept, kept));
     return seen;
   });
   memory.layers = std::move(remembered);
-  return logits;
+  return stream;
 }
 
 DecoderCache Decoder::new_cache(int64_t page_rows) const {
@@ -158,7 +183,8 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
   const at::NoGradGuard no_gradients;
   try {
     // All texts are one entry, one after the other.
-    return read(tokens.reshape({1, -1}), reading, [](size_t, const at::Tensor& x) { return x; })
+    return logits_of(read(tokens.reshape({1, -1}), reading,
+                          [](size_t, const at::Tensor& x) { return x; }))
         .view({tokens.size(0), tokens.size(1), -1});
   } catch (...) {
     for (KvCache& layer : cache.layers_) shrink(layer, reading.texts, reading.placement);
@@ -176,8 +202,18 @@ at::Tensor Decoder::read(const at::Tensor& tokens, const Reading& reading, SeenB
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
   x = method_->embed_last(x, placement, method_parameters_);
-  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, reading);
-  return at::linear(norm(x, final_norm_), unembedding_);
+  Reading of_last = reading;
+  if (reading.last_only && placement.queries > 1) {
+    x = x.narrow(1, placement.queries - 1, 1);
+    of_last.placement.first_query += placement.queries - 1;
+    of_last.placement.queries = 1;
+  }
+  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, of_last);
+  return x;
+}
+
+at::Tensor Decoder::logits_of(const at::Tensor& x) const {
+  return projected(norm(x, final_norm_), unembedding_);
 }
 
 void Decoder::check_memory(const Memory& memory, int64_t batch) const {
@@ -198,30 +234,32 @@ void Decoder::check_memory(const Memory& memory, int64_t batch) const {
 
 at::Tensor Decoder::run(const at::Tensor& x, const at::Tensor& seen, size_t index,
                         const Reading& reading) const {
-  const at::Tensor attended = x + attention(x, seen, index, reading);
-  return attended + mlp(attended, layers_[index]);
+  return after_mlp(attended(x, seen, index, reading), layers_[index]);
 }
 
 std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor& seen,
                                           const Layer& layer) const {
   const int64_t heads = options_.heads, key_heads = options_.key_heads;
-  const auto project = [&](const at::Tensor& from, const at::Tensor& matrix) {
-    return at::linear(from, matrix)
-        .view({from.size(0), from.size(1), -1, options_.head_dim()})
-        .transpose(1, 2);
-  };
-  // One product and one split: the gradient of a split is one concatenation.
-  if (x.is_same(seen))
-    return project(x, layer.attention_in).split_with_sizes({heads, key_heads, key_heads}, 1);
   const int64_t query_rows = heads * options_.head_dim();
-  const at::Tensor queries = project(x, layer.attention_in.slice(0, 0, query_rows));
-  const std::vector<at::Tensor> keys = project(seen, layer.attention_in.slice(0, query_rows))
-                                           .split_with_sizes({key_heads, key_heads}, 1);
-  return {queries, keys[0], keys[1]};
+  const int64_t key_rows = key_heads * options_.head_dim();
+  const auto project = [&](const at::Tensor& from, const at::Tensor& matrix, at::IntArrayRef rows) {
+    // Split first: the gradient is then a concatenation of rows that lie whole in memory.
+    std::vector<at::Tensor> parts = projected(from, matrix).split_with_sizes(rows, 2);
+    for (at::Tensor& part : parts)
+      part = part.view({from.size(0), from.size(1), -1, options_.head_dim()}).transpose(1, 2);
+    return parts;
+  };
+  if (x.is_same(seen)) return project(x, layer.attention_in, {query_rows, key_rows, key_rows});
+  std::vector<at::Tensor> all =
+      project(x, layer.attention_in.slice(0, 0, query_rows), {query_rows});
+  for (at::Tensor& part :
+       project(seen, layer.attention_in.slice(0, query_rows), {key_rows, key_rows}))
+    all.push_back(std::move(part));
+  return all;
 }
 
-at::Tensor Decoder::attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                              const Reading& reading) const {
+at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t index,
+                             const Reading& reading) const {
   const Layer& layer = layers_[index];
   const at::Tensor of_queries = norm(x, layer.attention_norm);
   const at::Tensor of_keys = x.is_same(seen) ? of_queries : norm(seen, layer.attention_norm);
@@ -232,7 +270,7 @@ at::Tensor Decoder::attention(const at::Tensor& x, const at::Tensor& seen, size_
       reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
                     : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,
                                   static_cast<int64_t>(index), method_parameters_);
-  return at::linear(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out);
+  return projected(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out, x);
 }
 
 at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
@@ -250,15 +288,15 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
                        static_cast<int64_t>(index), method_parameters_);
 }
 
-at::Tensor Decoder::mlp(const at::Tensor& x, const Layer& layer) const {
-  const at::Tensor up = at::linear(norm(x, layer.mlp_norm), layer.mlp_up);
+at::Tensor Decoder::after_mlp(const at::Tensor& x, const Layer& layer) const {
+  const at::Tensor up = projected(norm(x, layer.mlp_norm), layer.mlp_up);
   at::Tensor hidden;
   switch (options_.activation) {
     case Activation::kGelu:
       hidden = at::gelu(up);
       break;
     case Activation::kSquaredRelu:
-      hidden = at::relu(up).square();
+      hidden = squared_relu(up);
       break;
     case Activation::kSwiGlu: {
       const std::vector<at::Tensor> halves = up.chunk(2, /*dim=*/-1);
@@ -266,14 +304,11 @@ at::Tensor Decoder::mlp(const at::Tensor& x, const Layer& layer) const {
       break;
     }
   }
-  return at::linear(hidden, layer.mlp_down);
+  return projected(hidden, layer.mlp_down, x);
 }
 
 at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {
-  if (options_.norm == Norm::kLayerNorm) {
-    return at::layer_norm(x, {options_.width}, gain, /*bias=*/{}, options_.norm_epsilon);
-  }
-  return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + options_.norm_epsilon) * gain;
+  return normalized(x, gain, options_.norm_epsilon, options_.norm == Norm::kLayerNorm);
 }
 
 void Decoder::replace_method(std::unique_ptr<Method> method) {

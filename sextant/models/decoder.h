@@ -77,6 +77,13 @@ class Decoder {
   // those of a text without end are never trained.
   at::Tensor logits(const at::Tensor& tokens, Memory& memory) const;
 
+  // -log p of each token of `targets`, int64 as `tokens`; those below 0 are not asked for. [asked], in the
+  // order of the texts.
+  at::Tensor losses(const at::Tensor& tokens, const at::Tensor& targets, Memory& memory) const;
+
+  // Of the last position only, [batch, vocabulary]: the last layer then runs for that one.
+  at::Tensor last_logits(const at::Tensor& tokens) const;
+
   // A cache of this decoder's sizes. page_rows: see KvCacheShape.
   DecoderCache new_cache(int64_t page_rows = 256) const;
 
@@ -104,23 +111,26 @@ class Decoder {
     Placement placement;
     DecoderCache* cache = nullptr;
     std::vector<TextGrowth> texts = {};
+    bool last_only = false;  // of each text only the last row is asked for
   };
 
   void check_memory(const Memory& memory, int64_t batch) const;
-  // All layers. seen_by(index, x): what a layer makes its keys and values of.
+  // The stream behind all layers. seen_by(index, x): what a layer makes its keys and values of.
   template <class SeenBy>
   at::Tensor read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const;
+  at::Tensor read(const at::Tensor& tokens, Memory& memory) const;
+  at::Tensor logits_of(const at::Tensor& x) const;
   // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
                  const Reading& reading) const;
-  at::Tensor attention(const at::Tensor& x, const at::Tensor& seen, size_t index,
-                       const Reading& reading) const;
+  at::Tensor attended(const at::Tensor& x, const at::Tensor& seen, size_t index,
+                      const Reading& reading) const;
   at::Tensor attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
                          const Reading& reading) const;
   // q, k and v, [batch, heads, rows, head_dim], of normed inputs
   std::vector<at::Tensor> heads_of(const at::Tensor& x, const at::Tensor& seen,
                                    const Layer& layer) const;
-  at::Tensor mlp(const at::Tensor& x, const Layer& layer) const;
+  at::Tensor after_mlp(const at::Tensor& x, const Layer& layer) const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& gain) const;
 
   DecoderOptions options_;

@@ -412,5 +412,30 @@ TEST(Decoder, RefusesTokensOfNoLength) {
       ThrowsMessage<Error>(HasSubstr("tokens: expected [batch, length]")));
 }
 
+// The last layer may then leave out the other positions; sums come in another order.
+TEST(Decoder, LastLogitsAreThoseOfTheLastPosition) {
+  const at::NoGradGuard no_gradients;
+  for (const char* method : kMethods) {
+    for (const int64_t length : {int64_t{1}, int64_t{2}, kLength}) {
+      const Decoder model = decoder(method);
+      const at::Tensor text = tokens(3, length);
+      EXPECT_TRUE(at::allclose(model.last_logits(text), model.logits(text).select(1, length - 1),
+                               /*rtol=*/1e-4, /*atol=*/1e-5))
+          << method << " " << length;
+    }
+  }
+}
+
+TEST(Decoder, LossesAreOfTheTokensThatAreAskedFor) {
+  const Decoder model = decoder("rope");
+  const at::Tensor text = tokens(8, kLength), targets = tokens(8, kLength, 2);
+  Memory none;
+  const at::Tensor all = model.losses(text, targets, none);
+  EXPECT_TRUE(at::allclose(all.mean(), loss_of(model)));
+  const at::Tensor asked = tokens(8, kLength, 3).remainder(3).eq(0);
+  const at::Tensor some = model.losses(text, targets.masked_fill(asked.logical_not(), -100), none);
+  EXPECT_TRUE(at::allclose(some, all.masked_select(asked.reshape({-1})), 1e-4, 1e-5));
+}
+
 }  // namespace
 }  // namespace sextant

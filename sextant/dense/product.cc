@@ -1,0 +1,199 @@
+// A tile of c, kTileRows x 2 vectors, stays in registers while the products of one block of the inner
+// dimension are added up:
+//
+//                       b, packed: panels of 2 vectors' columns, one row of the panel after the other
+//                       |  panel  |
+//    a: kTileRows rows  [ tile of c ]     each step: 2 loads of b, a broadcast of each row of a
+//
+// A panel of a block (16 KB) stays in L1 while a group of rows of a passes by, and the group in L2 while
+// panels do.
+//
+// (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
+#include "sextant/dense/product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "sextant/dense/targets.h"
+#include "sextant/error.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/dense/product.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "hwy/highway.h"
+
+#ifndef SEXTANT_DENSE_PRODUCT_ONCE
+#define SEXTANT_DENSE_PRODUCT_ONCE
+namespace sextant::dense {
+
+inline constexpr int64_t kBlock = 256;     // of the inner dimension: terms of a tile's sums
+inline constexpr int64_t kColumns = 512;   // of b that are packed at a time
+inline constexpr int64_t kGroupRows = 96;  // of a, one task; a multiple of each target's tile
+inline constexpr int64_t kMostPanel = 32;  // columns of a panel at most
+
+// One block of the inner dimension and some columns of b.
+struct Part {
+  Matrix a, b;        // of this part
+  const float* base;  // null: zeros; its rows and those of c are `stride` apart
+  float* c;
+  int64_t stride;
+  float* panels;  // of b
+};
+
+}  // namespace sextant::dense
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::dense {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::CappedTag<float, 16>;
+using V = hn::Vec<F32>;
+
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
+inline constexpr int64_t kPanel = 2 * kLanes;
+// Accumulators, two vectors of b and a broadcast fill the registers.
+inline constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+
+void pack_panel(const Matrix& b, int64_t panel, float* to) {
+  const F32 d;
+  const int64_t first = panel * kPanel, columns = std::min(kPanel, b.columns - first);
+  const float* from = b.data + first * b.column_stride;
+  if (columns == kPanel && b.column_stride == 1) {
+    for (int64_t k = 0; k < b.rows; ++k, from += b.row_stride, to += kPanel) {
+      hn::StoreU(hn::LoadU(d, from), d, to);
+      hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+    }
+    return;
+  }
+  for (int64_t n = 0; n < kPanel; ++n)
+    for (int64_t k = 0; k < b.rows; ++k)
+      to[k * kPanel + n] = n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
+}
+
+// The tile's sums of `depth` products. a: the tile's rows.
+HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth, V* left,
+                       V* right) {
+  const F32 d;
+  const float* row[kTileRows];
+  for (int r = 0; r < kTileRows; ++r) {
+    row[r] = a[r];
+    left[r] = right[r] = hn::Zero(d);
+  }
+  for (int64_t k = 0; k < depth; ++k, panel += kPanel) {
+    const V b0 = hn::LoadU(d, panel), b1 = hn::LoadU(d, panel + kLanes);
+    for (int r = 0; r < kTileRows; ++r) {
+      const V x = hn::Set(d, row[r][k]);
+      left[r] = hn::MulAdd(x, b0, left[r]);
+      right[r] = hn::MulAdd(x, b1, right[r]);
+    }
+  }
+}
+
+// One row of a tile, of `columns` <= kPanel columns. base may be null.
+HWY_INLINE void write_row(V left, V right, int64_t columns, const float* base, float* to) {
+  const F32 d;
+  if (columns == kPanel) {
+    if (base) {
+      left = hn::Add(left, hn::LoadU(d, base));
+      right = hn::Add(right, hn::LoadU(d, base + kLanes));
+    }
+    hn::StoreU(left, d, to);
+    hn::StoreU(right, d, to + kLanes);
+    return;
+  }
+  alignas(64) float line[kPanel];
+  hn::Store(left, d, line);
+  hn::Store(right, d, line + kLanes);
+  for (int64_t n = 0; n < columns; ++n) to[n] = base ? base[n] + line[n] : line[n];
+}
+
+// Rows [first, first + kGroupRows) as far as they are there.
+void multiply_group(const Part& part, int64_t first) {
+  const int64_t last = std::min(first + kGroupRows, part.a.rows), depth = part.b.rows;
+  for (int64_t at = 0; at < part.b.columns; at += kPanel) {
+    const int64_t columns = std::min(kPanel, part.b.columns - at);
+    for (int64_t row = first; row < last; row += kTileRows) {
+      // Rows that are not there are read as the last one is, and not written.
+      const float* a[kTileRows];
+      for (int r = 0; r < kTileRows; ++r)
+        a[r] = part.a.data + std::min(row + r, last - 1) * part.a.row_stride;
+      V left[kTileRows], right[kTileRows];
+      add_up(a, part.panels + at * depth, depth, left, right);
+      const int64_t there = std::min<int64_t>(kTileRows, last - row);
+      for (int r = 0; r < there; ++r) {
+        const int64_t offset = (row + r) * part.stride + at;
+        write_row(left[r], right[r], columns, part.base ? part.base + offset : nullptr,
+                  part.c + offset);
+      }
+    }
+  }
+}
+
+// One share in `shares` of b's panels.
+void pack_share(const Part& part, int64_t share, int64_t shares) {
+  const int64_t panels = (part.b.columns + kPanel - 1) / kPanel;
+  for (int64_t n = share * panels / shares; n < (share + 1) * panels / shares; ++n)
+    pack_panel(part.b, n, part.panels + n * kPanel * part.b.rows);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::dense
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::dense {
+namespace {
+
+HWY_EXPORT(pack_share);
+HWY_EXPORT(multiply_group);
+
+int64_t pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
+
+Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  return {m.data + row * m.row_stride + column * m.column_stride, rows, columns, m.row_stride,
+          m.column_stride};
+}
+
+}  // namespace
+
+void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
+              const Executor& executor) {
+  if (a.column_stride != 1 || a.columns != b.rows)
+    fail("multiply: a: expected rows whole in memory, as long as b has rows, but got others");
+  const int64_t stride = b.columns;
+  if (a.columns == 0) {
+    for (int64_t n = 0; n < a.rows * stride; ++n) c[n] = base ? base[n] : 0.0F;
+    return;
+  }
+  // Kept between calls: fresh pages cost as much as the packing.
+  thread_local std::vector<float> panels;
+  const size_t room = static_cast<size_t>(pieces(std::min(kColumns, b.columns), kMostPanel) *
+                                          kMostPanel * std::min(kBlock, b.rows));
+  if (panels.size() < room) panels.resize(room);
+  for (int64_t column = 0; column < b.columns; column += kColumns) {
+    const int64_t columns = std::min(kColumns, b.columns - column);
+    for (int64_t k = 0; k < b.rows; k += kBlock) {
+      const int64_t depth = std::min(kBlock, b.rows - k);
+      const float* const before = k == 0 ? base : c;
+      const Part part = {.a = cut(a, 0, a.rows, k, depth),
+                         .b = cut(b, k, depth, column, columns),
+                         .base = before ? before + column : nullptr,
+                         .c = c + column,
+                         .stride = stride,
+                         .panels = panels.data()};
+      const int64_t shares = std::min<int64_t>(executor.workers(), pieces(columns, kMostPanel));
+      executor.run(shares, [&](int64_t share, int) {
+        HWY_DYNAMIC_DISPATCH(pack_share)(part, share, shares);
+      });
+      executor.run(pieces(a.rows, kGroupRows), [&](int64_t group, int) {
+        HWY_DYNAMIC_DISPATCH(multiply_group)(part, group * kGroupRows);
+      });
+    }
+  }
+}
+
+}  // namespace sextant::dense
+#endif

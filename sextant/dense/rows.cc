@@ -1,0 +1,197 @@
+#include "sextant/dense/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sextant/dense/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/dense/rows.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::dense {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::CappedTag<float, 16>;
+using V = hn::Vec<F32>;
+
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
+
+// The sum of term(n), a vector of the elements from n on, over whole vectors, and of the same terms of
+// single elements over the rest.
+template <class Terms, class Term>
+HWY_INLINE float sum_over(int64_t count, const Terms& terms, const Term& term) {
+  V sums = hn::Zero(F32());
+  int64_t n = 0;
+  for (; n + kLanes <= count; n += kLanes) sums = hn::Add(sums, terms(n));
+  float sum = hn::GetLane(hn::SumOfLanes(F32(), sums));
+  for (; n < count; ++n) sum += term(n);
+  return sum;
+}
+
+void normalize_rows(const Norm& norm, const float* x, const float* gain, float* y, float* mean,
+                    float* inverse, int64_t first, int64_t last) {
+  const F32 d;
+  const int64_t width = norm.width;
+  const auto count = static_cast<float>(width);
+  for (int64_t row = first; row < last; ++row) {
+    const float* const from = x + row * width;
+    float* const to = y + row * width;
+    float middle = 0;
+    if (norm.centered) {
+      middle = sum_over(
+                   width, [&](int64_t n) HWY_ATTR { return hn::LoadU(d, from + n); },
+                   [&](int64_t n) { return from[n]; }) /
+               count;
+      mean[row] = middle;
+    }
+    const V middles = hn::Set(d, middle);
+    const float squares = sum_over(
+        width,
+        [&](int64_t n) HWY_ATTR {
+          const V off = hn::Sub(hn::LoadU(d, from + n), middles);
+          return hn::Mul(off, off);
+        },
+        [&](int64_t n) { return (from[n] - middle) * (from[n] - middle); });
+    const auto by = static_cast<float>(1 / std::sqrt(double{squares / count} + norm.epsilon));
+    inverse[row] = by;
+    const V factor = hn::Set(d, by);
+    int64_t n = 0;
+    for (; n + kLanes <= width; n += kLanes) {
+      const V off = hn::Mul(hn::Sub(hn::LoadU(d, from + n), middles), factor);
+      hn::StoreU(hn::Mul(off, hn::LoadU(d, gain + n)), d, to + n);
+    }
+    for (; n < width; ++n) to[n] = (from[n] - middle) * by * gain[n];
+  }
+}
+
+// d_gain is added to. With z = (x - mean) inverse and g = d_y gain:
+//   d_x = (g - mean of g - z (mean of g z)) inverse,   d_gain = sum over rows of d_y z
+// and not centered the same without the mean of g.
+void differentiate_norm_rows(const Norm& norm, const float* x, const float* gain, const float* mean,
+                             const float* inverse, const float* d_y, float* d_x, float* d_gain,
+                             int64_t first, int64_t last) {
+  const F32 d;
+  const int64_t width = norm.width;
+  const auto count = static_cast<float>(width);
+  for (int64_t row = first; row < last; ++row) {
+    const float* const from = x + row * width;
+    const float* const dy = d_y + row * width;
+    float* const dx = d_x + row * width;
+    const float middle = norm.centered ? mean[row] : 0, by = inverse[row];
+    const V middles = hn::Set(d, middle), factor = hn::Set(d, by);
+    const auto z = [&](int64_t n) HWY_ATTR {
+      return hn::Mul(hn::Sub(hn::LoadU(d, from + n), middles), factor);
+    };
+    const auto g = [&](int64_t n)
+                       HWY_ATTR { return hn::Mul(hn::LoadU(d, dy + n), hn::LoadU(d, gain + n)); };
+    const auto one_z = [&](int64_t n) { return (from[n] - middle) * by; };
+    const auto one_g = [&](int64_t n) { return dy[n] * gain[n]; };
+    const float mean_g = norm.centered ? sum_over(width, g, one_g) / count : 0;
+    const float mean_gz = sum_over(
+                              width, [&](int64_t n) HWY_ATTR { return hn::Mul(g(n), z(n)); },
+                              [&](int64_t n) { return one_g(n) * one_z(n); }) /
+                          count;
+    const V means_g = hn::Set(d, mean_g), means_gz = hn::Set(d, mean_gz);
+    int64_t n = 0;
+    for (; n + kLanes <= width; n += kLanes) {
+      const V at = z(n);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, dy + n), at, hn::LoadU(d, d_gain + n)), d, d_gain + n);
+      const V rest = hn::NegMulAdd(at, means_gz, hn::Sub(g(n), means_g));
+      hn::StoreU(hn::Mul(rest, factor), d, dx + n);
+    }
+    for (; n < width; ++n) {
+      d_gain[n] += dy[n] * one_z(n);
+      dx[n] = (one_g(n) - mean_g - one_z(n) * mean_gz) * by;
+    }
+  }
+}
+
+void square_relu_of(const float* x, float* y, int64_t count) {
+  const F32 d;
+  int64_t n = 0;
+  for (; n + kLanes <= count; n += kLanes) {
+    const V positive = hn::Max(hn::LoadU(d, x + n), hn::Zero(d));
+    hn::StoreU(hn::Mul(positive, positive), d, y + n);
+  }
+  for (; n < count; ++n) y[n] = std::max(x[n], 0.0F) * std::max(x[n], 0.0F);
+}
+
+void differentiate_square_relu_of(const float* x, const float* d_y, float* d_x, int64_t count) {
+  const F32 d;
+  int64_t n = 0;
+  for (; n + kLanes <= count; n += kLanes) {
+    const V positive = hn::Max(hn::LoadU(d, x + n), hn::Zero(d));
+    hn::StoreU(hn::Mul(hn::Add(positive, positive), hn::LoadU(d, d_y + n)), d, d_x + n);
+  }
+  for (; n < count; ++n) d_x[n] = 2 * std::max(x[n], 0.0F) * d_y[n];
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::dense
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::dense {
+namespace {
+
+HWY_EXPORT(normalize_rows);
+HWY_EXPORT(differentiate_norm_rows);
+HWY_EXPORT(square_relu_of);
+HWY_EXPORT(differentiate_square_relu_of);
+
+constexpr int64_t kRows = 64;        // of a task, whatever the number of threads
+constexpr int64_t kNumbers = 16384;  // of a task
+
+// work(first, last) over pieces of [0, count).
+void in_pieces(int64_t count, int64_t piece, const Executor& executor, const auto& work) {
+  executor.run((count + piece - 1) / piece,
+               [&](int64_t n, int) { work(n * piece, std::min(count, (n + 1) * piece)); });
+}
+
+}  // namespace
+
+void normalize(const Norm& norm, const float* x, const float* gain, float* y, float* mean,
+               float* inverse, const Executor& executor) {
+  in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(normalize_rows)(norm, x, gain, y, mean, inverse, first, last);
+  });
+}
+
+void differentiate_norm(const Norm& norm, const float* x, const float* gain, const float* mean,
+                        const float* inverse, const float* d_y, float* d_x, float* d_gain,
+                        const Executor& executor) {
+  const auto width = static_cast<size_t>(norm.width);
+  const auto pieces = static_cast<size_t>((norm.rows + kRows - 1) / kRows);
+  std::vector<float> gains(pieces * width, 0);  // each piece's part of d_gain
+  in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(differentiate_norm_rows)
+    (norm, x, gain, mean, inverse, d_y, d_x, gains.data() + first / kRows * norm.width, first,
+     last);
+  });
+  std::fill_n(d_gain, width, 0.0F);
+  for (size_t piece = 0; piece < pieces; ++piece)
+    for (size_t n = 0; n < width; ++n) d_gain[n] += gains[piece * width + n];
+}
+
+void square_relu(const float* x, float* y, int64_t count, const Executor& executor) {
+  in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(square_relu_of)(x + first, y + first, last - first);
+  });
+}
+
+void differentiate_square_relu(const float* x, const float* d_y, float* d_x, int64_t count,
+                               const Executor& executor) {
+  in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(differentiate_square_relu_of)
+    (x + first, d_y + first, d_x + first, last - first);
+  });
+}
+
+}  // namespace sextant::dense
+#endif

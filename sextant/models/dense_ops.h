@@ -1,0 +1,18 @@
+// What a transformer computes beside attention, as functions of tensors with gradients: sextant/dense, which
+// passes over memory once where chains of libtorch's functions do several times. float32, in memory.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace sextant {
+
+// x weight^T, or base + x weight^T. x: [..., columns], weight: [rows, columns], base and result: [..., rows].
+at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base = {});
+
+// LayerNorm without a bias, or RMSNorm if not centered, over the last dimension. gain: of its size.
+at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, double epsilon, bool centered);
+
+// max(x, 0)^2
+at::Tensor squared_relu(const at::Tensor& x);
+
+}  // namespace sextant

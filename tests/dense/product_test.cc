@@ -1,0 +1,96 @@
+#include "sextant/dense/product.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sextant/error.h"
+#include "tests/dense/draws.h"
+
+namespace sextant::dense {
+namespace {
+
+struct Sizes {
+  int64_t rows, depth, columns;
+};
+
+// Around tiles of 6 and 12 rows, groups of 96, panels of 8 to 32, blocks of 256 and 512 columns.
+constexpr Sizes kSizes[] = {{1, 1, 1},      {5, 3, 7},       {6, 64, 16},    {7, 65, 17},
+                            {12, 256, 32},  {96, 257, 33},   {97, 128, 384}, {200, 513, 31},
+                            {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8}};
+
+float at(const Matrix& m, int64_t row, int64_t column) {
+  return m.data[row * m.row_stride + column * m.column_stride];
+}
+
+// Each product and each sum rounds once, in whatever order.
+void expect_product(const Matrix& a, const Matrix& b, const float* base,
+                    const std::vector<float>& c) {
+  const double roundings = static_cast<double>(a.columns + 2) * 0x1p-24;
+  for (int64_t i = 0; i < a.rows; ++i) {
+    for (int64_t j = 0; j < b.columns; ++j) {
+      double sum = base ? base[i * b.columns + j] : 0, size = std::abs(sum);
+      for (int64_t k = 0; k < a.columns; ++k) {
+        const double term = double{at(a, i, k)} * double{at(b, k, j)};
+        sum += term;
+        size += std::abs(term);
+      }
+      ASSERT_NEAR(c[static_cast<size_t>(i * b.columns + j)], sum, size * roundings)
+          << "row " << i << ", column " << j << " of " << a.rows << " x " << a.columns << " x "
+          << b.columns;
+    }
+  }
+}
+
+TEST(Product, IsTheSumOfProducts) {
+  for (const Sizes& s : kSizes) {
+    const std::vector<float> a = draws(s.rows * s.depth, 1), b = draws(s.depth * s.columns, 2);
+    const std::vector<float> base = draws(s.rows * s.columns, 3);
+    const Matrix left = {a.data(), s.rows, s.depth, s.depth};
+    const Matrix right = {b.data(), s.depth, s.columns, s.columns};
+    const Matrix turned = Matrix{b.data(), s.columns, s.depth, s.depth}.transposed();
+    std::vector<float> c(base.size(), NAN);
+    multiply(left, right, nullptr, c.data(), serial_executor());
+    expect_product(left, right, nullptr, c);
+    multiply(left, turned, base.data(), c.data(), serial_executor());
+    expect_product(left, turned, base.data(), c);
+    c = base;  // in place
+    multiply(left, right, c.data(), c.data(), serial_executor());
+    expect_product(left, right, base.data(), c);
+  }
+}
+
+TEST(Product, ReadsRowsThatLieApart) {
+  const std::vector<float> a = draws(30 * 50, 1), b = draws(20 * 40, 2);
+  const Matrix left = {a.data() + 3, 30, 20, 50}, right = {b.data() + 5, 20, 30, 40};
+  std::vector<float> c(30 * 30, NAN);
+  multiply(left, right, nullptr, c.data(), serial_executor());
+  expect_product(left, right, nullptr, c);
+}
+
+TEST(Product, HasTheSameBitsForAnyNumberOfThreads) {
+  const std::vector<float> a = draws(300 * 270, 1), b = draws(270 * 530, 2);
+  const Matrix left = {a.data(), 300, 270, 270}, right = {b.data(), 270, 530, 530};
+  std::vector<float> one(300 * 530), many(300 * 530);
+  multiply(left, right, nullptr, one.data(), serial_executor());
+  for (const int threads : {2, 3, 5}) {
+    multiply(left, right, nullptr, many.data(), *make_thread_pool(threads));
+    EXPECT_EQ(one, many) << threads;
+  }
+}
+
+TEST(Product, RefusesWhatDoesNotFit) {
+  const std::vector<float> a(12), b(12);
+  std::vector<float> c(12);
+  const Matrix left = {a.data(), 3, 4, 4}, right = {b.data(), 3, 4, 4};
+  const auto multiplied = [&](const Matrix& x) {
+    return [&, x] { multiply(x, right, nullptr, c.data(), serial_executor()); };
+  };
+  EXPECT_THAT(multiplied(left), testing::ThrowsMessage<Error>(testing::HasSubstr("multiply: a:")));
+  EXPECT_THAT(multiplied(right.transposed()),
+              testing::ThrowsMessage<Error>(testing::HasSubstr("multiply: a:")));
+}
+
+}  // namespace
+}  // namespace sextant::dense

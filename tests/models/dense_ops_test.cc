@@ -1,0 +1,95 @@
+#include "sextant/models/dense_ops.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace sextant {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Function = std::function<at::Tensor(const Tensors&)>;
+
+// What f gives and the gradients of sum(f * weight), all in float64.
+Tensors results(const Function& f, const Tensors& inputs, const at::Tensor& weight,
+                at::ScalarType type) {
+  Tensors leaves;
+  for (const at::Tensor& input : inputs) leaves.push_back(input.detach().to(type).requires_grad_());
+  const at::Tensor y = f(leaves);
+  (y * weight.to(type)).sum().backward();
+  Tensors all = {y.detach().to(at::kDouble)};
+  for (const at::Tensor& leaf : leaves) all.push_back(leaf.grad().to(at::kDouble));
+  return all;
+}
+
+// Ours in float32 against libtorch's functions in float64.
+void expect_same(const Function& ours, const Function& theirs, const Tensors& inputs,
+                 double bound) {
+  const at::Tensor weight = at::randn(theirs(inputs).sizes());
+  const Tensors a = results(ours, inputs, weight, at::kFloat);
+  const Tensors b = results(theirs, inputs, weight, at::kDouble);
+  for (size_t n = 0; n < a.size(); ++n) {
+    ASSERT_EQ(a[n].sizes(), b[n].sizes());
+    const double wrong = (a[n] - b[n]).abs().max().item<double>();
+    EXPECT_LE(wrong, bound * b[n].abs().max().item<double>()) << "result " << n;
+  }
+}
+
+// Few rows go another way than many, and rows that lie apart are taken as they are.
+Tensors stream_of(int64_t rows, int64_t width) {
+  return {at::randn({2, rows, width}), at::randn({2, width, rows}).transpose(1, 2),
+          at::randn({2, rows, 2 * width}).narrow(2, width, width)};
+}
+
+TEST(Projected, AndItsGradientsAreLibtorchs) {
+  for (const int64_t rows : {1, 15, 16, 40}) {
+    for (const at::Tensor& x : stream_of(rows, 24)) {
+      const Tensors inputs = {x, at::randn({37, 24})};
+      expect_same([](const Tensors& in) { return projected(in[0], in[1]); },
+                  [](const Tensors& in) { return at::linear(in[0], in[1]); }, inputs, 1e-5);
+    }
+    const Tensors inputs = {at::randn({2, rows, 24}), at::randn({37, 24}),
+                            at::randn({2, rows, 37})};
+    expect_same([](const Tensors& in) { return projected(in[0], in[1], in[2]); },
+                [](const Tensors& in) { return in[2] + at::linear(in[0], in[1]); }, inputs, 1e-5);
+  }
+}
+
+TEST(Projected, TakesAPartOfAWeight) {
+  const auto part = [](const at::Tensor& weight) { return weight.slice(0, 8, 20); };
+  expect_same([&](const Tensors& in) { return projected(in[0], part(in[1])); },
+              [&](const Tensors& in) { return at::linear(in[0], part(in[1])); },
+              {at::randn({50, 24}), at::randn({37, 24})}, 1e-5);
+}
+
+TEST(Normalized, AndItsGradientsAreLibtorchs) {
+  for (const at::Tensor& x : stream_of(30, 24)) {
+    const Tensors inputs = {2 * x + 1, at::randn({24})};
+    expect_same([](const Tensors& in) { return normalized(in[0], in[1], 1e-5, true); },
+                [](const Tensors& in) { return at::layer_norm(in[0], {24}, in[1], {}, 1e-5); },
+                inputs, 1e-5);
+    expect_same([](const Tensors& in) { return normalized(in[0], in[1], 1e-5, false); },
+                [](const Tensors& in) {
+                  return in[0] * at::rsqrt(in[0].square().mean(-1, /*keepdim=*/true) + 1e-5) *
+                         in[1];
+                },
+                inputs, 1e-5);
+  }
+}
+
+TEST(SquaredRelu, AndItsGradientAreLibtorchs) {
+  for (const at::Tensor& x : stream_of(30, 24))
+    expect_same([](const Tensors& in) { return squared_relu(in[0]); },
+                [](const Tensors& in) { return at::relu(in[0]).square(); }, {x}, 1e-6);
+}
+
+}  // namespace
+}  // namespace sextant
