@@ -12,7 +12,7 @@ namespace sextant::lab {
 namespace {
 
 constexpr uint64_t kSeed = 0;  // of the texts: those of trainings come from another stream
-constexpr int64_t kTokensAtOnce = 1 << 14;
+constexpr int64_t kTokensAtOnce = 1 << 12;  // their stream and hidden layer stay in the caches
 
 // How many of the texts first ... first + count - 1 are answered right: the likeliest of the answers.
 int64_t right_of(const Decoder& decoder, const AtDistance& at, int64_t first, int64_t count) {
@@ -24,8 +24,7 @@ int64_t right_of(const Decoder& decoder, const AtDistance& at, int64_t first, in
     std::ranges::copy(text.tokens, tokens[n].data_ptr<int64_t>());
     answers.data_ptr<int64_t>()[n] = text.answers.back() - kFirstAnswer;
   }
-  const at::Tensor logits =
-      decoder.logits(tokens).select(1, at.length - 1).narrow(1, kFirstAnswer, kPairValues);
+  const at::Tensor logits = decoder.last_logits(tokens).narrow(1, kFirstAnswer, kPairValues);
   return logits.argmax(1).eq(answers).sum().item<int64_t>();
 }
 

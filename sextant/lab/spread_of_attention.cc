@@ -30,15 +30,20 @@ class Watched final : public Over {
 
   void place(Operands& operands, const Placement& placement, int64_t layer,
              Parameters parameters) const override {
+    const int64_t first = placement.queries - queries_;
+    Placement last = placement;
+    last.first_query += first;
+    last.queries = queries_;
+    Operands watched =
+        plain_operands(operands.q.narrow(2, first, queries_), operands.k, operands.v, last);
     Over::place(operands, placement, layer, parameters);
+    Over::place(watched, last, layer, parameters);
     // Attention over the identity gives its weights.
-    Operands watched = operands;
     watched.on_value = {};
     watched.v =
         at::eye(placement.keys, operands.v.options())
             .expand({operands.v.size(0), operands.v.size(1), placement.keys, placement.keys});
-    const int64_t first = placement.queries - queries_;
-    const at::Tensor p = std::get<0>(attend(watched)).narrow(2, first, queries_).to(at::kDouble);
+    const at::Tensor p = std::get<0>(attend(watched)).to(at::kDouble);
     const at::Tensor from = at::arange(first, placement.queries, at::kDouble).unsqueeze(1);
     const at::Tensor distance = from - at::arange(0, placement.keys, at::kDouble).unsqueeze(0);
     Sum& sum = layers_->at(static_cast<size_t>(layer));
