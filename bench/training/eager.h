@@ -1,0 +1,29 @@
+// The lab's training step as one writes it with libtorch: its functions, its optimiser, its clipping.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "sextant/lab/batches.h"
+#include "sextant/lab/settings.h"
+#include "sextant/models/decoder.h"
+
+namespace sextant::bench {
+
+// A decoder with RoPE (base 10000, half-split), LayerNorm and squared ReLU, tied embeddings.
+class EagerTrainer {
+ public:
+  // Starts from the weights of `decoder`, whose method is rope.
+  EagerTrainer(const Decoder& decoder, const lab::TrainingOptions& options);
+  ~EagerTrainer();
+
+  // One step; its loss. rate: of learning.
+  double advance(const lab::Batch& batch, double rate);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sextant::bench
