@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Attention of Sextant's Python package beside that of PyTorch, in interleaved rounds of one run.
+
+    SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
+        python3 bench/peers.py --lengths 2048 --methods none,alibi,rope
+
+Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi as a mask of floats and rope as rotated
+queries and keys; and flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs).
+Each time is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+import sextant  # before torch: it says how OpenMP's threads wait
+import torch
+from torch.nn import functional
+
+
+def causal_flags(method, length, heads):
+    """What sdpa is told: causal, or a mask that holds both the bias and what is hidden."""
+    if method != "alibi":
+        return {"is_causal": True}
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    at = torch.arange(length)
+    distance = at[:, None] - at[None, :]
+    bias = -slopes[:, None, None] * distance
+    return {"attn_mask": bias.masked_fill(distance < 0, -torch.inf)[None]}
+
+
+class Rope:
+    """Hugging Face's: cos and sin made once, halves swapped."""
+
+    def __init__(self, length, size):
+        speeds = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+        phases = torch.arange(length, dtype=torch.float64)[:, None] * speeds
+        self.cos = torch.cat([phases.cos()] * 2, -1).float()
+        self.sin = torch.cat([phases.sin()] * 2, -1).float()
+
+    def __call__(self, x):
+        first, second = x.chunk(2, -1)
+        return x * self.cos + torch.cat([-second, first], -1) * self.sin
+
+
+def sdpa(method, length, heads, size):
+    flags = causal_flags(method, length, heads)
+    turn = Rope(length, size) if method == "rope" else lambda x: x
+    return lambda q, k, v: functional.scaled_dot_product_attention(turn(q), turn(k), v, **flags)
+
+
+def flex(method, length, heads, size):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device="cpu")
+    modify = None
+    if method == "alibi":
+
+        def modify(score, b, h, i, j):
+            return score - slopes[h] * (i - j)
+
+    turn = Rope(length, size) if method == "rope" else lambda x: x
+    compiled = torch.compile(flex_attention)
+    return lambda q, k, v: compiled(turn(q), turn(k), v, score_mod=modify, block_mask=mask)
+
+
+def check(name, ours, theirs):
+    wrong = (ours - theirs).abs().max().item()
+    if not wrong < 1e-3:
+        raise SystemExit(f"peers: {name}: expected both sides to agree to 1e-3, but got {wrong}")
+
+
+def seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def contestants(method, q, k, v, with_flex):
+    """{name: (function of q, k, v; whether it has a backward pass)}; each agrees with the first."""
+    length, heads, size = q.shape[2], q.shape[1], q.shape[3]
+    result = {"sextant": (lambda q, k, v: sextant.attention(q, k, v, method), True)}
+    result["sdpa"] = (sdpa(method, length, heads, size), True)
+    with torch.no_grad():
+        ours = result["sextant"][0](q, k, v)
+        check(f"sdpa, {method}", ours, result["sdpa"][0](q, k, v))
+        if with_flex:
+            try:
+                call = flex(method, length, heads, size)
+                theirs = call(q, k, v)
+            except Exception as error:  # whatever a compiler may say
+                print(f"flex_attention leaves {method} out: {str(error).strip().splitlines()[0]}")
+            else:
+                check(f"flex, {method}", ours, theirs)
+                result["flex"] = (call, False)
+    return result
+
+
+def passes(call, q, k, v, d_out, has_backward):
+    """{pass: function that gives its seconds}."""
+
+    def forward():
+        with torch.no_grad():
+            return seconds(lambda: call(q, k, v))
+
+    def both():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        return seconds(lambda: call(*leaves).backward(d_out))
+
+    return {"forward": forward, "both": both} if has_backward else {"forward": forward}
+
+
+def measure(method, length, options):
+    shape = (options.batch, options.heads, length, options.head_size)
+    q, k, v, d_out = (torch.randn(shape) for _ in range(4))
+    timed = {
+        name: passes(call, q, k, v, d_out, has_backward)
+        for name, (call, has_backward) in contestants(method, q, k, v, options.flex).items()
+    }
+    rounds = {(name, kind): [] for name in timed for kind in timed[name]}
+    for name, kind in rounds:  # the first call touches new memory
+        timed[name][kind]()
+    for _ in range(options.rounds):
+        for name, kind in rounds:
+            rounds[name, kind].append(timed[name][kind]())
+    rows = []
+    for (name, kind), times in rounds.items():
+        ours = rounds["sextant", kind]
+        ratios = [theirs / mine for theirs, mine in zip(times, ours)]
+        rows.append({"method": method, "length": length, "pass": kind, "by": name, "seconds": times})
+        print(
+            f"{method:<10} {length:>6} {kind:<8} {name:<8} {1e3 * min(times):>10.2f} "
+            f"{1e3 * statistics.median(times):>10.2f} {min(times) / min(ours):>8.2f} "
+            f"{statistics.median(ratios):>8.2f}",
+            flush=True,
+        )
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    numbers = lambda text: [int(x) for x in text.split(",")]  # noqa: E731
+    parser.add_argument("--lengths", type=numbers, default=[2048], help="queries and keys, causal")
+    parser.add_argument("--methods", type=lambda x: x.split(","), default=["none", "alibi", "rope"])
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--heads", type=int, default=8, help="for alibi a power of two")
+    parser.add_argument("--head-size", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--flex", action="store_true", help="flex_attention too, which is compiled first")
+    parser.add_argument("--json", help="write all numbers to this file")
+    options = parser.parse_args()
+    for method in options.methods:
+        if method not in ("none", "alibi", "rope"):
+            parser.error(f"--methods: expected some of none, alibi, rope, but got {method}")
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    print(
+        f"torch {torch.__version__}, {options.threads} threads, batch {options.batch}, "
+        f"{options.heads} heads of {options.head_size}, {options.rounds} rounds\n"
+    )
+    print(f"{'':<26} {'':<8} {'ms':>21} {'of ours':>17}")
+    print(
+        f"{'method':<10} {'length':>6} {'pass':<8} {'by':<8} {'least':>10} {'median':>10} "
+        f"{'least':>8} {'median':>8}"
+    )
+    measured = []
+    for method in options.methods:
+        for length in options.lengths:
+            measured += measure(method, length, options)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as to:
+            json.dump({"torch": torch.__version__, "threads": options.threads, "measured": measured}, to, indent=1)
+
+
+if __name__ == "__main__":
+    main()

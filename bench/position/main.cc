@@ -1,0 +1,113 @@
+// bench_position: what cos and sin of the positions of a text cost, in nanoseconds for each pair of a
+// position and a frequency, on one core.
+//
+// Ours are exact phases (right to the last bit or the one beside it at any position below 2^31). Beside
+// them, in the same rounds: sincosf of glibc, of a phase that was rounded to float32; and a table of cos
+// and sin read from memory, which is what a cache of angles costs when it is used.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/position/peers.h"
+#include "bench/rounds.h"
+#include "sextant/attention/cpu/cos_sin.h"
+#include "sextant/error.h"
+#include "sextant/position/spectrum.h"
+
+namespace {
+
+using namespace sextant;
+using namespace sextant::bench;
+
+struct Options {
+  std::vector<int64_t> lengths = {2048, 8192};
+  int64_t first = 0, dim = 128;
+  RoundOptions rounds = {.rounds = 15, .least_seconds = 0.01};
+  std::string json;
+};
+
+void declare(CLI::App& app, Options& o) {
+  app.add_option("--lengths,--n", o.lengths, "positions, a multiple of 16")
+      ->check(CLI::Range(16, 1 << 22))
+      ->delimiter(',');
+  app.add_option("--first", o.first, "the first position")->check(CLI::Range(0LL, 1LL << 31));
+  app.add_option("--dim", o.dim, "rotated columns, two for each frequency")
+      ->check(CLI::Range(2, 1024));
+  app.add_option("--rounds", o.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
+  app.add_option("--json", o.json, "write all numbers to this file");
+  app.get_formatter()->column_width(24);
+  for (CLI::Option* option : app.get_options()) option->capture_default_str();
+}
+
+nlohmann::json time_length(const Options& o, int64_t length) {
+  constexpr int64_t kTable = int64_t{1} << 26;  // 512 MB of cos and sin
+  const Spectrum spectrum = rotary({.dim = o.dim});
+  const Rotation exact = rotation(spectrum);
+  const int64_t pairs = static_cast<int64_t>(exact.pairs.size());
+  std::vector<float> cos(static_cast<size_t>(length)), sin(cos.size());
+  Table table(kTable);
+  volatile float seen = 0;  // so that what is read is wanted
+  const Contestant ours = {[&] {
+    for (const Rotation::Pair& pair : exact.pairs)
+      cpu::fast_cos_sin_run(pair.speed * o.first, pair.speed, length, cos.data(), sin.data());
+  }};
+  const Contestant glibc = {[&] {
+    for (const Spectrum::Pair& pair : spectrum.pairs)
+      by_sincosf(static_cast<float>(static_cast<double>(pair.speed)), o.first, length, cos.data(),
+                 sin.data());
+  }};
+  const Contestant read = {[&] {
+    for (int64_t n = 0; n < pairs; ++n) seen = table.sum_of_next(length);
+  }};
+  const std::vector<Seconds> times = take_turns({ours, glibc, read}, o.rounds);
+  const char* const names[] = {"sextant", "glibc sincosf", "a table, read"};
+  const double count = static_cast<double>(length * pairs);
+  nlohmann::json measured{{"length", length}, {"pairs", pairs}};
+  for (size_t n = 0; n < times.size(); ++n) {
+    fmt::print("{:<10} {:<14} {:>8.3f} {:>8.3f} {:>10.2f} {:>7.2f}\n", length, names[n],
+               1e9 * times[n].least() / count, 1e9 * times[n].median() / count,
+               times[n].least() / times[0].least(), median_ratio(times[n], times[0]));
+    nlohmann::json& rounds = measured["ns_of_pair"][names[n]];
+    for (const double seconds : times[n].rounds) rounds.push_back(1e9 * seconds / count);
+  }
+  return measured;
+}
+
+void run(const Options& o) {
+  fmt::print("{} frequencies from position {}; one core, {} rounds\n\n", o.dim / 2, o.first,
+             o.rounds.rounds);
+  fmt::print("{:<10} {:<14} {:>17} {:>18}\n", "", "", "ns for a pair", "times ours");
+  fmt::print("{:<10} {:<14} {:>8} {:>8} {:>10} {:>7}\n", "positions", "", "least", "median",
+             "least", "median");
+  nlohmann::json all = nlohmann::json::array();
+  for (const int64_t length : o.lengths) {
+    if (length % 16 != 0)
+      fail("bench: lengths: expected multiples of 16, but got " + std::to_string(length));
+    all.push_back(time_length(o, length));
+    std::fflush(stdout);
+  }
+  if (o.json.empty()) return;
+  std::ofstream out(o.json);
+  out << nlohmann::json{{"first", o.first}, {"measured", all}}.dump(1) << "\n";
+  out.close();
+  if (!out) fail("bench: json: expected to write " + o.json + ", but got an error");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Time of cos and sin of positions beside glibc's and beside a table's");
+  Options options;
+  declare(app, options);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
