@@ -15,11 +15,12 @@
 // product adds up the errors of its factors and rounds (2^-51.5), so the
 // seventh multiple is within 8.5 * 2^-49.5, a multiple below 64 within 17.25,
 // an anchor within 9.75, and what is turned on within 27.25 * 2^-49.5 < 2^-44.
-// A block in which that leaves open how some value rounds to float32 (1 in 200)
-// is done again by exact phases.
+// Where that leaves open how a value rounds to float32 (in a block of 64 of small sines, as slow
+// frequencies have, that is nearly always so for some), that one is done again by its exact phase.
 #include "sextant/attention/cpu/cos_sin.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "sextant/attention/cpu/targets.h"
 
@@ -67,36 +68,52 @@ void multiply_out(const Multiples<kFew>& coarse, const Multiples<kFew>& fine,
   }
 }
 
-// `blocks` blocks turned on from an anchor each. Returns those in which some value may round either way,
-// one bit each: where a little less and a little more, cut where float32 ends, differ after half of its
-// last place was added. (That is integer work, which has pipes of its own; conversions have few.)
-uint32_t turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBlock>& by,
-                 float* cos, float* sin) {
-  constexpr int kCut = 29;  // digits of a double that a float32 has no room for
+// Whether values may round either way, in the high bits that a float32 has: where a little less and a
+// little more, cut where float32 ends, differ after half of its last place was added. (That is integer
+// work, which has pipes of its own; conversions have few.)
+inline constexpr int kCut = 29;  // digits of a double that a float32 has no room for
+
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<F64>> differ(hn::Vec<F64> x) {
   const F64 d;
-  const hn::Rebind<float, F64> f;
   const hn::RebindToUnsigned<F64> u;
   const auto doubt = hn::Set(d, 0x1p-44);
   const auto half = hn::Set(u, uint64_t{1} << (kCut - 1));
-  uint32_t result = 0;
+  return hn::Xor(hn::Add(hn::BitCast(u, hn::Sub(x, doubt)), half),
+                 hn::Add(hn::BitCast(u, hn::Add(x, doubt)), half));
+}
+
+// `blocks` blocks turned on from an anchor each. open: for each block, in which phases some value may
+// round either way, one bit each.
+void turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBlock>& by,
+             float* cos, float* sin, uint64_t* open) {
+  const F64 d;
+  const hn::Rebind<float, F64> f;
+  const hn::RebindToUnsigned<F64> u;
+  const auto zero = hn::Zero(u);
   for (int64_t block = 0; block < blocks; ++block, cos += kBlock, sin += kBlock) {
     const auto a = hn::Set(d, anchors.cos[block]), b = hn::Set(d, anchors.sin[block]);
-    auto open = hn::Zero(u);
-    const auto write = [&](hn::Vec<F64> x, float* to) HWY_ATTR {
-      const auto low = hn::Add(hn::BitCast(u, hn::Sub(x, doubt)), half);
-      const auto high = hn::Add(hn::BitCast(u, hn::Add(x, doubt)), half);
-      open = hn::Or(open, hn::Xor(low, high));
-      hn::StoreU(hn::DemoteTo(f, x), f, to);
+    // Calls g(n, cos, sin) for the values of each vector of phases from the n-th on.
+    const auto each_vector = [&](const auto& g) HWY_ATTR {
+      for (int64_t n = 0; n < kBlock; n += static_cast<int64_t>(hn::MaxLanes(d))) {
+        const auto c = hn::Load(d, by.cos + n), s = hn::Load(d, by.sin + n);
+        g(n, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)));
+      }
     };
-    for (int64_t n = 0; n < kBlock; n += static_cast<int64_t>(hn::MaxLanes(d))) {
-      const auto c = hn::Load(d, by.cos + n), s = hn::Load(d, by.sin + n);
-      write(hn::NegMulAdd(b, s, hn::Mul(a, c)), cos + n);
-      write(hn::MulAdd(a, s, hn::Mul(b, c)), sin + n);
-    }
-    const bool sure = hn::AllTrue(u, hn::Eq(hn::ShiftRight<kCut>(open), hn::Zero(u)));
-    result |= uint32_t{!sure} << block;
+    auto any = zero;
+    each_vector([&](int64_t n, hn::Vec<F64> x, hn::Vec<F64> y) HWY_ATTR {
+      any = hn::Or(any, hn::Or(differ(x), differ(y)));
+      hn::StoreU(hn::DemoteTo(f, x), f, cos + n);
+      hn::StoreU(hn::DemoteTo(f, y), f, sin + n);
+    });
+    open[block] = 0;
+    if (hn::AllTrue(u, hn::Eq(hn::ShiftRight<kCut>(any), zero))) continue;
+    each_vector([&](int64_t n, hn::Vec<F64> x, hn::Vec<F64> y) HWY_ATTR {
+      uint8_t bits[8] = {};
+      const auto either = hn::ShiftRight<kCut>(hn::Or(differ(x), differ(y)));
+      hn::StoreMaskBits(u, hn::Ne(either, zero), bits);
+      open[block] |= uint64_t{bits[0]} << n;
+    });
   }
-  return result;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -126,12 +143,30 @@ Multiples<kFew> few_multiples(Turns step) {
   return result;
 }
 
-void exact(Turns start, Turns step, int64_t count, float* cos, float* sin) {
-  for (int64_t n = 0; n < count; ++n) {
+// The phases of a block whose bits are set, of those below `count`.
+void exact(Turns start, Turns step, int64_t count, uint64_t open, float* cos, float* sin) {
+  for (; open != 0; open &= open - 1) {
+    const int64_t n = std::countr_zero(open);
+    if (n >= count) return;
     const CosSin value = cos_sin(start + step * n);
     cos[n] = static_cast<float>(value.cos);
     sin[n] = static_cast<float>(value.sin);
   }
+}
+
+// The first `count` phases of one block.
+void turn_on_part(Turns start, Turns step, int64_t count, const Multiples<kBlock>& by, float* cos,
+                  float* sin) {
+  const CosSin first = cos_sin(start);
+  Multiples<kFew> anchor;
+  anchor.cos[0] = first.cos;
+  anchor.sin[0] = first.sin;
+  float block[2][kBlock];
+  uint64_t open = 0;
+  HWY_DYNAMIC_DISPATCH(turn_on)(anchor, 1, by, block[0], block[1], &open);
+  std::copy_n(block[0], count, cos);
+  std::copy_n(block[1], count, sin);
+  exact(start, step, count, open, cos, sin);
 }
 
 }  // namespace
@@ -151,14 +186,16 @@ void fast_cos_sin_run(Turns start, Turns step, int64_t count, float* cos, float*
       anchors.cos[i] = anchor.cos;
       anchors.sin[i] = anchor.sin;
     }
-    const uint32_t open = HWY_DYNAMIC_DISPATCH(turn_on)(anchors, some, by, cos + at, sin + at);
-    for (int64_t i = 0; open >> i != 0; ++i)
-      if ((open >> i & 1) != 0)
-        exact(start + step * (at + i * kBlock), step, kBlock, cos + at + i * kBlock,
-              sin + at + i * kBlock);
+    uint64_t open[kFew];
+    HWY_DYNAMIC_DISPATCH(turn_on)(anchors, some, by, cos + at, sin + at, open);
+    for (int64_t i = 0; i < some; ++i) {
+      const int64_t block = at + i * kBlock;
+      exact(start + step * block, step, kBlock, open[i], cos + block, sin + block);
+    }
   }
   const int64_t whole = count / kBlock * kBlock;
-  exact(start + step * whole, step, count - whole, cos + whole, sin + whole);
+  if (whole < count)
+    turn_on_part(start + step * whole, step, count - whole, by, cos + whole, sin + whole);
 }
 
 }  // namespace sextant::cpu
