@@ -3,6 +3,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -47,6 +50,22 @@ Arguments load(const AutogradContext& context, const variable_list& saved) {
   return arguments;
 }
 
+// Appends a column to the values and to what came of them, through which the gradient of lse flows. In
+//
+//   d score_ij = p_ij (d_out_i . v_j - d_out_i . out_i),    d lse_i / d score_ij = p_ij,
+//
+// a column that is 0 in every value and, in query i, 1 in d_out and -d_lse_i in out adds p_ij d_lse_i.
+void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
+                    Arguments& arguments) {
+  const auto padded = [](const at::Tensor& x, double with) {
+    return x.defined() ? at::constant_pad_nd(x, {0, 1}, with) : x;
+  };
+  d_out = padded(d_out.defined() ? d_out : at::zeros_like(out), 1);
+  out = at::cat({out, -d_lse.unsqueeze(-1)}, -1);
+  arguments.v = padded(arguments.v, 0);
+  arguments.on_value = padded(arguments.on_value, 0);
+}
+
 // `inputs` are the differentiable arguments that are there: autograd knows them by their place in this
 // list, and undefined tensors may not stand in it.
 class Attend : public torch::autograd::Function<Attend> {
@@ -68,25 +87,31 @@ class Attend : public torch::autograd::Function<Attend> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
-    if (d_outputs[1].defined())
-      fail("attend: lse: expected no gradient (it has none; detach it), but got one");
     const variable_list saved = context->get_saved_variables();
     Arguments arguments = load(*context, saved);
+    at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
+    const at::Tensor& d_lse = d_outputs[1];
+    if (d_lse.defined()) add_lse_column(d_lse, d_out, out, arguments);
     variable_list d_inputs;
     Wanted wanted = {};
     size_t inputs = 0;
     for (size_t n = 0; n < kDifferentiable; ++n)
       if (saved[n].defined()) wanted[n] = context->needs_input_grad(inputs++);
-    if (d_outputs[0].defined()) {
+    if (d_out.defined()) {
       static const auto op =
           c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend_backward", "");
       Stack stack;
-      torch::jit::push(stack, d_outputs[0], saved[kDifferentiable], saved[kDifferentiable + 1],
-                       wanted);
+      torch::jit::push(stack, d_out, out, saved[kDifferentiable + 1], wanted);
       push(stack, arguments);
       op.callBoxed(stack);
-      for (size_t n = 0; n < kDifferentiable; ++n)
-        if (saved[n].defined()) d_inputs.push_back(wanted[n] ? stack[n].toTensor() : at::Tensor());
+      const auto operands = arguments.differentiable();
+      for (size_t n = 0; n < kDifferentiable; ++n) {
+        if (!saved[n].defined()) continue;
+        at::Tensor grad = wanted[n] ? stack[n].toTensor() : at::Tensor();
+        const bool has_column = operands[n] == &arguments.v || operands[n] == &arguments.on_value;
+        if (d_lse.defined() && grad.defined() && has_column) grad = grad.slice(-1, 0, -1);
+        d_inputs.push_back(std::move(grad));
+      }
     }
     d_inputs.resize(inputs + 2);  // and nothing for `arguments` and `op`
     return d_inputs;

@@ -77,11 +77,9 @@ class LoadLibrary(unittest.TestCase):
             torch.testing.assert_close(mine.grad, plain.grad, rtol=0, atol=1e-12)
 
     def test_gradcheck(self):
-        self.assertTrue(torch.autograd.gradcheck(lambda *x: attend(*x)[0], operands(), atol=1e-7, rtol=1e-6))
+        self.assertTrue(torch.autograd.gradcheck(attend, operands(), atol=1e-7, rtol=1e-6))
 
     def test_what_has_no_gradient_says_so(self):
-        with self.assertRaisesRegex(RuntimeError, "lse: expected no gradient"):
-            attend(*operands())[1].sum().backward()
         q, *rest = operands()
         grad, = torch.autograd.grad(attend(q, *rest)[0].square().sum(), q, create_graph=True)
         with self.assertRaisesRegex(RuntimeError, "first derivatives only"):
