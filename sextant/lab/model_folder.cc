@@ -8,10 +8,13 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/core.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "sextant/error.h"
@@ -133,11 +136,36 @@ at::Tensor tensor_of(const TensorBytes& tensor) {
       .to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
+struct WeightsFile {
+  fs::path path;
+  std::string bytes;
+  Safetensors content;  // views into them
+};
+
+WeightsFile read_weights_file(const fs::path& folder) {
+  WeightsFile file{.path = folder / kWeightsFile, .bytes = read_file(folder / kWeightsFile)};
+  file.content = parse_safetensors(file.bytes);
+  return file;
+}
+
+// A model takes memory and time to make; a file that cannot hold its largest matrices is refused before.
+void check_size(const WeightsFile& file, const DecoderOptions& model) {
+  const int64_t expected = model.width * (model.vocabulary + 2 * model.layers * model.mlp_width);
+  int64_t there = 0;
+  for (const TensorBytes& tensor : file.content.tensors) {
+    there +=
+        std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
+  }
+  if (there >= expected) return;
+  fail(
+      fmt::format("weights: {}: expected at least {} numbers for {} layers of width {}, but got {}",
+                  file.path.string(), expected, model.layers, model.width, there));
+}
+
 // Exactly the tensors that the places name, in their shapes.
-std::vector<at::Tensor> read_tensors(const fs::path& path, const std::vector<Place>& places) {
-  const std::string file = read_file(path);
-  const Safetensors content = parse_safetensors(file);
-  const std::string where = "weights: " + path.string() + ": ";
+std::vector<at::Tensor> read_tensors(const WeightsFile& file, const std::vector<Place>& places) {
+  const Safetensors& content = file.content;
+  const std::string where = "weights: " + file.path.string() + ": ";
   std::map<std::string, const TensorBytes*> by_name;
   for (const TensorBytes& tensor : content.tensors) by_name[tensor.name] = &tensor;
   std::map<std::string, bool> named;
@@ -164,10 +192,10 @@ std::vector<at::Tensor> read_tensors(const fs::path& path, const std::vector<Pla
 }
 
 // Puts the file's tensors into a decoder that has the parameters of the folder's.
-void fill(const Decoder& decoder, const ReadConfig& read, const fs::path& folder) {
+void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& file) {
   const at::NoGradGuard no_gradients;
   const std::vector<Place> places = places_of(decoder, read);
-  const std::vector<at::Tensor> tensors = read_tensors(folder / kWeightsFile, places);
+  const std::vector<at::Tensor> tensors = read_tensors(file, places);
   std::map<std::string, at::Tensor> parameters;
   for (const NamedParameter& parameter : decoder.parameters()) {
     parameters[parameter.name] = parameter.value.detach();
@@ -182,7 +210,7 @@ void fill(const Decoder& decoder, const ReadConfig& read, const fs::path& folder
     if (places[n].form != Form::kScaled) continue;
     const at::Tensor& embedding = parameters.at(places[n].parameter);
     if (!tensors[n].equal(in_file(places[n], embedding, read.config))) {
-      fail("weights: " + (folder / kWeightsFile).string() + ": " + places[n].tensor +
+      fail("weights: " + file.path.string() + ": " + places[n].tensor +
            ": expected lm_head.weight times sqrt(width), as sextant.tied in config.json says, but "
            "got another; if they were trained apart, tied is false");
     }
@@ -244,8 +272,10 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
 
 SavedModel read_model(const fs::path& folder) {
   const ReadConfig read = read_config_of(folder);
+  const WeightsFile file = read_weights_file(folder);
+  check_size(file, read.config.model);
   SavedModel model{.config = read.config, .decoder = blank(read.config)};
-  fill(model.decoder, read, folder);
+  fill(model.decoder, read, file);
   return model;
 }
 

@@ -126,6 +126,11 @@ TEST_F(Damaged, TensorsThatAreMissingOrTooManyAreNamed) {
   expect("model.layers.1.", "expected no such tensor of this model, but got one of");
 }
 
+TEST_F(Damaged, AModelThatTheFileCannotHoldIsRefusedBeforeItIsMade) {
+  change("num_hidden_layers", 1000);
+  expect("model.safetensors", "numbers for 1000 layers of width 48, but got");
+}
+
 TEST_F(Damaged, AFileThatIsNotThereIsNamed) {
   std::filesystem::remove(folder_ / "model.safetensors");
   expect("model.safetensors", "cannot open it");
