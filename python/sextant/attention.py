@@ -56,7 +56,8 @@ def attention(
     """Attends: [batch, heads, queries, value_dim]. Differentiable, never builds queries x keys.
 
     q [batch, heads, queries, head_dim]; k, v [batch, key_heads, keys, ...]: fewer key heads are shared
-    by groups of query heads. With fox k has heads / key_heads more columns than q, its gates' logits. float32 runs on the fast kernel, float64 on the reference.
+    by groups of query heads. With fox k has heads / key_heads more columns than q, its gates' logits.
+    float32 runs on the fast kernel, float64 on the reference.
 
     Keys stand at positions first_key, first_key + 1, ...; queries at first_query, ..., by default so
     that the last query stands at the last key (decoding, memory). causal hides keys at higher
@@ -69,6 +70,8 @@ def attention(
 
     method and **options name the encoding, see methods(); parameters are its tensors in the order of
     the method's list, each of its documented shape. train_length is L, for methods that depend on it.
+    Encodings that are added to the input (sinusoidal, learned, clock, binary, ...) do nothing here, where
+    there is no input: ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are made of x.
 
     cache, a ``sextant.Cache``: k and v are the new rows of its texts, and q, as many, their queries, which see
     what the cache holds, too. Its texts say where rows stand, so the arguments from causal to key_positions keep
@@ -77,6 +80,10 @@ def attention(
 
     Raises RuntimeError that names the argument that does not fit.
     """
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, torch.Tensor) or tensor.dim() != 4:
+            got = list(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+            raise RuntimeError(f"{name}: expected a tensor [batch, heads, rows, columns], but got {got}")
     heads, head_dim = q.size(1), q.size(3)
     shape = [
         layers,

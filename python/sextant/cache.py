@@ -13,7 +13,8 @@ class Cache:
 
     Texts are known by their numbers, which are not used again. A text's row n stands at position
     first_position + n. Keys are kept as they were given, and turned when they are read, so that a stretch
-    that goes by the length of the text stays exact. All is float32, without gradients, and not thread-safe.
+    that goes by the length of the text stays exact. All is float32 and not thread-safe. What is held gives no
+    gradients; queries and a method's parameters get theirs.
 
     Errors are RuntimeErrors that name what does not fit; the cache is then as it was.
     """

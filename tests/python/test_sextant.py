@@ -254,6 +254,9 @@ class Errors(unittest.TestCase):
         self.assertIn("slant", self.message(q, k, v, method="alibi", slant=2))
         self.assertIn("attend: k:", self.message(q, k[..., :3], v))
         self.assertIn("parameters", self.message(q, k, v, method="shaw"))
+        self.assertIn("k: expected a tensor [batch, heads, rows, columns], but got [2, 6, 4]",
+                      self.message(q, k[:, 0], v))
+        self.assertIn("q: expected a tensor", self.message([[1.0]], k, v))
 
 
 class Conformance(unittest.TestCase):
