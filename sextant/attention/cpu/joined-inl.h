@@ -16,6 +16,7 @@
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -167,8 +168,7 @@ inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run
   const Problem& p = unit.problem;
   const int64_t blocks = p.width16 / kLanes;
   // Of a piece, in all its tiles.
-  const int64_t steps =
-      kLanes * std::max<int64_t>(blocks / kTileBlocks, 1) * (round_up(rows, kTileRows) / kTileRows);
+  const int64_t steps = kLanes * tiles_and_total(rows, blocks);
   std::fill_n(joined.unit.sum, rows, 0.0F);
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   const auto mix = [&](int64_t j, auto between) HWY_ATTR {

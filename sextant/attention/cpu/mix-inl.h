@@ -12,6 +12,7 @@
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
+#include "sextant/attention/cpu/totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

@@ -68,16 +68,15 @@ HWY_INLINE void transpose_in_registers(V* x) {
 }
 #endif
 
-// to[j][i] = factor * from[i][j] for a kPart x kPart square; rows from `rows` on read as 0.
-HWY_INLINE void transpose_square(const float* from, int64_t from_row, int64_t rows, V factor,
-                                 float* to, int64_t to_row) {
+// to[j][i] = row(i)[j] for a kPart x kPart square; rows from `rows` on are 0, and not asked for.
+template <class Row>
+HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row row) {
   const F32 d;
   V x[kPart];
   if (HWY_LIKELY(rows >= kPart)) {
-    for (int i = 0; i < kPart; ++i) x[i] = hn::Mul(factor, hn::LoadU(d, from + i * from_row));
+    for (int i = 0; i < kPart; ++i) x[i] = row(i);
   } else {
-    for (int i = 0; i < kPart; ++i)
-      x[i] = i < rows ? hn::Mul(factor, hn::LoadU(d, from + i * from_row)) : hn::Zero(d);
+    for (int i = 0; i < kPart; ++i) x[i] = i < rows ? row(i) : hn::Zero(d);
   }
   transpose_in_registers(x);
   for (int i = 0; i < kPart; ++i) hn::StoreU(x[i], d, to + i * to_row);
@@ -102,8 +101,9 @@ inline HWY_NOINLINE void pack_panel(const float* from, int64_t row_stride, int64
         ahead += row_stride;
       }
       for (int64_t r = 0; r < kLanes; r += kPart)
-        transpose_square(from + r * row_stride + c, row_stride, std::max<int64_t>(rows - r, 0),
-                         times, panel + c * kLanes + r, kLanes);
+        transpose_square(rows - r, panel + c * kLanes + r, kLanes, [&](int i) HWY_ATTR {
+          return hn::Mul(times, hn::LoadU(F32(), from + (r + i) * row_stride + c));
+        });
     }
   }
   for (; c < columns; ++c)
@@ -116,10 +116,11 @@ inline HWY_NOINLINE void pack_panel(const float* from, int64_t row_stride, int64
 // kLanes.
 inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t columns16,
                                       float* to, int64_t to_row) {
-  const V one = hn::Set(F32(), 1.0F);
   for (int64_t c = 0; c < columns16; c += kPart)
     for (int64_t r = 0; r < kLanes; r += kPart)
-      transpose_square(panel + c * step + r, step, kPart, one, to + r * to_row + c, to_row);
+      transpose_square(kPart, to + r * to_row + c, to_row, [&](int i) HWY_ATTR {
+        return hn::LoadU(F32(), panel + (c + i) * step + r);
+      });
 }
 
 enum class Rotate { kForth, kBack };
