@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +22,23 @@ TEST(TorchExecutor, CallsEachIndexOnceWithAWorkerOfItsOwn) {
     --busy[worker];
   });
   for (const auto& count : calls) EXPECT_EQ(count, 1);
+}
+
+TEST(TorchExecutor, RunsTasksAtTheSameTimeWhereLibtorchHasThreads) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int begun = 0;
+  bool met = true;  // each task waits for the other one
+  torch_executor().run(2, [&](int64_t, int) {
+    std::unique_lock lock(mutex);
+    ++begun;
+    changed.notify_all();
+    met = changed.wait_for(lock, std::chrono::seconds(20), [&] { return begun == 2; }) && met;
+  });
+  EXPECT_TRUE(met);
+  at::set_num_threads(threads);
 }
 
 TEST(TorchExecutor, RunsNothingForNoTasks) {
