@@ -14,6 +14,7 @@ sextant_need(nlohmann_json nlohmann-json3-dev)
 if(NOT SEXTANT_PYTHON) # which needs no more than the operators do
   sextant_need(fmt libfmt-dev)
   sextant_need(CLI11 libcli11-dev)
+  sextant_need(toml11 libtoml11-dev)
   sextant_need(ZLIB zlib1g-dev)
   sextant_need(PNG libpng-dev)
   find_package(PkgConfig QUIET)

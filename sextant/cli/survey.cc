@@ -45,9 +45,10 @@ void declare_what(CLI::App& command, Options& options) {
       ->delimiter(',')
       ->group(group);
   command
-      .add_option("--arms", options.arms_file,
-                  "A JSON file: {\"arms\": [methods as above, or {\"label\", \"method\", "
-                  "\"options\"}], \"settings\": {...}}")
+      .add_option(
+          "--arms", options.arms_file,
+          "A file in JSON or TOML: {\"arms\": [methods as above, or {\"label\", \"method\", "
+          "\"options\"}], \"settings\": {...}}")
       ->excludes("--methods")
       ->group(group);
   command

@@ -55,7 +55,7 @@ void add_train(CLI::App& app, const std::string& command_line) {
   CLI::App* command =
       app.add_subcommand("train", "Train one model of any size from a file of settings");
   auto options = std::make_shared<Options>();
-  command->add_option("CONFIG", options->config, "JSON: what differs from --example");
+  command->add_option("CONFIG", options->config, "JSON or TOML: what differs from --example");
   command
       ->add_option("--to", options->directory,
                    "Folder for the model, in Hugging Face's form; again: goes on there")

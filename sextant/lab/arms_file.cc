@@ -1,8 +1,8 @@
-// Arms and settings from a JSON file.
+// Arms and settings from a file.
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
-#include "sextant/lab/result.h"
+#include "sextant/lab/settings_file.h"
 #include "sextant/lab/survey.h"
 #include "sextant/models/json_fields.h"
 
@@ -34,7 +34,7 @@ ArmRequest request_in(const json& arm, const std::string& where) {
 
 ArmsFile read_arms_file(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const json content = read_json(path);
+  const json content = read_settings_file(path);
   JsonFields fields(content, where);
   ArmsFile file;
   const json& arms = fields.at("arms");

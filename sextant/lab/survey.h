@@ -44,7 +44,7 @@ struct ArmRequest {
 // "rope:base=1e6:dim=16" -> a request; the text is its label. VALUE is JSON, or plain words.
 ArmRequest request_of(const std::string& text);
 
-// A file of requests: {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
+// A file of requests, in JSON or, named *.toml, in TOML: {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
 // "settings": {"training": {"bytes": 400000}}}; settings are laid over those that were asked for otherwise.
 struct ArmsFile {
   std::vector<ArmRequest> arms;

@@ -12,6 +12,7 @@
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
+#include "sextant/lab/settings_file.h"
 #include "sextant/models/json_fields.h"
 
 namespace sextant::lab {
@@ -132,7 +133,7 @@ std::string example_plan() { return default_plan().dump(2) + "\n"; }
 TrainingPlan read_plan(const fs::path& file) {
   const std::string what = file.string();
   json plan = default_plan();
-  lay_over(plan, read_json(file), what);
+  lay_over(plan, read_settings_file(file), what);
   complete(plan);
   TrainingPlan read;
   read.arm.label = kArmName;
