@@ -13,7 +13,11 @@
 
 namespace sextant {
 
-// Flags say neither the size of heads nor, mostly, the base: overrides do. Throws Error that names the flag.
+// Whether a text may be a command line: one of its words starts with - and a letter or another -.
+bool looks_like_flags(const std::string& text);
+
+// A whole command line: flags that are not about rotary positions are passed over with their values, and named in a
+// warning. Flags say neither the size of heads nor, mostly, the base: overrides do. Throws Error that names the flag.
 std::vector<RotarySetting> read_flags(const std::string& text, const Overrides& overrides);
 
 // Throw Error where the engine has no flag for a setting.

@@ -139,15 +139,6 @@ json scaling_of(Keys& keys, double factor, int64_t original) {
   return object;
 }
 
-// A number of the metadata, which must come back as it was.
-double exact(const std::string& key, double value) {
-  if (static_cast<double>(static_cast<float>(value)) != value) {
-    fail("convert: gguf: " + key + ": expected a number that float32 holds, but got " +
-         json(value).dump());
-  }
-  return value;
-}
-
 }  // namespace
 
 std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& overrides) {
@@ -210,69 +201,6 @@ std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& 
   local.base = *local_base;
   local.scaling = {};
   return {setting, local};
-}
-
-GgufSetting write_gguf_setting(const RotarySetting& setting) {
-  const std::string arch = setting.model_type.empty() ? "llama" : setting.model_type;
-  GgufSetting out;
-  const auto put = [&](const std::string& key, GgufValue value) {
-    out.metadata[arch + "." + key] = std::move(value);
-  };
-  out.metadata["general.architecture"] = arch;
-  put("attention.key_length", static_cast<uint64_t>(setting.head_dim));
-  put("rope.dimension_count", static_cast<uint64_t>(setting.rotary_dim));
-  put("rope.freq_base", exact("rope.freq_base", setting.base));
-  if (setting.max_length > 0) put("context_length", static_cast<uint64_t>(setting.max_length));
-  if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
-    const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
-    if (!longrope) fail("convert: gguf: " + setting.scaling.type + ": expected a fixed scaling");
-    put("rope.scaling.type", std::string("longrope"));
-    put("rope.scaling.original_context_length", static_cast<uint64_t>(dynamic->original_length));
-    put("rope.scaling.attn_factor", longrope->gain);
-    for (const auto& [name, factors] :
-         {std::pair{"rope_factors_short.weight", &dynamic->short_factors},
-          {"rope_factors_long.weight", &longrope->factors}}) {
-      for (const double x : *factors) {
-        out.vectors[name].push_back(static_cast<float>(exact(name, x)));
-      }
-    }
-    return out;
-  }
-  const Stretch& stretch = std::get<Stretch>(setting.scaling.stretch);
-  if (const auto* linear = std::get_if<Linear>(&stretch)) {
-    put("rope.scaling.type", std::string("linear"));
-    put("rope.scaling.factor", exact("rope.scaling.factor", linear->factor));
-  } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
-    if (!yarn->truncate || yarn->ramp == Yarn::Ramp::kTurns) {
-      fail("convert: gguf: truncate: expected true, as llama.cpp's ramp has whole ends");
-    }
-    put("rope.scaling.type", std::string("yarn"));
-    put("rope.scaling.factor", exact("rope.scaling.factor", yarn->factor));
-    put("rope.scaling.original_context_length", static_cast<uint64_t>(yarn->original_length));
-    put("rope.scaling.yarn_beta_fast", exact("rope.scaling.yarn_beta_fast", yarn->beta_fast));
-    put("rope.scaling.yarn_beta_slow", exact("rope.scaling.yarn_beta_slow", yarn->beta_slow));
-    if (setting.scaling.score_factor != 1) {
-      if (yarn->mscale != yarn->mscale_all_dim) {
-        fail("convert: gguf: mscale: expected the same as mscale_all_dim");
-      }
-      put("rope.scaling.yarn_log_multiplier", 0.1 * *yarn->mscale_all_dim);
-    } else if (const double attention = yarn_gain(*yarn) / yarn_temperature(yarn->factor);
-               attention != 1) {
-      put("rope.scaling.attn_factor", attention);
-    }
-  } else if (std::holds_alternative<ByParts>(stretch)) {
-    // llama.cpp's converter does so too: divisors, rounded to float32.
-    const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
-    const Spectrum slower = stretched(plain, stretch);
-    for (size_t f = 0; f < plain.pairs.size(); ++f) {
-      const Real divisor = plain.pairs[f].speed / slower.pairs[f].speed;
-      out.vectors["rope_freqs.weight"].push_back(static_cast<float>(static_cast<double>(divisor)));
-    }
-  } else if (!std::holds_alternative<std::monostate>(stretch)) {
-    fail("convert: gguf: " + setting.scaling.type +
-         ": expected none, linear, yarn, llama3 or longrope");
-  }
-  return out;
 }
 
 }  // namespace sextant

@@ -16,12 +16,15 @@ namespace sextant {
 // Throws Error that names the key. A base that is not there is asked for.
 std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& overrides);
 
+// What llama.cpp calls a model_type of Hugging Face; without one, "llama". Throws Error if it is not known.
+std::string gguf_architecture(const std::string& model_type);
+
 // Metadata and vectors that say the setting. Throws Error where llama.cpp has no key for it, or a number of
 // the frequencies is no float32, so that the file would mean other ones.
 struct GgufSetting {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;
 };
-GgufSetting write_gguf_setting(const RotarySetting& setting);
+GgufSetting write_gguf_setting(const RotarySetting& setting, const std::string& architecture);
 
 }  // namespace sextant

@@ -94,7 +94,8 @@ RotarySetting setting_of(const Model& model, const json& object, const std::stri
   RotarySetting setting{.layers = layers,
                         .model_type = model.type,
                         .head_dim = model.head_dim,
-                        .max_length = model.max_length};
+                        .max_length = model.max_length,
+                        .latent = model.latent};
   // p-RoPE's part is one of the ladder, wherever it stands.
   json complete = object;
   const bool proportional = object.value("rope_type", json()) == json("proportional");

@@ -39,7 +39,7 @@ ReadSetting read_setting_bytes(const std::string& bytes, const Overrides& overri
     const nlohmann::json config = parse_json(bytes, "config.json");
     return {"Hugging Face config.json", bytes, read_hugging_face(config, overrides)};
   }
-  if (bytes.find("--") != std::string::npos && bytes.size() < 65536) {
+  if (bytes.size() < 65536 && looks_like_flags(bytes)) {
     return {"flags", "", read_flags(bytes, overrides)};
   }
   fail("setting: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");

@@ -115,6 +115,11 @@ struct Reader {
           "factor is missing; max_position_embeddings / "
           "original_max_position_embeddings is taken for it, as in Hugging Face");
     }
+    // vLLM's name, for what is left beside its temperature.
+    const auto rest = fields.number("attn_factor", 1e-6, 1e6);
+    if (rest && !yarn.attention_factor) {
+      yarn.attention_factor = *rest * yarn_temperature(yarn.factor);
+    }
     const bool scores = fields.flag("scale_scores").value_or(context.scales_scores);
     if (scores && yarn.mscale_all_dim.value_or(0) != 0) {
       to.score_factor = yarn_score_factor(yarn);

@@ -27,7 +27,10 @@ std::string write_setting(const ReadSetting& read, const std::string& to) {
     return write_hugging_face(config, read.settings, to == "hf4" ? 4 : 5).dump(2) + "\n";
   }
   if (to == "gguf") {
-    const GgufSetting setting = write_gguf_setting(only(read, to));
+    const RotarySetting& one = only(read, to);
+    const bool named = read.dialect == "GGUF";  // so it is an architecture already
+    const GgufSetting setting =
+        write_gguf_setting(one, named ? one.model_type : gguf_architecture(one.model_type));
     return gguf_bytes(setting.metadata, setting.vectors);
   }
   if (to == "llama.cpp") return write_llama_cpp(only(read, to)) + "\n";

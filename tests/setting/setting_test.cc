@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "sextant/error.h"
+#include "sextant/files/gguf.h"
 #include "sextant/setting/explain.h"
+#include "sextant/setting/gguf_setting.h"
 #include "sextant/setting/hugging_face.h"
 #include "sextant/setting/write_setting.h"
 #include "tests/setting/published.h"
@@ -117,6 +119,11 @@ void expect_same(const RotarySetting& a, const RotarySetting& b) {
     }
     EXPECT_NEAR(x.gain, y.gain, 1e-6) << length;
   }
+  EXPECT_EQ(a.head_dim, b.head_dim);
+  EXPECT_NEAR(a.scaling.score_factor, b.scaling.score_factor, 1e-6);
+  EXPECT_EQ(a.scaling.query_scale.law, b.scaling.query_scale.law);
+  EXPECT_EQ(a.scaling.sections, b.scaling.sections);
+  EXPECT_EQ(explain(a, 0).target, explain(b, 0).target);
 }
 
 // The settings after they were written in a dialect and read again; nothing if it cannot say them.
@@ -140,9 +147,6 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
     const ReadSetting read = read_setting_bytes(one.config, {});
     for (const char* dialect : {"hf5", "hf4", "gguf", "llama.cpp", "vllm"}) {
       SCOPED_TRACE(one.name + " " + dialect);
-      const bool mla = read.settings[0].rotary_dim != read.settings[0].head_dim;
-      const bool flags = dialect[0] == 'l' || dialect[0] == 'v';
-      if (mla && flags) continue;  // the channels that turn are not in any flag of llama.cpp
       const auto back = there_and_back(read, dialect);
       if (!back) continue;
       ++said[dialect];
@@ -180,6 +184,90 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
   EXPECT_THAT([&] { write_setting(two, "hf4"); },
               ThrowsMessage<Error>(HasSubstr("convert: hf4: expected one scaling for all layers")));
   error_of("qwen-1", "hf5", "convert: qwen-ntk: expected a scaling that Hugging Face has");
+  error_of(
+      "gpt-neox-partial", "llama.cpp",
+      "convert: llama.cpp: partial_rotary_factor: expected all 96 channels to turn, but got 24");
+  error_of("qwen2-vl", "llama.cpp", "convert: llama.cpp: mrope_section: expected none");
+  for (const char* to : {"gguf", "llama.cpp", "vllm", "hf4"}) {
+    error_of("ministral-3", to, "llama_4_scaling_beta: expected none");
+  }
+  error_of("gemma-4", "hf4", "convert: hf4: proportional: expected a scaling that version 4 has");
+  const ReadSetting logn = read_setting_bytes(
+      R"({"head_dim": 64, "rope_theta": 1e4, "seq_length": 2048, "use_logn_attn": true})", {});
+  for (const char* to : {"gguf", "llama.cpp", "vllm"}) {
+    EXPECT_THAT([&] { write_setting(logn, to); },
+                ThrowsMessage<Error>(HasSubstr("use_logn_attn: expected false")));
+  }
+  EXPECT_THAT([] { gguf_architecture("frob"); },
+              ThrowsMessage<Error>(HasSubstr("model_type: expected a model that llama.cpp")));
+}
+
+TEST(Convert, KeepsThePartOfEachTypeOfLayer) {
+  const ReadSetting read = read_setting_bytes(
+      R"({"head_dim": 64, "partial_rotary_factor": 0.25, "rope_parameters": {
+          "full_attention": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
+          "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})",
+      {});
+  const auto back = read_setting_bytes(write_setting(read, "hf5"), {}).settings;
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].rotary_dim, 32);
+  EXPECT_EQ(back[1].rotary_dim, 16);
+  EXPECT_THAT([&] { write_setting(read, "hf4"); },
+              ThrowsMessage<Error>(HasSubstr("convert: hf4: partial_rotary_factor: expected one")));
+}
+
+// Hugging Face and vLLM read int(head_dim * factor).
+TEST(Convert, ThePartOfTheChannelsIsExact) {
+  for (int64_t all = 2; all <= 128; all += 2) {
+    for (int64_t some = 2; some <= all; some += 2) {
+      const RotarySetting setting{.head_dim = all, .rotary_dim = some, .base = 1e4};
+      const json config = write_hugging_face({}, {setting}, some % 4 == 0 ? 4 : 5);
+      EXPECT_EQ(read_hugging_face(config).at(0).rotary_dim, some) << all;
+    }
+  }
+}
+
+// transformers 4: Phi3Config counts three fields, and the forward pass reads L beside them.
+TEST(Convert, LongRopeIsWhatVersion4Reads) {
+  const ReadSetting read = read_setting_bytes(config("phi-3-128k"), {});
+  const json four = json::parse(write_setting(read, "hf4"));
+  EXPECT_EQ(four.at("original_max_position_embeddings"), 4096);
+  EXPECT_EQ(four.at("rope_scaling").size(), 3u);
+  EXPECT_EQ(four.at("rope_scaling").at("type"), "longrope");
+}
+
+// vLLM takes the factor of qk_rope_head_dim, and reads the model's own name of the type.
+TEST(Convert, LatentAttentionTellsVllmItsSizes) {
+  const ReadSetting read = read_setting_bytes(config("deepseek-v3"), {});
+  const std::string line = write_setting(read, "vllm");
+  EXPECT_THAT(line, Not(HasSubstr("partial_rotary_factor")));
+  const RotarySetting back = read_setting_bytes(line, {}).settings.at(0);
+  EXPECT_EQ(back.rotary_dim, 64);
+  EXPECT_EQ(back.head_dim, 192);
+  EXPECT_NEAR(back.scaling.score_factor, 1.8739, 5e-5);
+}
+
+TEST(Convert, FlagsAskForTheStretchedLength) {
+  const ReadSetting read = read_setting_bytes(
+      R"({"head_dim": 128, "rope_theta": 1e6, "max_position_embeddings": 32768, "rope_scaling":
+          {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}})",
+      {});
+  EXPECT_THAT(write_setting(read, "llama.cpp"), HasSubstr(" -c 131072"));
+  EXPECT_THAT(write_setting(read, "vllm"), HasSubstr("--max-model-len 131072"));
+}
+
+TEST(Convert, GgufHasLlamaCppsNames) {
+  const auto prefix = [](const char* model_type) {
+    const ReadSetting read = read_setting_bytes(
+        std::string(R"({"head_dim": 64, "rope_theta": 1e4, "model_type": ")") + model_type + "\"}",
+        {});
+    return parse_gguf(write_setting(read, "gguf")).metadata;
+  };
+  EXPECT_TRUE(prefix("mistral").contains("llama.rope.freq_base"));
+  EXPECT_TRUE(prefix("gpt_neox").contains("gptneox.rope.freq_base"));
+  EXPECT_TRUE(prefix("llama4_text").contains("llama4.rope.freq_base"));
+  EXPECT_EQ(gguf_architecture("deepseek_v3"), "deepseek2");
+  EXPECT_EQ(gguf_architecture("qwen2_vl"), "qwen2vl");
 }
 
 TEST(Flags, MeanWhatTheEnginesDo) {
@@ -201,6 +289,66 @@ TEST(Flags, MeanWhatTheEnginesDo) {
   error_of("--rope-speed 4", "flags: --rope-speed: expected a flag");
   error_of("--rope-scaling warp", "flags: --rope-scaling: expected none, linear or yarn");
   error_of("--rope-scale 2 --rope-scale 3", "flags: --rope-scale: expected once");
+  error_of("--rope-scale 0.5", "flags: --rope-scale: expected a number that makes frequencies 1");
+  error_of("--rope-freq-base -10",
+           "flags: --rope-freq-base: expected a number from 0, but got -10");
+  error_of("--rope-scale 4 --yarn-orig-ctx 4096",
+           "flags: --yarn-orig-ctx: expected --rope-scaling yarn beside it");
+  error_of("--grp-attn-n 4 -gaw 1024", "flags: --grp-attn-n: expected 1");
+  error_of("--override-kv llama.rope.freq_base=float:1e6",
+           "flags: --override-kv: expected nothing");
+  error_of("--max-model-len long", "flags: --max-model-len: expected a length like");
+  error_of("--hf-overrides 4", "flags: --hf-overrides: expected an object");
+  error_of("--rope-scale --ctx-size 4096", "flags: --rope-scale: expected a value, but got none");
+  error_of("--rope-scale 4 yarn", "flags: expected a flag, but got \"yarn\"");
+  EXPECT_THAT([] { read_setting_bytes("--rope-scale 4", {.head_dim = 128}); },
+              ThrowsMessage<Error>(HasSubstr("flags: --rope-freq-base: expected the base")));
+}
+
+// As people paste them.
+TEST(Flags, WholeCommandLinesAreRead) {
+  const auto of = [](const std::string& text) {
+    return read_setting_bytes(text, {.base = 1e6, .head_dim = 128}).settings.at(0);
+  };
+  const RotarySetting server =
+      of("./llama-server -m /models/qwen2.5.gguf -c 131072 -ngl 99 -fa --rope-scaling yarn \\\n"
+         "  --rope-scale 4 --yarn-orig-ctx 32768 --yarn-attn-factor -1 --temp 0.7 --host 0.0.0.0");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(server.scaling.stretch)).factor, 4);
+  EXPECT_EQ(server.max_length, 131072);
+  EXPECT_THAT(server.scaling.warnings,
+              Contains(HasSubstr("passed over, as they are not about rotary positions: -m, -ngl, "
+                                 "-fa, --temp, --host")));
+  const RotarySetting vllm =
+      of("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 128K "
+         "--enable-prefix-caching --hf_overrides '{\"rope_scaling\": {\"rope_type\": \"yarn\", "
+         "\"factor\": 4, \"original_max_position_embeddings\": 32768}}'");
+  EXPECT_EQ(vllm.max_length, 131072);
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+}
+
+TEST(Flags, ShortOnesAloneAreFlagsToo) {
+  EXPECT_EQ(read_setting_bytes("-c 4096", {.base = 1e4, .head_dim = 64}).dialect, "flags");
+  EXPECT_THAT([] { read_setting_bytes("-1 words", {}); },
+              ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file or flags")));
+}
+
+// The context is what is read, not what was trained on.
+TEST(Flags, InterpolationDividesTheContext) {
+  const RotarySetting linear =
+      read_setting_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128}).settings.at(0);
+  EXPECT_EQ(explain(linear, 0).trained, 4096);
+  EXPECT_EQ(explain(linear, 0).target, 16384);
+}
+
+TEST(Flags, VllmsNameOfTheGainIsRead) {
+  const RotarySetting setting =
+      read_setting_bytes(
+          R"(--hf-overrides '{"head_dim": 64, "rope_parameters": {"rope_type": "yarn",
+          "rope_theta": 1e4, "factor": 4, "original_max_position_embeddings": 4096,
+          "attn_factor": 2}}')",
+          {})
+          .settings.at(0);
+  EXPECT_NEAR(spectrum_of(setting, 1).gain, 2 * (0.1 * std::log(4) + 1), 1e-15);
 }
 
 struct Wrong {
