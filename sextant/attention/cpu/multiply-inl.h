@@ -216,15 +216,15 @@ HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Ri
     j += 2 * pairs;
     multiply_pairs<kSum, 1, Totals::kNone>(rows, blocks - j, depth, a, from_block(b, j),
                                            c + j * kLanes, c_row, nullptr, between);
-    return;
+  } else {
+    for (; j + kTileBlocks <= blocks; j += kTileBlocks)
+      multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row,
+                                         nullptr, between);
+    if constexpr (kTileBlocks > 1)
+      for (; j < blocks; ++j)
+        multiply_blocks<kSum, 1>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row, nullptr,
+                                 between);
   }
-  for (; j + kTileBlocks <= blocks; j += kTileBlocks)
-    multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row,
-                                       nullptr, between);
-  if constexpr (kTileBlocks > 1)
-    for (; j < blocks; ++j)
-      multiply_blocks<kSum, 1>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row, nullptr,
-                               between);
 }
 
 }  // namespace HWY_NAMESPACE
