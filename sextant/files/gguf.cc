@@ -217,8 +217,13 @@ void put_value(std::string& out, const std::string& key, const GgufValue& value)
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     put<uint32_t>(out, kString);
     put(out, *text);
+  } else if (const auto* array = std::get_if<GgufArray>(&value)) {
+    put<uint32_t>(out, kArray);
+    put<uint32_t>(out, kInt32);
+    put<uint64_t>(out, array->numbers.size());
+    for (const double x : array->numbers) put(out, static_cast<int32_t>(x));
   } else {
-    fail("gguf: " + key + ": expected a flag, a count, a number or a text");
+    fail("gguf: " + key + ": expected a flag, a count, a number, a text or an array");
   }
 }
 

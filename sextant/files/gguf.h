@@ -42,7 +42,8 @@ bool is_gguf(const std::string& bytes);
 // From the first bytes of a file, which hold at least its header. Throws Error.
 Gguf parse_gguf(const std::string& bytes);
 
-// The bytes of a file of version 3 with those metadata (numbers as float32, integers as uint32) and vectors.
+// The bytes of a file of version 3 with those metadata (numbers as float32, integers as uint32, arrays
+// as int32) and vectors.
 std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
                        const std::map<std::string, std::vector<float>>& vectors);
 

@@ -27,6 +27,12 @@ void refuse_sections(const Scaling& scaling, const std::string& dialect) {
        nlohmann::json(scaling.sections).dump());
 }
 
+void refuse_dual_chunks(const RotarySetting& setting, const std::string& dialect) {
+  if (setting.dual_chunk == 0) return;
+  fail("convert: " + dialect + ": dual_chunk_attention_config: expected none, as " + dialect +
+       " does not take positions within chunks");
+}
+
 void refuse_plain_channels(const RotarySetting& setting, const std::string& dialect) {
   if (setting.rotary_dim == setting.head_dim) return;
   fail("convert: " + dialect + ": partial_rotary_factor: expected all " +

@@ -14,6 +14,9 @@ void refuse_query_scale(const Scaling& scaling, const std::string& dialect);
 // Pairs that follow height or width.
 void refuse_sections(const Scaling& scaling, const std::string& dialect);
 
+// Positions that are taken within chunks.
+void refuse_dual_chunks(const RotarySetting& setting, const std::string& dialect);
+
 // Channels that do not turn, where only the model's own file says how many do.
 void refuse_plain_channels(const RotarySetting& setting, const std::string& dialect);
 

@@ -65,6 +65,7 @@ std::string write_llama_cpp(const RotarySetting& setting) {
   if (!fixed) refuse_scaling(setting.scaling);
   refuse_query_scale(setting.scaling, dialect);
   refuse_sections(setting.scaling, dialect);
+  refuse_dual_chunks(setting, dialect);
   std::ostringstream out;
   out << "--rope-freq-base " << text(setting.base);
   if (const auto* linear = std::get_if<Linear>(fixed)) {

@@ -1,7 +1,7 @@
 // A setting as GGUF metadata; reading is in gguf_setting.cc.
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sextant/error.h"
 #include "sextant/setting/cannot_say.h"
@@ -137,6 +137,25 @@ class Writer {
   std::string arch_;
 };
 
+// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the architecture's
+// (llama_model_rope_type()).
+void write_sections(Writer& to, const std::string& arch, const Scaling& scaling) {
+  static const std::set<std::string> blocks = {"glm4", "glm4moe", "hunyuan_vl", "paddleocr",
+                                               "qwen2vl"};
+  static const std::set<std::string> interleaved = {"qwen3vl", "qwen3vlmoe", "qwen35", "qwen35moe"};
+  if (!(scaling.interleaved_sections ? interleaved : blocks).contains(arch)) {
+    fail("convert: gguf: mrope_section: expected none for the architecture " + arch +
+         ", whose pairs llama.cpp does not have follow axes in that order");
+  }
+  if (scaling.sections.size() > 4) {
+    fail("convert: gguf: mrope_section: expected at most 4 axes, but got " +
+         std::to_string(scaling.sections.size()));
+  }
+  GgufArray sections{.numbers = {scaling.sections.begin(), scaling.sections.end()}, .count = 4};
+  sections.numbers.resize(4);
+  to.put("rope.dimension_sections", std::move(sections));
+}
+
 void write_longrope(Writer& to, const DynamicStretch& dynamic, const LongRope& longrope) {
   to.put("rope.scaling.type", std::string("longrope"));
   to.put_length("rope.scaling.original_context_length", dynamic.original_length);
@@ -210,12 +229,13 @@ std::string gguf_architecture(const std::string& model_type) {
 
 GgufSetting write_gguf_setting(const RotarySetting& setting, const std::string& architecture) {
   refuse_query_scale(setting.scaling, "gguf");
-  refuse_sections(setting.scaling, "gguf");
+  refuse_dual_chunks(setting, "gguf");
   Writer to(architecture);
   to.put_length("attention.key_length", setting.head_dim);
   to.put_length("rope.dimension_count", setting.rotary_dim);
   to.put_exact("rope.freq_base", setting.base);
   if (setting.max_length > 0) to.put_length("context_length", setting.max_length);
+  if (!setting.scaling.sections.empty()) write_sections(to, architecture, setting.scaling);
   write_stretch(to, setting);
   return std::move(to.out);
 }

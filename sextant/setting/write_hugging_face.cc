@@ -163,6 +163,18 @@ void write_sizes(json& model, const RotarySetting& setting) {
   }
 }
 
+// Gemma 4's words for layers with a window whose heads have another size.
+void write_window_sizes(json& model, const std::vector<RotarySetting>& settings) {
+  if (model.contains("global_head_dim") || model.contains("swa_head_dim")) return;
+  const auto with_window = [](const RotarySetting& s) { return s.layers == "sliding_attention"; };
+  const auto window = std::find_if(settings.begin(), settings.end(), with_window);
+  const auto full = std::find_if_not(settings.begin(), settings.end(), with_window);
+  if (window == settings.end() || full == settings.end()) return;
+  if (window->head_dim == full->head_dim) return;
+  model["head_dim"] = window->head_dim;
+  model["global_head_dim"] = full->head_dim;
+}
+
 // The key in which a configuration says the part of all layers; null: it does not.
 const char* part_key(const json& model) {
   for (const char* key :
@@ -294,6 +306,7 @@ json write_hugging_face(json config, const std::vector<RotarySetting>& settings,
   }
   const RotarySetting& first = settings.at(0);
   write_sizes(model, first);
+  write_window_sizes(model, settings);
   if (first.max_length > 0) model["max_position_embeddings"] = first.max_length;
   version == 4 ? write_4(model, settings, base, local) : write_5(model, settings);
   return config;

@@ -202,6 +202,40 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
               ThrowsMessage<Error>(HasSubstr("model_type: expected a model that llama.cpp")));
 }
 
+TEST(Convert, DualChunksAreTheModelsOnly) {
+  const RotarySetting setting{.head_dim = 64, .rotary_dim = 64, .base = 1e7, .dual_chunk = 262144};
+  for (const char* to : {"gguf", "llama.cpp"}) {
+    EXPECT_THAT(
+        [&] {
+          write_setting({"", "", {setting}}, to);
+        },
+        ThrowsMessage<Error>(HasSubstr("dual_chunk_attention_config: expected none")));
+  }
+}
+
+TEST(Convert, GgufHasSectionsWhereTheArchitectureHas) {
+  const auto written = [](const std::string& model_type, const std::string& more) {
+    const std::string config =
+        R"({"head_dim": 128, "rope_theta": 1e6, "model_type": ")" + model_type +
+        R"(", "rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20])" + more +
+        "}}";
+    return parse_gguf(write_setting(read_setting_bytes(config, {}), "gguf")).metadata;
+  };
+  const std::string interleaved = R"(, "mrope_interleaved": true)";
+  const std::vector<double> sections = {24, 20, 20, 0};
+  EXPECT_EQ(
+      std::get<GgufArray>(written("qwen2_vl", "").at("qwen2vl.rope.dimension_sections")).numbers,
+      sections);
+  EXPECT_EQ(std::get<GgufArray>(
+                written("qwen3_vl_text", interleaved).at("qwen3vl.rope.dimension_sections"))
+                .numbers,
+            sections);
+  EXPECT_THAT([&] { written("qwen2_vl", interleaved); },
+              ThrowsMessage<Error>(HasSubstr("mrope_section: expected none for the architecture")));
+  EXPECT_THAT([&] { written("llama", ""); },
+              ThrowsMessage<Error>(HasSubstr("mrope_section: expected none for the architecture")));
+}
+
 TEST(Convert, KeepsThePartOfEachTypeOfLayer) {
   const ReadSetting read = read_setting_bytes(
       R"({"head_dim": 64, "partial_rotary_factor": 0.25, "rope_parameters": {
@@ -214,6 +248,16 @@ TEST(Convert, KeepsThePartOfEachTypeOfLayer) {
   EXPECT_EQ(back[1].rotary_dim, 16);
   EXPECT_THAT([&] { write_setting(read, "hf4"); },
               ThrowsMessage<Error>(HasSubstr("convert: hf4: partial_rotary_factor: expected one")));
+}
+
+TEST(Convert, HeadsOfLayersWithAWindowHaveTheirSize) {
+  const RotarySetting full{
+      .layers = "full_attention", .head_dim = 512, .rotary_dim = 512, .base = 1e6};
+  const RotarySetting window{
+      .layers = "sliding_attention", .head_dim = 256, .rotary_dim = 256, .base = 1e4};
+  const json config = write_hugging_face({}, {full, window}, 5);
+  EXPECT_EQ(config.at("head_dim"), 256);
+  EXPECT_EQ(config.at("global_head_dim"), 512);
 }
 
 // Hugging Face and vLLM read int(head_dim * factor).
