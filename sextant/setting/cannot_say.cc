@@ -9,8 +9,8 @@ namespace sextant {
 void refuse_query_scale(const Scaling& scaling, const std::string& dialect) {
   const QueryScale& scale = scaling.query_scale;
   if (scale.law == QueryLaw::kNone) return;
-  const std::string rest = ", as " + dialect + " has no word for a factor of queries that grows " +
-                           "with their position, but got ";
+  const std::string rest =
+      ", as a factor of queries that grows with their position is not written there, but got ";
   if (scale.law == QueryLaw::kMinistral) {
     fail("convert: " + dialect + ": llama_4_scaling_beta: expected none" + rest +
          nlohmann::json(scale.strength).dump());
