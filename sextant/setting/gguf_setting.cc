@@ -1,7 +1,9 @@
 #include "sextant/setting/gguf_setting.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -53,6 +55,19 @@ class Keys {
     return static_cast<int64_t>(number(key, 0, static_cast<double>(kLongest)).value_or(0));
   }
 
+  std::vector<int64_t> integers(const std::string& key) {
+    const GgufValue* value = find(key);
+    if (!value) return {};
+    const auto* array = std::get_if<GgufArray>(value);
+    if (!array || array->numbers.size() != array->count) bad(key, "an array of numbers");
+    std::vector<int64_t> result;
+    for (const double x : array->numbers) {
+      if (!(x >= 0 && x <= 65536 && x == std::floor(x))) bad(key, "whole numbers from 0 to 65536");
+      result.push_back(static_cast<int64_t>(x));
+    }
+    return result;
+  }
+
   void skip(const std::string& key) { seen_.insert(key); }
 
   // Keys about rotary positions that nobody asked for.
@@ -79,7 +94,9 @@ class Keys {
 };
 
 int64_t head_dim_of(Keys& keys, const Overrides& overrides) {
-  const int64_t own = keys.length(keys.own("attention.key_length"));
+  int64_t own = keys.length(keys.own("attention.key_length"));
+  // Latent attention: key_length is that of the cache then, and this the heads'.
+  if (const int64_t latent = keys.length(keys.own("attention.key_length_mla"))) own = latent;
   if (overrides.head_dim > 0) return overrides.head_dim;
   if (own > 0) return own;
   const int64_t width = keys.length(keys.own("embedding_length"));
@@ -139,6 +156,61 @@ json scaling_of(Keys& keys, double factor, int64_t original) {
   return object;
 }
 
+// Pairs of each axis; empty if all follow one. The file has four numbers, 0 where there is no such axis.
+std::vector<int64_t> sections_of(Keys& keys, int64_t pairs) {
+  const std::string key = keys.own("rope.dimension_sections");
+  std::vector<int64_t> sections = keys.integers(key);
+  while (!sections.empty() && sections.back() == 0) sections.pop_back();
+  if (sections.size() < 2) return {};
+  const auto sum = std::accumulate(sections.begin(), sections.end(), int64_t{0});
+  if (sum != pairs || std::ranges::find(sections, 0) != sections.end()) {
+    Keys::bad(key, "pairs of each axis, " + std::to_string(pairs) + " in all, but got " +
+                       json(sections).dump());
+  }
+  return sections;
+}
+
+// Architectures whose layers with a window turn by 10000 in llama.cpp's code, if the file says no base.
+bool has_local_base(const std::string& arch) {
+  return arch == "gemma3" || arch == "gemma3n" || arch == "gemma-embedding";
+}
+
+// The settings of layers without a window and of those with one, where they differ.
+std::vector<RotarySetting> with_local(Keys& keys, RotarySetting setting,
+                                      const Overrides& overrides) {
+  auto base = keys.number(keys.own("rope.freq_base_swa"), 1e-3, 1e30);
+  if (overrides.local_base > 0) base = overrides.local_base;
+  const int64_t width = keys.length(keys.own("attention.key_length_swa"));
+  const int64_t turning = keys.length(keys.own("rope.dimension_count_swa"));
+  const int64_t window = keys.length(keys.own("attention.sliding_window"));
+  if (!base && has_local_base(keys.arch()) && window > 0) {
+    Keys::bad(keys.own("rope.freq_base_swa"),
+              "the base of layers with a window, but it is missing; llama.cpp takes 10000, as "
+              "--local-base 10000 would");
+  }
+  const bool scaled = setting.scaling.type != "default";
+  const bool unscaled_windows = keys.arch() == "olmo2" && window > 0 && scaled;  // OLMo 3
+  if (!base && width == 0 && turning == 0 && !unscaled_windows) {
+    setting.window = window;
+    if (window > 0) setting.bounded_in = "the layers that its architecture says";
+    return {setting};
+  }
+  RotarySetting local = setting;
+  setting.layers = "full_attention";
+  local.layers = "sliding_attention";
+  local.base = base.value_or(setting.base);
+  local.scaling = {};
+  local.window = window;
+  if (width > 0) local.head_dim = local.rotary_dim = width;
+  if (turning > 0) local.rotary_dim = turning;
+  if (local.rotary_dim % 2 != 0 || local.rotary_dim > local.head_dim) {
+    Keys::bad(keys.own("rope.dimension_count_swa"),
+              "an even number of at most " + std::to_string(local.head_dim) + ", but got " +
+                  std::to_string(local.rotary_dim));
+  }
+  return {setting, local};
+}
+
 }  // namespace
 
 std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& overrides) {
@@ -150,6 +222,12 @@ std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& 
     Keys::bad(keys.own("rope.dimension_count"),
               "an even number of at least 2, but got " + std::to_string(setting.rotary_dim));
   }
+  if (setting.rotary_dim > setting.head_dim) {
+    Keys::bad(keys.own("rope.dimension_count"), "at most the " + std::to_string(setting.head_dim) +
+                                                    " channels of a head, but got " +
+                                                    std::to_string(setting.rotary_dim));
+  }
+  setting.latent = keys.length(keys.own("attention.kv_lora_rank")) > 0;
   auto base = keys.number(keys.own("rope.freq_base"), 1e-3, 1e30);
   if (overrides.base > 0) base = overrides.base;
   if (!base) {
@@ -163,17 +241,14 @@ std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& 
   if (const auto old = keys.number(keys.own("rope.scale_linear"), 0, 1e9)) factor = *old;
   if (factor == 0) factor = 1;  // llama.cpp's word for none
   const int64_t original = keys.length(keys.own("rope.scaling.original_context_length"));
-  for (const char* unread : {"rope.scaling.finetuned", "rope.dimension_sections"}) {
-    keys.skip(keys.own(unread));
-  }
+  keys.skip(keys.own("rope.scaling.finetuned"));
   const int64_t pairs = setting.rotary_dim / 2;
+  const std::vector<int64_t> sections = sections_of(keys, pairs);
   const auto* divisors = vector_of(gguf, "rope_freqs.weight", pairs);
   const auto* short_factors = vector_of(gguf, "rope_factors_short.weight", pairs);
   const auto* long_factors = vector_of(gguf, "rope_factors_long.weight", pairs);
   json object = scaling_of(keys, factor, original);
   const auto attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6);
-  const auto local_base = keys.number(keys.own("rope.freq_base_swa"), 1e-3, 1e30);
-  keys.finish();
   if (short_factors && long_factors) {
     object = {{"rope_type", "longrope"},
               {"short_factor", doubles(*short_factors)},
@@ -194,13 +269,11 @@ std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& 
         "rope_freqs.weight holds Llama 3's divisors in float32; what they were made from is not in "
         "the file");
   }
-  if (!local_base) return {setting};
-  RotarySetting local = setting;
-  setting.layers = "full_attention";
-  local.layers = "sliding_attention";
-  local.base = *local_base;
-  local.scaling = {};
-  return {setting, local};
+  setting.scaling.sections = sections;
+  setting.scaling.interleaved_sections = !sections.empty() && keys.arch().starts_with("qwen3");
+  std::vector<RotarySetting> settings = with_local(keys, setting, overrides);
+  keys.finish();
+  return settings;
 }
 
 }  // namespace sextant

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "sextant/error.h"
 #include "sextant/setting/fields.h"
@@ -294,6 +295,10 @@ Scaling read_scaling(const json& object, const ScalingContext& context, const st
   read_common(fields, scaling);
   if (scaling.type == "mrope" && scaling.sections.empty()) {
     fields.bad("mrope_section", "the pairs of each axis");
+  }
+  const auto sum = std::accumulate(scaling.sections.begin(), scaling.sections.end(), int64_t{0});
+  if (!scaling.sections.empty() && context.pairs > 0 && sum != context.pairs) {
+    fields.bad("mrope_section", "pairs of each axis, " + std::to_string(context.pairs) + " in all");
   }
   Reader state{fields, context, scaling};
   reader->second(state);

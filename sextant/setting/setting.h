@@ -22,7 +22,7 @@ struct RotarySetting {
   // head_dim counts both, and engines call rotary_dim the size of the head that they turn.
   bool latent = false;
   // How many keys a query sees, itself included, and how long the chunks are that it does not look out
-  // of; 0: no such bound. In `bounded_in` layers: of all that have this setting if it is empty.
+  // of; 0: no such bound. `bounded_in`: "5 of 6 layers"; all that have this setting if it is empty.
   int64_t window = 0, chunk = 0;
   std::string bounded_in = {};
   // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are not.
