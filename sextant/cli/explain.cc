@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -47,6 +48,26 @@ void run(const Request& request) {
   }
 }
 
+// That a flag is a number in a range: CLI11 alone takes nan, and cuts what is too long.
+CLI::Validator within(double low, double high, bool whole) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        size_t end = 0;
+        double value = NAN;
+        try {
+          value = std::stod(text, &end);
+        } catch (const std::exception&) {
+          end = 0;
+        }
+        const bool good = end > 0 && end == text.size() && value >= low && value <= high &&
+                          (!whole || value == std::floor(value));
+        return good ? std::string()
+                    : fmt::format("expected {} from {} to {}, but got {}",
+                                  whole ? "a whole number" : "a number", low, high, text);
+      },
+      "");
+}
+
 }  // namespace
 
 std::shared_ptr<SettingRequest> add_setting(CLI::App& command) {
@@ -55,10 +76,18 @@ std::shared_ptr<SettingRequest> add_setting(CLI::App& command) {
       .add_option("PATH", request->path,
                   "config.json, a GGUF file, or flags of llama.cpp or vLLM; - for standard input")
       ->required();
-  command.add_option("--base", request->overrides.base,
-                     "the base of the frequencies (rope_theta), where the file does not say it");
-  command.add_option("--head-dim", request->overrides.head_dim,
-                     "channels of a head, where the file does not say them");
+  command
+      .add_option("--base", request->overrides.base,
+                  "the base of the frequencies (rope_theta), where the file does not say it")
+      ->check(within(1e-3, 1e30, false));
+  command
+      .add_option("--local-base", request->overrides.local_base,
+                  "the base of layers with a window (rope_local_base_freq), if it is another")
+      ->check(within(1e-3, 1e30, false));
+  command
+      .add_option("--head-dim", request->overrides.head_dim,
+                  "channels of a head, where the file does not say them")
+      ->check(within(2, 1 << 20, true));
   return request;
 }
 
@@ -67,8 +96,10 @@ void add_explain(CLI::App& app) {
       app.add_subcommand("explain", "Say what a model's configuration means for its positions");
   auto request = std::make_shared<Request>();
   request->setting = add_setting(*command);
-  command->add_option("--length", request->setting->overrides.length,
-                      "how far one wants to read (default: what the configuration says)");
+  command
+      ->add_option("--length", request->setting->overrides.length,
+                   "how far one wants to read (default: what the configuration says)")
+      ->check(within(1, 0x1p40, true));
   command->add_flag("--json", request->as_json, "everything, for programs");
   command->add_flag("--all", request->all, "a line for each pair");
   command->add_option("--plot", request->plot, "folder for a picture of the wavelengths")

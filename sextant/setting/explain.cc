@@ -4,7 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numbers>
+#include <sstream>
+
+#include "sextant/position/axes.h"
+#include "sextant/setting/hugging_face.h"
 
 namespace sextant {
 namespace {
@@ -47,14 +52,38 @@ double factor_of(const Scaling& scaling, int64_t length) {
       [&](const auto& kind) -> double {
         if constexpr (requires { kind.factor; }) return kind.factor;
         if constexpr (requires { kind.factors; }) {
-          if (const auto* dynamic = std::get_if<DynamicStretch>(&scaling.stretch)) {
-            return dynamic->factor;
-          }
+          const auto* dynamic = std::get_if<DynamicStretch>(&scaling.stretch);
+          if (dynamic && length > dynamic->original_length) return dynamic->factor;
           return *std::max_element(kind.factors.begin(), kind.factors.end());
         }
         return 1;
       },
       stretch);
+}
+
+int64_t reach_of(const RotarySetting& setting) {
+  int64_t reach = 0;
+  const auto bound = [&](int64_t distance) {
+    reach = reach == 0 ? distance : std::min(reach, distance);
+  };
+  if (setting.bounded_in.empty()) {
+    if (setting.window > 0) bound(setting.window - 1);
+    if (setting.chunk > 0) bound(setting.chunk - 1);
+  }
+  if (setting.dual_chunk > 0) bound(setting.dual_chunk);
+  return reach;
+}
+
+// The axis of each pair.
+std::vector<int> axes_of(const RotarySetting& setting, const Spectrum& spectrum) {
+  std::vector<int> axes(spectrum.pairs.size(), 0);
+  const Scaling& scaling = setting.scaling;
+  if (scaling.sections.empty()) return axes;
+  const AxisOrder order =
+      scaling.interleaved_sections ? AxisOrder::kInterleaved : AxisOrder::kBlocks;
+  const Spectrum parted = follow_axes(spectrum, scaling.sections, order, setting.base);
+  for (size_t f = 0; f < axes.size(); ++f) axes[f] = parted.pairs[f].axis;
+  return axes;
 }
 
 }  // namespace
@@ -75,11 +104,16 @@ Explained explain(const RotarySetting& setting, int64_t length) {
   result.factor = factor_of(setting.scaling, at);
   const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
   const Spectrum stretched = spectrum_of(setting, at);
+  const std::vector<int> axes = axes_of(setting, plain);
+  result.reach = reach_of(setting);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
     result.pairs.push_back(explain_pair(static_cast<double>(plain.pairs[f].speed),
                                         static_cast<double>(stretched.pairs[f].speed),
                                         result.factor, result.trained));
-    const int64_t leaves = result.pairs.back().leaves;
+    PairExplained& pair = result.pairs.back();
+    pair.axis = axes[f];
+    if (result.reach > 0 && pair.leaves > result.reach) pair.leaves = 0;
+    const int64_t leaves = pair.leaves;
     if (leaves > 0 && (result.first_leaving == 0 || leaves < result.first_leaving)) {
       result.first_leaving = leaves;
     }
@@ -137,8 +171,46 @@ Named name_of(const Scaling& scaling) {
       {"dynamic-by-parts", {"dynamic NTK by parts", "Peng et al. 2023", "NTK by parts by n / L"}},
       {"qwen-ntk", {"Qwen's dynamic NTK", "Qwen 2023", "NTK-aware scaling in steps 3, 7, 15, ..."}},
   };
-  const auto found = names.find(scaling.type);
+  const bool plain_axes = scaling.type == "default" && !scaling.sections.empty();
+  const auto found = names.find(plain_axes ? "mrope" : scaling.type);
   return found == names.end() ? Named{scaling.type, "", ""} : found->second;
+}
+
+nlohmann::json parameters_of(const RotarySetting& setting) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
+    return {{"divisors", divisors->factors}};
+  }
+  nlohmann::json object = scaling_object(setting);
+  object.erase("rope_type");
+  if (fixed && std::holds_alternative<Yarn>(*fixed)) {
+    object["truncate"] = std::get<Yarn>(*fixed).truncate;
+  }
+  return object;
+}
+
+std::string law_of(const QueryScale& scale) {
+  std::ostringstream out;
+  switch (scale.law) {
+    case QueryLaw::kNone:
+      break;
+    case QueryLaw::kLogn:
+      out << "max(1, ln(i + 1) / ln " << scale.length << ")";
+      break;
+    case QueryLaw::kLognUnclipped:
+      out << "ln(i + 1) / ln " << scale.length;
+      break;
+    case QueryLaw::kLog:
+      out << "ln(i + 1)";
+      break;
+    case QueryLaw::kLlama4:
+      out << "1 + " << scale.strength << " ln(1 + floor((i + 1) / " << scale.length << "))";
+      break;
+    case QueryLaw::kMinistral:
+      out << "1 + " << scale.strength << " ln(1 + floor(i / " << scale.length << "))";
+      break;
+  }
+  return out.str();
 }
 
 }  // namespace sextant

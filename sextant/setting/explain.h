@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct PairExplained {
   // nothing is stretched.
   double kept = 0;
   // The first distance at which its angle is one that training on L tokens never met: 0 if it meets them
-  // all, having gone round within L.
+  // all, having gone round within L, or if no query of these layers sees so far.
   int64_t leaves = 0;
+  int axis = 0;  // which of a row's positions it follows: time, height, width
 };
 
 struct Explained {
@@ -30,6 +32,7 @@ struct Explained {
       1;  // of scores of channels that do not turn: 1/sqrt(head_dim) times what the model adds
   double turned_scale = 1;   // of those that do: times gain^2
   double float32_error = 0;  // the largest of cos and sin over the last positions before the target
+  int64_t reach = 0;         // the largest distance in these layers; 0: any
   int64_t first_leaving = 0;  // of all pairs, the first distance beyond; 0: none leaves
   std::vector<PairExplained> pairs;
 };
@@ -42,5 +45,11 @@ struct Named {
   std::string name, source, meaning;
 };
 Named name_of(const Scaling& scaling);
+
+// What the method is given, defaults filled in: {"factor": 4, "beta_fast": 32, ...}.
+nlohmann::json parameters_of(const RotarySetting& setting);
+
+// "max(1, ln(i + 1) / ln 8192)", of a query at position i; empty: nothing.
+std::string law_of(const QueryScale& scale);
 
 }  // namespace sextant

@@ -1,6 +1,8 @@
 #include "sextant/setting/read_setting.h"
 
 #include <array>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -27,9 +29,37 @@ std::string first_bytes(std::istream& in) {
   return bytes;
 }
 
+// 0 is nothing said.
+void check(const std::string& name, double value, double low, double high) {
+  if (value == 0 || (value >= low && value <= high)) return;
+  fail("setting: " + name + ": expected a number from " + nlohmann::json(low).dump() + " to " +
+       nlohmann::json(high).dump() + ", but got " +
+       (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
+}
+
+void check_path(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  const auto wrong = [&](const char* got) {
+    fail("setting: " + path + ": expected a file, but got " + got);
+  };
+  if (!std::filesystem::exists(status)) wrong("none");
+  if (std::filesystem::is_directory(status)) wrong("a folder");
+  // A shell's <(...) is a pipe, too, and has a writer.
+  if (std::filesystem::is_fifo(status) && !path.starts_with("/dev/")) {
+    wrong("a named pipe; - reads standard input");
+  }
+}
+
 }  // namespace
 
-ReadSetting read_setting_bytes(const std::string& bytes, const Overrides& overrides) {
+ReadSetting read_setting_bytes(const std::string& marked, const Overrides& overrides) {
+  check("--base", overrides.base, 1e-3, 1e30);
+  check("--local-base", overrides.local_base, 1e-3, 1e30);
+  check("--head-dim", static_cast<double>(overrides.head_dim), 2, 1 << 20);
+  check("--length", static_cast<double>(overrides.length), 1, 0x1p40);
+  const std::string mark = "\xEF\xBB\xBF";  // that a text is UTF-8
+  const std::string bytes = marked.starts_with(mark) ? marked.substr(mark.size()) : marked;
   if (is_gguf(bytes)) {
     return {"GGUF", "", read_gguf_setting(parse_gguf(bytes), overrides)};
   }
@@ -47,6 +77,7 @@ ReadSetting read_setting_bytes(const std::string& bytes, const Overrides& overri
 
 ReadSetting read_setting(const std::string& path, const Overrides& overrides) {
   if (path == "-") return read_setting_bytes(first_bytes(std::cin), overrides);
+  check_path(path);
   std::ifstream file(path, std::ios::binary);
   const std::string bytes = first_bytes(file);
   if (bytes.empty()) fail("setting: " + path + ": expected a file with something in it");

@@ -1,6 +1,7 @@
 // sextant explain and sextant convert, as a user runs them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -61,6 +62,23 @@ TEST_F(Setting, ErrorsNameTheKeyAndNothingForeignReachesTheTerminal) {
   EXPECT_THAT(bad.out + bad.err, Not(HasSubstr("\x1b")));
   EXPECT_EQ(run({"explain", folder_.path().string()}).status, 1);
   EXPECT_EQ(run({"explain"}).status, 2);
+  const std::string good = file("good.json", R"({"head_dim": 64, "rope_theta": 1e4})");
+  EXPECT_EQ(run({"explain", good, "--length", "4096"}).status, 0);
+  for (const auto& [flag, value] : {std::pair{"--base", "nan"},
+                                    {"--base", "0"},
+                                    {"--base", "1e40"},
+                                    {"--head-dim", "0"},
+                                    {"--length", "9999999999999999999"},
+                                    {"--length", "1.5"}}) {
+    const Ended wrong = run({"explain", good, flag, value});
+    EXPECT_EQ(wrong.status, 2) << flag << " " << value;
+    EXPECT_THAT(wrong.err, HasSubstr(flag));
+    EXPECT_THAT(wrong.err, HasSubstr("expected a"));
+  }
+  const std::string pipe = (folder_.path() / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(run({"explain", pipe}).err, HasSubstr("expected a file, but got a named pipe"));
+  EXPECT_THAT(run({"explain", pipe + "s"}).err, HasSubstr("expected a file, but got none"));
   EXPECT_EQ(run({"convert", folder_.path().string(), "--to", "morse"}).status, 2);
 }
 

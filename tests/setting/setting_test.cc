@@ -86,7 +86,7 @@ TEST(Published, FrequenciesAreThoseOfTheFormulas) {
   EXPECT_EQ(speed(linear, 0), 0.125);
   EXPECT_EQ(speed(spectrum_of(setting("gemma-3", 1), 1), 0), 1);
   EXPECT_EQ(setting("gemma-3", 1).base, 10000);
-  const Spectrum proportional = spectrum_of(setting("gemma-4"), 1);
+  const Spectrum proportional = spectrum_of(setting("gemma-4-12b"), 1);
   EXPECT_EQ(proportional.pairs.size(), 256u);
   EXPECT_NE(speed(proportional, 63), 0);
   EXPECT_EQ(speed(proportional, 64), 0);
@@ -99,6 +99,66 @@ TEST(Published, FrequenciesAreThoseOfTheFormulas) {
   EXPECT_EQ(speed(spectrum_of(internlm, 32768), 9), std::pow(1e6, -9.0 / 64));
   const double base = 1e6 * std::pow(2 * 65536.0 / 32768 - 1, 128.0 / 126);
   EXPECT_NEAR(speed(spectrum_of(internlm, 65536), 9) / std::pow(base, -9.0 / 64), 1, 1e-14);
+}
+
+// Layers with a window turn otherwise, whether or not the file says it for each type.
+TEST(Published, LayersWithAWindowAreASettingOfTheirOwn) {
+  const RotarySetting full = setting("gemma-4-12b"), local = setting("gemma-4-12b", 1);
+  EXPECT_EQ(full.layers, "full_attention");
+  EXPECT_EQ(full.head_dim, 512);
+  EXPECT_EQ(full.window, 0);
+  EXPECT_EQ(local.head_dim, 256);
+  EXPECT_EQ(local.rotary_dim, 256);
+  EXPECT_EQ(local.window, 1024);
+  EXPECT_EQ(setting("olmo-3-7b").scaling.type, "yarn");
+  EXPECT_EQ(setting("olmo-3-7b", 1).scaling.type, "default");
+  EXPECT_EQ(setting("olmo-3-7b", 1).base, 500000);
+  // Gemma 3 12B as released: nothing of it is guessed.
+  const std::string released = R"({"model_type": "gemma3", "text_config": {
+      "model_type": "gemma3_text", "hidden_size": 3840, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+      "sliding_window": 1024}})";
+  const auto error_of = [&](const Overrides& overrides, const char* words) {
+    EXPECT_THAT([&] { read_setting_bytes(released, overrides); },
+                ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of({}, "head_dim: expected an integer (the code for gemma has 256");
+  error_of({.head_dim = 256}, "rope_theta: expected the base");
+  error_of({.base = 1e6, .head_dim = 256}, "rope_local_base_freq: expected the base");
+  const auto both =
+      read_setting_bytes(released, {.base = 1e6, .head_dim = 256, .local_base = 1e4}).settings;
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(speed(spectrum_of(both[0], 1), 0), 0.125);
+  EXPECT_EQ(speed(spectrum_of(both[1], 1), 0), 1);
+  EXPECT_EQ(both[1].base, 10000);
+}
+
+TEST(Published, SayWhatBoundsDistances) {
+  EXPECT_EQ(setting("mistral-7b").window, 4096);
+  EXPECT_EQ(setting("mistral-7b").bounded_in, "");
+  EXPECT_EQ(setting("gpt-oss").window, 128);
+  EXPECT_EQ(setting("gpt-oss").bounded_in, "every second layer");
+  EXPECT_EQ(setting("qwen2-vl").window, 0) << "use_sliding_window is false";
+  EXPECT_EQ(setting("llama-4-scout").chunk, 8192);
+  EXPECT_THAT(setting("llama-4-scout").notes, Contains(HasSubstr("every 4th layer")));
+  const RotarySetting million = setting("qwen2.5-7b-1m");
+  EXPECT_EQ(million.dual_chunk, 262144);
+  EXPECT_EQ(trained_length(million), 262144);
+  EXPECT_THAT(million.scaling.warnings, Contains(HasSubstr("dual chunk attention")));
+}
+
+TEST(Published, AxesAreReadUnderEveryType) {
+  EXPECT_EQ(setting("qwen2-vl").scaling.sections, (std::vector<int64_t>{16, 24, 24}));
+  EXPECT_EQ(setting("qwen3-vl-8b").scaling.sections, (std::vector<int64_t>{24, 20, 20}));
+  EXPECT_TRUE(setting("qwen3-vl-8b").scaling.interleaved_sections);
+}
+
+// HunYuan's code: the base times alpha^(R / (R - 2)), whatever the length.
+TEST(Published, AlphaIsABaseAndNoLength) {
+  const RotarySetting hunyuan = setting("hunyuan-large");
+  EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 80.0 / 78)), 1, 1e-14);
+  EXPECT_FALSE(hunyuan.scaling.is_dynamic());
+  EXPECT_EQ(explain(hunyuan, 0).target, 131072);
 }
 
 // Kimi: both ends of the ramp at one turn; pair 19 is kept and pair 20 interpolated.
@@ -138,7 +198,8 @@ std::optional<std::vector<RotarySetting>> there_and_back(const ReadSetting& read
   }
   const RotarySetting& first = read.settings[0];
   // Flags do not say the size of heads.
-  return read_setting_bytes(written, {.head_dim = dialect == "gguf" ? 0 : first.head_dim}).settings;
+  const bool flags = dialect == "llama.cpp" || dialect == "vllm";
+  return read_setting_bytes(written, {.head_dim = flags ? first.head_dim : 0}).settings;
 }
 
 TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
@@ -314,6 +375,61 @@ TEST(Convert, GgufHasLlamaCppsNames) {
   EXPECT_EQ(gguf_architecture("qwen2_vl"), "qwen2vl");
 }
 
+TEST(GgufFiles, AreReadAsLlamaCppMeansThem) {
+  const auto of = [](const std::map<std::string, GgufValue>& metadata, const Overrides& overrides) {
+    return read_gguf_setting({.metadata = metadata, .tensors = {}, .vectors = {}}, overrides);
+  };
+  const auto whole = [](uint64_t n) { return GgufValue(n); };
+  // Latent attention: key_length is the cache's.
+  const RotarySetting latent = of({{"general.architecture", std::string("deepseek2")},
+                                   {"deepseek2.attention.key_length", whole(576)},
+                                   {"deepseek2.attention.key_length_mla", whole(192)},
+                                   {"deepseek2.attention.kv_lora_rank", whole(512)},
+                                   {"deepseek2.rope.dimension_count", whole(64)},
+                                   {"deepseek2.rope.freq_base", 10000.0}},
+                                  {})
+                                   .at(0);
+  EXPECT_EQ(latent.head_dim, 192);
+  EXPECT_EQ(latent.rotary_dim, 64);
+  EXPECT_TRUE(latent.latent);
+  // Gemma 3: llama.cpp's code has the other base.
+  std::map<std::string, GgufValue> gemma = {{"general.architecture", std::string("gemma3")},
+                                            {"gemma3.attention.key_length", whole(256)},
+                                            {"gemma3.attention.sliding_window", whole(1024)},
+                                            {"gemma3.rope.scaling.type", std::string("linear")},
+                                            {"gemma3.rope.scaling.factor", 8.0},
+                                            {"gemma3.rope.freq_base", 1000000.0}};
+  EXPECT_THAT(
+      [&] { of(gemma, {}); },
+      ThrowsMessage<Error>(HasSubstr("gguf: gemma3.rope.freq_base_swa: expected the base")));
+  const auto both = of(gemma, {.local_base = 1e4});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1].base, 10000);
+  EXPECT_EQ(both[1].window, 1024);
+  EXPECT_EQ(both[1].scaling.type, "default");
+  EXPECT_EQ(both[0].scaling.type, "linear");
+  gemma["gemma3.rope.dimension_count"] = whole(512);
+  EXPECT_THAT([&] { of(gemma, {.local_base = 1e4}); },
+              ThrowsMessage<Error>(
+                  HasSubstr("gemma3.rope.dimension_count: expected at most the 256 channels")));
+  const auto sections = [&](std::vector<double> numbers) {
+    const uint64_t count = numbers.size();
+    return of({{"general.architecture", std::string("qwen2vl")},
+               {"qwen2vl.attention.key_length", whole(128)},
+               {"qwen2vl.rope.freq_base", 1000000.0},
+               {"qwen2vl.rope.dimension_sections", GgufArray{std::move(numbers), count}}},
+              {})
+        .at(0)
+        .scaling.sections;
+  };
+  EXPECT_EQ(sections({16, 24, 24, 0}), (std::vector<int64_t>{16, 24, 24}));
+  EXPECT_THAT(
+      [&] {
+        sections({16, 24, 25, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("rope.dimension_sections: expected pairs")));
+}
+
 TEST(Flags, MeanWhatTheEnginesDo) {
   const auto of = [](const std::string& text) {
     return read_setting_bytes(text, {.base = 10000, .head_dim = 128}).settings.at(0);
@@ -415,6 +531,19 @@ TEST(Config, ErrorsNameTheKey) {
        "partial_rotary_factor: expected a number from"},
       {R"({"head_dim": 64, "rope_theta": 1e4, "partial_rotary_factor": 0.05})",
        "partial_rotary_factor: expected an even number"},
+      {R"({"head_dim": 128, "rotary_dim": 256, "rope_theta": 1e4})",
+       "rotary_dim: expected at most the 128 channels"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "num_attention_heads": 32, "num_key_value_heads": 5})",
+       "num_key_value_heads: expected a divisor of num_attention_heads, 32"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "sliding_window": -3})",
+       "sliding_window: expected an integer from 1"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "sliding_window": 0})",
+       "sliding_window: expected an integer from 1"},
+      {R"({"head_dim": 64, "rope_theta": 1e4, "outer_head_dim": 128})",
+       "\"outer_head_dim\": expected no field"},
+      {R"({"head_dim": 128, "rope_theta": 1e4, "rope_scaling": {"type": "mrope",
+           "mrope_section": [16, 24, 25]}})",
+       "mrope_section: expected pairs of each axis, 64 in all, but got [16,24,25]"},
       // Models without rotation, as they are published.
       {R"({"model_type": "bloom", "hidden_size": 4096, "n_head": 32})", "the method \"alibi\""},
       {R"({"model_type": "falcon", "alibi": true, "hidden_size": 2048, "num_attention_heads": 32})",
@@ -427,6 +556,30 @@ TEST(Config, ErrorsNameTheKey) {
     EXPECT_THAT([&] { read_setting_bytes(config, {}); }, ThrowsMessage<Error>(HasSubstr(words)))
         << config;
   }
+}
+
+TEST(Config, IsReadAsWritten) {
+  const std::string plain = R"({"head_dim": 64, "rope_theta": 1e4})";
+  EXPECT_EQ(read_setting_bytes("\xEF\xBB\xBF" + plain, {}).settings.at(0).base, 10000);
+  EXPECT_THAT(
+      [] { read_setting_bytes(R"({"head_dim": 64, "rope_theta": 1, "rope_theta": 2})", {}); },
+      ThrowsMessage<Error>(HasSubstr("config.json: \"rope_theta\": expected once")));
+  EXPECT_EQ(read_setting_bytes(R"({"head_dim": 64, "rope_parameters": {
+      "full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
+                               {})
+                .settings.size(),
+            2U)
+      << "keys may repeat in different objects";
+  const auto error_of = [&](const Overrides& overrides, const char* words) {
+    EXPECT_THAT([&] { read_setting_bytes(plain, overrides); },
+                ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of({.base = NAN}, "--base: expected a number from");
+  error_of({.base = -5}, "--base: expected a number from");
+  error_of({.base = 1e40}, "--base: expected a number from");
+  error_of({.head_dim = -8}, "--head-dim: expected a number from");
+  error_of({.length = -4}, "--length: expected a number from");
+  error_of({.local_base = -1}, "--local-base: expected a number from");
 }
 
 TEST(Scaling, ErrorsNameTheKey) {
@@ -501,6 +654,38 @@ TEST(Explained, SaysWhereEachPairLeavesWhatTrainingShowed) {
   // float32 at 131072: 4e-3 and more (rotary.md 6.1).
   EXPECT_GT(yarn.float32_error, 1e-3);
   EXPECT_LT(yarn.float32_error, 1e-2);
+}
+
+TEST(Explained, SeesNoFurtherThanTheWindow) {
+  // The slowest pair of base 1e4 is new from 32768 on, but no query sees so far.
+  const Explained window = explain(setting("mistral-7b"), 65536);
+  EXPECT_EQ(window.reach, 4095);
+  EXPECT_EQ(window.first_leaving, 0);
+  EXPECT_EQ(explain(setting("gpt-oss"), 0).reach, 0) << "every second layer sees all";
+  EXPECT_EQ(explain(setting("qwen2.5-7b-1m"), 1000000).reach, 262144);
+}
+
+TEST(Explained, SaysWhatTheMethodIsGiven) {
+  const json yarn = parameters_of(setting("qwen2.5-7b-yarn"));
+  EXPECT_EQ(yarn.at("beta_fast"), 32) << "which the file does not say";
+  EXPECT_EQ(yarn.at("beta_slow"), 1);
+  EXPECT_EQ(yarn.at("truncate"), true);
+  EXPECT_EQ(yarn.at("factor"), 4);
+  EXPECT_EQ(parameters_of(setting("phi-3-128k")).at("long_factor").size(), 4U);
+  EXPECT_EQ(law_of(setting("qwen-1").scaling.query_scale), "max(1, ln(i + 1) / ln 8192)");
+  EXPECT_EQ(law_of(setting("ministral-3").scaling.query_scale), "1 + 0.1 ln(1 + floor(i / 16384))");
+  EXPECT_EQ(name_of(setting("qwen3-vl-8b").scaling).name, "M-RoPE");
+  const Explained blocks = explain(setting("qwen2-vl"), 0);
+  EXPECT_EQ(blocks.pairs[15].axis, 0);
+  EXPECT_EQ(blocks.pairs[16].axis, 1);
+  EXPECT_EQ(blocks.pairs[63].axis, 2);
+  const Explained woven = explain(setting("qwen3-vl-8b"), 0);
+  EXPECT_EQ(woven.pairs[1].axis, 1);
+  EXPECT_EQ(woven.pairs[2].axis, 2);
+  EXPECT_EQ(woven.pairs[63].axis, 0);
+  // LongRoPE's factor is for texts beyond L only.
+  EXPECT_EQ(explain(setting("phi-3-128k"), 2000).factor, 1.25);
+  EXPECT_EQ(explain(setting("phi-3-128k"), 5000).factor, 32);
 }
 
 }  // namespace

@@ -11,9 +11,11 @@ using nlohmann::json;
 
 json to_json(const Subject& subject) {
   const auto& [setting, n] = subject;
+  const std::string law = law_of(setting.scaling.query_scale);
   json pairs = json::array();
   for (const PairExplained& pair : n.pairs) {
-    pairs.push_back({{"frequency", pair.speed},
+    pairs.push_back({{"axis", pair.axis},
+                     {"frequency", pair.speed},
                      {"stretched", pair.stretched},
                      {"turns_in_training", pair.turns},
                      {"kept", std::isnan(pair.kept) ? json() : json(pair.kept)},
@@ -22,6 +24,14 @@ json to_json(const Subject& subject) {
   return {{"layers", setting.layers},
           {"rope_type", setting.scaling.type},
           {"method", name_of(setting.scaling).name},
+          {"parameters", parameters_of(setting)},
+          {"query_factor", law.empty() ? json() : json(law)},
+          {"window", setting.window == 0 ? json() : json(setting.window)},
+          {"chunk", setting.chunk == 0 ? json() : json(setting.chunk)},
+          {"dual_chunk", setting.dual_chunk == 0 ? json() : json(setting.dual_chunk)},
+          {"bounded_in", setting.bounded_in.empty() ? json() : json(setting.bounded_in)},
+          {"largest_distance", n.reach == 0 ? json() : json(n.reach)},
+          {"notes", setting.notes},
           {"rope_theta", setting.base},
           {"head_dim", setting.head_dim},
           {"rotary_dim", setting.rotary_dim},

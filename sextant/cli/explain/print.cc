@@ -1,7 +1,9 @@
 // For people, who need not have heard of any of it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <variant>
@@ -41,11 +43,55 @@ void print_wrapped(const std::string& text) {
   fmt::print("{}\n", line);
 }
 
+std::string value(const nlohmann::json& x) {
+  if (x.is_number_float()) return number(x.get<double>());
+  if (!x.is_array() || x.size() <= 4) return x.dump();
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  return fmt::format("({} numbers from {} to {})", x.size(), number(low->get<double>()),
+                     number(high->get<double>()));
+}
+
+void print_parameters(const RotarySetting& setting) {
+  std::string line;
+  const nlohmann::json parameters = parameters_of(setting);
+  for (const auto& item : parameters.items()) {
+    line += (line.empty() ? "" : ", ") + item.key() + " " + value(item.value());
+  }
+  if (!line.empty()) fmt::print("parameters    {}\n", line);
+}
+
+void print_axes(const Scaling& scaling) {
+  constexpr const char* kAxes[] = {"time", "height", "width", "a fourth axis"};
+  std::string line;
+  for (size_t a = 0; a < scaling.sections.size(); ++a) {
+    line += fmt::format("{}{} follow {}", line.empty() ? "" : ", ", scaling.sections[a],
+                        kAxes[std::min<size_t>(a, 3)]);
+  }
+  if (line.empty()) return;
+  fmt::print("axes          of the pairs {}{}\n", line,
+             scaling.interleaved_sections ? ", in turn" : ", one block after the other");
+}
+
+// How far queries of these layers see.
+void print_layers(const RotarySetting& setting, const Explained& n) {
+  const std::string where = setting.bounded_in.empty() ? "" : " in " + setting.bounded_in;
+  if (setting.window > 0) {
+    fmt::print("window        {} positions{}, the query's own included\n", setting.window, where);
+  }
+  if (setting.chunk > 0) {
+    fmt::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
+  }
+  if (n.reach > 0) fmt::print("              so no distance is beyond {}\n", n.reach);
+  for (const std::string& note : setting.notes) fmt::print("layers        {}\n", note);
+}
+
 void print_head(const Subject& subject) {
   const auto& [setting, n] = subject;
   const Named named = name_of(setting.scaling);
   fmt::print("method        {}{}{}\n", named.name, named.source.empty() ? "" : ", ", named.source);
   if (!named.meaning.empty()) fmt::print("              {}\n", named.meaning);
+  print_parameters(setting);
+  print_axes(setting.scaling);
   if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
   if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
   if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
@@ -66,9 +112,10 @@ void print_head(const Subject& subject) {
   fmt::print("softmax       scale {}, against {} of plain attention with {} channels\n",
              number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
              setting.head_dim);
-  if (setting.scaling.query_scale.law != QueryLaw::kNone) {
-    fmt::print("queries       multiplied by a factor that grows with their position\n");
+  if (const std::string law = law_of(setting.scaling.query_scale); !law.empty()) {
+    fmt::print("queries       times {} at position i\n", law);
   }
+  print_layers(setting, n);
 }
 
 void print_pairs(const Subject& subject, bool all) {
@@ -97,11 +144,12 @@ void print_hazards(const Subject& subject) {
   fmt::print("\n");
   // L - 1 steps times the factor: the last `factor` positions are no news.
   const auto reach = static_cast<double>(n.first_leaving) + n.factor;
-  if (n.trained > 0 && n.first_leaving > 0 && reach < static_cast<double>(n.target)) {
+  const int64_t seen = n.reach > 0 ? std::min(n.target, n.reach + 1) : n.target;
+  if (n.trained > 0 && n.first_leaving > 0 && reach < static_cast<double>(seen)) {
     print_wrapped(fmt::format(
         "From distance {} on some pair is at angles that training never showed: unless the model "
         "was trained again with this setting, expect trouble between there and {}.",
-        n.first_leaving, n.target));
+        n.first_leaving, seen));
   } else if (n.trained > 0 && n.target > 0) {
     fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
   }
