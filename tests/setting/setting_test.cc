@@ -252,7 +252,8 @@ TEST(Convert, RefusesWhatADialectCannotSay) {
   for (const char* to : {"gguf", "llama.cpp", "vllm", "hf4"}) {
     error_of("ministral-3", to, "llama_4_scaling_beta: expected none");
   }
-  error_of("gemma-4", "hf4", "convert: hf4: proportional: expected a scaling that version 4 has");
+  error_of("gemma-4-12b", "hf4",
+           "convert: hf4: proportional: expected a scaling that version 4 has");
   const ReadSetting logn = read_setting_bytes(
       R"({"head_dim": 64, "rope_theta": 1e4, "seq_length": 2048, "use_logn_attn": true})", {});
   for (const char* to : {"gguf", "llama.cpp", "vllm"}) {
