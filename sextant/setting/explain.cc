@@ -94,8 +94,12 @@ Explained explain(const RotarySetting& setting, int64_t length) {
   result.target = length;
   if (result.target == 0) result.target = setting.max_length;
   const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
-  // Where max_position_embeddings is L itself, the factor says how far one wants to read.
-  if (length == 0 && result.trained > 0 && !setting.scaling.is_dynamic()) {
+  // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of divisors alone it is not
+  // known what they were made for.
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const bool known =
+      setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
+  if (length == 0 && result.trained > 0 && fixed && known) {
     result.target = std::max(
         result.target,
         static_cast<int64_t>(std::llround(static_cast<double>(result.trained) * own_factor)));

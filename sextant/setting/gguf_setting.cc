@@ -265,9 +265,14 @@ std::vector<RotarySetting> read_gguf_setting(const Gguf& gguf, const Overrides& 
   if (divisors) {
     setting.scaling.type = "llama3";
     setting.scaling.stretch = LongRope{.factors = doubles(*divisors)};
+    setting.scaling.original_length = original;
     setting.scaling.warnings.push_back(
         "rope_freqs.weight holds Llama 3's divisors in float32; what they were made from is not in "
         "the file");
+    if (original == 0) {
+      setting.scaling.warnings.back() +=
+          ", nor the length that was trained on first: context_length is taken for it";
+    }
   }
   setting.scaling.sections = sections;
   setting.scaling.interleaved_sections = !sections.empty() && keys.arch().starts_with("qwen3");

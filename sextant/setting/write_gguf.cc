@@ -208,8 +208,13 @@ void write_stretch(Writer& to, const RotarySetting& setting) {
   } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
     write_yarn(to, *yarn, scaling.score_factor);
   } else if (const auto* divisors = std::get_if<LongRope>(&stretch); divisors) {
-    to.put_vector("rope_freqs.weight", divisors->factors);  // Llama 3's, read from a GGUF file
-  } else if (std::holds_alternative<ByParts>(stretch)) {
+    // Llama 3's, read from a GGUF file.
+    if (scaling.original_length > 0) {
+      to.put_length("rope.scaling.original_context_length", scaling.original_length);
+    }
+    to.put_vector("rope_freqs.weight", divisors->factors);
+  } else if (const auto* parts = std::get_if<ByParts>(&stretch)) {
+    to.put_length("rope.scaling.original_context_length", parts->original_length);
     write_divisors(to, setting, stretch);
   } else if (!std::holds_alternative<std::monostate>(stretch)) {
     fail("convert: gguf: " + scaling.type + ": expected none, linear, yarn, llama3 or longrope");

@@ -216,6 +216,9 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
         const Spectrum x = spectrum_of(read.settings[0], 1), y = spectrum_of((*back)[0], 1);
         for (size_t f = 0; f < x.pairs.size(); ++f)
           EXPECT_NEAR(speed(x, f) / speed(y, f), 1, 0x1p-24) << "divisors are float32 there";
+        const Explained before = explain(read.settings[0], 0), after = explain((*back)[0], 0);
+        EXPECT_EQ(before.trained, after.trained);
+        EXPECT_EQ(before.target, after.target);
         continue;
       }
       for (size_t n = 0; n < back->size(); ++n) expect_same(read.settings[n], (*back)[n]);
