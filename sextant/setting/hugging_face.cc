@@ -54,12 +54,12 @@ int64_t head_dim_of(Fields& fields, const Overrides& overrides) {
   if (overrides.head_dim > 0) return overrides.head_dim;
   if (own) return *own;
   // Their code has a size of its own where the file has none.
-  for (const char* type : {"gemma", "qwen3"}) {
-    if (fields.text("model_type").value_or("").starts_with(type)) {
-      const std::string usual = type == std::string("gemma") ? "256" : "128";
-      fields.bad("head_dim", "an integer (the code for " + std::string(type) + " has " + usual +
-                                 ", as --head-dim " + usual + " would say)");
-    }
+  const std::string type = fields.text("model_type").value_or("");
+  if (type.starts_with("gemma")) {
+    fields.bad("head_dim", "an integer (the code for gemma has 256, as --head-dim 256 would say)");
+  }
+  if (type.starts_with("qwen3")) {
+    fields.bad("head_dim", "an integer (the code for qwen3 has 128, as --head-dim 128 would say)");
   }
   auto width = fields.integer("hidden_size", 1, kWidest);
   if (!width) width = fields.integer("n_embd", 1, kWidest);
