@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -70,7 +72,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sextant: {}\n", error.what());
+    // Not fmt::print, which throws where nothing can be written.
+    std::fprintf(stderr, "sextant: %s\n", error.what());
+    return 1;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "sextant: standard output: cannot write: %s\n", std::strerror(errno));
     return 1;
   }
   return 0;

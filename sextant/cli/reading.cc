@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/corpus.h"
+#include "sextant/lab/progress.h"
 #include "sextant/lab/settings.h"
 
 namespace sextant::cli {
@@ -67,8 +69,10 @@ void plot(const chart::LineChart& chart, const std::string& name, const ReadingO
   write(chart::Format::kSvg);
   try {
     write(chart::Format::kPng);
+  } catch (const CannotWrite&) {
+    throw;
   } catch (const Error& error) {
-    fmt::print(stderr, "the chart is written as SVG only: {}\n", error.what());
+    lab::note(fmt::format("the chart is written as SVG only: {}", error.what()));
   }
 }
 

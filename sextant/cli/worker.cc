@@ -7,10 +7,13 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 
 #include "sextant/cli/commands.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/plugin.h"
 
 namespace sextant::cli {
@@ -27,22 +30,32 @@ void keep_memory() {
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
-void tell(const lab::Report& report) {
-  const std::string line = lab::line_of(report);
+void send(const std::string& line) {
   // Who started us may not listen: nothing depends on it.
   [[maybe_unused]] const ssize_t written = ::write(lab::kProgressFile, line.data(), line.size());
 }
+
+void tell(const lab::Report& report) { send(lab::line_of(report)); }
 
 int work(const std::string& folder, int threads, double save_seconds) {
   std::signal(SIGTERM, ask_to_stop);
   std::signal(SIGPIPE, SIG_IGN);
   keep_memory();
-  const lab::Plugin& plugin = lab::open_plugin(threads);
   lab::Watch watch;
   watch.stop = &stop_asked;
   watch.seconds_between_checkpoints = save_seconds;
-  if (::fcntl(lab::kProgressFile, F_GETFD) != -1) watch.report = tell;
-  return plugin.run_arm(folder, watch) == lab::Ending::kDone ? 0 : lab::kStoppedStatus;
+  const bool heard = ::fcntl(lab::kProgressFile, F_GETFD) != -1;
+  if (heard) watch.report = tell;
+  try {
+    return lab::open_plugin(threads).run_arm(folder, watch) == lab::Ending::kDone
+               ? 0
+               : lab::kStoppedStatus;
+  } catch (const std::exception& error) {
+    if (heard) send(lab::line_of_failure(error.what()));
+    const bool by_disk = dynamic_cast<const CannotWrite*>(&error) != nullptr;
+    std::fprintf(stderr, "sextant: %s\n", error.what());
+    return by_disk ? lab::kCannotWriteStatus : 1;
+  }
 }
 
 }  // namespace

@@ -10,13 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "sextant/error.h"
-
 namespace sextant {
 namespace {
 
 [[noreturn]] void cannot(const std::string& what, const std::filesystem::path& path, int error) {
-  fail("write " + path.string() + ": cannot " + what + ": " + std::strerror(error));
+  throw CannotWrite("write " + path.string() + ": cannot " + what + ": " + std::strerror(error));
 }
 
 // Owns the temporary file until it has its final name.
@@ -74,7 +72,7 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   const std::filesystem::path folder = parent.empty() ? "." : parent;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) fail("write " + path.string() + ": cannot make its folder: " + error.message());
+  if (error) cannot("make its folder", path, error.value());
   Temporary file(path);
   file.write(bytes);
   file.become_target();

@@ -4,10 +4,19 @@
 #include <filesystem>
 #include <string_view>
 
+#include "sextant/error.h"
+
 namespace sextant {
 
+// A file could not be written: the disk is full, the folder read-only, a quota spent. What else
+// there is to write will fare no better, so whoever has more to do stops and keeps what is done.
+class CannotWrite : public Error {
+ public:
+  using Error::Error;
+};
+
 // Writes a temporary file beside `path`, flushes it to the disk and renames it over `path`; makes
-// the folders above. Throws Error, and leaves what was there before.
+// the folders above. Throws CannotWrite, which names the file, and leaves what was there before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace sextant

@@ -4,11 +4,11 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/models/random.h"
 
 namespace sextant::lab {
@@ -17,13 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kFewestParts = 20;
-
-std::string read_document(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail("text: " + path.string() + ": expected a file that can be read");
-  return bytes;
-}
 
 // The file itself, or all below a folder.
 std::vector<fs::path> files_of(const fs::path& path) {
@@ -81,9 +74,11 @@ Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
   std::vector<std::string> documents;
   for (const fs::path& path : paths) {
     try {
-      for (const fs::path& file : files_of(path)) documents.push_back(read_document(file));
+      for (const fs::path& file : files_of(path)) documents.push_back(read_file(file));
     } catch (const fs::filesystem_error& error) {
       fail("text: " + path.string() + ": " + error.code().message());
+    } catch (const Error& error) {
+      fail(std::string("text: ") + error.what());
     }
   }
   return split_corpus(std::move(documents), test_share);

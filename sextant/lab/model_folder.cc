@@ -144,7 +144,11 @@ struct WeightsFile {
 
 WeightsFile read_weights_file(const fs::path& folder) {
   WeightsFile file{.path = folder / kWeightsFile, .bytes = read_file(folder / kWeightsFile)};
-  file.content = parse_safetensors(file.bytes);
+  try {
+    file.content = parse_safetensors(file.bytes);
+  } catch (const Error& error) {
+    fail("weights: " + file.path.string() + ": " + error.what());
+  }
   return file;
 }
 

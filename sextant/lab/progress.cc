@@ -49,22 +49,24 @@ void Progress::show(const Work& work, const std::string& now) {
   std::string line = fmt::format("{:3.0f} %{}  {}", std::floor(100 * share), left(work), now);
   if (terminal) {
     line.resize(std::min(line.size(), columns() - 1));
-    fmt::print(stderr, "\r\033[K{}", line);
+    std::fputs(("\r\033[K" + line).c_str(), stderr);
     drawn_ = true;
   } else {
-    fmt::print(stderr, "{}\n", line);
+    note(line);
   }
   std::fflush(stderr);
 }
 
 void Progress::say(const std::string& line) {
-  fmt::print(stderr, "{}{}\n", drawn_ ? "\r\033[K" : "", line);
+  note((drawn_ ? "\r\033[K" : "") + line);
   std::fflush(stderr);
   drawn_ = false;
 }
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) std::fputs("\r\033[K", stderr);
 }
+
+void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 }  // namespace sextant::lab

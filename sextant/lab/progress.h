@@ -36,4 +36,7 @@ class Progress {
 // "4 min 10 s"
 std::string duration(double seconds);
 
+// A line on standard error. That it cannot be written (2>FILE on a disk that is full) stops nobody.
+void note(const std::string& line);
+
 }  // namespace sextant::lab

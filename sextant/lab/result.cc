@@ -1,10 +1,10 @@
 #include "sextant/lab/result.h"
 
-#include <fstream>
-#include <iterator>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
 #include "sextant/models/json_fields.h"
 
@@ -104,9 +104,7 @@ void from_json(const json& json, ArmResult& result) {
 }
 
 json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail(path.string() + ": expected a file that can be read");
+  const std::string text = read_file(path);
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {

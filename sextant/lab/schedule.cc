@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "sextant/files/write_file.h"
 #include "sextant/lab/progress.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/worker.h"
@@ -81,13 +82,13 @@ class Schedule {
   ScheduleEnd run() {
     const CountInterruptions counting;
     while (true) {
-      if (interruptions == 0) start_what_can();
+      if (!stopping()) start_what_can();
       if (count(State::kRunning) == 0) break;
       wait();
-      if (interruptions > 0) stop();
+      if (stopping()) stop();
       show();
     }
-    end_.stopped = interruptions > 0 && count(State::kWaiting) > 0;
+    end_.stopped = stopping() && count(State::kWaiting) > 0;
     return end_;
   }
 
@@ -102,13 +103,16 @@ class Schedule {
     bool reported = false;  // the first report says where it goes on
   };
 
+  // Somebody asked for it, or nothing more can be written.
+  bool stopping() const { return interruptions > 0 || !end_.cannot_write.empty(); }
+
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
 
   fs::path directory(const Unit& unit) const { return arm_directory(options_.directory, unit.arm); }
 
   void start_what_can() {
     for (Unit& unit : units_) {
-      if (count(State::kRunning) >= options_.jobs) return;
+      if (count(State::kRunning) >= options_.jobs || stopping()) return;
       if (unit.state != State::kWaiting) continue;
       switch (state_of_weights(unit.arm)) {
         case State::kDone:
@@ -134,8 +138,12 @@ class Schedule {
   void start(Unit& unit) {
     std::vector<std::string> command = options_.worker;
     command.push_back(directory(unit).string());
-    unit.worker = std::make_unique<Worker>(command, directory(unit) / kLogFile);
-    unit.state = State::kRunning;
+    try {
+      unit.worker = std::make_unique<Worker>(command, directory(unit) / kLogFile);
+      unit.state = State::kRunning;
+    } catch (const CannotWrite& error) {
+      end_.cannot_write = error.what();
+    }
   }
 
   void wait() {
@@ -155,9 +163,15 @@ class Schedule {
   void finish(Unit& unit) {
     std::string why;
     const Ending ending = unit.worker->finish(why);
+    const std::string said = unit.worker->said();
     unit.worker.reset();
-    if (ending == Ending::kStopped || (ending == Ending::kFailed && interruptions > 0)) {
+    if (ending == Ending::kCannotWrite) {
       unit.state = State::kWaiting;
+      if (end_.cannot_write.empty()) end_.cannot_write = unit.arm.name() + ": " + said;
+    } else if (ending == Ending::kStopped || (ending == Ending::kFailed && interruptions > 0)) {
+      unit.state = State::kWaiting;
+    } else if (ending == Ending::kFailed && !said.empty()) {
+      failed(unit, said);
     } else if (ending == Ending::kFailed) {
       const fs::path log = directory(unit) / kLogFile;
       failed(unit, fmt::format("{}; {} says: {}", why, log.string(), last_line(log)));
@@ -183,7 +197,9 @@ class Schedule {
     if (first) {
       asked_ = true;
       deadline_ = now + kPatience;
-      progress_.say("stopping: saving what is done (once more to stop at once)");
+      progress_.say(end_.cannot_write.empty()
+                        ? "stopping: saving what is done (once more to stop at once)"
+                        : "stopping: " + end_.cannot_write);
     }
     const bool at_once = interruptions > 1 || now > deadline_;
     if (!first && !at_once) return;

@@ -18,7 +18,9 @@ struct ScheduleOptions {
 };
 
 struct ScheduleEnd {
-  bool stopped = false;               // by SIGINT or SIGTERM; what was done is kept
+  bool stopped = false;  // before all was done; what was done is kept
+  std::string
+      cannot_write;  // why, if it was not by SIGINT or SIGTERM: "rope-0: write ...: cannot write: ..."
   std::vector<std::string> failures;  // "rope-0: signal 9 (Killed); see .../log.txt"
 };
 
@@ -33,7 +35,7 @@ double work_of(const Settings& settings, const Arm& arm);
 
 // Each arm's arm.json must be in its folder. While it runs SIGINT and SIGTERM mean: stop in good order;
 // a second one: at once. An arm that fails does not hold up the others, but those that need its
-// weights.
+// weights; one that cannot write stops them all, for they write to the same place.
 ScheduleEnd run_arms(const Settings& settings, std::span<const Arm> arms,
                      const ScheduleOptions& options);
 

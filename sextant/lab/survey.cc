@@ -135,8 +135,8 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   ScheduleEnd end;
   if (!arms.empty()) {
     prepare(options, arms, manifest);
-    fmt::print(stderr, "{} of {} arms to do, {} at a time, in {}\n", arms.size(),
-               options.arms.size(), options.jobs, options.directory.string());
+    note(fmt::format("{} of {} arms to do, {} at a time, in {}", arms.size(), options.arms.size(),
+                     options.jobs, options.directory.string()));
     end =
         run_arms(options.settings, options.arms,
                  {.directory = options.directory, .worker = options.worker, .jobs = options.jobs});
@@ -153,18 +153,22 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
   std::fflush(stdout);
   if (end.stopped) {
-    fmt::print(stderr, "\nstopped: {} of {} arms are done. To go on:\n  {}\n", results.size(),
-               options.arms.size(), options.command);
-    return SurveyEnd::kStopped;
+    const bool full = !end.cannot_write.empty();
+    note(fmt::format("{}\nstopped: {} of {} arms are done. To go on{}:\n  {}",
+                     full ? "\n" + end.cannot_write : "", results.size(), options.arms.size(),
+                     full ? ", when it can be written" : "", options.command));
+    for (const std::string& failure : end.failures) note("failed: " + failure);
+    return full ? SurveyEnd::kSomeFailed : SurveyEnd::kStopped;
   }
   if (!results.empty() && !is_written(options.directory, manifest, results)) {
     write_results(options.directory, manifest, results, options.settings, options.command);
   }
   if (!results.empty()) {
-    fmt::print(stderr, "\nTrained at {}.\nCharts and all numbers: {}\n",
-               speed(results, options.settings), (options.directory / "report.html").string());
+    note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}",
+                     speed(results, options.settings),
+                     (options.directory / "report.html").string()));
   }
-  for (const std::string& failure : end.failures) fmt::print(stderr, "failed: {}\n", failure);
+  for (const std::string& failure : end.failures) note("failed: " + failure);
   return end.failures.empty() ? SurveyEnd::kDone : SurveyEnd::kSomeFailed;
 }
 

@@ -10,6 +10,7 @@
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/manifest.h"
 #include "sextant/lab/plugin.h"
+#include "sextant/lab/progress.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
 #include "sextant/lab/settings_file.h"
@@ -88,10 +89,10 @@ void publish(const fs::path& arm, const fs::path& directory) {
 TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result) {
   const fs::path& directory = options.directory;
   if (result.diverged) {
-    fmt::print(stderr,
-               "failed: the training diverged: {}. A smaller training.learning_rate may help, in "
-               "another directory.\n",
-               result.message);
+    note(
+        fmt::format("failed: the training diverged: {}. A smaller training.learning_rate may help, "
+                    "in another directory.",
+                    result.message));
     return TrainEnd::kFailed;
   }
   fmt::print("{}: {}, {} weights, trained on texts of {} bytes for {} steps\n\n",
@@ -184,10 +185,12 @@ TrainEnd train_model(const TrainModelOptions& options) {
     const ScheduleEnd end =
         run_arms(plan.settings, arms, {.directory = work, .worker = options.worker, .jobs = 1});
     if (end.stopped) {
-      fmt::print(stderr, "\nstopped. To go on:\n  {}\n", options.command);
-      return TrainEnd::kStopped;
+      const bool full = !end.cannot_write.empty();
+      note(fmt::format("{}\nstopped. To go on{}:\n  {}", full ? "\n" + end.cannot_write : "",
+                       full ? ", when it can be written" : "", options.command));
+      return full ? TrainEnd::kFailed : TrainEnd::kStopped;
     }
-    for (const std::string& failure : end.failures) fmt::print(stderr, "failed: {}\n", failure);
+    for (const std::string& failure : end.failures) note("failed: " + failure);
     if (!end.failures.empty()) return TrainEnd::kFailed;
   }
   publish(arm, options.directory);

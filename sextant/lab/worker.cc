@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant::lab {
 namespace {
@@ -50,6 +52,12 @@ std::string line_of(const Report& report) {
   return fmt::format("{} {} {}\n", report.done, report.total, report.text);
 }
 
+std::string line_of_failure(const std::string& why) {
+  std::string line = fmt::format("! {}", why);
+  std::ranges::replace(line, '\n', ' ');
+  return line + "\n";
+}
+
 Worker::Worker(const std::vector<std::string>& command, const std::filesystem::path& log) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot("make a pipe", errno);
@@ -67,7 +75,9 @@ Worker::Worker(const std::vector<std::string>& command, const std::filesystem::p
   if (log_file >= 0) ::close(log_file);
   if (process_ < 0) {
     ::close(ends[0]);
-    if (log_file < 0) cannot("open " + log.string(), log_error);
+    if (log_file < 0) {
+      throw CannotWrite("worker: cannot open " + log.string() + ": " + std::strerror(log_error));
+    }
     cannot("start a process", fork_error);
   }
   pipe_ = ends[0];
@@ -83,6 +93,10 @@ Worker::~Worker() {
 
 // A line that is no report changes nothing: a library may print into any descriptor it finds.
 void Worker::take_line(const char* begin, const char* end) {
+  if (std::string_view(begin, end).starts_with("! ")) {
+    failure_.assign(begin + 2, end);
+    return;
+  }
   Report report;
   const auto done = std::from_chars(begin, end, report.done);
   if (done.ec != std::errc{} || done.ptr == end) return;
@@ -126,6 +140,9 @@ Ending Worker::finish(std::string& why) {
       return Ending::kDone;
     case kStoppedStatus:
       return Ending::kStopped;
+    case kCannotWriteStatus:
+      if (!failure_.empty()) return Ending::kCannotWrite;
+      [[fallthrough]];
     default:
       why = fmt::format("exit status {}", WEXITSTATUS(status));
       return Ending::kFailed;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ namespace sextant::cli {
 // A command that is at work, its outputs in files.
 class Running {
  public:
-  Running(const std::vector<std::string>& arguments, const std::filesystem::path& folder)
+  // before: what the new process does before it becomes the command.
+  Running(
+      const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+      const std::function<void()>& before = [] {})
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
     process_ = ::fork();
     if (process_ != 0) return;
@@ -26,6 +30,7 @@ class Running {
     std::vector<char*> words{const_cast<char*>(SEXTANT_COMMAND)};
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
+    before();
     ::execv(words[0], words.data());
     ::_exit(126);
   }
@@ -56,9 +61,10 @@ struct Ended {
   std::string out, err;
 };
 
-inline Ended run(const std::vector<std::string>& arguments) {
+inline Ended run(
+    const std::vector<std::string>& arguments, const std::function<void()>& before = [] {}) {
   const TemporaryFolder folder;
-  Running running(arguments, folder.path());
+  Running running(arguments, folder.path(), before);
   const int status = running.wait();
   return {status, running.out(), running.err()};
 }

@@ -9,9 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cli/command.h"
-#include "tests/lab/synthetic_text.h"
-#include "tests/lab/temporary_folder.h"
+#include "tests/cli/small_survey.h"
 
 namespace sextant::cli {
 namespace {
@@ -22,36 +20,6 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-// Text, and the words of a survey of seconds in a folder.
-class Survey : public testing::Test {
- protected:
-  Survey() {
-    uint64_t number = 0;
-    for (const std::string& document : synthetic_documents(40, 2000)) {
-      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
-    }
-  }
-
-  std::vector<std::string> words(const std::string& out, std::vector<std::string> more = {}) const {
-    std::vector<std::string> words{"survey",  "--smoke", "--text", (folder_ / "text").string(),
-                                   "--share", "0.2",     "--out",  (folder_ / out).string()};
-    if (std::ranges::find(more, "--methods") == more.end()) {
-      more.insert(more.end(), {"--methods", "rope,alibi,window"});
-    }
-    words.insert(words.end(), more.begin(), more.end());
-    if (std::ranges::find(more, "--retrieval-steps") == more.end()) {
-      words.insert(words.end(), {"--retrieval-steps", "0"});
-    }
-    return words;
-  }
-
-  Ended survey(const std::string& out, const std::vector<std::string>& more = {}) const {
-    return run(words(out, more));
-  }
-
-  TemporaryFolder folder_;
-};
 
 // Trainings to interrupt: 300 steps. `kSaved` writes each of them to disk, so that a test that looks
 // every few milliseconds meets the training in its first half on any machine.
@@ -277,7 +245,7 @@ TEST_F(Survey, SaysWhatIsWrong) {
       {{"--methods", "sinusoidal", "--memory", "32"},
        1,
        "sinusoidal:memory=32: memory: expected 0, as sinusoidal goes by absolute positions"},
-      {{"--text", "/no/such/file"}, 1, "/no/such/file: expected a file that can be read"},
+      {{"--text", "/no/such/file"}, 1, "text: read /no/such/file: cannot open it: No such file"},
       {{"--lengths", "32,100"}, 1, "expected divisors of the longest, 100, but got 32"},
       {{"--heads", "5"}, 1, "width: expected a multiple of heads (5), but got 32"},
       {{"--norm", "batchnorm"}, 1, "expected one of layernorm, rmsnorm, but got batchnorm"},

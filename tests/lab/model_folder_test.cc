@@ -135,7 +135,7 @@ TEST_F(Damaged, AFileThatIsNotThereIsNamed) {
   std::filesystem::remove(folder_ / "model.safetensors");
   expect("model.safetensors", "cannot open it");
   std::filesystem::remove(folder_ / "config.json");
-  expect("config.json", "expected a file that can be read");
+  expect("config.json", "cannot open it: No such file or directory");
   EXPECT_THAT([&] { read_model(folder_ / "nowhere"); },
               ThrowsMessage<Error>(HasSubstr("expected a folder with config.json")));
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::lab {
@@ -70,6 +71,18 @@ TEST(Worker, SaysHowItEnded) {
   Worker missing({"/no/such/program"}, folder / "log.txt");
   EXPECT_EQ(end_of(missing, why), Ending::kFailed);
   EXPECT_EQ(why, "exit status 127");
+}
+
+TEST(Worker, SaysWhyItCannotWrite) {
+  const TemporaryFolder folder;
+  std::string why;
+  const std::string line = line_of_failure("write a: cannot write:\nfull");
+  Worker full(shell("printf '%s' '" + line + "' >&3; exit 74"), folder / "log.txt");
+  EXPECT_EQ(end_of(full, why), Ending::kCannotWrite);
+  EXPECT_EQ(full.said(), "write a: cannot write: full");
+  Worker silent(shell("exit 74"), folder / "log.txt");
+  EXPECT_EQ(end_of(silent, why), Ending::kFailed) << "whatever it was, it was not our word";
+  EXPECT_THROW(Worker(shell("true"), folder / "nowhere" / "log.txt"), CannotWrite);
 }
 
 TEST(Worker, AddsToItsLogAndReadsNothing) {

@@ -1,0 +1,47 @@
+// A survey of seconds: text, and the words that start it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.h"
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+
+// Text, and the words of a survey of seconds in a folder.
+class Survey : public testing::Test {
+ protected:
+  Survey() {
+    uint64_t number = 0;
+    for (const std::string& document : synthetic_documents(40, 2000)) {
+      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
+    }
+  }
+
+  std::vector<std::string> words(const std::string& out, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"survey",  "--smoke", "--text", (folder_ / "text").string(),
+                                   "--share", "0.2",     "--out",  (folder_ / out).string()};
+    if (std::ranges::find(more, "--methods") == more.end()) {
+      more.insert(more.end(), {"--methods", "rope,alibi,window"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    if (std::ranges::find(more, "--retrieval-steps") == more.end()) {
+      words.insert(words.end(), {"--retrieval-steps", "0"});
+    }
+    return words;
+  }
+
+  Ended survey(const std::string& out, const std::vector<std::string>& more = {}) const {
+    return run(words(out, more));
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace sextant::cli

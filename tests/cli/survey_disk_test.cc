@@ -1,0 +1,177 @@
+// A disk that is full, files that cannot be read: a survey stops, says which file it was, keeps what is
+// done, and the same command goes on to the same table when there is room.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/small_survey.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kTwo{"--methods", "rope,window", "--jobs", "2"};
+
+// Files of at most so many bytes, as a disk has it that fills up; a write beyond is an error, no signal.
+std::function<void()> files_of_at_most(rlim_t bytes) {
+  return [bytes] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+}
+
+bool can_mount() {
+  static const bool can = std::system(
+                              "unshare -rm sh -c 'mount -t tmpfs tmpfs /tmp' "
+                              ">/dev/null 2>&1") == 0;
+  return can;
+}
+
+std::string word(const std::string& text) { return "'" + text + "'"; }
+
+class SurveyDisk : public Survey {
+ protected:
+  // What a shell in a mount namespace of its own says and leaves in files; `survey` there is the command.
+  void in_own_mounts(const std::string& script) const {
+    std::string command = SEXTANT_COMMAND;
+    for (const std::string& argument : words("out", kTwo)) command += " " + word(argument);
+    fs::create_directories(folder_ / "out");
+    write_text(folder_ / "script", "cd " + folder_.path().string() + "\nsurvey() { " + command +
+                                       " >$1.out 2>$1.err; echo $? >$1.status; }\n" + script);
+    ASSERT_EQ(std::system(("unshare -rm sh " + (folder_ / "script").string()).c_str()), 0);
+  }
+  Ended ended(const std::string& name) const {
+    return {std::stoi(read_text(folder_ / (name + ".status"))),
+            read_text(folder_ / (name + ".out")), read_text(folder_ / (name + ".err"))};
+  }
+};
+
+TEST_F(SurveyDisk, NoFileThatIsTooBigIsLostInSilence) {
+  const Ended whole = survey("whole", kTwo);
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  // Just too little for each of what a survey writes, the smallest first.
+  std::vector<std::uintmax_t> sizes;
+  for (const char* file :
+       {"manifest.json", "arms/rope-0/arm.json", "arms/rope-0/model.safetensors", "report.html"}) {
+    const std::uintmax_t size = fs::file_size(folder_ / "whole" / file);
+    sizes.push_back(size - size / 20);  // the names of folders, which differ, stand in some
+  }
+  std::ranges::sort(sizes);
+  bool by_worker = false, by_survey = false;
+  for (const std::uintmax_t size : sizes) {
+    const Ended cut = run(words("out", kTwo), files_of_at_most(size));
+    EXPECT_EQ(cut.status, 1) << size << cut.err;
+    EXPECT_THAT(cut.err, ContainsRegex("write [^ ]+/out/[^ ]+: cannot write: File too large"));
+    by_worker = by_worker || cut.err.find("rope-0: write") != std::string::npos;
+    by_survey = by_survey || cut.err.find("sextant: write") != std::string::npos;
+  }
+  EXPECT_TRUE(by_worker && by_survey);
+  const Ended resumed = survey("out", kTwo);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_EQ(resumed.out, whole.out);
+  for (const char* file : {"results.csv", "summary.csv", "arms/rope-0/model.safetensors"}) {
+    EXPECT_EQ(read_text(folder_ / "out" / file), read_text(folder_ / "whole" / file)) << file;
+  }
+}
+
+TEST_F(SurveyDisk, AFullDiskStopsItAndRoomLetsItGoOn) {
+  if (!can_mount()) GTEST_SKIP() << "this user may not mount a small disk (unshare -rm)";
+  const Ended whole = survey("whole", kTwo);
+  // For the plan, for the first checkpoint, for the report.
+  for (const int kilobytes : {4, 60, 900}) {
+    in_own_mounts("mount -t tmpfs -o size=" + std::to_string(kilobytes) +
+                  "k tmpfs out && survey full && mount -o remount,size=64m out && survey roomy && "
+                  "cp out/results.csv roomy.csv");
+    const Ended full = ended("full"), roomy = ended("roomy");
+    EXPECT_EQ(full.status, 1) << kilobytes << full.err;
+    EXPECT_THAT(full.err, ContainsRegex("write [^ ]+/out/[^ ]+: cannot [a-z ]+: No space left"));
+    EXPECT_EQ(roomy.status, 0) << kilobytes << roomy.err;
+    EXPECT_EQ(roomy.out, whole.out) << kilobytes;
+    EXPECT_EQ(read_text(folder_ / "roomy.csv"), read_text(folder_ / "whole/results.csv"));
+  }
+}
+
+TEST_F(SurveyDisk, AReadOnlyFolderIsNamed) {
+  if (!can_mount()) GTEST_SKIP() << "this user may not mount a small disk (unshare -rm)";
+  in_own_mounts("mount -t tmpfs -o ro tmpfs out && survey sealed");
+  EXPECT_EQ(ended("sealed").status, 1);
+  EXPECT_THAT(ended("sealed").err, HasSubstr("cannot write in " + (folder_ / "out").string() +
+                                             ": Read-only file system"));
+}
+
+TEST_F(SurveyDisk, AFullStandardOutputIsNoSuccess) {
+  const auto to_full = [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); };
+  const Ended listed = run({"survey", "--list"}, to_full);
+  EXPECT_EQ(listed.status, 1);
+  EXPECT_THAT(listed.err, HasSubstr("No space left on device"));
+  const Ended planned = run(words("out", {"--dry-run"}), to_full);
+  EXPECT_EQ(planned.status, 1);
+}
+
+TEST_F(SurveyDisk, TextThatCannotBeReadIsNamed) {
+  // It opens, and reading its beginning is an input/output error.
+  const Ended broken = survey("out", {"--text", "/proc/self/mem"});
+  EXPECT_EQ(broken.status, 1);
+  EXPECT_THAT(broken.err,
+              HasSubstr("text: read /proc/self/mem: cannot read it: Input/output error"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(SurveyDisk, TextThatWasCutOffIsAnotherText) {
+  ASSERT_EQ(survey("out", kTwo).status, 0);
+  fs::resize_file(folder_ / "text/3.txt", 100);
+  const Ended again = survey("out", kTwo);
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, AllOf(HasSubstr("holds a survey with other settings"),
+                               ContainsRegex("text.train_bytes|text.test_bytes")));
+  // A worker that finds it so, for it was cut after the survey began.
+  fs::remove(folder_ / "out/arms/rope-0/result.json");
+  const Ended worker = run({"worker", (folder_ / "out/arms/rope-0").string()});
+  EXPECT_EQ(worker.status, 1);
+  EXPECT_THAT(worker.err, HasSubstr("text: expected {"));
+  fs::remove_all(folder_ / "text");
+  EXPECT_THAT(survey("out", kTwo).err,
+              AllOf(HasSubstr("text: "), HasSubstr((folder_ / "text").string()),
+                    HasSubstr("No such file or directory")));
+}
+
+TEST_F(SurveyDisk, WhatVanishedIsDoneAgainAndWhatIsDamagedIsNamed) {
+  const Ended whole = survey("out", kTwo);
+  const fs::path rope = folder_ / "out/arms/rope-0", window = folder_ / "out/arms/window-0";
+  fs::remove_all(rope);
+  fs::remove(folder_ / "out/results.json");
+  EXPECT_EQ(survey("out", kTwo).out, whole.out);
+
+  write_text(window / "result.json", "{");
+  const Ended damaged = survey("out", kTwo);
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_THAT(damaged.err, HasSubstr((window / "result.json").string() + ": expected JSON"));
+
+  fs::remove(window / "result.json");
+  fs::resize_file(rope / "model.safetensors", 1000);
+  const Ended cut = survey("out", kTwo);
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_THAT(cut.err, AllOf(HasSubstr("failed: window-0: "), HasSubstr("model.safetensors")));
+  EXPECT_THAT(cut.out, AllOf(HasSubstr("\nrope "), Not(HasSubstr("\nwindow "))));
+
+  fs::remove_all(rope);
+  EXPECT_EQ(survey("out", kTwo).out, whole.out);
+}
+
+}  // namespace
+}  // namespace sextant::cli
