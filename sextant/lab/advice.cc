@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/lab/claims.h"
+#include "sextant/lab/compare.h"
 #include "sextant/lab/pair_task.h"
 
 namespace sextant::lab {
@@ -17,6 +18,7 @@ constexpr double kFindsEnough = 0.5;
 constexpr size_t kMostNamed = 4;
 
 struct Candidate {
+  const MethodResult* method;
   std::string label;
   double loss = 0;              // sliding, at the longest length
   std::optional<double> found;  // at the beginning of the longest text
@@ -32,7 +34,8 @@ std::vector<Candidate> candidates(std::span<const MethodResult> methods, const S
   std::vector<Candidate> all;
   for (const MethodResult& method : methods) {
     if (method.seeds.empty() || !wanted(method)) continue;
-    Candidate one{.label = method.label,
+    Candidate one{.method = &method,
+                  .label = method.label,
                   .loss = method.at(&AtLength::sliding, settings.test.lengths.size() - 1).mean,
                   .found = {},
                   .holds = verdict(method, methods, settings) == "holds"};
@@ -69,6 +72,36 @@ std::vector<Candidate> only(std::span<const Candidate> all, const auto& wanted) 
   return result;
 }
 
+// Those after the first whose loss on the longest texts is not above the first's for certain, and how far it is.
+struct Ties {
+  std::vector<std::string> labels, numbers;
+  std::string over;  // "over 64 blocks"
+};
+
+Ties ties_of(std::span<const Candidate> all, const Settings& settings) {
+  Ties ties;
+  for (const Candidate& one : all.subspan(1)) {
+    const std::optional<Measured> behind =
+        measured(Measure::kLongest, *one.method, all.front().method, settings);
+    if (!behind || behind->interval.mean - behind->interval.half > 0) continue;
+    ties.labels.push_back(one.label);
+    ties.numbers.push_back(fmt::format("{} {:+.3f} ± {:.3f}", one.label, behind->interval.mean,
+                                       behind->interval.half));
+    ties.over = words(*behind);
+  }
+  return ties;
+}
+
+// "t5", "t5 or shaw", "t5, shaw or kerple-log", "t5, or one of 7 others"
+std::string either(const std::string& best, const std::vector<std::string>& others) {
+  if (others.empty()) return best;
+  if (others.size() >= kMostNamed)
+    return fmt::format("{}, or one of {} others", best, others.size());
+  std::string text = best;
+  for (size_t n = 0; n + 1 < others.size(); ++n) text += ", " + others[n];
+  return text + " or " + others.back();
+}
+
 // The best of them and why; `instruction` takes its name, `what` says what they are.
 std::string best_of(std::span<const Candidate> all, const std::string& instruction,
                     const std::string& what, const Settings& settings) {
@@ -82,8 +115,10 @@ std::string best_of(std::span<const Candidate> all, const std::string& instructi
     return fmt::format("**None of the {} holds its loss at {} bytes.** Lowest there: {}.", what,
                        longest, list_of(all));
   }
-  const Candidate& best = both.empty() ? holding.front() : both.front();
-  std::string text = fmt::format("**{} {}.** ", instruction, best.label);
+  const std::vector<Candidate>& chosen = both.empty() ? holding : both;
+  const Ties ties = ties_of(chosen, settings);
+  std::string text =
+      fmt::format("**{} {}.** ", instruction, either(chosen.front().label, ties.labels));
   if (both.empty()) {
     text += fmt::format(
         "None of the {} both holds its loss at {} bytes and finds half of the pairs far back; it "
@@ -101,6 +136,11 @@ std::string best_of(std::span<const Candidate> all, const std::string& instructi
                             settings.retrieval.longest())
               : "",
         both.size() > 1 ? "by " : "", list_of(both));
+  }
+  if (!ties.labels.empty()) {
+    text += fmt::format(" By loss {} {} not to be told apart from {} ({}; 95 %, {}).",
+                        fmt::join(ties.labels, ", "), ties.labels.size() == 1 ? "is" : "are",
+                        chosen.front().label, fmt::join(ties.numbers, ", "), ties.over);
   }
   const std::vector<Candidate> deaf =
       only(holding, [](const Candidate& one) { return !one.finds(); });

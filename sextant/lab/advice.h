@@ -1,7 +1,8 @@
 // What to do with what a survey found, in words: which encoding to train with, how to stretch what one has.
 //
 // The rule, the same for both: of those that hold (table.h) and find at least half of the pairs at the beginning of
-// the longest text, the one with the lowest sliding loss there. If none does both, that is said, with who
+// the longest text, the one with the lowest sliding loss there, and with
+// it those whose loss is not to be told apart from that one's (compare.h). If none does both, that is said, with who
 // comes nearest. It is derived from the numbers and says how many seeds they rest on.
 #pragma once
 

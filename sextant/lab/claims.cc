@@ -3,47 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "sextant/error.h"
+#include "sextant/lab/compare.h"
 
 namespace sextant::lab {
 namespace {
 
-// What is measured of an arm, if it can be.
-struct Measure {
-  std::optional<Mean> (*of)(const ArmResult& result, const Settings& settings);
-  Task task;
-  const char* name;
-};
-
-std::optional<Mean> change_of(const ArmResult& result, const Settings&) {
-  return result.lengths.back().sliding_change;
-}
-std::optional<Mean> sliding_of(const ArmResult& result, const Settings&) {
-  return result.lengths.back().sliding;
-}
-std::optional<Mean> trained_of(const ArmResult& result, const Settings& settings) {
-  const auto at = std::ranges::find(result.lengths, settings.training.length, &AtLength::length);
-  if (at == result.lengths.end()) fail("claims: the training length was not tested");
-  return at->sliding;
-}
-// At the beginning of the longest text.
-std::optional<Mean> far_of(const ArmResult& result, const Settings& settings) {
-  const int64_t length = settings.retrieval.longest();
-  const int64_t distance = far_distance(length, settings.retrieval);
-  for (const AtDistance& at : result.retrieval) {
-    if (at.length == length && at.distance == distance) return at.accuracy;
-  }
-  return {};
-}
-
-constexpr Measure kChange = {change_of, Task::kText, "change of the sliding loss"};
-constexpr Measure kTrained = {trained_of, Task::kText, "sliding loss at the training length"};
-constexpr Measure kLongest = {sliding_of, Task::kText, "sliding loss at the longest length"};
-constexpr Measure kFar = {far_of, Task::kPairs,
-                          "share of pairs found at the beginning of the longest text"};
+using enum Measure;
 
 // Whoever finds fewer does not find them more often than not.
 constexpr double kHalf = 0.5;
@@ -140,40 +107,11 @@ constexpr Claim kClaims[] = {
      "dynamic-yarn", "yarn-8-turns", true, 0},
 };
 
-const std::vector<ArmResult>& arms_of(const MethodResult& method, const Measure& measure) {
-  return measure.task == Task::kPairs ? method.pairs : method.seeds;
-}
-
 // The method of that name, if this was measured of it.
 const MethodResult* find(std::span<const MethodResult> methods, const std::string& label,
-                         const Measure& measure) {
+                         Measure measure) {
   const auto found = std::ranges::find(methods, label, &MethodResult::label);
-  return found == methods.end() || arms_of(*found, measure).empty() ? nullptr : &*found;
-}
-
-// Over the seeds that both have: they share their start, batches and test text.
-Interval measured(const Measure& measure, const MethodResult& method, const MethodResult* other,
-                  const Settings& settings) {
-  std::vector<double> values;
-  double error = 0;
-  for (const ArmResult& seed : arms_of(method, measure)) {
-    std::optional<Mean> mean = measure.of(seed, settings);
-    if (!mean) continue;
-    if (other != nullptr) {
-      const std::vector<ArmResult>& others = arms_of(*other, measure);
-      const auto theirs = std::ranges::find_if(
-          others, [&](const ArmResult& result) { return result.arm.seed == seed.arm.seed; });
-      if (theirs == others.end()) continue;
-      const std::optional<Mean> minus = measure.of(*theirs, settings);
-      if (!minus) continue;
-      mean = {.value = mean->value - minus->value, .error = std::hypot(mean->error, minus->error)};
-    }
-    values.push_back(mean->value);
-    error = mean->error;
-  }
-  if (values.size() >= 2) return interval95(values);
-  if (values.empty()) return {.mean = NAN, .half = INFINITY};
-  return {.mean = values.front(), .half = kNormal95 * error};
+  return found == methods.end() || !is_measured(measure, *found) ? nullptr : &*found;
 }
 
 Finding compare(const Interval& interval, bool below, double bound) {
@@ -192,15 +130,17 @@ std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Sett
     const bool alone = *claim.other == '\0';
     const MethodResult* const other = alone ? nullptr : find(methods, claim.other, claim.measure);
     if (method == nullptr || (!alone && other == nullptr)) continue;
-    const Interval interval = measured(claim.measure, *method, other, settings);
+    const std::optional<Measured> over = measured(claim.measure, *method, other, settings);
+    if (!over) continue;
+    const Interval& interval = over->interval;
     const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
-    found.push_back(
-        {.claim = claim.claim,
-         .source = claim.source,
-         .finding = compare(interval, claim.below, claim.bound),
-         .numbers = fmt::format("{} of {}{}: {:+.3f} ± {:.3f}, said to be {} {:g}",
-                                claim.measure.name, claim.method, minus, interval.mean,
-                                interval.half, claim.below ? "below" : "above", claim.bound)});
+    found.push_back({.claim = claim.claim,
+                     .source = claim.source,
+                     .finding = compare(interval, claim.below, claim.bound),
+                     .numbers = fmt::format("{} of {}{}: {:+.3f} ± {:.3f} ({}), said to be {} {:g}",
+                                            name(claim.measure), claim.method, minus, interval.mean,
+                                            interval.half, words(*over),
+                                            claim.below ? "below" : "above", claim.bound)});
   }
   return found;
 }

@@ -29,8 +29,8 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 
 // None below kEnoughBytes. The claims whose methods are all in the survey (under their plain names), in a fixed order.
 //
-// A measure x is compared with a bound c by its 95 % interval: over seeds (Student's t) where there are two or
-// more, else over the blocks of the test text, or the texts of pairs (the normal distribution), which knows
+// A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval, see compare.h:
+// over seeds where there are two or more, else over the blocks of the test text, or the texts of pairs, which knows
 // nothing of how much another seed would move it. Undecided: c lies inside.
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
 

@@ -40,6 +40,23 @@ Interval interval95(std::span<const double> values) {
           .half = student(values.size() - 1) * std::sqrt(squares / (count - 1) / count)};
 }
 
+Interval difference95_of_shares(std::string_view ours, std::string_view theirs) {
+  if (ours.size() != theirs.size() || ours.empty()) {
+    fail(fmt::format("interval: expected answers to the same texts, but got {} and {}", ours.size(),
+                     theirs.size()));
+  }
+  double only_ours = 0, only_theirs = 0;
+  for (size_t n = 0; n < ours.size(); ++n) {
+    only_ours += ours[n] == '1' && theirs[n] != '1' ? 1 : 0;
+    only_theirs += ours[n] != '1' && theirs[n] == '1' ? 1 : 0;
+  }
+  const auto count = static_cast<double>(ours.size());
+  const double guarded = count + 2, unlike = only_ours + only_theirs + 1;
+  const double apart = (only_ours - only_theirs) / guarded;
+  return {.mean = (only_ours - only_theirs) / count,
+          .half = kNormal95 * std::sqrt((unlike / guarded - apart * apart) / guarded)};
+}
+
 Spread spread(std::span<const double> values) {
   if (values.size() < 2) return {.mean = mean_of(values)};
   const Interval interval = interval95(values);

@@ -155,12 +155,19 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
                     {"behind", mean_json(way.behind)},
                     {"lengths", lengths}});
   }
+  json ties = json::array();
+  for (const Recommendation::Tie& tie : recommendation.ties) {
+    ties.push_back({{"name", extension.ways.at(tie.way).way.name},
+                    {"behind", tie.behind.mean},
+                    {"half_interval95", tie.behind.half}});
+  }
   json out = {{"train_length", extension.model.train_length},
               {"blocks", extension.model.blocks},
               {"stride", extension.model.stride},
               {"unit", "nats per byte"},
               {"ways", ways},
               {"recommended", extension.ways.at(recommendation.best).way.name},
+              {"not_told_apart", ties},
               {"reason", recommendation.reason},
               {"recommended_hugging_face", nullptr}};
   if (recommendation.writable) {

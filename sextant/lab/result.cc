@@ -98,11 +98,13 @@ void from_json(const json& json, ArmResult& result) {
     at.finish();
     result.retrieval.push_back(found);
   }
+    if (!at.sliding_blocks.empty()) lengths.back()["sliding_blocks"] = at.sliding_blocks;
   fields.read("train_loss", result.train_loss);
   fields.read("machine", result.machine);
   fields.finish();
 }
 
+    if (!at.right.empty()) retrieval.back()["right"] = at.right;
 json read_json(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   try {
@@ -117,3 +119,5 @@ void write_json(const std::filesystem::path& path, const json& json) {
 }
 
 }  // namespace sextant::lab
+    if (entry.contains("sliding_blocks")) at.read("sliding_blocks", length.sliding_blocks);
+    if (entry.contains("right")) at.read("right", found.right);

@@ -22,6 +22,9 @@ struct AtLength {
   Mean loss;     // the blocks cut into texts of this length: every byte, whatever context it has
   Mean sliding;  // the last L/2 bytes of each block, at the end of a window of this length
   Mean loss_change, sliding_change;  // minus those at L, on the same bytes
+  // What `sliding` is the mean of, block by block, to a millionth: methods are compared on the same
+  // blocks. Empty in results of versions that kept only the mean.
+  std::vector<double> sliding_blocks = {};
 };
 
 // Of texts of this length whose question stands this far behind its pair.
@@ -30,6 +33,9 @@ struct AtDistance {
   // Share answered right, 1/16 by chance. Its error is that of (right + 2) of (texts + 4) (Agresti and
   // Coull 1998): all of 128 right leaves an error of 0.01, and not of 0.
   Mean accuracy;
+  // Text by text, '1' where the answer was right and '0' where not; the texts are the same for all.
+  // Empty in results of versions that kept only the share.
+  std::string right = {};
 };
 
 // Of one layer, in windows of this length: see spread_of_attention.h.

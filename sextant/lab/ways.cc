@@ -119,6 +119,27 @@ bool keeps_short(const WayMeasured& way, int64_t trained) {
   return true;
 }
 
+// Of those that are allowed, whose loss at the longest length is not above that of `best` for certain.
+std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best,
+                                         const auto& allowed) {
+  std::vector<Recommendation::Tie> ties;
+  const std::vector<double>& blocks = extension.ways[best].lengths.back().sliding_blocks;
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    const std::vector<double>& here = extension.ways[n].lengths.back().sliding_blocks;
+    if (n == best || !allowed(extension.ways[n])) continue;
+    if (here.size() < 2 || here.size() != blocks.size()) continue;
+    std::vector<double> behind;
+    for (size_t block = 0; block < here.size(); ++block) {
+      behind.push_back(here[block] - blocks[block]);
+    }
+    const Interval interval = interval95(behind);
+    if (interval.mean - interval.half <= 0) ties.push_back({.way = n, .behind = interval});
+  }
+  std::ranges::stable_sort(ties, {},
+                           [](const Recommendation::Tie& tie) { return tie.behind.mean; });
+  return ties;
+}
+
 const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
   const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
   return found == way.lengths.end() ? way.lengths.front() : *found;
@@ -145,6 +166,8 @@ Recommendation recommend(const Extension& extension) {
   found.writable = lowest(extension, [&](const WayMeasured& way) {
     return way.way.in_hugging_face && (keeps(way) || !kept);
   });
+  found.ties =
+      ties_of(extension, found.best, [&](const WayMeasured& way) { return keeps(way) || !kept; });
   const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
@@ -153,6 +176,15 @@ Recommendation recommend(const Extension& extension) {
       best.way.name, extension.model.stride, far.length, far.sliding.value,
       direct.lengths.back().sliding.value, near.length, near.sliding.value,
       near.sliding_change.value);
+  std::string others;
+  for (const Recommendation::Tie& tie : found.ties) {
+    others += fmt::format("{}{} ({:+.3f} ± {:.3f})", others.empty() ? "" : ", ",
+                          extension.ways[tie.way].way.name, tie.behind.mean, tie.behind.half);
+  }
+  if (!others.empty()) {
+    found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
+                                found.ties.size() == 1 ? "is" : "are");
+  }
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/interval.h"
 #include "sextant/lab/model_work.h"
 
 namespace sextant::lab {
@@ -18,7 +19,13 @@ std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_len
 struct Recommendation {
   size_t best = 0;  // index into Extension::ways: the lowest loss at the longest length
   std::optional<size_t> writable;  // the best of those that config.json can say
-  std::string reason;              // a sentence with the numbers
+  // Others whose difference from the best, block by block, may be none: 95 % interval.
+  struct Tie {
+    size_t way = 0;
+    Interval behind;
+  };
+  std::vector<Tie> ties;  // the nearest first
+  std::string reason;     // a sentence with the numbers; of ties, too
 };
 
 // A way that is worse than the model as it is by more than kHoldsBelow at L is not recommended while

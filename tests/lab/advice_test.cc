@@ -58,6 +58,22 @@ TEST(Advice, StretchesWhatWasTrained) {
   EXPECT_THAT(advised.stretch, HasSubstr("As it is, rope has 3.500."));
 }
 
+TEST(Advice, NamesAllThatAreNotToBeToldApart) {
+  const auto on_blocks = [](const std::string& label, const std::vector<double>& blocks) {
+    ArmResult made = arm_result(label, 0, blocks.front() - 1.5);
+    made.lengths.back().sliding_blocks = blocks;
+    return made;
+  };
+  const std::vector<ArmResult> results{on_blocks("t5", {1.50, 1.6, 1.4, 1.9}),
+                                       on_blocks("shaw", {1.51, 1.5, 1.51, 1.9}),
+                                       on_blocks("alibi", {1.52, 1.62, 1.43, 1.92})};
+  const std::string train = of(results).train;
+  EXPECT_THAT(train, StartsWith("**Train with t5 or shaw.**"));
+  EXPECT_THAT(train, HasSubstr("By loss shaw is not to be told apart from t5 (shaw +0.005 ± "));
+  EXPECT_THAT(train, HasSubstr("; 95 %, over 4 blocks)."));
+  EXPECT_THAT(train, HasSubstr("alibi 1.520")) << "it holds, too";
+}
+
 TEST(Advice, SaysHowManySeedsItRestsOn) {
   std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
   EXPECT_THAT(of(results).trust, HasSubstr("one seed"));

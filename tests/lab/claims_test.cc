@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/lab/arm_results.h"
 
 namespace sextant::lab {
@@ -62,6 +64,54 @@ TEST(Claims, CompareTwoMethodsSeedBySeed) {
               testing::Contains("holds: Sandwich is no worse than ALiBi on the longest texts"));
 }
 
+// Blocks are harder or easier for both: what is the same for both is no doubt of their difference.
+ArmResult on_blocks(const std::string& label, const std::vector<double>& blocks) {
+  ArmResult made = result(label, 0, 0, 0.5);
+  for (AtLength& at : made.lengths) at.sliding_blocks = blocks;
+  return made;
+}
+
+TEST(Claims, CompareTwoMethodsOfOneSeedBlockByBlock) {
+  const std::vector<double> hard_and_easy{1.0, 2.0, 1.5, 3.0};
+  const std::vector<double> a_little_better{0.99, 1.98, 1.49, 2.98};
+  const std::vector<double> now_and_then_better{0.9, 2.2, 1.4, 3.0};
+  const auto sandwich = [&](const std::vector<double>& blocks) {
+    const std::vector<ArmResult> both{on_blocks("alibi", hard_and_easy),
+                                      on_blocks("sandwich", blocks)};
+    const std::vector<ClaimFound> all = claims(by_method(both), small());
+    const auto found = std::ranges::find(
+        all, "Sandwich is no worse than ALiBi on the longest texts", &ClaimFound::claim);
+    return found == all.end() ? ClaimFound{} : *found;
+  };
+  EXPECT_EQ(sandwich(a_little_better).finding, Finding::kHolds);
+  EXPECT_THAT(sandwich(a_little_better).numbers,
+              HasSubstr("minus that of alibi: -0.015 ± 0.009 (over 4 blocks), said to be below 0"));
+  EXPECT_EQ(sandwich(now_and_then_better).finding, Finding::kUndecided);
+}
+
+TEST(Claims, SayWhereAnOldResultKeptNoBlocks) {
+  const std::vector<ArmResult> both{result("alibi", 0, 0), on_blocks("sandwich", {1, 2, 3, 4})};
+  std::string numbers;
+  for (const ClaimFound& claim : claims(by_method(both), small())) numbers += claim.numbers + "\n";
+  EXPECT_THAT(numbers, HasSubstr("minus that of alibi: +0.000 ± 0.980 (not paired: one result is "
+                                 "of a version that kept no blocks), said to be below 0"));
+}
+
+TEST(Claims, CompareRetrievalTextByText) {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
+  ArmResult few = pair_result("rope", 0, 1, 0.5), more = pair_result("t5", 0, 1, 0.6);
+  // The same half, and ten of the hundred others.
+  for (AtDistance& at : few.retrieval) at.right = std::string(50, '1') + std::string(50, '0');
+  for (AtDistance& at : more.retrieval) at.right = std::string(60, '1') + std::string(40, '0');
+  const std::vector<ArmResult> both{few, more};
+  const std::vector<ClaimFound> all = claims(by_method(both), settings);
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[1].claim, "T5's bias finds more than RoPE far back");
+  EXPECT_EQ(all[1].finding, Finding::kHolds);
+  EXPECT_THAT(all[1].numbers, HasSubstr("(over 100 texts)"));
+}
+
 TEST(Claims, NeedBothMethodsAndNoDivergedOne) {
   ArmResult diverged = result("rope", 0, 0);
   diverged.diverged = true;
@@ -97,8 +147,9 @@ TEST(ClaimsText, GivesNumbersAndSource) {
   const std::string text = claims_text(claims(by_method(results), small()));
   EXPECT_THAT(text,
               HasSubstr("holds      RoPE breaks past the training length; Press et al. 2022"));
-  EXPECT_THAT(
-      text, HasSubstr("change of the sliding loss of rope: +1.000 ± 0.020, said to be above 0.25"));
+  EXPECT_THAT(text,
+              HasSubstr("change of the sliding loss of rope: +1.000 ± 0.020 (over the test text), "
+                        "said to be above 0.25"));
   EXPECT_EQ(claims_text({}), "");
 }
 

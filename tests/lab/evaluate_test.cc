@@ -79,6 +79,10 @@ TEST(Evaluate, SlidingIsTheEndOfTheBlock) {
       }
     }
     EXPECT_NEAR(found.lengths[n].sliding.value, mean, 1e-5);
+    ASSERT_EQ(found.lengths[n].sliding_blocks.size(), 4);
+    double of_blocks = 0;
+    for (const double block : found.lengths[n].sliding_blocks) of_blocks += block / 4;
+    EXPECT_NEAR(found.lengths[n].sliding.value, of_blocks, 5.1e-7);
   }
 }
 

@@ -24,6 +24,19 @@ TEST(Interval95, IsStudents) {
   EXPECT_THROW(interval95(std::vector<double>{1}), Error);
 }
 
+// Agresti and Min 2005: (b - c) / n, and b, c, n of the error with half an answer added to each of four cells.
+TEST(Difference95OfShares, IsPaired) {
+  const Interval same = difference95_of_shares("1100", "1100");
+  EXPECT_EQ(same.mean, 0);
+  EXPECT_NEAR(same.half, 1.96 * std::sqrt(1.0 / 6 / 6), 1e-12) << "never certain";
+  const Interval apart = difference95_of_shares("1110", "1001");
+  EXPECT_DOUBLE_EQ(apart.mean, 0.25);
+  EXPECT_NEAR(apart.half, 1.96 * std::sqrt((4.0 / 6 - 1.0 / 36) / 6), 1e-12);
+  EXPECT_DOUBLE_EQ(difference95_of_shares("1001", "1110").mean, -0.25);
+  EXPECT_THROW(difference95_of_shares("11", "1"), Error);
+  EXPECT_THROW(difference95_of_shares("", ""), Error);
+}
+
 TEST(Spread, HasAnIntervalFromTwoOn) {
   const Spread one = spread(std::vector<double>{3});
   EXPECT_EQ(one.mean, 3);

@@ -46,6 +46,15 @@ TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
   }
 }
 
+TEST(Retrieve, SaysWhichTextsWereRight) {
+  for (const AtDistance& at : found_after(50, 40)) {
+    const auto ones = static_cast<double>(std::ranges::count(at.right, '1'));
+    const auto zeros = static_cast<double>(std::ranges::count(at.right, '0'));
+    EXPECT_EQ(ones + zeros, 40) << at.right;
+    EXPECT_EQ(at.accuracy.value, ones / 40);
+  }
+}
+
 TEST(Retrieve, HasAnErrorEvenWhereAllAreRight) {
   for (const AtDistance& at : found_after(0, 8)) {
     // (right + 2) of 12

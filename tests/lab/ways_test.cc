@@ -84,6 +84,23 @@ TEST(Recommend, NotWhatSpoilsShortTexts) {
   EXPECT_THAT(found.writable, Optional(Eq(2)));
 }
 
+TEST(Recommend, SaysWhatIsNotToBeToldApart) {
+  Extension made = extension({{"direct", 1.4, 3.0, true},
+                              {"yarn", 1.4, 1.8, true},
+                              {"ntk", 1.4, 1.81, true},
+                              {"pi", 2.5, 1.805, true}});
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.back().sliding_blocks = {1.75, 1.86, 1.82};
+  made.ways[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  ASSERT_EQ(found.ties.size(), 1) << "pi is as good there, but spoils short texts";
+  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_THAT(found.reason,
+              HasSubstr("; on this text ntk (+0.010 ± 0.114) is not to be told apart from it"));
+  EXPECT_EQ(json::parse(json_text(made, found)).at("not_told_apart").at(0).at("name"), "ntk");
+}
+
 TEST(Recommend, NothingToWriteIsSaidAsNothing) {
   EXPECT_FALSE(recommend(extension({{"direct", 1.4, 3.0, false}})).writable.has_value());
 }
