@@ -41,6 +41,15 @@ bool holds_numbers(const Table& table, size_t column) {
   return false;
 }
 
+// Columns of words that no table has room for on one line: they wrap.
+bool holds_sentences(const Table& table, size_t column) {
+  constexpr size_t kLongest = 24;  // characters
+  for (const auto& row : table.rows) {
+    if (std::isnan(row[column].value) && row[column].text.size() > kLongest) return true;
+  }
+  return false;
+}
+
 std::string html_of(const Table& table) {
   for (const auto& row : table.rows) {
     if (row.size() != table.columns.size()) {
@@ -51,10 +60,11 @@ std::string html_of(const Table& table) {
   std::string out = "<div class=\"card scroll\"><table class=\"sortable\">\n";
   if (!table.caption.empty()) out += "<caption>" + escape(table.caption) + "</caption>\n";
   out += "<thead><tr>";
-  std::vector<bool> numbers;
+  std::vector<bool> numbers, sentences;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
     numbers.push_back(holds_numbers(table, c));
+    sentences.push_back(!numbers[c] && holds_sentences(table, c));
     out += fmt::format(
         "<th scope=\"col\"{}><button type=\"button\"><span "
         "class=\"arrow\">{}</span>{}</button></th>",
@@ -67,8 +77,9 @@ std::string html_of(const Table& table) {
     for (size_t c = 0; c < row.size(); ++c) {
       const std::string key =
           std::isnan(row[c].value) ? "" : fmt::format(" data-value=\"{}\"", row[c].value);
-      out += fmt::format("<td class=\"{}{}\"{}>{}</td>", css_of(row[c].tone),
-                         numbers[c] ? " number" : "", key, escape(row[c].text));
+      out += fmt::format("<td class=\"{}{}{}\"{}>{}</td>", css_of(row[c].tone),
+                         numbers[c] ? " number" : "", sentences[c] ? " words" : "", key,
+                         escape(row[c].text));
     }
     out += "</tr>\n";
   }

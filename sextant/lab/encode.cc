@@ -29,7 +29,9 @@ std::vector<double> numbers(const at::Tensor& x) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-std::vector<double> input_of(const Method& method, const ModelShape& shape,
+}  // namespace
+
+std::vector<double> added_by(const Method& method, const ModelShape& shape,
                              const Placement& placement, Parameters parameters) {
   for (const double value : {0.0, 1.0}) {
     const at::Tensor x = at::full({1, placement.queries, shape.width}, value, at::kDouble);
@@ -41,23 +43,26 @@ std::vector<double> input_of(const Method& method, const ModelShape& shape,
 }
 
 // Attention over the identity gives its weights p, and s = log p + lse.
-at::Tensor scores_of(const Method& method, const ModelShape& shape, const Placement& placement,
-                     Parameters parameters) {
-  const at::Tensor x = normal_values({1, shape.heads, 1, shape.head_dim}, 0, 1, kSeed, "plot")
-                           .expand({1, shape.heads, placement.queries, shape.head_dim});
+std::vector<double> scores_by(const Method& method, const ModelShape& shape,
+                              const Placement& placement, Parameters parameters) {
+  const int64_t heads = shape.heads, key_heads = shape.key_heads, size = shape.head_dim;
+  const at::Tensor key = normal_values({1, key_heads, 1, size}, 0, 1, kSeed, "plot");
+  const at::Tensor query = key.unsqueeze(2)
+                               .expand({1, key_heads, heads / key_heads, 1, size})
+                               .reshape({1, heads, 1, size});
+  const at::Tensor q = query.expand({1, heads, placement.queries, size});
+  const at::Tensor x = key.expand({1, key_heads, placement.keys, size});
   const at::Tensor input =
       normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, placement.keys, -1});
   const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
-  Operands operands = plain_operands(x, k, x, placement);
+  Operands operands = plain_operands(q, k, x, placement);
   method.place(operands, placement, /*layer=*/0, parameters);
   operands.on_value = {};
   operands.v =
-      at::eye(placement.keys, at::kDouble).expand({1, shape.heads, placement.keys, placement.keys});
+      at::eye(placement.keys, at::kDouble).expand({1, key_heads, placement.keys, placement.keys});
   const auto [weights, lse] = attend(operands);
-  return (at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan(""));
+  return numbers((at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan("")));
 }
-
-}  // namespace
 
 Encoding encode(const EncodingRequest& request) {
   const at::NoGradGuard no_gradients;
@@ -73,8 +78,8 @@ Encoding encode(const EncodingRequest& request) {
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
   const Placement placement = {
       .queries = request.length, .keys = request.length, .causal = request.causal};
-  return {.input = input_of(*method, shape, placement, parameters),
-          .scores = numbers(scores_of(*method, shape, placement, parameters))};
+  return {.input = added_by(*method, shape, placement, parameters),
+          .scores = scores_by(*method, shape, placement, parameters)};
 }
 
 }  // namespace sextant::lab

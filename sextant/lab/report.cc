@@ -16,6 +16,8 @@
 #include "sextant/lab/advice.h"
 #include "sextant/lab/claims.h"
 #include "sextant/lab/pair_task.h"
+#include "sextant/lab/progress.h"
+#include "sextant/lab/report_pictures.h"
 
 namespace sextant::lab {
 namespace {
@@ -25,10 +27,20 @@ using chart::LineChart;
 using chart::Scale;
 using chart::Series;
 
-constexpr std::array<std::string_view, 9> kKinds = {
-    "sliding-by-length",     "loss-by-length",        "loss-by-position",
-    "retrieval-by-distance", "retrieval-by-length",   "training",
-    "stretches-by-length",   "stretches-by-position", "stretches-retrieval-by-distance"};
+constexpr std::array<std::string_view, 11> kKinds = {"sliding-by-length",
+                                                     "loss-by-length",
+                                                     "loss-by-position",
+                                                     "retrieval-by-distance",
+                                                     "retrieval-by-length",
+                                                     "training",
+                                                     "stretches-by-length",
+                                                     "stretches-by-position",
+                                                     "stretches-retrieval-by-distance",
+                                                     "scores-by-distance",
+                                                     "stretches-scores-by-distance"};
+
+// Where maps lie: their names hold those of methods.
+constexpr const char* kMapsFolder = "maps";
 
 // Lines that can still be told apart in one chart.
 constexpr size_t kLinesPerChart = 10;
@@ -199,6 +211,9 @@ chart::Tone tone(const std::string& verdict) {
 
 chart::Cell cell(const Spread& spread, const FoundTable::Column& column) {
   chart::Cell cell = chart::number(spread.mean, column.decimals);
+  if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {
+    cell.text = fmt::format("+{}", cell.text);
+  }
   if (spread.half) cell.text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
   return cell;
 }
@@ -296,6 +311,19 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
   for (const NamedChart& named : drawn) pictures.blocks.emplace_back(named.chart);
   report.sections.push_back(std::move(pictures));
 
+  chart::Section looks{.heading = "What the encodings do", .blocks = {}};
+  for (NamedMap& named : maps(methods, settings)) looks.blocks.emplace_back(std::move(named.map));
+  if (!looks.blocks.empty()) {
+    looks.blocks.insert(
+        looks.blocks.begin(),
+        chart::Prose{fmt::format(
+            "Of the models of seed 0. Maps of attention begin at the upper left corner; the "
+            "diagonal is "
+            "the query's own place. Rows below {} are longer than any text of the training.",
+            length)});
+    report.sections.push_back(std::move(looks));
+  }
+
   chart::Section how{.heading = "How it was done", .blocks = {}};
   chart::Settings items;
   flatten(manifest, "", items);
@@ -322,17 +350,21 @@ void remove_charts(const fs::path& directory) {
       for (const char* ending : {"svg", "png"}) fs::remove(directory / (stem + "." + ending));
     }
   }
+  fs::remove_all(directory / kMapsFolder);
 }
 
-void write_chart(const NamedChart& named, const fs::path& directory, bool& can_png) {
+// A chart or a map.
+void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
   constexpr std::array<chart::Format, 1> kSvg{chart::Format::kSvg}, kPng{chart::Format::kPng};
-  chart::write_figure(named.chart, directory / named.file, kSvg);
+  chart::write_figure(picture, stem, kSvg);
   if (!can_png) return;
   try {
-    chart::write_figure(named.chart, directory / named.file, kPng);
+    chart::write_figure(picture, stem, kPng);
+  } catch (const CannotWrite&) {
+    throw;  // nor could what comes after it be written
   } catch (const Error& error) {
     can_png = false;
-    fmt::print(stderr, "charts are written as SVG only: {}\n", error.what());
+    note(fmt::format("charts are written as SVG only: {}", error.what()));
   }
 }
 
@@ -367,6 +399,9 @@ std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Sett
   });
   add("retrieval-by-length", asked,
       [&](const Part& part) { return retrieval_by_length(part, settings); });
+  add("scores-by-distance", those(trained, has_scores), [&](const Part& part) {
+    return scores_by_distance(part, settings, "What distance does to scores");
+  });
   add("training", trained, [&](const Part& part) { return training(part, settings); });
 
   // Every way to read weights that were trained, beside the way they were trained.
@@ -382,6 +417,9 @@ std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Sett
   });
   add("stretches-by-position", read, [&](const Part& part) {
     return loss_by_position(part, settings, "Stretches: loss by position");
+  });
+  add("stretches-scores-by-distance", those(read, has_scores), [&](const Part& part) {
+    return scores_by_distance(part, settings, "Stretches: what distance does to scores");
   });
   add("stretches-retrieval-by-distance", read_asked, [&](const Part& part) {
     LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
@@ -418,7 +456,10 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   remove_charts(directory);
   bool can_png = true;
   for (const NamedChart& named : charts(methods, settings)) {
-    if (!named.chart.series.empty()) write_chart(named, directory, can_png);
+    if (!named.chart.series.empty()) write_picture(named.chart, directory / named.file, can_png);
+  }
+  for (const NamedMap& named : maps(methods, settings)) {
+    write_picture(named.map, directory / kMapsFolder / named.file, can_png);
   }
   chart::write_report(report(manifest, results, methods, settings, command),
                       directory / "report.html");

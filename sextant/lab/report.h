@@ -18,11 +18,12 @@ struct NamedChart {
 };
 
 // Of methods that were trained: loss by length (sliding and all bytes), loss by position, retrieval by distance
-// and by length, loss by bytes read in training. Of those that read others' weights, beside these: loss by
+// and by length, loss by bytes read in training, scores by distance. Of those that read others' weights, beside these: loss by
 // length and position, retrieval by distance. More than ten methods are parted over several charts of a kind, those that hold first: NAME, NAME-2, ...
 std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings);
 
-// Everything that a survey leaves: results.json, results.csv, summary.csv, charts as SVG and PNG, report.html.
+// Everything that a survey leaves: results.json, results.csv, summary.csv, charts and maps/
+// as SVG and PNG, report.html.
 // Without a PNG converter there are no PNGs, and a line on standard error says so.
 void write_results(const std::filesystem::path& directory, const nlohmann::json& manifest,
                    std::span<const ArmResult> results, const Settings& settings,

@@ -43,6 +43,25 @@ struct AttentionAt {
   int64_t length = 0, layer = 0;
   double entropy = 0;  // nats
   double span = 0;     // positions
+  // Share of the weights at distance 0, 1, 2 to 3, 4 to 7, ...: means as above. Empty in results of versions
+  // that did not look; so are the pictures below.
+  std::vector<double> at_distance = {};
+};
+
+// What an encoding does, drawn from the model that was tested: see pictures.h.
+struct Pictures {
+  // Of an encoding that changes scores: by head, the score of one vector as query and key at each of these
+  // distances; NaN: not seen.
+  std::vector<int64_t> distances = {};
+  std::vector<std::vector<double>> scores = {};
+  // Of one that adds to the input: what it adds at positions 0, step, 2 step, ... (some of the channels), and the
+  // cosines between what it adds at each two of them.
+  int64_t step = 0;
+  std::vector<std::vector<double>> vectors = {}, cosines = {};
+  // Weights of attention in one text of the longest length, means over layers and heads: of queries in cells of
+  // `cell` positions, on average, to all keys of a cell; row by row, up to the query's own cell.
+  int64_t cell = 0;
+  std::vector<std::vector<double>> attention = {};
 };
 
 struct ArmResult {
@@ -54,6 +73,7 @@ struct ArmResult {
   std::vector<AtLength> lengths;
   std::vector<double> loss_at;  // at the longest length, by bin of positions
   std::vector<AttentionAt> attention;
+  Pictures pictures = {};  // of seed 0 on text; else empty
   std::vector<AtDistance>
       retrieval;                   // of an arm that learns pairs; the measures above are then empty
   std::vector<double> train_loss;  // means of kTrainLossSteps steps

@@ -17,6 +17,8 @@
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/evaluate.h"
 #include "sextant/lab/model_folder.h"
+#include "sextant/lab/pictures.h"
+#include "sextant/lab/progress.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/retrieve.h"
 #include "sextant/lab/schedule.h"
@@ -149,7 +151,7 @@ class ArmRun {
     if (!std::isfinite(loss)) {
       result_.diverged = true;
       result_.message = fmt::format("step {}: loss or gradient is {}", trainer.step(), loss);
-      fmt::print(stderr, "{}\n", result_.message);
+      note(result_.message);
       return;
     }
     loss_sum_ += loss;
@@ -172,7 +174,7 @@ class ArmRun {
     std::vector<std::string> remarks;
     const std::optional<Checkpoint> checkpoint =
         newest_checkpoint(directory_, task_.belongs_to, remarks);
-    for (const std::string& remark : remarks) fmt::print(stderr, "{}\n", remark);
+    for (const std::string& remark : remarks) note(remark);
     if (!checkpoint) return;
     trainer.restore(*checkpoint);
     const json history = json::parse(checkpoint->sections.back().second);
@@ -181,7 +183,7 @@ class ArmRun {
     fields.read("loss_sum", loss_sum_);
     fields.read("train_seconds", result_.train_seconds);
     fields.finish();
-    fmt::print(stderr, "going on at step {}\n", trainer.step());
+    note(fmt::format("going on at step {}", trainer.step()));
   }
 
   void test() {
@@ -201,11 +203,20 @@ class ArmRun {
       result_.lengths = evaluation.lengths;
       result_.loss_at = evaluation.loss_at;
       if (task_.arm.memory == 0) {
-        result_.attention = spread_of_attention(decoder_, method_of(task_.arm, task_.settings),
-                                                blocks, options, length_);
+        const bool draws = task_.arm.seed == 0;
+        if (draws) draw();
+        result_.attention =
+            spread_of_attention(decoder_, method_of(task_.arm, task_.settings), blocks, options,
+                                length_, draws ? &result_.pictures : nullptr);
       }
     }
     result_.test_seconds = seconds_since(start);
+  }
+
+  void draw() {
+    const std::unique_ptr<Method> method = method_of(task_.arm, task_.settings);
+    const ModelShape shape = model_shape(model_of(task_.settings, task_.arm.task), length_);
+    result_.pictures = pictures_of(decoder_, *method, shape, task_.settings.test.longest());
   }
 
   void report_training(int64_t step) const {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sextant/lab/report_pictures.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
 
@@ -96,6 +98,67 @@ TEST(Charts, HaveABandOfTheInterval) {
   const chart::Series line = charts(by_method(all), small()).at(0).chart.series.at(0);
   EXPECT_NEAR(line.high.at(1) - line.y.at(1), 12.706 * 0.5, 1e-9);
   EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
+}
+
+// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two positions.
+std::vector<ArmResult> with_pictures() {
+  std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("learned", 0, 1),
+                             reading(arm_result("window", 0, 0), "rope")};
+  for (ArmResult& result : all) {
+    for (const int64_t length : {32, 64}) {
+      result.attention.push_back({.length = length,
+                                  .layer = 0,
+                                  .entropy = 1,
+                                  .span = 1,
+                                  .at_distance = {0.5, 0.25, 0.25}});
+    }
+    result.pictures.cell = 32;
+    result.pictures.attention = {{1}, {0.75, 0.25}};
+  }
+  for (const size_t n : {size_t{0}, size_t{2}}) {
+    all[n].pictures.distances = {0, 1, 2, 3};
+    all[n].pictures.scores = {{1, 0.5, 0, NAN}, {1, 0.75, 0.5, NAN}};
+  }
+  all[1].pictures.step = 32;
+  all[1].pictures.vectors = {{1, 0}, {0, 1}};
+  all[1].pictures.cosines = {{1, 0}, {0, 1}};
+  return all;
+}
+
+TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
+  const std::vector<ArmResult> all = with_pictures();
+  const std::vector<MethodResult> methods = by_method(all);
+  std::vector<std::string> files;
+  for (const NamedMap& named : maps(methods, small())) {
+    files.push_back(named.file);
+    EXPECT_NO_THROW(chart::svg(named.map)) << named.file;
+  }
+  EXPECT_THAT(files, testing::ElementsAre("attention-by-distance-32", "attention-by-distance-64",
+                                          "positions-learned", "similarity-learned",
+                                          "attention-rope", "attention-learned"));
+  const chart::HeatMap by_distance = maps(methods, small())[0].map;
+  EXPECT_THAT(by_distance.rows.names, testing::ElementsAre("rope", "learned", "window"));
+  EXPECT_THAT(by_distance.columns.names, testing::ElementsAre("0", "1", "2–3"));
+  EXPECT_TRUE(maps(by_method(results(3)), small()).empty()) << "old results have none";
+}
+
+TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
+  const std::vector<ArmResult> all = with_pictures();
+  const chart::LineChart chart = scores_by_distance(by_method(all), small(), "title");
+  ASSERT_EQ(chart.series.size(), 2);
+  EXPECT_EQ(chart.series[0].name, "rope");
+  EXPECT_THAT(chart.series[0].x, testing::ElementsAre(1, 2)) << "3 is not seen";
+  EXPECT_THAT(chart.series[0].y, testing::ElementsAre(-0.375, -0.75));
+  EXPECT_THAT(chart.series[0].low, testing::ElementsAre(-0.5, -1));
+  EXPECT_THAT(chart.series[0].high, testing::ElementsAre(-0.25, -0.5));
+}
+
+// What is not a number is null in JSON, so that a file that was read equals what it was written from.
+TEST(Report, PicturesSurviveTheirFile) {
+  const nlohmann::json written = with_pictures()[0];
+  const nlohmann::json read = nlohmann::json::parse(written.dump());
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
 }
 
 TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {

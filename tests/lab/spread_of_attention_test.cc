@@ -13,7 +13,8 @@ namespace sextant::lab {
 namespace {
 
 // Of a decoder whose queries and keys are all zero: every key that is seen is attended to alike.
-std::vector<AttentionAt> of_flat_scores(const std::string& name, const nlohmann::json& options) {
+std::vector<AttentionAt> of_flat_scores(const std::string& name, const nlohmann::json& options,
+                                        Pictures* pictures = nullptr) {
   const Settings settings = tiny_settings();
   const auto method = [&] { return make_method(name, model_shape(settings.model, 16), options); };
   Decoder decoder(settings.model, method(), 0);
@@ -22,7 +23,7 @@ std::vector<AttentionAt> of_flat_scores(const std::string& name, const nlohmann:
   }
   const std::string text(65, 'a');
   const std::vector<std::string_view> blocks{text, text};
-  return spread_of_attention(decoder, method(), blocks, settings.test, 16);
+  return spread_of_attention(decoder, method(), blocks, settings.test, 16, pictures);
 }
 
 TEST(SpreadOfAttention, OfFlatScoresIsThatOfAllThatIsSeen) {
@@ -44,6 +45,24 @@ TEST(SpreadOfAttention, OfAWindowStaysWithinIt) {
   for (const AttentionAt& at : of_flat_scores("window", {{"window", 4}})) {
     EXPECT_NEAR(at.entropy, std::log(4.0), 1e-5);
     EXPECT_NEAR(at.span, 1.5, 1e-5);
+    ASSERT_GT(at.at_distance.size(), 3);
+    EXPECT_NEAR(at.at_distance[0], 0.25, 1e-5);  // itself
+    EXPECT_NEAR(at.at_distance[1], 0.25, 1e-5);  // the one before
+    EXPECT_NEAR(at.at_distance[2], 0.5, 1e-5);   // 2 and 3
+    EXPECT_EQ(at.at_distance[3], 0);
+  }
+}
+
+TEST(SpreadOfAttention, DrawsTheLongestText) {
+  Pictures pictures;
+  of_flat_scores("none", nlohmann::json::object(), &pictures);
+  EXPECT_EQ(pictures.cell, 1);  // 64 bytes in 64 cells
+  ASSERT_EQ(pictures.attention.size(), 64);
+  for (size_t query = 0; query < 64; ++query) {
+    ASSERT_EQ(pictures.attention[query].size(), query + 1);
+    for (const double share : pictures.attention[query]) {
+      EXPECT_NEAR(share, 1.0 / static_cast<double>(query + 1), 1e-5);
+    }
   }
 }
 
