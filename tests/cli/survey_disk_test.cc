@@ -42,7 +42,7 @@ bool can_mount() {
   return can;
 }
 
-std::string word(const std::string& text) { return "'" + text + "'"; }
+std::string word(const std::string& text) { return std::string("'").append(text).append("'"); }
 
 class SurveyDisk : public Survey {
  protected:
