@@ -65,8 +65,9 @@ TEST(Corpus, ReadsFilesAndFolders) {
 TEST(Corpus, SaysWhatIsWrong) {
   const TemporaryFolder folder;
   const std::vector<std::filesystem::path> missing{folder / "missing.txt"};
-  EXPECT_THAT([&] { read_corpus(missing, 0.1); },
-              ThrowsMessage<Error>(HasSubstr("missing.txt: cannot open it: No such file or directory")));
+  EXPECT_THAT(
+      [&] { read_corpus(missing, 0.1); },
+      ThrowsMessage<Error>(HasSubstr("missing.txt: cannot open it: No such file or directory")));
   EXPECT_THAT(
       [&] {
         split_corpus({"", ""}, 0.1);
