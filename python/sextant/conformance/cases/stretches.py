@@ -342,9 +342,9 @@ def temperature(c):
 
 
 def config_of(given):
-    """A Hugging Face configuration; some files hold the pieces of one."""
+    """A Hugging Face configuration; some files hold the pieces of one, and none what its class fills in."""
     if "rope_scaling" in given or "rope_parameters" in given:
-        return given
+        return filled_in(given)
     sizes = ("head_dim", "hidden_size", "num_attention_heads", "max_position_embeddings",
              "qk_rope_head_dim", "model_type")
     config = {name: given[name] for name in sizes if name in given}
@@ -354,7 +354,20 @@ def config_of(given):
     if "base" in given:
         rope["rope_theta"] = given["base"]
     rope.setdefault("rope_type", rope.pop("type", "default"))
-    return config | {"rope_parameters": rope}
+    return filled_in(config | {"rope_parameters": rope})
+
+
+def filled_in(config):
+    """With the head size as ROPE_INIT_FUNCTIONS have it where there is none, and what other channels and other
+    layers than those asked for would need."""
+    filled = dict(config)
+    if not filled.keys() & {"head_dim", "qk_rope_head_dim"} and "num_attention_heads" in filled:
+        filled["head_dim"] = filled["hidden_size"] // filled["num_attention_heads"]
+    if "qk_rope_head_dim" in filled:
+        filled.setdefault("qk_nope_head_dim", 128)
+    if filled.get("model_type", "").startswith("gemma3"):
+        filled.setdefault("rope_local_base_freq", 10000.0)
+    return filled
 
 
 @case(r"inv_freq and attention factor of published rope_scaling blocks")
