@@ -49,7 +49,8 @@ class SurveyDisk : public Survey {
   // What a shell in a mount namespace of its own says and leaves in files; `survey` there is the command.
   void in_own_mounts(const std::string& script) const {
     std::string command = SEXTANT_COMMAND;
-    for (const std::string& argument : words("out", kTwo)) command += " " + word(argument);
+    for (const std::string& argument : words("out", kTwo))
+      command.append(" ").append(word(argument));
     fs::create_directories(folder_ / "out");
     write_text(folder_ / "script", "cd " + folder_.path().string() + "\nsurvey() { " + command +
                                        " >$1.out 2>$1.err; echo $? >$1.status; }\n" + script);
