@@ -5,12 +5,14 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/explain/subject.h"
 #include "sextant/cli/setting.h"
+#include "sextant/setting/number_in.h"
 
 namespace sextant::cli {
 namespace {
@@ -52,15 +54,9 @@ void run(const Request& request) {
 CLI::Validator within(double low, double high, bool whole) {
   return CLI::Validator(
       [=](const std::string& text) {
-        size_t end = 0;
-        double value = NAN;
-        try {
-          value = std::stod(text, &end);
-        } catch (const std::exception&) {
-          end = 0;
-        }
-        const bool good = end > 0 && end == text.size() && value >= low && value <= high &&
-                          (!whole || value == std::floor(value));
+        const std::optional<double> value = number_in(text);
+        const bool good =
+            value && *value >= low && *value <= high && (!whole || *value == std::floor(*value));
         return good ? std::string()
                     : fmt::format("expected {} from {} to {}, but got {}",
                                   whole ? "a whole number" : "a number", low, high, text);

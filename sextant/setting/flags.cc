@@ -7,11 +7,13 @@
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "sextant/error.h"
 #include "sextant/setting/hugging_face.h"
+#include "sextant/setting/number_in.h"
 
 namespace sextant {
 namespace {
@@ -101,17 +103,11 @@ class Flags {
   double number(const std::string& name, double otherwise) {
     if (!has(name)) return otherwise;
     const std::string text = take(name);
-    size_t end = 0;
-    double value = NAN;
-    try {
-      value = std::stod(text, &end);
-    } catch (const std::exception&) {
-      end = 0;
-    }
-    if (end == 0 || end != text.size() || !std::isfinite(value)) {
+    const std::optional<double> value = number_in(text);
+    if (!value) {
       fail("flags: " + name + ": expected a number, but got \"" + text.substr(0, 60) + "\"");
     }
-    return value;
+    return *value;
   }
   // 0: what the model's file says.
   double number_from_0(const std::string& name) {
