@@ -1,10 +1,10 @@
 #include "sextant/dense/adamw.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "sextant/dense/targets.h"
+#include "sextant/attention/simd_targets.h"
+#include "sextant/dense/pieces.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/dense/adamw.cc"
@@ -85,10 +85,6 @@ namespace {
 HWY_EXPORT(advance_part);
 HWY_EXPORT(sum_of_squares_part);
 
-constexpr int64_t kNumbers = 16384;  // of a task, whatever the number of threads
-
-int64_t tasks(int64_t count) { return (count + kNumbers - 1) / kNumbers; }
-
 }  // namespace
 
 void advance(const AdamW& adamw, const AdamWState& state, const Executor& executor) {
@@ -103,17 +99,16 @@ void advance(const AdamW& adamw, const AdamWState& state, const Executor& execut
                                 .rate = rounded(adamw.rate / (1 - std::pow(adamw.beta1, step))),
                                 .root = rounded(1 / std::sqrt(1 - std::pow(adamw.beta2, step))),
                                 .epsilon = rounded(adamw.epsilon)};
-  executor.run(tasks(state.count), [&](int64_t n, int) {
-    HWY_DYNAMIC_DISPATCH(advance_part)
-    (factors, state, n * kNumbers, std::min(state.count, (n + 1) * kNumbers));
+  in_pieces(state.count, kNumbers, executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(advance_part)(factors, state, first, last);
   });
 }
 
 double sum_of_squares(const float* x, int64_t count, const Executor& executor) {
-  std::vector<double> sums(static_cast<size_t>(tasks(count)));
-  executor.run(tasks(count), [&](int64_t n, int) {
-    sums[static_cast<size_t>(n)] = HWY_DYNAMIC_DISPATCH(sum_of_squares_part)(
-        x, n * kNumbers, std::min(count, (n + 1) * kNumbers));
+  std::vector<double> sums(static_cast<size_t>(pieces(count, kNumbers)));
+  in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
+    sums[static_cast<size_t>(first / kNumbers)] =
+        HWY_DYNAMIC_DISPATCH(sum_of_squares_part)(x, first, last);
   });
   double sum = 0;
   for (const double part : sums) sum += part;

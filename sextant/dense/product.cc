@@ -14,7 +14,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "sextant/dense/targets.h"
+#include "sextant/attention/simd_targets.h"
+#include "sextant/dense/pieces.h"
 #include "sextant/error.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -149,8 +150,6 @@ namespace {
 
 HWY_EXPORT(pack_share);
 HWY_EXPORT(multiply_group);
-
-int64_t pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
 
 Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return {m.data + row * m.row_stride + column * m.column_stride, rows, columns, m.row_stride,

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sextant/dense/targets.h"
+#include "sextant/attention/simd_targets.h"
+#include "sextant/dense/pieces.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/dense/rows.cc"
@@ -112,24 +113,28 @@ void differentiate_norm_rows(const Norm& norm, const float* x, const float* gain
   }
 }
 
+// max(x, 0), and NaN of NaN, which the maximum of x86 would make 0.
+HWY_INLINE V relu(V x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(F32())), x); }
+HWY_INLINE float relu(float x) { return x < 0 ? 0 : x; }
+
 void square_relu_of(const float* x, float* y, int64_t count) {
   const F32 d;
   int64_t n = 0;
   for (; n + kLanes <= count; n += kLanes) {
-    const V positive = hn::Max(hn::LoadU(d, x + n), hn::Zero(d));
+    const V positive = relu(hn::LoadU(d, x + n));
     hn::StoreU(hn::Mul(positive, positive), d, y + n);
   }
-  for (; n < count; ++n) y[n] = std::max(x[n], 0.0F) * std::max(x[n], 0.0F);
+  for (; n < count; ++n) y[n] = relu(x[n]) * relu(x[n]);
 }
 
 void differentiate_square_relu_of(const float* x, const float* d_y, float* d_x, int64_t count) {
   const F32 d;
   int64_t n = 0;
   for (; n + kLanes <= count; n += kLanes) {
-    const V positive = hn::Max(hn::LoadU(d, x + n), hn::Zero(d));
+    const V positive = relu(hn::LoadU(d, x + n));
     hn::StoreU(hn::Mul(hn::Add(positive, positive), hn::LoadU(d, d_y + n)), d, d_x + n);
   }
-  for (; n < count; ++n) d_x[n] = 2 * std::max(x[n], 0.0F) * d_y[n];
+  for (; n < count; ++n) d_x[n] = 2 * relu(x[n]) * d_y[n];
 }
 
 }  // namespace HWY_NAMESPACE
@@ -145,14 +150,7 @@ HWY_EXPORT(differentiate_norm_rows);
 HWY_EXPORT(square_relu_of);
 HWY_EXPORT(differentiate_square_relu_of);
 
-constexpr int64_t kRows = 64;        // of a task, whatever the number of threads
-constexpr int64_t kNumbers = 16384;  // of a task
-
-// work(first, last) over pieces of [0, count).
-void in_pieces(int64_t count, int64_t piece, const Executor& executor, const auto& work) {
-  executor.run((count + piece - 1) / piece,
-               [&](int64_t n, int) { work(n * piece, std::min(count, (n + 1) * piece)); });
-}
+constexpr int64_t kRows = 64;  // of a piece
 
 }  // namespace
 
@@ -167,16 +165,16 @@ void differentiate_norm(const Norm& norm, const float* x, const float* gain, con
                         const float* inverse, const float* d_y, float* d_x, float* d_gain,
                         const Executor& executor) {
   const auto width = static_cast<size_t>(norm.width);
-  const auto pieces = static_cast<size_t>((norm.rows + kRows - 1) / kRows);
-  std::vector<float> gains(pieces * width, 0);  // each piece's part of d_gain
+  const auto parts = static_cast<size_t>(pieces(norm.rows, kRows));
+  std::vector<float> gains(parts * width, 0);  // each piece's part of d_gain
   in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
     HWY_DYNAMIC_DISPATCH(differentiate_norm_rows)
     (norm, x, gain, mean, inverse, d_y, d_x, gains.data() + first / kRows * norm.width, first,
      last);
   });
   std::fill_n(d_gain, width, 0.0F);
-  for (size_t piece = 0; piece < pieces; ++piece)
-    for (size_t n = 0; n < width; ++n) d_gain[n] += gains[piece * width + n];
+  for (size_t part = 0; part < parts; ++part)
+    for (size_t n = 0; n < width; ++n) d_gain[n] += gains[part * width + n];
 }
 
 void square_relu(const float* x, float* y, int64_t count, const Executor& executor) {

@@ -110,5 +110,16 @@ TEST(SquareRelu, AndItsDerivativeAreThoseOfTheFormula) {
   }
 }
 
+TEST(SquareRelu, OfNanIsNan) {
+  const Numbers x(21, NAN), d_y(21, 1);
+  Numbers y(21), d_x(21);
+  square_relu(x.data(), y.data(), 21, serial_executor());
+  differentiate_square_relu(x.data(), d_y.data(), d_x.data(), 21, serial_executor());
+  for (size_t n = 0; n < x.size(); ++n) {
+    EXPECT_TRUE(std::isnan(y[n])) << n;
+    EXPECT_TRUE(std::isnan(d_x[n])) << n;
+  }
+}
+
 }  // namespace
 }  // namespace sextant::dense

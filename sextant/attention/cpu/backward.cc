@@ -1,6 +1,6 @@
 #include "sextant/attention/cpu/backward.h"
 
-#include "sextant/attention/cpu/targets.h"
+#include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/backward.cc"

@@ -22,7 +22,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sextant/attention/cpu/targets.h"
+#include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/cos_sin.cc"

@@ -1,6 +1,6 @@
 #include "sextant/attention/cpu/forward.h"
 
-#include "sextant/attention/cpu/targets.h"
+#include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/forward.cc"

@@ -1,5 +1,5 @@
 // Tables, packed once for all tiles.
-#include "sextant/attention/cpu/targets.h"
+#include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/prepare.cc"

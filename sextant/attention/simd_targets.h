@@ -1,4 +1,4 @@
-// Which SIMD targets the kernels are compiled for. Include before any header of Highway.
+// Which SIMD targets kernels are compiled for, here and in sextant/dense. Include before any header of Highway.
 //
 // Left out are targets whose vectors have no size at compile time (kernels keep vectors in arrays;
 // such machines run the NEON or the portable code) and those that differ from a neighbour in nothing
