@@ -27,8 +27,10 @@ size_t index_of(int64_t length, const Settings& settings) {
 }
 
 std::string shown(const Spread& spread, const FoundTable::Column& column) {
-  std::string text = column.sign ? fmt::format("{:+.{}f}", spread.mean, column.decimals)
-                                 : fmt::format("{:.{}f}", spread.mean, column.decimals);
+  const bool nothing = std::fabs(spread.mean) * std::pow(10.0, column.decimals) < 0.5;
+  const double mean = nothing ? 0 : spread.mean;  // not "-0.000"
+  std::string text = column.sign ? fmt::format("{:+.{}f}", mean, column.decimals)
+                                 : fmt::format("{:.{}f}", mean, column.decimals);
   if (spread.half) text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
   return text;
 }

@@ -56,6 +56,12 @@ TEST(Table, HoldsReadingsAgainstTheMethodThatWasTrained) {
                 "\n"));
 }
 
+TEST(Table, HasNoNegativeZero) {
+  const std::vector<ArmResult> results{arm_result("window", 0, -1e-5)};
+  EXPECT_THAT(table(by_method(results), small()),
+              testing::AllOf(HasSubstr("+0.000"), testing::Not(HasSubstr("-0.000"))));
+}
+
 TEST(Table, ShowsTheIntervalOverSeeds) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("rope", 1, 2)};
   EXPECT_THAT(table(by_method(results), small()), HasSubstr("3.000 ±6.353"));
