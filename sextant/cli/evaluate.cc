@@ -6,6 +6,7 @@
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/reading.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/model_report.h"
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/progress.h"
@@ -15,6 +16,7 @@ namespace {
 
 void evaluate(const ReadingOptions& options) {
   const lab::EvaluationRequest request = request_of(options);
+  if (!options.plot.empty()) check_can_write(options.plot);
   lab::ModelEvaluation found;
   {
     lab::Progress progress;

@@ -3,12 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/reading.h"
 #include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/model_report.h"
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/progress.h"
@@ -69,11 +71,24 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
   }
 }
 
+// What would be found out only after minutes.
+void check_folders(const Options& options) {
+  const std::filesystem::path to = options.write, from = options.reading->model;
+  if (!options.reading->plot.empty()) check_can_write(options.reading->plot);
+  if (options.write.empty()) return;
+  check_can_write(to);
+  std::error_code error;
+  if (std::filesystem::equivalent(from, to, error)) {
+    fail("extend: --write: expected another folder than that of the model, but got " + to.string());
+  }
+}
+
 void extend(const Options& options) {
   const ReadingOptions& reading = *options.reading;
   const lab::Plugin& plugin = lab::open_plugin(threads_of(reading));
   lab::EvaluationRequest request = request_of(reading);
   request.lengths = lengths_up_to(options.length, plugin.train_length(request.model));
+  check_folders(options);
   lab::Extension found;
   {
     lab::Progress progress;
@@ -87,11 +102,13 @@ void extend(const Options& options) {
   } else {
     say(found, recommendation);
   }
+  // Before the chart, which can be drawn again of what is printed.
+  if (!options.write.empty()) {
+    const lab::WayMeasured* way = written(options, found, recommendation);
+    plugin.write_extended(request.model, way->way, options.write);
+    if (!reading.as_json) fmt::print("{}: the model, read by {}\n", options.write, way->way.name);
+  }
   plot(lab::chart_of(found), "extend", reading);
-  if (options.write.empty()) return;
-  const lab::WayMeasured* way = written(options, found, recommendation);
-  plugin.write_extended(request.model, way->way, options.write);
-  if (!reading.as_json) fmt::print("{}: the model, read by {}\n", options.write, way->way.name);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 namespace sextant::lab {
 
 DirectoryLock::DirectoryLock(const std::string& what, const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) fail(what + ": cannot make " + directory.string() + ": " + error.message());
   const std::filesystem::path path = directory / ".lock";
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0)

@@ -265,12 +265,18 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
          .shape = place.shape,
          .bytes = {static_cast<const char*>(tensors.back().data_ptr()), tensors.back().nbytes()}});
   }
-  write_file(folder / kWeightsFile, safetensors_file(content));
+  // Weights beside another model's configuration would be read, wrongly.
+  const std::string weights = safetensors_file(content);
+  const std::string tokenizer = hugging_face::byte_tokenizer();
+  const std::string tokenizer_config = hugging_face::byte_tokenizer_config();
+  const std::string model = hugging_face::write_config(config, choice.family).dump(2) + "\n";
+  std::vector<NewFile> files{{folder / kWeightsFile, weights}};
   if (config.model.vocabulary == hugging_face::kByteTokens) {
-    write_file(folder / kTokenizerFile, hugging_face::byte_tokenizer());
-    write_file(folder / kTokenizerConfigFile, hugging_face::byte_tokenizer_config());
+    files.push_back({folder / kTokenizerFile, tokenizer});
+    files.push_back({folder / kTokenizerConfigFile, tokenizer_config});
   }
-  write_json(folder / kConfigFile, hugging_face::write_config(config, choice.family));
+  files.push_back({folder / kConfigFile, model});
+  write_files(files);
   return choice.obstacle;
 }
 

@@ -130,7 +130,6 @@ SurveyEnd run_survey(const SurveyOptions& options) {
     return SurveyEnd::kDone;
   }
 
-  fs::create_directories(options.directory);
   const DirectoryLock lock("survey", options.directory);
   ScheduleEnd end;
   if (!arms.empty()) {

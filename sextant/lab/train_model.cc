@@ -178,7 +178,6 @@ TrainEnd train_model(const TrainModelOptions& options) {
     }
     open_plugin(plan.settings.threads).check(plan.settings, arms);
   }
-  fs::create_directories(work);
   const DirectoryLock lock("training", work);
   if (!is_done(work, plan.arm)) {
     prepare(options, work, manifest);

@@ -3,16 +3,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/cli/full_disk.h"
 #include "tests/cli/small_survey.h"
 
 namespace sextant::cli {
@@ -26,40 +24,9 @@ using testing::Not;
 
 const std::vector<std::string> kTwo{"--methods", "rope,window", "--jobs", "2"};
 
-// Files of at most so many bytes, as a disk has it that fills up; a write beyond is an error, no signal.
-std::function<void()> files_of_at_most(rlim_t bytes) {
-  return [bytes] {
-    ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, bytes};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  };
-}
-
-bool can_mount() {
-  static const bool can = std::system(
-                              "unshare -rm sh -c 'mount -t tmpfs tmpfs /tmp' "
-                              ">/dev/null 2>&1") == 0;
-  return can;
-}
-
-std::string word(const std::string& text) { return std::string("'").append(text).append("'"); }
-
 class SurveyDisk : public Survey {
  protected:
-  // What a shell in a mount namespace of its own says and leaves in files; `survey` there is the command.
-  void in_own_mounts(const std::string& script) const {
-    std::string command = SEXTANT_COMMAND;
-    for (const std::string& argument : words("out", kTwo))
-      command.append(" ").append(word(argument));
-    fs::create_directories(folder_ / "out");
-    write_text(folder_ / "script", "cd " + folder_.path().string() + "\nsurvey() { " + command +
-                                       " >$1.out 2>$1.err; echo $? >$1.status; }\n" + script);
-    ASSERT_EQ(std::system(("unshare -rm sh " + (folder_ / "script").string()).c_str()), 0);
-  }
-  Ended ended(const std::string& name) const {
-    return {std::stoi(read_text(folder_ / (name + ".status"))),
-            read_text(folder_ / (name + ".out")), read_text(folder_ / (name + ".err"))};
-  }
+  OwnMounts own_mounts() const { return {folder_.path(), words("out", kTwo)}; }
 };
 
 TEST_F(SurveyDisk, NoFileThatIsTooBigIsLostInSilence) {
@@ -95,10 +62,11 @@ TEST_F(SurveyDisk, AFullDiskStopsItAndRoomLetsItGoOn) {
   const Ended whole = survey("whole", kTwo);
   // For the plan, for the first checkpoint, for the report.
   for (const int kilobytes : {4, 60, 900}) {
-    in_own_mounts("mount -t tmpfs -o size=" + std::to_string(kilobytes) +
-                  "k tmpfs out && survey full && mount -o remount,size=64m out && survey roomy && "
-                  "cp out/results.csv roomy.csv");
-    const Ended full = ended("full"), roomy = ended("roomy");
+    const OwnMounts mounts = own_mounts();
+    mounts.run("mount -t tmpfs -o size=" + std::to_string(kilobytes) +
+               "k tmpfs out && sextant full && mount -o remount,size=64m out && sextant roomy && "
+               "cp out/results.csv roomy.csv");
+    const Ended full = mounts.ended("full"), roomy = mounts.ended("roomy");
     EXPECT_EQ(full.status, 1) << kilobytes << full.err;
     EXPECT_THAT(full.err, ContainsRegex("write [^ ]+/out/[^ ]+: cannot [a-z ]+: No space left"));
     EXPECT_EQ(roomy.status, 0) << kilobytes << roomy.err;
@@ -109,10 +77,12 @@ TEST_F(SurveyDisk, AFullDiskStopsItAndRoomLetsItGoOn) {
 
 TEST_F(SurveyDisk, AReadOnlyFolderIsNamed) {
   if (!can_mount()) GTEST_SKIP() << "this user may not mount a small disk (unshare -rm)";
-  in_own_mounts("mount -t tmpfs -o ro tmpfs out && survey sealed");
-  EXPECT_EQ(ended("sealed").status, 1);
-  EXPECT_THAT(ended("sealed").err, HasSubstr("cannot write in " + (folder_ / "out").string() +
-                                             ": Read-only file system"));
+  const OwnMounts mounts = own_mounts();
+  mounts.run("mount -t tmpfs -o ro tmpfs out && sextant sealed");
+  EXPECT_EQ(mounts.ended("sealed").status, 1);
+  EXPECT_THAT(
+      mounts.ended("sealed").err,
+      HasSubstr("cannot write in " + (folder_ / "out").string() + ": Read-only file system"));
 }
 
 TEST_F(SurveyDisk, AFullStandardOutputIsNoSuccess) {

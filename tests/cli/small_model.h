@@ -1,0 +1,54 @@
+// A model of seconds: text, and the words that train it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.h"
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+
+// Text, and a file of settings of a training of a second or two.
+class Model : public testing::Test {
+ protected:
+  Model() {
+    uint64_t number = 0;
+    for (const std::string& document : synthetic_documents(40, 2000)) {
+      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
+    }
+    write_plan({});
+  }
+
+  void write_plan(const nlohmann::json& more) const {
+    nlohmann::json plan = {{"model",
+                            {{"layers", 1},
+                             {"width", 32},
+                             {"heads", 2},
+                             {"norm", "rmsnorm"},
+                             {"activation", "swiglu"}}},
+                           {"training", {{"length", 32}, {"bytes", 76800}}},
+                           {"test", {{"blocks", 8}, {"share", 0.2}}},
+                           {"text", {(folder_ / "text").string()}}};
+    if (!more.is_null()) plan.merge_patch(more);
+    write_text(folder_ / "plan.json", plan.dump());
+  }
+
+  std::vector<std::string> train_words(const std::string& to,
+                                       std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"train", path("plan.json"), "--to", path(to)});
+    return more;
+  }
+  Ended train(const std::string& to, const std::vector<std::string>& more = {}) const {
+    return run(train_words(to, more));
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace sextant::cli
