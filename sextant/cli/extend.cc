@@ -60,7 +60,8 @@ const lab::WayMeasured* written(const Options& options, const lab::Extension& ex
   return &extension.ways.at(*recommendation.writable);
 }
 
-void say(const lab::Extension& extension, const lab::Recommendation& recommendation) {
+void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
+         const Options& options) {
   fmt::print("{}\nRecommended: {}.\n", lab::table(extension), recommendation.reason);
   if (!recommendation.writable) {
     fmt::print("The config.json of this architecture has words for none of them.\n");
@@ -69,6 +70,10 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
     fmt::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n", way.way.name,
                way.lengths.back().sliding.value);
   }
+  if (!options.write.empty()) return;
+  fmt::print("--write DIR writes {}--write DIR --choose NAME another one.\n",
+             recommendation.writable ? extension.ways.at(*recommendation.writable).way.name + ", "
+                                     : "none; ");
 }
 
 // What would be found out only after minutes.
@@ -93,14 +98,15 @@ void extend(const Options& options) {
   {
     lab::Progress progress;
     found = plugin.extend_model(request, [&](int64_t done, int64_t total) {
-      progress.show({static_cast<double>(done), static_cast<double>(total)}, "measuring");
+      progress.show({static_cast<double>(done), static_cast<double>(total)},
+                    fmt::format("block {}/{} of all ways", done, total));
     });
   }
   const lab::Recommendation recommendation = lab::recommend(found);
   if (reading.as_json) {
     fmt::print("{}", lab::json_text(found, recommendation));
   } else {
-    say(found, recommendation);
+    say(found, recommendation, options);
   }
   // Before the chart, which can be drawn again of what is printed.
   if (!options.write.empty()) {

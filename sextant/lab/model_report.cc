@@ -133,7 +133,7 @@ std::string table(const Extension& extension) {
   }
   return text +
          "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "
-         "the same bytes.\n";
+         "the same bytes.\nstreaming and window see no further back than the training length.\n";
 }
 
 std::string json_text(const Extension& extension, const Recommendation& recommendation) {
@@ -177,7 +177,10 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
 }
 
 LineChart chart_of(const Extension& extension) {
-  LineChart chart = by_length(extension.model, "A trained rope, read past its length");
+  const ModelEvaluation& model = extension.model;
+  LineChart chart = by_length(model, "A trained rope, read past its length");
+  chart.subtitle =
+      fmt::format("{} weights; {} blocks, {}", model.weights, model.blocks, sliding_words(model));
   std::vector<size_t> order = by_loss(extension);
   // The first way is the model as it is; it stays to be compared with.
   if (const auto direct = std::ranges::find(order, size_t{0});
@@ -189,6 +192,9 @@ LineChart chart_of(const Extension& extension) {
   for (const size_t n : order) {
     const WayMeasured& way = extension.ways[n];
     chart.series.push_back(series(way.way.name, way.lengths, &AtLength::sliding));
+    // Blocks differ in the same way for all of them: bands would hide that the lines do not cross.
+    chart.series.back().low.clear();
+    chart.series.back().high.clear();
     chart.series.back().emphasis = n == order.front();
   }
   return chart;

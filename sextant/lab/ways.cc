@@ -1,6 +1,7 @@
 #include "sextant/lab/ways.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -98,25 +99,34 @@ class Ways {
   std::vector<Way> ways_;
 };
 
-// The index of the lowest loss at the longest length among those that are allowed.
-std::optional<size_t> lowest(const Extension& extension, const auto& allowed) {
+// A window and its like see the last keys alone: their loss on text holds, for the last words are nearly
+// all that it asks for, and what stands further back is lost to them.
+bool sees_all(const WayMeasured& way) {
+  return way.way.method != "window" && way.way.method != "streaming";
+}
+
+const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
+  const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
+  return found == way.lengths.end() ? way.lengths.front() : *found;
+}
+
+double spoils(const WayMeasured& way, int64_t trained) {
+  return std::max(0.0, at_trained(way, trained).sliding_change.value);
+}
+
+double far_loss(const WayMeasured& way) { return way.lengths.back().sliding.value; }
+
+// The index of the lowest loss at the longest length, with what is lost at L, among those that are allowed.
+std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
+  const auto cost = [&](const WayMeasured& way) {
+    return far_loss(way) + spoils(way, extension.model.reference);
+  };
   std::optional<size_t> found;
   for (size_t n = 0; n < extension.ways.size(); ++n) {
     const WayMeasured& way = extension.ways[n];
-    if (!allowed(way)) continue;
-    if (!found ||
-        way.lengths.back().sliding.value < extension.ways[*found].lengths.back().sliding.value) {
-      found = n;
-    }
+    if (allowed(way) && (!found || cost(way) < cost(extension.ways[*found]))) found = n;
   }
   return found;
-}
-
-bool keeps_short(const WayMeasured& way, int64_t trained) {
-  for (const AtLength& at : way.lengths) {
-    if (at.length == trained) return at.sliding_change.value <= kHoldsBelow;
-  }
-  return true;
 }
 
 // Of those that are allowed, whose loss at the longest length is not above that of `best` for certain.
@@ -140,9 +150,36 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
   return ties;
 }
 
-const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
-  const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
-  return found == way.lengths.end() ? way.lengths.front() : *found;
+// "a 1.533 and b 1.534"
+std::string losses_of(const Extension& extension, const std::vector<size_t>& ways) {
+  std::vector<std::string> texts;
+  for (const size_t n : ways) {
+    const WayMeasured& way = extension.ways[n];
+    texts.push_back(fmt::format("{} {:.3f}", way.way.name, far_loss(way)));
+  }
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+// Why none of those is recommended that have a lower loss at the longest length.
+std::string why_not_lower(const Extension& extension, size_t best) {
+  const int64_t trained = extension.model.reference;
+  std::vector<size_t> deaf, spoiling;
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    const WayMeasured& way = extension.ways[n];
+    if (far_loss(way) >= far_loss(extension.ways[best])) continue;
+    (sees_all(way) ? spoiling : deaf).push_back(n);
+  }
+  std::string text;
+  if (!spoiling.empty()) {
+    text +=
+        fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, spoiling));
+  }
+  if (!deaf.empty()) {
+    text +=
+        fmt::format(". Do not be misled by {}: that is without anything further back than {} bytes",
+                    losses_of(extension, deaf), trained);
+  }
+  return text;
 }
 
 }  // namespace
@@ -158,24 +195,20 @@ std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_len
 
 Recommendation recommend(const Extension& extension) {
   const int64_t trained = extension.model.reference;
-  const auto keeps = [&](const WayMeasured& way) { return keeps_short(way, trained); };
-  const auto any = [](const WayMeasured&) { return true; };
-  const std::optional<size_t> kept = lowest(extension, keeps);
-  Recommendation found{
-      .best = kept ? *kept : *lowest(extension, any), .writable = {}, .reason = ""};
-  found.writable = lowest(extension, [&](const WayMeasured& way) {
-    return way.way.in_hugging_face && (keeps(way) || !kept);
-  });
-  found.ties =
-      ties_of(extension, found.best, [&](const WayMeasured& way) { return keeps(way) || !kept; });
+  // The first way is the model as it is, which sees all.
+  Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
+  found.writable = best_of(
+      extension, [](const WayMeasured& way) { return way.way.in_hugging_face && sees_all(way); });
   const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
+  found.ties = ties_of(extension, found.best, [&](const WayMeasured& way) {
+    return sees_all(way) && spoils(way, trained) <= spoils(best, trained) + kHoldsBelow;
+  });
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
-      "{} has the lowest loss on the last {} bytes of windows of {}: {:.3f} nats per byte, against "
-      "{:.3f} of the model as it is; at {} it is {:.3f} ({:+.3f})",
-      best.way.name, extension.model.stride, far.length, far.sliding.value,
-      direct.lengths.back().sliding.value, near.length, near.sliding.value,
-      near.sliding_change.value);
+      "{} reads texts of {} best of the ways that see all of them: {:.3f} nats per byte on their "
+      "last {} bytes, against {:.3f} of the model as it is; at {} it has {:.3f} ({:+.3f})",
+      best.way.name, far.length, far.sliding.value, extension.model.stride, far_loss(direct),
+      near.length, near.sliding.value, near.sliding_change.value);
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
     others += fmt::format("{}{} ({:+.3f} ± {:.3f})", others.empty() ? "" : ", ",
@@ -185,6 +218,7 @@ Recommendation recommend(const Extension& extension) {
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
                                 found.ties.size() == 1 ? "is" : "are");
   }
+  found.reason += why_not_lower(extension, found.best);
   return found;
 }
 

@@ -17,7 +17,7 @@ std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_len
                               int64_t length);
 
 struct Recommendation {
-  size_t best = 0;  // index into Extension::ways: the lowest loss at the longest length
+  size_t best = 0;                 // index into Extension::ways
   std::optional<size_t> writable;  // the best of those that config.json can say
   // Others whose difference from the best, block by block, may be none: 95 % interval.
   struct Tie {
@@ -28,8 +28,8 @@ struct Recommendation {
   std::string reason;     // a sentence with the numbers; of ties, too
 };
 
-// A way that is worse than the model as it is by more than kHoldsBelow at L is not recommended while
-// another is not.
+// The lowest loss at the longest length, what the way makes worse at L added to it, of those that see all
+// of the text: a window has a low loss, too, and reads no further than before.
 Recommendation recommend(const Extension& extension);
 
 }  // namespace sextant::lab

@@ -61,9 +61,11 @@ Extension extension(const std::vector<Found>& found) {
   for (const Found& one : found) {
     AtLength near{.length = 128, .sliding = {one.near, 0}};
     near.sliding_change = {one.near - found.front().near, 0};
-    made.ways.push_back(
-        {.way = {.name = one.name, .options = "{}", .in_hugging_face = one.in_hugging_face},
-         .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
+    made.ways.push_back({.way = {.name = one.name,
+                                 .method = one.name,
+                                 .options = "{}",
+                                 .in_hugging_face = one.in_hugging_face},
+                         .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
   }
   return made;
 }
@@ -79,9 +81,30 @@ TEST(Recommend, TheLowestLossAndWhatConfigJsonCanSayOfTheRest) {
 
 TEST(Recommend, NotWhatSpoilsShortTexts) {
   const Recommendation found = recommend(
-      extension({{"direct", 1.4, 3.0, true}, {"pi", 2.5, 1.3, true}, {"window", 1.4, 1.5, true}}));
+      extension({{"direct", 1.4, 3.0, true}, {"pi", 2.5, 1.3, true}, {"yarn", 1.4, 1.5, true}}));
   EXPECT_EQ(found.best, 2);
   EXPECT_THAT(found.writable, Optional(Eq(2)));
+  EXPECT_THAT(found.reason, HasSubstr("Lower there, but worse at 128: pi 1.300"));
+}
+
+TEST(Recommend, WhatCostsShortTextsALittleBeforeWhatDoesNotReadLongOnes) {
+  const Recommendation found = recommend(extension(
+      {{"direct", 1.5, 3.3, true}, {"dynamic", 1.5, 3.1, true}, {"yarn", 1.75, 1.9, true}}));
+  EXPECT_EQ(found.best, 2);
+}
+
+TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
+  Extension made = extension({{"direct", 1.4, 3.0, true},
+                              {"window", 1.4, 1.4, true},
+                              {"streaming", 1.4, 1.41, false},
+                              {"yarn", 1.4, 1.5, true}});
+  for (WayMeasured& way : made.ways) way.lengths.back().sliding_blocks = {1.4, 1.5, 1.45};
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 3);
+  EXPECT_THAT(found.writable, Optional(Eq(3)));
+  EXPECT_THAT(found.reason, HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
+                                      "that is without anything further back than 128 bytes"));
+  for (const Recommendation::Tie& tie : found.ties) EXPECT_EQ(tie.way, 0);
 }
 
 TEST(Recommend, SaysWhatIsNotToBeToldApart) {
