@@ -14,6 +14,7 @@
 #include "sextant/chart/prose.h"
 #include "sextant/chart/text.h"
 #include "sextant/error.h"
+#include "sextant/files/gzip.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::chart {
@@ -104,10 +105,6 @@ std::string script_data(const json& data) {
   return "<script type=\"application/json\">" + text + "</script>\n";
 }
 
-std::string data_url(std::string_view media_type, std::string_view content) {
-  return fmt::format("data:{};base64,{}", escape(media_type), base64(content));
-}
-
 // A name that every file system takes: "loss against length" -> "loss-against-length".
 std::string file_name(std::string_view title, std::string_view suffix) {
   std::string out;
@@ -124,8 +121,16 @@ std::string file_name(std::string_view title, std::string_view suffix) {
   return (out.empty() ? "figure" : out) + std::string(suffix);
 }
 
-std::string link(std::string_view words, std::string_view file, std::string_view url) {
-  return fmt::format("<a download=\"{}\" href=\"{}\">{}</a>", escape(file), url, escape(words));
+// The attributes of a link that saves `content`: gzip, which is a fifth of it, and what unpacks it when
+// it is clicked. Without a script, or with a browser of before 2023, the file is saved packed.
+std::string saves(std::string_view file, std::string_view media_type, std::string_view content) {
+  return fmt::format("download=\"{}.gz\" data-type=\"{}\" href=\"data:application/gzip;base64,{}\"",
+                     escape(file), escape(media_type), base64(gzip(content)));
+}
+
+std::string link(std::string_view words, std::string_view file, std::string_view media_type,
+                 std::string_view content) {
+  return fmt::format("<a {}>{}</a>", saves(file, media_type, content), escape(words));
 }
 
 template <class Chart>
@@ -138,9 +143,8 @@ std::string figure(const Chart& chart, const std::string& content, const json& d
   }
   out += content + "<p class=\"links\">";
   if (with_numbers)
-    out += link("Numbers (CSV)", file_name(chart.title, ".csv"), data_url("text/csv", csv(chart)));
-  out +=
-      link("Picture (SVG)", file_name(chart.title, ".svg"), data_url("image/svg+xml", svg(chart)));
+    out += link("Numbers (CSV)", file_name(chart.title, ".csv"), "text/csv", csv(chart));
+  out += link("Picture (SVG)", file_name(chart.title, ".svg"), "image/svg+xml", svg(chart));
   out += "</p>\n";
   return out + script_data(data) + "</figure>\n";
 }
@@ -233,9 +237,9 @@ std::string html_of(const Download& download) {
   const std::string shown = size < 1000  ? fmt::format("{} bytes", size)
                             : size < 1e6 ? fmt::format("{:.0f} kB", size / 1e3)
                                          : fmt::format("{:.1f} MB", size / 1e6);
-  return fmt::format(
-      "<a class=\"download\" download=\"{0}\" href=\"{1}\">{0}<small>{2}</small></a>\n",
-      escape(download.file), data_url(download.media_type, download.content), shown);
+  return fmt::format("<a class=\"download\" {}>{}<small>{}</small></a>\n",
+                     saves(download.file, download.media_type, download.content),
+                     escape(download.file), shown);
 }
 
 std::string html_of(const Section& section, size_t place) {

@@ -186,6 +186,23 @@
     });
   };
 
+  // Files stand in the page packed; saved they are as they were.
+  const unpacked = async (link) => {
+    const packed = Uint8Array.from(atob(link.href.slice(link.href.indexOf(',') + 1)), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Blob([await new Response(stream).arrayBuffer()], { type: link.dataset.type });
+  };
+  const saves = (link) => link.addEventListener('click', async (event) => {
+    event.preventDefault();
+    const address = URL.createObjectURL(await unpacked(link));
+    const file = document.createElement('a');
+    file.href = address;
+    file.download = link.download.replace(/\.gz$/, '');
+    file.click();
+    setTimeout(() => URL.revokeObjectURL(address), 60000);
+  });
+  if (window.DecompressionStream) document.querySelectorAll('a[download]').forEach(saves);
+
   for (const figure of document.querySelectorAll('figure')) {
     const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
     (data.series ? lines : heat)(figure, data);

@@ -268,6 +268,10 @@ void flatten(const nlohmann::json& value, const std::string& path, chart::Settin
   }
 }
 
+std::string results_text(const nlohmann::json& manifest, std::span<const ArmResult> results) {
+  return results_json(manifest, results).dump(2) + "\n";
+}
+
 chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> results,
                      std::span<const MethodResult> methods, const Settings& settings,
                      const std::string& command) {
@@ -336,7 +340,7 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
       .file = "summary.csv", .media_type = "text/csv", .content = summary_csv(methods)});
   how.blocks.emplace_back(chart::Download{.file = "results.json",
                                           .media_type = "application/json",
-                                          .content = results_json(manifest, results).dump(2)});
+                                          .content = results_text(manifest, results)});
   report.sections.push_back(std::move(how));
   report.footer = "sextant " SEXTANT_VERSION ": " + command;
   return report;
@@ -464,7 +468,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
   chart::write_report(report(manifest, results, methods, settings, command),
                       directory / "report.html");
   // Last: what it says is complete.
-  write_file(directory / "results.json", results_json(manifest, results).dump(2) + "\n");
+  write_file(directory / "results.json", results_text(manifest, results));
 }
 
 }  // namespace sextant::lab

@@ -7,6 +7,7 @@
 #include "tests/chart/browser.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"
+#include "tests/files/gunzip.h"
 
 namespace sextant::chart {
 namespace {
@@ -70,10 +71,12 @@ TEST(Report, AsksForNothingOutsideItself) {
 }
 
 TEST(Report, DownloadsAreInsideIt) {
-  const auto urls =
-      between(html(sample()), "download=\"a.csv\" href=\"data:text/csv;base64,", "\"");
+  const auto urls = between(html(sample()),
+                            "download=\"a.csv.gz\" data-type=\"text/csv\" "
+                            "href=\"data:application/gzip;base64,",
+                            "\"");
   ASSERT_EQ(urls.size(), 1U);
-  EXPECT_EQ(unbase64(urls[0]), "a,b\n1,2\n");
+  EXPECT_EQ(gunzip(unbase64(urls[0])), "a,b\n1,2\n");
 }
 
 TEST(Report, NamesCannotEndItsScripts) {

@@ -68,5 +68,26 @@ TEST(ReportInABrowser, RunsWithoutErrorsAndAnswers) {
   }
 }
 
+TEST(ReportInABrowser, SavesTheFilesThatStandBesideIt) {
+  if (chart::browser().empty()) GTEST_SKIP() << "no chromium here";
+  const TemporaryFolder folder;
+  const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("t5", 0, 0.02)};
+  const Settings settings = settings_of_results();
+  write_results(folder.path(), {{"settings", settings}}, results, settings, "sextant survey");
+  const auto saved = chart::saved_by_clicks(read_text(folder / "report.html"), "a.download", 3);
+  ASSERT_EQ(saved.size(), 3);
+  for (const auto& [name, bytes] : saved) {
+    ASSERT_FALSE(bytes.empty()) << name;
+    EXPECT_EQ(bytes, read_text(folder / name)) << name;
+  }
+  // The numbers of a chart are those of the CSV that a figure is written with.
+  const auto drawn =
+      chart::saved_by_clicks(read_text(folder / "report.html"), "figure:first-of-type .links a", 2);
+  ASSERT_EQ(drawn.size(), 2);
+  EXPECT_EQ(drawn.at("loss-of-the-last-16-bytes-by-length.svg"),
+            read_text(folder / "sliding-by-length.svg"));
+  EXPECT_THAT(drawn.at("loss-of-the-last-16-bytes-by-length.csv"), testing::StartsWith("series,x"));
+}
+
 }  // namespace
 }  // namespace sextant::lab
