@@ -47,9 +47,12 @@ class Method(torch.nn.Module):
         """The parameters in the method's own order."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
-    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False):
+    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False, words=None):
         """Absolute encodings: x [batch, length, width] with what the encoding adds to the input; with
-        ``last``, with what it adds to the input of the last layer's queries (emd)."""
+        ``last``, with what it adds to the input of the last layer's queries (emd).
+
+        words (int64 [batch, length]) says which word stands where, for those that tell words apart
+        (complex with tables by word, fairseq's sinusoids with padding)."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,
@@ -60,6 +63,7 @@ class Method(torch.nn.Module):
             causal=causal,
             packed_queries=list(packed_queries),
             last=last,
+            words=words,
         )
 
     def keys(self, k, x, *, layer=0):

@@ -5,6 +5,7 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -33,10 +34,13 @@ std::vector<double> numbers(const at::Tensor& x) {
 
 std::vector<double> added_by(const Method& method, const ModelShape& shape,
                              const Placement& placement, Parameters parameters) {
+  Placement placed = placement;
+  if (method.reads_words())  // one and the same
+    placed.words = at::zeros({placement.batch, placement.queries}, at::kLong);
   for (const double value : {0.0, 1.0}) {
     const at::Tensor x = at::full({1, placement.queries, shape.width}, value, at::kDouble);
     for (const at::Tensor& made :
-         {method.embed(x, placement, parameters), method.embed_last(x, placement, parameters)})
+         {method.embed(x, placed, parameters), method.embed_last(x, placed, parameters)})
       if (!made.equal(x)) return numbers(made);
   }
   return {};

@@ -12,7 +12,7 @@ namespace sextant::lab {
 Encoding encode(const EncodingRequest& request);
 
 // [queries, width]: what the method makes of an input of zeros, or, where that is nothing, of ones; empty if it leaves
-// the input alone. Parameters: float64.
+// the input alone. A method that tells words apart is given word 0 everywhere. Parameters: float64.
 std::vector<double> added_by(const Method& method, const ModelShape& shape,
                              const Placement& placement, Parameters parameters);
 

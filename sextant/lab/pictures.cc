@@ -25,11 +25,8 @@ std::vector<int64_t> distances_below(int64_t length) {
 
 std::vector<at::Tensor> position_parameters(const Decoder& decoder) {
   std::vector<at::Tensor> found;
-  for (const NamedParameter& parameter : decoder.parameters()) {
-    if (parameter.name.starts_with("position.")) {
-      found.push_back(parameter.value.detach().to(at::kDouble));
-    }
-  }
+  for (const at::Tensor& parameter : decoder.method_parameters())
+    found.push_back(parameter.detach().to(at::kDouble));
   return found;
 }
 

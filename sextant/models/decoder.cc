@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -97,6 +98,15 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
 
   for (const ParameterSpec& spec : method_->parameters()) {
     const std::string name = "position." + spec.name;
+    same_as_.push_back(spec.same_as);
+    if (spec.same_as) {
+      if (spec.same_as->layer < 0 || spec.same_as->layer >= options.layers)
+        fail("decoder: method: " + spec.name + ": expected a layer of 0 to " +
+             std::to_string(options.layers - 1) + ", but got " +
+             std::to_string(spec.same_as->layer));
+      method_parameters_.emplace_back();
+      continue;
+    }
     method_parameters_.push_back(add({.name = name,
                                       .value = initial_value(spec, seed, name),
                                       .learning_rate_scale = spec.learning_rate_scale,
@@ -160,7 +170,7 @@ DecoderCache Decoder::new_cache(int64_t page_rows) const {
   // A method may keep more with each key than its head_dim columns.
   const at::Tensor no_keys = at::empty({1, options_.key_heads, 0, options_.head_dim()});
   const at::Tensor no_input = at::empty({1, 0, options_.width});
-  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters_);
+  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters());
   return {options_.layers,
           {.key_heads = options_.key_heads,
            .key_columns = keys.size(3),
@@ -194,14 +204,16 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
 
 template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const {
-  const Placement& placement = reading.placement;
+  Placement placement = reading.placement;
+  if (method_->reads_words()) placement.words = tokens;
+  const std::vector<at::Tensor> parameters = method_parameters();
   at::Tensor x = at::embedding(embedding_, tokens);
   if (options_.tied) x = x * embedding_scale_;
-  x = method_->embed(x, placement, method_parameters_);
+  x = method_->embed(x, placement, parameters);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
-  x = method_->embed_last(x, placement, method_parameters_);
+  x = method_->embed_last(x, placement, parameters);
   Reading of_last = reading;
   if (reading.last_only && placement.queries > 1) {
     x = x.narrow(1, placement.queries - 1, 1);
@@ -265,11 +277,11 @@ at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t
   const at::Tensor of_keys = x.is_same(seen) ? of_queries : norm(seen, layer.attention_norm);
   std::vector<at::Tensor> heads = heads_of(of_queries, of_keys, layer);
   heads[1] = with_key_columns(*method_, heads[1], of_keys, static_cast<int64_t>(index),
-                              method_parameters_);
+                              method_parameters());
   const at::Tensor out =
       reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
                     : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,
-                                  static_cast<int64_t>(index), method_parameters_);
+                                  static_cast<int64_t>(index), method_parameters());
   return projected(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out, x);
 }
 
@@ -285,7 +297,7 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
     cache.append(reading.texts[n].text, rows(heads[1]), rows(heads[2]));
   }
   return attend_cached(*method_, heads[0], cache, reading.texts, reading.placement,
-                       static_cast<int64_t>(index), method_parameters_);
+                       static_cast<int64_t>(index), method_parameters());
 }
 
 at::Tensor Decoder::after_mlp(const at::Tensor& x, const Layer& layer) const {
@@ -312,15 +324,28 @@ at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {
 }
 
 void Decoder::replace_method(std::unique_ptr<Method> method) {
-  const std::vector<ParameterSpec> specs = method->parameters();
-  bool same = specs.size() == method_parameters_.size();
-  const size_t first = parameters_.size() - method_parameters_.size();
-  for (size_t n = 0; same && n < specs.size(); ++n) {
-    same = parameters_[first + n].name == "position." + specs[n].name &&
-           method_parameters_[n].sizes() == at::IntArrayRef(specs[n].sizes);
-  }
-  if (!same) fail("decoder: method: expected one with the parameters of the trained one");
+  const auto same = [](const ParameterSpec& a, const ParameterSpec& b) {
+    return a.name == b.name && a.sizes == b.sizes && a.same_as == b.same_as;
+  };
+  if (!std::ranges::equal(method->parameters(), method_->parameters(), same))
+    fail("decoder: method: expected one with the parameters of the trained one");
   method_ = std::move(method);
+}
+
+std::vector<at::Tensor> Decoder::method_parameters() const {
+  std::vector<at::Tensor> all = method_parameters_;
+  for (size_t n = 0; n < all.size(); ++n)
+    if (same_as_[n]) all[n] = projection(*same_as_[n]);
+  return all;
+}
+
+at::Tensor Decoder::projection(const LayerProjection& which) const {
+  const bool queries = which.of == LayerProjection::Of::kQuery;
+  const int64_t query_rows = options_.heads * options_.head_dim();
+  const int64_t rows = queries ? query_rows : options_.key_heads * options_.head_dim();
+  if (which.bias) return at::zeros({rows});  // there are none here
+  const at::Tensor& in = layers_[static_cast<size_t>(which.layer)].attention_in;
+  return in.narrow(0, queries ? 0 : query_rows, rows);
 }
 
 int64_t Decoder::weights() const {
@@ -335,7 +360,8 @@ ModelShape model_shape(const DecoderOptions& options, int64_t train_length) {
           .key_heads = options.key_heads,
           .head_dim = options.head_dim(),
           .width = options.width,
-          .train_length = train_length};
+          .train_length = train_length,
+          .vocabulary = options.vocabulary};
 }
 
 }  // namespace sextant

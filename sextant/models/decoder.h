@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -97,6 +98,8 @@ class Decoder {
   void replace_method(std::unique_ptr<Method> method);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  // In the method's order; those that are a layer's own projection are views of it.
+  std::vector<at::Tensor> method_parameters() const;
   int64_t weights() const;  // how many numbers that is
   const DecoderOptions& options() const { return options_; }
 
@@ -120,6 +123,7 @@ class Decoder {
   at::Tensor read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const;
   at::Tensor read(const at::Tensor& tokens, Memory& memory) const;
   at::Tensor logits_of(const at::Tensor& x) const;
+  at::Tensor projection(const LayerProjection& which) const;
   // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
                  const Reading& reading) const;
@@ -139,7 +143,8 @@ class Decoder {
   at::Tensor embedding_, final_norm_, unembedding_;  // the last is the first if they are tied
   double embedding_scale_;
   std::vector<Layer> layers_;
-  std::vector<at::Tensor> method_parameters_;
+  std::vector<at::Tensor> method_parameters_;  // undefined where one is a layer's
+  std::vector<std::optional<LayerProjection>> same_as_;
 };
 
 // What the method must know of the model. train_length: L.

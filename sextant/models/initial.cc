@@ -27,7 +27,7 @@ at::Tensor constant_values(const std::vector<int64_t>& sizes, double value) {
 }
 
 at::Tensor initial_value(const ParameterSpec& spec, uint64_t seed, const std::string& name) {
-  if (spec.initial.defined()) return spec.initial;
+  if (spec.initial.defined()) return spec.initial.contiguous();
   switch (spec.init) {
     case ParameterSpec::Init::kZeros:
       return constant_values(spec.sizes, 0);

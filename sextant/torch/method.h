@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,16 @@ struct ModelShape {
   int64_t head_dim = 0;
   int64_t width = 0;         // of the residual stream; heads * head_dim as a rule
   int64_t train_length = 0;  // L: positions seen in training
+  int64_t vocabulary = 0;    // words there are, for methods that tell them apart; 0: not known
+};
+
+// The matrix, or its bias, by which a layer makes its queries or keys of its input.
+struct LayerProjection {
+  enum class Of { kQuery, kKey } of = Of::kQuery;
+  int64_t layer = 0;
+  bool bias = false;
+
+  bool operator==(const LayerProjection&) const = default;
 };
 
 struct ParameterSpec {
@@ -38,6 +49,9 @@ struct ParameterSpec {
   bool weight_decay = false;
   // A start that no distribution gives (a table of the paper), float64; overrides init.
   at::Tensor initial = {};
+  // The method reads the layer's own projection here (share_att_key of DeBERTa v3): a model gives that one, or
+  // zeros for a bias that it has not, and trains nothing else. Who has no such layers owns it as any other.
+  std::optional<LayerProjection> same_as = std::nullopt;
 };
 
 // The parameters of a method in the order of its parameters().
@@ -51,6 +65,9 @@ class Method {
   // Whether only distances count, so that a shift of all positions changes nothing. False for all that
   // add to the input or cut the text at fixed places.
   virtual bool relative() const { return true; }
+
+  // Whether embed() goes by the words of a placement.
+  virtual bool reads_words() const { return false; }
 
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
   virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,

@@ -38,7 +38,8 @@ using torch::jit::Stack;
 
 constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] parameters, ";
 constexpr const char* kEmbed =
-    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False";
+    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False, "
+    "Tensor? words=None";
 constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
@@ -71,8 +72,11 @@ struct Embed {
                                  .first_key = a[5].toInt(),
                                  .causal = a[6].toBool(),
                                  .packed_queries = a[7].toIntVector(),
-                                 .packed_keys = a[7].toIntVector()};
+                                 .packed_keys = a[7].toIntVector(),
+                                 .words = optional_tensor(a[9])};
     const auto method = method_of(a);
+    if (placement.words.defined() && !method->reads_words())
+      fail("method_embed: words: expected none, as the method does not go by them");
     const std::vector<at::Tensor> parameters = a[3].toTensorVector();
     return a[8].toBool() ? method->embed_last(x, placement, parameters)
                          : method->embed(x, placement, parameters);
@@ -259,6 +263,10 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
                      {"high", spec.init_high},
                      {"learning_rate_scale", spec.learning_rate_scale},
                      {"weight_decay", spec.weight_decay}});
+    if (const auto& same = spec.same_as)
+      specs.back()["same_as"] = {{"of", same->of == LayerProjection::Of::kQuery ? "query" : "key"},
+                                 {"layer", same->layer},
+                                 {"bias", same->bias}};
     initial.push_back(spec.initial.defined() ? spec.initial : at::empty({0}, at::kDouble));
   }
   return {specs.dump(), std::move(initial)};

@@ -188,6 +188,21 @@ at::Tensor key_times(const Placement& p, int64_t axes) {
   return times("key_times", p.key_times, key_positions(p), p.batch, axes);
 }
 
+const at::Tensor& query_words(const Placement& p) {
+  const at::Tensor& words = p.words;
+  const std::string expected =
+      "int64 [" + std::to_string(p.batch) + ", " + std::to_string(p.queries) + "] on the CPU";
+  if (!words.defined())
+    fail("placement: words: expected " + expected +
+         ", as the method goes by them, but there are none");
+  if (words.scalar_type() != at::kLong || !words.is_cpu() || words.dim() != 2 ||
+      words.size(0) != p.batch || words.size(1) != p.queries)
+    fail("placement: words: expected " + expected + ", but got " +
+         at::toString(words.scalar_type()) + " of " + std::to_string(words.dim()) +
+         " dimensions and " + std::to_string(words.numel()) + " elements");
+  return words;
+}
+
 at::Tensor query_positions(const Placement& p) {
   at::Tensor result = at::empty({p.queries}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();

@@ -32,6 +32,8 @@ struct Placement {
   at::Tensor query_times = {}, key_times = {};
   // int64 [batch, rows], or undefined: which text of a pair a row belongs to (XLNet)
   at::Tensor query_segments = {}, key_segments = {};
+  // int64 [batch, queries], or undefined: which word of the vocabulary stands in each row
+  at::Tensor words = {};
 
   // The lowest and highest query minus key position that is seen; causal: none below 0.
   int64_t nearest_distance() const;
@@ -53,6 +55,9 @@ at::Tensor text_starts(const Placement& placement);
 // each axis. int64 [1 or batch, axes, rows]. Throws Error if those given are of another shape.
 at::Tensor query_times(const Placement& placement, int64_t axes);
 at::Tensor key_times(const Placement& placement, int64_t axes);
+
+// The words given. Throws Error if there are none, or if they are of another shape or type.
+const at::Tensor& query_words(const Placement& placement);
 
 // Runs as int64 [1, queries, 2]; none goes beyond a query's own text, but beyond the causal mask.
 // The keys at distances -after .. before:

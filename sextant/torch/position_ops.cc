@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cos.h>
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/sin.h>
 #include <torch/library.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "sextant/error.h"
+#include "sextant/torch/methods/complex_words.h"
 #include "sextant/torch/methods/recurrences.h"
 
 namespace sextant {
@@ -47,13 +47,9 @@ std::tuple<at::Tensor, at::Tensor> complex_embedding(const at::Tensor& ids,
                                                      const at::Tensor& positions,
                                                      const at::Tensor& r, const at::Tensor& w,
                                                      at::TensorList theta) {
-  const auto of_words = [&](const at::Tensor& table) {
-    return table.index_select(0, ids.flatten()).view({ids.size(0), ids.size(1), table.size(1)});
-  };
   const at::Tensor times = positions.to(r.options()).unsqueeze(-1);
-  at::Tensor angle = (w.dim() == 1 ? w : of_words(w)) * times;
-  if (!theta.empty()) angle = angle + of_words(theta[0]);
-  const at::Tensor amplitude = of_words(r);
+  const at::Tensor angle = angles_of_words(ids, times, w, theta.empty() ? at::Tensor() : theta[0]);
+  const at::Tensor amplitude = of_words(r, ids);
   return {amplitude * angle.cos(), amplitude * angle.sin()};
 }
 

@@ -24,7 +24,8 @@ void check_shape(const ModelShape& shape) {
                                            {"key_heads", shape.key_heads, 1},
                                            {"head_dim", shape.head_dim, 0},
                                            {"width", shape.width, 0},
-                                           {"train_length", shape.train_length, 0}})
+                                           {"train_length", shape.train_length, 0},
+                                           {"vocabulary", shape.vocabulary, 0}})
     if (size < least)
       fail("model shape: " + std::string(field) + ": expected at least " + std::to_string(least) +
            ", but got " + std::to_string(size));

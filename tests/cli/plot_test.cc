@@ -115,6 +115,15 @@ TEST(Plotted, FarPositionsAreDrawnWithSteps) {
   figures("alibi", {{"length", "1000000"}, {"step", "489"}});
 }
 
+TEST(Sinusoidal, FairseqsRowsBeginAtPositionTwo) {
+  const auto rows = [](const char* layout) {
+    return map_of(figures("sinusoidal", {{"layout", layout}, {"dim", "8"}}), "vectors").values;
+  };
+  const auto all = rows("tensor2tensor"), later = rows("fairseq");
+  ASSERT_EQ(later.size(), all.size());
+  for (size_t n = 0; n + 16 < all.size(); ++n) EXPECT_EQ(later[n], all[n + 16]);
+}
+
 // Su et al. 2021: a score depends on distance only, as the mean of cos(d theta_f).
 TEST(Rope, ScoreOfEqualVectorsIsTheMeanOfTheCosines) {
   const auto all = figures("rope", {{"dim", "8"}, {"length", "40"}, {"base", "100"}});

@@ -33,8 +33,8 @@ const std::vector<std::string_view> kStretches = {
 };
 
 const std::vector<std::string_view> kMethods = {
-    "fire_",       "fox_", "learned_bert_past0", "learned_gpt2", "sinusoidal_added_scaled",
-    "window_masks"};
+    "complex_embed_",          "fire_",       "fox_", "learned_bert_past0", "learned_gpt2",
+    "sinusoidal_added_scaled", "window_masks"};
 
 bool is_covered(const std::string& name) {
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };

@@ -167,7 +167,7 @@ TEST(MethodsGolden, Fire) {
     const Golden file(golden_files().at(name));
     Tensors in = inputs(file, {"q", "k", "v"});
     std::vector<at::Tensor> parameters;
-    for (const std::string& parameter :
+    for (const std::string parameter :
          {"c", "L_multiplier", "mlp_0_weight", "mlp_0_bias", "mlp_2_weight", "mlp_2_bias"}) {
       parameters.push_back(tensor_of(file, parameter).requires_grad_(true));
       in["_" + parameter] = parameters.back();  // whose gradients are d_c and so on
@@ -340,6 +340,59 @@ TEST(MethodsGolden, Sinusoidal) {
     const at::Tensor table =
         made->embed(at::zeros({1, rows, width}, at::kDouble), {.queries = rows, .keys = rows}, {});
     expect_equal(file, array, table);
+  }
+}
+
+// What the official module gives for texts with padding on either side; its table is kept in float32.
+TEST(MethodsGolden, SinusoidalOfFairseq) {
+  const Golden file(golden_files().at("sinusoidal_tables"));
+  const at::Tensor words = integers_of(file, "fairseq_mask_tokens");
+  const auto made =
+      make_method("sinusoidal", {.width = 8}, {{"layout", "fairseq"}, {"padding_idx", 0}});
+  const Placement placement{
+      .batch = words.size(0), .queries = words.size(1), .keys = words.size(1), .words = words};
+  const at::Tensor rows =
+      made->embed(at::zeros({words.size(0), words.size(1), 8}, at::kDouble), placement, {});
+  const auto* data = rows.data_ptr<double>();
+  EXPECT_EQ(difference("fairseq", {data, data + rows.numel()}, file.numbers("fairseq_mask_out_d8"),
+                       0x1p-24),
+            "");
+}
+
+// Every sharing scheme of a file: [words, D], [D] or [words, 1].
+TEST(MethodsGolden, ComplexWords) {
+  const auto names = names_starting_with({"complex_embed_"});
+  if (names.empty()) GTEST_SKIP() << "not kept in the tree";
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const Golden file(golden_files().at(name));
+    const Tensors in = inputs(file, {"r", "w", "theta"});
+    const int64_t words = in.at("r").size(0), half = in.at("r").size(1);
+    const auto sharing = [&](const char* table) -> std::string {
+      if (!in.contains(table)) return "none";
+      if (in.at(table).dim() == 1) return "component";
+      return in.at(table).size(1) == 1 ? "word" : "word-and-component";
+    };
+    const auto made = make_method("complex", {.width = 2 * half},
+                                  {{"amplitude", "word"},
+                                   {"frequency", sharing("w")},
+                                   {"phase", sharing("theta")},
+                                   {"vocabulary", words}});
+    std::vector<at::Tensor> parameters = {in.at("r"), in.at("w")};
+    if (in.contains("theta")) parameters.push_back(in.at("theta"));
+    const at::Tensor ids = integers_of(file, "input_ids");
+    const Placement placement{.batch = ids.size(0),
+                              .queries = ids.size(1),
+                              .keys = ids.size(1),
+                              .first_query = file.integers("positions")[0] - 1,
+                              .words = ids};
+    const auto parts = made->embed(at::zeros({ids.size(0), ids.size(1), 2 * half}, at::kDouble),
+                                   placement, parameters)
+                           .chunk(2, -1);
+    expect_equal(file, "re", parts[0]);
+    expect_equal(file, "im", parts[1]);
+    (parts[0] * tensor_of(file, "g_re") + parts[1] * tensor_of(file, "g_im")).sum().backward();
+    for (const auto& [table, tensor] : in) expect_equal(file, "grad_" + table, tensor.grad());
   }
 }
 

@@ -168,6 +168,13 @@ TEST(RunArm, EveryMethodTrains) {
   expect_trained(names, 0);
 }
 
+TEST(RunArm, TablesByWordAndSharedProjectionsTrain) {
+  expect_trained({"complex:amplitude=word:frequency=word-and-component:phase=word-and-component",
+                  "complex:frequency=word:phase=word", "deberta:version=3",
+                  "sinusoidal:layout=fairseq:padding_idx=1"},
+                 0);
+}
+
 TEST(RunArm, EveryRelativeMethodTrainsWithMemory) {
   std::vector<std::string> names;
   for (const MethodInfo& info : methods()) {

@@ -192,6 +192,63 @@ TEST(Decoder, AWindowAsLongAsTheTextChangesNothing) {
   EXPECT_FALSE(at::equal(near.narrow(1, kLength, kLength), whole.narrow(1, kLength, kLength)));
 }
 
+// DeBERTa v3 is v2 whose positions go through the layers' own projections; what v2 learns of them apart,
+// the one matrix learns.
+TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
+  const nlohmann::json small = {{"buckets", 4}, {"max_positions", 12}};
+  const auto with = [&](int version) {
+    nlohmann::json options = small;
+    options["version"] = version;
+    return Decoder(tiny(), method_of("deberta", options), 0);
+  };
+  const Decoder shared = with(3), apart = with(2);
+  std::map<std::string, at::Tensor> values, shared_values;
+  for (const NamedParameter& parameter : apart.parameters())
+    values[parameter.name] = parameter.value;
+  for (const NamedParameter& parameter : shared.parameters()) {
+    EXPECT_THAT(parameter.name, testing::Not(HasSubstr("_proj")));
+    shared_values[parameter.name] = parameter.value;
+    values.at(parameter.name).detach().copy_(parameter.value.detach());
+  }
+  const auto name = [](int64_t layer, const char* what) {
+    return "position.layer." + std::to_string(layer) + ".attention.self." + what;
+  };
+  // 4 heads of 8 columns; two share a key head.
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    const at::Tensor in =
+        shared_values.at("layers." + std::to_string(layer) + ".attention.in").detach();
+    values.at(name(layer, "pos_query_proj.weight")).detach().copy_(in.narrow(0, 0, 32));
+    const at::Tensor keys = in.narrow(0, 32, 16).view({2, 1, 8, 32});
+    values.at(name(layer, "pos_key_proj.weight"))
+        .detach()
+        .copy_(keys.expand({2, 2, 8, 32}).reshape({32, 32}));
+  }
+  const at::Tensor text = tokens(2, 2 * kLength);
+  const at::Tensor whole = apart.logits(text);
+  EXPECT_LE((shared.logits(text) - whole).abs().max().item<double>(),
+            1e-6 * whole.abs().max().item<double>());
+  // What both go through is trained by both; twice, for the graph of a step must not be the last one's.
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& all : {values, shared_values})
+      for (const auto& [unused, value] : all) value.mutable_grad().reset();
+    loss_of(apart).backward();
+    loss_of(shared).backward();
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      const std::string in = "layers." + std::to_string(layer) + ".attention.in";
+      at::Tensor sum = values.at(in).grad().clone();
+      sum.narrow(0, 0, 32).add_(values.at(name(layer, "pos_query_proj.weight")).grad());
+      sum.narrow(0, 32, 16).add_(values.at(name(layer, "pos_key_proj.weight"))
+                                     .grad()
+                                     .view({2, 2, 8, 32})
+                                     .sum(1)
+                                     .view({16, 32}));
+      EXPECT_GT((sum - values.at(in).grad()).abs().max().item<double>(), 0);
+      EXPECT_LE((shared_values.at(in).grad() - sum).abs().max().item<double>(),
+                1e-5 * sum.abs().max().item<double>());
+    }
+  }
+}
+
 // Every relative method, its tables long enough for 3 kLength positions.
 std::vector<std::pair<std::string, Decoder>> relative_decoders() {
   DecoderOptions options = tiny();
@@ -304,6 +361,13 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
   for (const MethodInfo& info : methods())
     all.emplace_back(info.name,
                      Decoder(options, make_method(info.name, shape, nlohmann::json::object()), 0));
+  const std::pair<const char*, nlohmann::json> more[] = {
+      {"complex",  // goes by words
+       {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},
+      {"sinusoidal", {{"layout", "fairseq"}}},
+      {"deberta", {{"version", 3}}}};
+  for (const auto& [name, chosen] : more)
+    all.emplace_back(name, Decoder(options, make_method(name, shape, chosen), 0));
   return all;
 }
 

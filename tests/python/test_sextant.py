@@ -1,5 +1,6 @@
 """The Python package: every method's gradients, golden cases, tracing, and what errors say."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -35,6 +36,20 @@ def make(name, **options):
     return method
 
 
+def word_methods():
+    """Each way in which complex words may have numbers of their own, and sinusoids that skip padding."""
+    for amplitude in ("input", "word"):
+        for frequency in ("component", "word", "word-and-component"):
+            for phase in ("none", "component", "word", "word-and-component"):
+                if amplitude == "word" or "word" in frequency or "word" in phase:
+                    yield make("complex", amplitude=amplitude, frequency=frequency, phase=phase,
+                               vocabulary=5)
+    yield make("sinusoidal", layout="fairseq", padding_idx=1)
+
+
+WORDS = torch.tensor([[0, 2, 1, 1, 4, 0], [3, 3, 2, 0, 1, 4]])
+
+
 def inputs():
     torch.manual_seed(2)
     return [torch.randn(2, HEADS, LENGTH, HEAD_DIM, dtype=torch.float64, requires_grad=True)
@@ -68,6 +83,31 @@ class EveryMethod(unittest.TestCase):
                         ),
                         [x, *parameters],
                     )
+
+    def test_gradients_of_tables_by_word(self):
+        for method in word_methods():
+            with self.subTest(method.options):
+                parameters = [p.detach().requires_grad_() for p in method.tensors()]
+                self.check(
+                    lambda x, *p: torch.ops.sextant.method_embed(
+                        method.name, method.shape, method.options, list(p), x, words=WORDS
+                    ),
+                    [layer_input(), *parameters],
+                )
+
+    def test_words_that_nobody_reads_are_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "words: expected none"):
+            make("learned").embed(layer_input(), words=WORDS)
+        with self.assertRaisesRegex(RuntimeError, r"words: expected int64 \[2, 6\]"):
+            make("complex", phase="word", vocabulary=5).embed(layer_input())
+
+    def test_a_parameter_says_whose_projection_it_is(self):
+        specs = {s["name"]: s.get("same_as") for s in make("deberta", version=3).specs}
+        self.assertEqual(specs["layer.1.attention.self.query_proj.bias"],
+                         {"of": "query", "layer": 1, "bias": True})
+        self.assertEqual(specs["layer.0.attention.self.key_proj.weight"],
+                         {"of": "key", "layer": 0, "bias": False})
+        self.assertIsNone(specs["rel_embeddings.weight"])
 
     def check(self, function, tensors):
         # Central differences over 1e-5 are right to about 1e-10.
@@ -297,15 +337,17 @@ class Conformance(unittest.TestCase):
 
 @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
 class Tracing(unittest.TestCase):
-    def check_op(self, op, method, *inputs):
+    def check_op(self, op, method, *inputs, **keywords):
         """opcheck, with gradients of what the result depends on: eager ones are None for the parameters of
         other layers, and compiled ones zeros, for which opcheck knows no allowance."""
         tensors = [p.detach().requires_grad_() for p in method.tensors()]
-        out = op(method.name, method.shape, method.options, tensors, *inputs)
+        out = op(method.name, method.shape, method.options, tensors, *inputs, **keywords)
         if out.requires_grad and tensors:
             grads = torch.autograd.grad(out.sum(), tensors, allow_unused=True)
             tensors = [t.detach().requires_grad_(g is not None) for t, g in zip(tensors, grads)]
-        torch.library.opcheck(op, (method.name, method.shape, method.options, tensors, *inputs))
+        torch.library.opcheck(
+            op, (method.name, method.shape, method.options, tensors, *inputs), keywords
+        )
 
     def test_opcheck(self):
         x = layer_input()
@@ -316,6 +358,11 @@ class Tracing(unittest.TestCase):
                 k = method.keys(k, x).detach().requires_grad_()
                 self.check_op(torch.ops.sextant.method_attend.default, method, q, k, v)
                 self.check_op(torch.ops.sextant.method_embed.default, method, x)
+        for method in word_methods():
+            with self.subTest(method.options):
+                embed = torch.ops.sextant.method_embed.default
+                read = json.loads(method.options).get("amplitude") != "word"
+                self.check_op(embed, method, x.detach().requires_grad_(read), words=WORDS)
 
     def check_compiled(self, function, tensors):
         """The same result, and the same gradients of its sum of squares."""
@@ -339,6 +386,13 @@ class Tracing(unittest.TestCase):
                     lambda: method(q, method.keys(k, x), v), [x, q, k, v, *method.parameters()]
                 )
                 self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
+        for method in word_methods():
+            with self.subTest(method.options):
+                torch.compiler.reset()
+                x = layer_input()
+                self.check_compiled(
+                    lambda: method.embed(x, words=WORDS), [x, *method.parameters()]
+                )
 
 
 if __name__ == "__main__":

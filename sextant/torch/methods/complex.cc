@@ -1,11 +1,17 @@
 // complex: words are complex numbers that turn with position, and a score is a modulus.
 //
-// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of a word at position
-// pos is r e^{i (w pos + theta)}. The model's width holds real parts, then imaginary parts; the input's
-// two halves are r cos(theta) and r sin(theta), amplitude and first phase of the word, and the method
-// turns them by trained frequencies w (one per component, shared by all words; one per word and
-// component: complex_embedding() in position_ops.cc). w starts as the
-// official code has it, 10000^(-2 (c div 2) / D). Positions count from 1.
+// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of word j at position
+// pos is r_jc e^{i (w_jc pos + theta_jc)}. The model's width holds real parts, then imaginary parts. Positions
+// count from 1.
+//
+// amplitude "input": the input's halves a + i b are r e^{i theta} already, each word's own, and the method turns
+// them by w pos (and by theta of its own, if there is one). "word": r is a table of the method's, and the input
+// is not read: the paper's three tables. Frequencies and phases are one per component, shared by all words
+// (the paper's word-sharing, the language model's schema 2), one per word for all its components (schema 1), or
+// one per word and component (schema 0); the official code has no phases, which is `phase` "none".
+//
+// w starts as the official table, 10000^(-2 (c div 2) / D), the same for every word; one per word starts as in the
+// official language model, normal, 0.02. Phases start anywhere in a turn, amplitudes as torch's embeddings.
 //
 // Attention as in the official code: q, k and v hold real and imaginary halves, z = sum of q_c k_c without
 // a conjugate, score |z| / sqrt(2 d), one real softmax for both halves of v. So a score depends on the sum
@@ -17,33 +23,80 @@
 #include <ATen/ops/sin.h>
 
 #include <cmath>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <string>
 
 #include "sextant/error.h"
 #include "sextant/torch/method.h"
+#include "sextant/torch/methods/complex_words.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/tensors.h"
 
 namespace sextant {
 namespace {
 
+// What has a number of its own.
+enum class Per { kNothing, kComponent, kWord, kWordAndComponent };
+
+struct ComplexOptions {
+  int64_t components = 0;  // D, half of the width
+  int64_t words = 0;
+  Per amplitude = Per::kNothing, frequency = Per::kComponent, phase = Per::kNothing;
+  bool conjugate = false, sqrt_d = false;
+
+  bool tells_words_apart() const {
+    return amplitude != Per::kNothing || frequency > Per::kComponent || phase > Per::kComponent;
+  }
+};
+
 class Complex final : public Method {
  public:
-  Complex(int64_t width, bool conjugate, bool sqrt_d)
-      : half_(width / 2), conjugate_(conjugate), sqrt_d_(sqrt_d) {}
+  explicit Complex(const ComplexOptions& options) : options_(options) {}
 
   bool relative() const override { return false; }
+  bool reads_words() const override { return options_.tells_words_apart(); }
+
+  // Those there are of r, w, theta.
   std::vector<ParameterSpec> parameters() const override {
-    std::vector<double> start;
-    for (int64_t c = 0; c < half_; ++c)
-      start.push_back(std::pow(10000.0, -2.0 * std::floor(static_cast<double>(c) / 2) / half_));
-    return {{.name = "frequency_emb", .sizes = {half_}, .initial = tensor_of(start, {half_})}};
+    using Init = ParameterSpec::Init;
+    std::vector<ParameterSpec> specs;
+    if (options_.amplitude != Per::kNothing)
+      specs.push_back({.name = "amplitude_emb",
+                       .sizes = sizes(options_.amplitude),
+                       .init = Init::kNormal,
+                       .init_high = 1,
+                       .weight_decay = true});
+    if (options_.frequency == Per::kWord)
+      specs.push_back({.name = "frequency_emb",
+                       .sizes = sizes(options_.frequency),
+                       .init = Init::kNormal,
+                       .init_high = 0.02});
+    else
+      specs.push_back({.name = "frequency_emb",
+                       .sizes = sizes(options_.frequency),
+                       .initial = official_frequencies().expand(sizes(options_.frequency))});
+    if (options_.phase != Per::kNothing)
+      specs.push_back({.name = "phase_emb",
+                       .sizes = sizes(options_.phase),
+                       .init = Init::kUniform,
+                       .init_high = 2 * std::numbers::pi});
+    return specs;
   }
 
   at::Tensor embed(const at::Tensor& x, const Placement& placement,
                    Parameters parameters) const override {
     const at::Tensor times = (query_positions(placement) + 1).to(x.options()).unsqueeze(1);
-    const at::Tensor angle = times * parameters[0], cosine = angle.cos(), sine = angle.sin();
+    const at::Tensor words = reads_words() ? query_words(placement) : at::Tensor();
+    const bool own_amplitude = options_.amplitude != Per::kNothing;
+    const Parameters turning = parameters.subspan(own_amplitude ? 1 : 0);
+    const at::Tensor theta = options_.phase != Per::kNothing ? turning[1] : at::Tensor();
+    const at::Tensor angle = angles_of_words(words, times, turning[0], theta);
+    const at::Tensor cosine = angle.cos(), sine = angle.sin();
+    if (own_amplitude) {
+      const at::Tensor r = of_words(parameters[0], words);
+      return at::cat({r * cosine, r * sine}, -1);
+    }
     const auto parts = x.chunk(2, -1);
     return at::cat({parts[0] * cosine - parts[1] * sine, parts[0] * sine + parts[1] * cosine}, -1);
   }
@@ -54,14 +107,26 @@ class Complex final : public Method {
            std::to_string(operands.q.size(3)));
     const auto q = operands.q.chunk(2, -1);
     // Re z and Im z as products with [Re k, Im k].
-    operands.q = at::cat({q[0], conjugate_ ? q[1] : -q[1]}, -1);
-    operands.q_imag = at::cat({q[1], conjugate_ ? -q[0] : q[0]}, -1);
-    if (sqrt_d_) operands.scale *= std::sqrt(2.0);
+    operands.q = at::cat({q[0], options_.conjugate ? q[1] : -q[1]}, -1);
+    operands.q_imag = at::cat({q[1], options_.conjugate ? -q[0] : q[0]}, -1);
+    if (options_.sqrt_d) operands.scale *= std::sqrt(2.0);
   }
 
  private:
-  int64_t half_;
-  bool conjugate_, sqrt_d_;
+  std::vector<int64_t> sizes(Per per) const {
+    if (per == Per::kComponent) return {options_.components};
+    return {options_.words, per == Per::kWord ? 1 : options_.components};
+  }
+
+  at::Tensor official_frequencies() const {
+    const int64_t half = options_.components;
+    std::vector<double> start;
+    for (int64_t c = 0; c < half; ++c)
+      start.push_back(std::pow(10000.0, -2.0 * std::floor(static_cast<double>(c) / 2) / half));
+    return tensor_of(start, {half});
+  }
+
+  ComplexOptions options_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
@@ -69,9 +134,23 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
   if (shape.width % 2 != 0)
     fail("complex: width: expected an even number (two halves), but got " +
          std::to_string(shape.width));
-  return std::make_unique<Complex>(shape.width,
-                                   options.choice("flavour", {"code", "conjugate"}) == 1,
-                                   options.choice("scale", {"sqrt-2d", "sqrt-d"}) == 1);
+  constexpr Per kFrequencies[] = {Per::kComponent, Per::kWord, Per::kWordAndComponent};
+  constexpr Per kPhases[] = {Per::kNothing, Per::kComponent, Per::kWord, Per::kWordAndComponent};
+  ComplexOptions complex = {
+      .components = shape.width / 2,
+      .amplitude = options.choice("amplitude", {"input", "word"}) == 1 ? Per::kWordAndComponent
+                                                                       : Per::kNothing,
+      .frequency =
+          kFrequencies[options.choice("frequency", {"component", "word", "word-and-component"})],
+      .phase =
+          kPhases[options.choice("phase", {"none", "component", "word", "word-and-component"})],
+      .conjugate = options.choice("flavour", {"code", "conjugate"}) == 1,
+      .sqrt_d = options.choice("scale", {"sqrt-2d", "sqrt-d"}) == 1};
+  if (complex.tells_words_apart())
+    complex.words = options.integer_or("vocabulary", shape.vocabulary, 1, int64_t{1} << 31);
+  else if (!options.value("vocabulary").is_null())
+    options.refuse("vocabulary", "null, as no number is a word's own");
+  return std::make_unique<Complex>(complex);
 }
 
 }  // namespace
@@ -79,7 +158,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo complex_method() {
   return {.name = "complex",
           .summary = "Complex word embeddings and modulus attention (Wang et al. 2020)",
-          .defaults = R"({"flavour": "code", "scale": "sqrt-2d"})",
+          .defaults = R"({"flavour": "code", "scale": "sqrt-2d", "amplitude": "input",
+                          "frequency": "component", "phase": "none", "vocabulary": null})",
           .make = make};
 }
 

@@ -8,7 +8,7 @@
 //   version 1   rows clip(i - j + k, 0, 2k - 1), k = max_positions; W_kr has no bias
 //   version 2   logarithmic buckets (sextant/position/buckets.h), both W with bias, P after a LayerNorm
 //   version 3   version 2 with share_att_key: W_kr, W_qr are the layer's own key and query projections,
-//               so these parameters are to be tied to them
+//               and these parameters say so (same_as); heads that share a key head share its W_kr
 //
 // The paper has row(j - i) in the last term. All released code has row(i - j) in both, so do checkpoints;
 // flavour "paper" is for new models and version 1. "microsoft" clips distances to max_positions - 1
@@ -60,17 +60,26 @@ class Deberta final : public Method {
     for (int64_t n = 0; n < shape_.layers; ++n) {
       const std::string layer =
           shape_.layers > 1 ? "layer." + std::to_string(n) + ".attention.self." : "";
-      const auto projection = [&](const std::string& name, bool bias) {
-        const int64_t out = shape_.heads * shape_.head_dim;
+      const auto projection = [&](const std::string& name, LayerProjection::Of of, bool bias) {
+        const bool shared = options_.version == 3;
+        const bool of_keys = shared && of == LayerProjection::Of::kKey;
+        const int64_t out = (of_keys ? shape_.key_heads : shape_.heads) * shape_.head_dim;
+        const auto same_as = [&](bool of_bias) {
+          return shared ? std::optional(LayerProjection{.of = of, .layer = n, .bias = of_bias})
+                        : std::nullopt;
+        };
         specs.push_back({.name = layer + name + ".weight",
                          .sizes = {out, width_},
                          .init = Init::kNormal,
                          .init_high = 0.02,
-                         .weight_decay = true});
-        if (bias) specs.push_back({.name = layer + name + ".bias", .sizes = {out}});
+                         .weight_decay = true,
+                         .same_as = same_as(false)});
+        if (bias)
+          specs.push_back(
+              {.name = layer + name + ".bias", .sizes = {out}, .same_as = same_as(true)});
       };
-      if (options_.c2p) projection(names().key, options_.version > 1);
-      if (options_.p2c) projection(names().query, true);
+      if (options_.c2p) projection(names().key, LayerProjection::Of::kKey, options_.version > 1);
+      if (options_.p2c) projection(names().query, LayerProjection::Of::kQuery, true);
     }
     return specs;
   }
@@ -117,12 +126,14 @@ class Deberta final : public Method {
     return all.subspan(shared + static_cast<size_t>(layer) * each, each);
   }
 
-  // [rows, width] -> [heads, rows, head_dim]
+  // [rows, width] -> [heads, rows, head_dim]; a key head's again for each head that shares it
   at::Tensor heads(const at::Tensor& table, const at::Tensor& weight,
                    const at::Tensor& bias) const {
     const at::Tensor projected =
         bias.defined() ? at::linear(table, weight, bias) : at::linear(table, weight);
-    return projected.view({2 * span(), shape_.heads, shape_.head_dim}).transpose(0, 1);
+    const at::Tensor own = projected.view({2 * span(), -1, shape_.head_dim}).transpose(0, 1);
+    const int64_t group = shape_.heads / own.size(0);
+    return group > 1 ? own.repeat_interleave(group, 0) : own;
   }
 
   std::vector<int32_t> row_of(const Diagonals& diagonals) const {

@@ -18,6 +18,7 @@ class Over : public Method {
   std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
   bool relative() const override { return of_->relative(); }
   bool reads_times() const override { return of_->reads_times(); }
+  bool reads_words() const override { return of_->reads_words(); }
   bool dresses_keys() const override { return of_->dresses_keys(); }
   at::Tensor embed(const at::Tensor& x, const Placement& placement,
                    Parameters parameters) const override {

@@ -4,10 +4,19 @@
 // w_i = base^(-2i / width). Computed for any position, but a model has seen those of its training only.
 // The layouts of other codes are in sextant/position/sinusoid.h; a checkpoint needs its own.
 //
+// Layout "fairseq" is tensor2tensor's, but positions count from padding_idx + 1: the first token's row is
+// that of position 2 in its dictionaries, whose padding is token 1. Padding gets a row of zeros and is not
+// counted. Which tokens are padding is known only if padding_idx is given and the words are: without, none is.
+// One piece of a text after the other, earlier padding counts, as in fairseq's own decoding.
+//
 // token_scale multiplies the input first: the paper's sqrt(width), where the model has not done so.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "sextant/position/sinusoid.h"
 #include "sextant/torch/method.h"
@@ -19,34 +28,65 @@ namespace {
 
 class Sinusoidal final : public Method {
  public:
-  Sinusoidal(const SinusoidOptions& options, double token_scale)
-      : sinusoid_(options), token_scale_(token_scale) {}
+  // first: that of a text's first token.
+  Sinusoidal(const SinusoidOptions& options, int64_t first, double token_scale)
+      : sinusoid_(options),
+        padding_(options.padding_position),
+        first_(first),
+        token_scale_(token_scale) {}
 
   bool relative() const override { return false; }
+  bool reads_words() const override { return padding_.has_value(); }
   at::Tensor embed(const at::Tensor& x, const Placement& placement, Parameters) const override {
-    const at::Tensor positions = query_positions(placement);
-    const auto count = static_cast<size_t>(positions.numel());
-    const auto rows = sinusoid_.rows(std::span(positions.data_ptr<int64_t>(), count));
-    const at::Tensor table = tensor_of(rows, {positions.numel(), sinusoid_.width()});
-    return x * token_scale_ + table.to(x.options());
+    const bool count = padding_ && placement.words.defined();
+    const at::Tensor positions =
+        count ? counted_positions(placement) : query_positions(placement) + first_;
+    const auto size = static_cast<size_t>(positions.numel());
+    const auto rows = sinusoid_.rows(std::span(positions.data_ptr<int64_t>(), size));
+    std::vector<int64_t> sizes = positions.sizes().vec();
+    sizes.push_back(sinusoid_.width());
+    return x * token_scale_ + tensor_of(rows, sizes).to(x.options());
   }
 
  private:
+  // int64 [batch, queries]
+  at::Tensor counted_positions(const Placement& placement) const {
+    const at::Tensor words = query_words(placement).contiguous();
+    at::Tensor positions = at::empty_like(words);
+    for (int64_t entry = 0; entry < placement.batch; ++entry)
+      for (const Frame& text : texts(placement)) {
+        const int64_t start = entry * placement.queries + text.query_row;
+        const std::span tokens(words.data_ptr<int64_t>() + start,
+                               static_cast<size_t>(text.queries));
+        int64_t* to = positions.data_ptr<int64_t>() + start;
+        for (const int64_t position : fairseq_positions(tokens, *padding_))
+          *to++ = position == *padding_ ? position : position + text.query_position;
+      }
+    return positions;
+  }
+
   Sinusoid sinusoid_;
+  std::optional<int64_t> padding_;
+  int64_t first_;
   double token_scale_;
 };
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sinusoidal", json);
-  constexpr SinusoidLayout kLayouts[] = {
-      SinusoidLayout::kInterleaved, SinusoidLayout::kConcatenated, SinusoidLayout::kTensor2Tensor};
-  const SinusoidOptions sinusoid = {
+  const size_t layout =
+      options.choice("layout", {"interleaved", "concatenated", "tensor2tensor", "fairseq"});
+  const bool fairseq = layout == 3;
+  SinusoidOptions sinusoid = {
       .width = shape.width,
-      .layout =
-          kLayouts[options.choice("layout", {"interleaved", "concatenated", "tensor2tensor"})],
+      .layout = fairseq ? SinusoidLayout::kTensor2Tensor : static_cast<SinusoidLayout>(layout),
       .max_timescale = options.number("base", 1e-3, 1e30),
   };
-  return std::make_unique<Sinusoidal>(sinusoid, options.number("token_scale", -1e9, 1e9));
+  if (!options.value("padding_idx").is_null()) {
+    if (!fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
+    sinusoid.padding_position = options.integer("padding_idx", 0, int64_t{1} << 31);
+  }
+  const int64_t first = fairseq ? sinusoid.padding_position.value_or(1) + 1 : 0;
+  return std::make_unique<Sinusoidal>(sinusoid, first, options.number("token_scale", -1e9, 1e9));
 }
 
 }  // namespace
@@ -54,7 +94,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
 MethodInfo sinusoidal_method() {
   return {.name = "sinusoidal",
           .summary = "Sines and cosines added to the input (Vaswani et al. 2017)",
-          .defaults = R"({"layout": "interleaved", "base": 10000.0, "token_scale": 1.0})",
+          .defaults = R"({"layout": "interleaved", "base": 10000.0, "padding_idx": null,
+                          "token_scale": 1.0})",
           .make = make};
 }
 

@@ -65,6 +65,18 @@ def sinusoidal_tables(c):
         got = tables.sinusoid(range(len(rows)), rows.shape[1], "tensor2tensor")
         got[1] = 0
         c.expect(name, got, rows)
+        method = c.library.method(
+            "sinusoidal", heads=1, head_dim=rows.shape[1], layout="fairseq", padding_idx=1
+        )
+        nothing = torch.zeros(1, len(rows) - 2, rows.shape[1], dtype=torch.float64)
+        c.expect(f"{name} from the first token on", embed_with(method, nothing, [])[0], rows[2:])
+    if "fairseq_mask_tokens" in c:
+        words = c.tensor("fairseq_mask_tokens")
+        method = c.library.method("sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0)
+        nothing = torch.zeros(*words.shape, 8, dtype=torch.float64)
+        got = embed_with(method, nothing, [], words=words)
+        expected = c.arrays["fairseq_mask_out_d8"]
+        c.expect("fairseq_mask_out_d8", got, expected, tolerance=2.0**-24)  # of a float32 table
     if "large_positions" in c:
         got = tables.sinusoid(c.arrays["large_positions"], 8)
         c.expect("large_interleaved_d8_exact", got, c.arrays["large_interleaved_d8_exact"])
@@ -173,13 +185,33 @@ def floater_attention(c):
 
 @case(r"complex_order embedding")
 def complex_embedding(c):
-    theta = c.leaf("theta") if "theta" in c else None
-    re, im = c.library.tables.complex_embedding(
-        c.tensor("input_ids"), c.tensor("positions"), c.leaf("r"), c.leaf("w"), theta
+    """The function of words and positions, and the method that has the tables as its parameters."""
+    ids, positions = c.tensor("input_ids"), c.tensor("positions")
+    tables = c.leaves(*(n for n in ("r", "w", "theta") if n in c))
+    words, width = c.arrays["r"].shape
+    first = int(positions[0, 0])
+    if not torch.equal(positions, (first + torch.arange(ids.size(1))).expand_as(ids)):
+        raise NotImplementedError("positions that are not consecutive")
+
+    def sharing(name):
+        if name not in c:
+            return "none"
+        shape = c.arrays[name].shape
+        return "component" if len(shape) == 1 else "word" if shape[1] == 1 else "word-and-component"
+
+    method = c.library.method(
+        "complex", heads=1, head_dim=2 * width, amplitude="word", frequency=sharing("w"),
+        phase=sharing("theta"), vocabulary=words,
     )
-    c.expect("re", re, c.arrays["re"])
-    c.expect("im", im, c.arrays["im"])
-    c.expect_gradients((re * c.tensor("g_re")).sum() + (im * c.tensor("g_im")).sum())
+    nothing = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
+    embedded = embed_with(method, nothing, tables, first_query=first - 1, words=ids)
+    for re, im in (
+        c.library.tables.complex_embedding(ids, positions, *tables),
+        embedded.chunk(2, -1),
+    ):
+        c.expect("re", re, c.arrays["re"])
+        c.expect("im", im, c.arrays["im"])
+        c.expect_gradients((re * c.tensor("g_re")).sum() + (im * c.tensor("g_im")).sum())
 
 
 @case(r"complex_order initial frequencies")

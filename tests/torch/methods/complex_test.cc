@@ -1,0 +1,146 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "tests/torch/dense.h"
+#include "tests/torch/gradients.h"
+#include "tests/torch/model.h"
+
+namespace sextant::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kWords = 5, kHalf = kSmallShape.width / 2;
+
+Placement placement() {
+  return {.batch = 2,
+          .queries = 4,
+          .keys = 7,
+          .first_query = 3,
+          .words = at::tensor({0, 3, 3, 1, 4, 0, 2, 2}, at::kLong).view({2, 4})};
+}
+
+// Every way in which words may share amplitudes, frequencies and phases.
+std::vector<json> sharing_schemes() {
+  std::vector<json> schemes;
+  for (const char* amplitude : {"input", "word"})
+    for (const char* frequency : {"component", "word", "word-and-component"})
+      for (const char* phase : {"none", "component", "word", "word-and-component"}) {
+        const bool apart = amplitude == std::string("word") ||
+                           frequency != std::string("component") ||
+                           std::string(phase).starts_with("word");
+        schemes.push_back({{"amplitude", amplitude},
+                           {"frequency", frequency},
+                           {"phase", phase},
+                           {"vocabulary", apart ? json(kWords) : json()}});
+      }
+  return schemes;
+}
+
+std::unique_ptr<Method> complex_of(const json& options) {
+  return make_method("complex", kSmallShape, options);
+}
+
+// What a table says of each row, [2, 4, kHalf]; zeros without one.
+at::Tensor of_rows(const json& shared, const Tensors& tables, size_t& next) {
+  if (shared == "none") return at::zeros({2, 4, kHalf}, at::kDouble);
+  const at::Tensor table = tables[next++];
+  const at::Tensor of_all = table.dim() == 1 ? table.expand({kWords, kHalf}) : table;
+  return of_all.index({placement().words}).expand({2, 4, kHalf});
+}
+
+TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
+  const at::Tensor x = normal({2, 4, kSmallShape.width});
+  const at::Tensor times = at::arange(4, 8, at::kDouble).unsqueeze(1);  // from 1; 3 stand before
+  const auto schemes = sharing_schemes();
+  EXPECT_EQ(schemes.size(), 24);
+  for (const json& options : schemes) {
+    const auto method = complex_of(options);
+    const Tensors tables = random_parameters(*method);
+    size_t next = 0;
+    const auto halves = x.chunk(2, 2);
+    const at::Tensor amplitude =
+        options["amplitude"] == "input"
+            ? at::complex(halves[0], halves[1])
+            : at::complex(of_rows("word", tables, next), at::zeros({2, 4, kHalf}, at::kDouble));
+    const at::Tensor w = of_rows(options["frequency"], tables, next);
+    const at::Tensor angle = w * times + of_rows(options["phase"], tables, next);
+    EXPECT_EQ(next, tables.size());
+    const at::Tensor word = amplitude * at::polar(at::ones_like(angle), angle);
+    const at::Tensor out = method->embed(x, placement(), tables);
+    EXPECT_LE(largest_difference(out, at::cat({at::real(word), at::imag(word)}, 2)), 1e-14)
+        << options;
+  }
+}
+
+TEST(Complex, GradientsOfItsTablesAgreeWithDifferences) {
+  for (const json& options : sharing_schemes()) {
+    const auto method = complex_of(options);
+    Tensors inputs = {normal({2, 4, kSmallShape.width})};
+    for (const at::Tensor& table : random_parameters(*method)) inputs.push_back(table);
+    const auto run = [&](const Tensors& values) {
+      const at::Tensor out = method->embed(values[0], placement(), Parameters(values).subspan(1));
+      return at::cat({out, values[0]});  // which is not read where amplitudes are the method's own
+    };
+    EXPECT_LE(gradient_error(run, inputs, /*most=*/60), 1e-7) << options;
+  }
+}
+
+TEST(Complex, EveryWordStartsWithTheOfficialFrequencies) {
+  at::Tensor row = at::empty({kHalf}, at::kDouble);
+  for (int64_t c = 0; c < kHalf; ++c)
+    row[c] = std::pow(10000.0, -2.0 * static_cast<double>(c / 2) / kHalf);
+  for (const char* frequency : {"component", "word-and-component"}) {
+    const bool apart = frequency != std::string("component");
+    const auto spec =
+        complex_of({{"frequency", frequency}, {"vocabulary", apart ? json(kWords) : json()}})
+            ->parameters()
+            .at(0);
+    EXPECT_EQ(spec.initial.sizes(), at::IntArrayRef(spec.sizes));
+    EXPECT_LE(largest_difference(spec.initial.expand({kWords, kHalf}), row.expand({kWords, kHalf})),
+              1e-15);
+  }
+}
+
+TEST(Complex, ReadsWordsUnderAnotherMethodToo) {
+  const json options = {{"phase", "word"}, {"vocabulary", kWords}};
+  const auto method = complex_of(options);
+  const auto over = make_method("window", kSmallShape, {{"of", "complex"}, {"options", options}});
+  EXPECT_TRUE(over->reads_words());
+  EXPECT_FALSE(complex_of(json::object())->reads_words());
+  const at::Tensor x = normal({2, 4, kSmallShape.width});
+  const Tensors tables = random_parameters(*method);
+  EXPECT_TRUE(
+      at::equal(over->embed(x, placement(), tables), method->embed(x, placement(), tables)));
+}
+
+TEST(Complex, RefusesWordsThatItCannotUse) {
+  const auto fails = [](const json& options, const at::Tensor& words, const char* says) {
+    EXPECT_THAT(
+        [&] {
+          const auto method = complex_of(options);
+          Placement place = placement();
+          place.words = words;
+          method->embed(normal({2, 4, kSmallShape.width}), place, random_parameters(*method));
+        },
+        ::testing::ThrowsMessage<Error>(::testing::HasSubstr(says)));
+  };
+  const at::Tensor good = placement().words;
+  const json own = {{"frequency", "word"}, {"vocabulary", kWords}};
+  fails(own, {}, "placement: words: expected int64 [2, 4]");
+  fails(own, good.to(at::kDouble), "words: expected int64 [2, 4] on the CPU, but got Double");
+  fails(own, good.slice(1, 0, 3), "words: expected int64 [2, 4]");
+  fails(own, good + 1, "complex: words: expected 0 to 4, but got 5");
+  fails(own, good - 1, "complex: words: expected 0 to 4, but got -1");
+  fails({{"frequency", "word"}}, good, "complex: vocabulary: expected an integer from 1");
+  fails({{"vocabulary", 5}}, good, "complex: vocabulary: expected null");
+  fails({{"phase", "dimension"}}, good, "complex: phase: expected one of");
+}
+
+}  // namespace
+}  // namespace sextant::testing
