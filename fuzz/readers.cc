@@ -24,13 +24,16 @@ constexpr KvCacheShape kCacheShape = {
     .key_heads = 1, .key_columns = 4, .value_columns = 2, .page_rows = 16};
 
 void read_saved_cache(const std::string& bytes) {
-  cache_file_shape(bytes);
-  KvCache cache(kCacheShape);
+  KvCacheShape shape = kCacheShape;
+  shape.format = cache_file_shape(bytes).format;
+  KvCache cache(shape);
   cache_file(cache, add_cache_file(bytes, cache));
 }
 
 std::vector<std::string> saved_caches() {
-  KvCache cache(kCacheShape);
+  KvCacheShape narrow_shape = kCacheShape;
+  narrow_shape.format = Format::kBfloat16;
+  KvCache cache(kCacheShape), narrow(narrow_shape);
   std::vector<float> rows(20 * 4, 0.5F);
   const std::optional<Rotation> ways[] = {std::nullopt, rotation(rotary({.dim = 4}))};
   std::vector<std::string> files;
@@ -41,6 +44,10 @@ std::vector<std::string> saved_caches() {
                    packed<const float>(rows.data(), 1, 1, count, 2));
       files.push_back(cache_file(cache, text));
     }
+  const int64_t text = narrow.add();
+  narrow.append(text, packed<const float>(rows.data(), 1, 1, 20, 4),
+                packed<const float>(rows.data(), 1, 1, 20, 2));
+  files.push_back(cache_file(narrow, text));
   return files;
 }
 

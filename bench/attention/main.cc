@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -29,8 +30,12 @@ namespace {
 using namespace sextant;
 using namespace sextant::bench;
 
+const std::map<std::string, at::ScalarType> kDtypes = {
+    {"float32", at::kFloat}, {"bfloat16", at::kBFloat16}, {"float16", at::kHalf}};
+
 struct Options {
   Sizes sizes;
+  std::string dtype = "float32";  // of sizes
   std::vector<int64_t> lengths = {Sizes{}.length}, head_sizes = {64, 128};
   MeasureOptions measure;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -56,6 +61,9 @@ void declare(CLI::App& app, Options& o) {
          "--window", o.sizes.window,
          "keys within the window of window, rerope and leaky-rerope; 0: an eighth of the text")
       ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--dtype", o.dtype,
+                 "of q, k and v in memory; results, gradients and libtorch's side are float32")
+      ->check(CLI::IsMember(kDtypes));
   app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
   app.add_option("--backend", o.backend, "the backend that is ours");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
@@ -80,8 +88,8 @@ void check_names(const std::vector<std::string>& wanted) {
 void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& peaks,
               const Executor& executor, nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
-  fmt::print("\n{} queries and keys; batch {}, {} heads of {}\n{}", sizes.length, sizes.batch,
-             sizes.heads, sizes.head_dim, table_head(o.measure.eager));
+  fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}\n{}", sizes.length, sizes.batch,
+             sizes.heads, sizes.head_dim, o.dtype, table_head(o.measure.eager));
   for (const Kind& kind : kinds()) {
     const bool wanted =
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
@@ -98,10 +106,15 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
 
 void write_json(const Options& o, const Peaks& peaks, const nlohmann::json& all) {
   std::ofstream out(o.json);
-  out << nlohmann::json{{"threads", o.threads},          {"fma_peak", peaks.operations},
-                        {"read_peak", peaks.bytes_read}, {"batch", o.sizes.batch},
-                        {"heads", o.sizes.heads},        {"cache", o.sizes.cache},
-                        {"backend", o.backend},          {"measured", all}}
+  out << nlohmann::json{{"threads", o.threads},
+                        {"fma_peak", peaks.operations},
+                        {"read_peak", peaks.bytes_read},
+                        {"batch", o.sizes.batch},
+                        {"heads", o.sizes.heads},
+                        {"cache", o.sizes.cache},
+                        {"dtype", o.dtype},
+                        {"backend", o.backend},
+                        {"measured", all}}
              .dump(1)
       << "\n";
   out.close();
@@ -127,6 +140,7 @@ void run(const Options& o) {
       Sizes sizes = o.sizes;
       sizes.head_dim = head_dim;
       sizes.length = length;
+      sizes.dtype = kDtypes.at(o.dtype);
       run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
     }
   }

@@ -25,27 +25,38 @@ View<float> view(const at::Tensor& x) {
 
 Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
                    const std::function<Run(int64_t position)>& visible)
-    : name_(std::move(name)) {
+    : name_(std::move(name)), dtype_(sizes.dtype) {
   const auto random = [&](int64_t heads, int64_t rows) {
     return at::randn({sizes.batch, heads, rows, sizes.head_dim});
   };
-  q = random(sizes.heads * sizes.group, queries).requires_grad_(true);
-  k = random(sizes.heads, keys).requires_grad_(true);
-  v = random(sizes.heads, keys).requires_grad_(true);
+  const auto input = [&](int64_t heads, int64_t rows) {
+    return random(heads, rows).to(sizes.dtype).to(at::kFloat).requires_grad_(true);
+  };
+  q = input(sizes.heads * sizes.group, queries);
+  k = input(sizes.heads, keys);
+  v = input(sizes.heads, keys);
   d_out = random(sizes.heads * sizes.group, queries);
   std::vector<Run>& runs = runs_.emplace_back();
   for (int64_t i = 0; i < queries; ++i) runs.push_back(visible(keys - queries + i));
   for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
   zeros_.resize(static_cast<size_t>(keys));
-  score = {.q = read(view(q)),
-           .k = read(view(k)),
-           .v = read(view(v)),
+  score = {.q = stored(q),
+           .k = stored(k),
+           .v = stored(v),
            .scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim)),
            .frames = {{.queries = queries, .query_position = keys - queries, .keys = keys}},
            .sweeps = {{.runs = runs.data()}},
            .diagonals = {.farthest = keys - 1, .count = queries + keys - 1}};
   trained_ = {
       {q, {}, &ScoreGrad<float>::q}, {k, {}, &ScoreGrad<float>::k}, {v, {}, &ScoreGrad<float>::v}};
+}
+
+AnyView<const float> Workload::stored(const at::Tensor& x) {
+  AnyView<const float> wide = view(x);
+  if (dtype_ == at::kFloat) return wide;
+  wide.data = narrow_.emplace_back(x.detach().to(dtype_)).data_ptr();
+  wide.format = dtype_ == at::kBFloat16 ? Format::kBfloat16 : Format::kFloat16;
+  return wide;
 }
 
 double Workload::pairs() const {
@@ -60,8 +71,9 @@ double Workload::pairs() const {
 }
 
 double Workload::least_bytes() const {
-  return static_cast<double>(sizeof(float)) *
-         static_cast<double>(q.numel() + k.numel() + v.numel() + d_out.numel());
+  const auto size = static_cast<double>(c10::elementSize(dtype_));
+  return size * static_cast<double>(q.numel() + k.numel() + v.numel()) +
+         static_cast<double>(sizeof(float)) * static_cast<double>(d_out.numel());
 }
 
 at::Tensor Workload::add_table(Table<float> Score<float>::*place,

@@ -22,6 +22,8 @@ struct Sizes {
   int64_t group = 1;     // query heads that share one of the `heads` key heads
   int64_t cache = 8192;  // keys of the decoding cases
   int64_t window = 0;    // of the kinds that have one; 0: an eighth of the length
+  // How q, k and v lie in memory: float32, bfloat16 or float16. All else is float32.
+  at::ScalarType dtype = at::kFloat;
 };
 
 // Owns what its score points to, and stays where it is.
@@ -72,13 +74,16 @@ class Workload {
 
   bool has_backward = true;
   bool bound_by_memory = false;  // few operations for each byte of the keys
-  at::Tensor q, k, v, d_out;     // [batch, heads, rows, head_dim]
+  // [batch, heads, rows, head_dim], float32, of numbers that sizes.dtype has.
+  at::Tensor q, k, v, d_out;
   // Makes what eager needs once, and gives what computes the result from q, k, v and tables.
   using Forward = std::function<at::Tensor()>;
   std::function<Forward()> eager;
   Score<float> score;
 
  private:
+  // x as the score reads it, in sizes.dtype.
+  AnyView<const float> stored(const at::Tensor& x);
   // Cuts the runs at the window; those of the far keys are returned.
   const Run* split(int64_t window);
 
@@ -88,6 +93,8 @@ class Workload {
   };
 
   std::string name_;
+  at::ScalarType dtype_;
+  std::vector<at::Tensor> narrow_;
   std::deque<std::vector<Run>> runs_;
   std::deque<std::vector<int32_t>> maps_;
   std::deque<Rotation> rotations_;

@@ -57,7 +57,10 @@ def attention(
 
     q [batch, heads, queries, head_dim]; k, v [batch, key_heads, keys, ...]: fewer key heads are shared
     by groups of query heads. With fox k has heads / key_heads more columns than q, its gates' logits.
-    float32 runs on the fast kernel, float64 on the reference.
+    float32, bfloat16 and float16 run on the fast kernel, which computes in float32; float64 on the reference.
+    q, k, v and parameters may each be any of the first three. The result has the type of q, each gradient that
+    of what it is of, and both are rounded once, to nearest. Under torch.autocast nothing is cast: q, k and v come
+    as the projections made them.
 
     Keys stand at positions first_key, first_key + 1, ...; queries at first_query, ..., by default so
     that the last query stands at the last key (decoding, memory). causal hides keys at higher

@@ -13,15 +13,18 @@ class Cache:
 
     Texts are known by their numbers, which are not used again. A text's row n stands at position
     first_position + n. Keys are kept as they were given, and turned when they are read, so that a stretch
-    that goes by the length of the text stays exact. All is float32 and not thread-safe. What is held gives no
-    gradients; queries and a method's parameters get theirs.
+    that goes by the length of the text stays exact. They are held in ``dtype``, and computed with in float32.
+    Not thread-safe. What is held gives no gradients; queries and a method's parameters get theirs.
 
     Errors are RuntimeErrors that name what does not fit; the cache is then as it was.
     """
 
-    def __init__(self, *, page_rows=256):
-        """page_rows: rows of a page, a multiple of 16; 256 is what the kernel reads without a copy."""
+    def __init__(self, *, page_rows=256, dtype=None):
+        """page_rows: rows of a page, a multiple of 16; 256 is what the kernel reads without a copy. dtype:
+        torch.float32, torch.bfloat16 or torch.float16, to which keys and values are rounded; by default that of
+        the first keys."""
         self.page_rows = page_rows
+        self.dtype = dtype
         self.texts = []
         self._held = None
 
@@ -32,16 +35,21 @@ class Cache:
             raise RuntimeError("kv cache: expected keys and values before this, but it is empty")
         return self._held
 
-    def _hold(self, key_heads, key_columns, value_columns):
+    def _new(self, key_heads, key_columns, value_columns, dtype):
+        dtype = str(dtype if self.dtype is None else self.dtype).removeprefix("torch.")
+        return torch.classes.sextant.KVCache(
+            key_heads, key_columns, value_columns, self.page_rows, dtype
+        )
+
+    def _hold(self, k, v):
         if self._held is None:
-            self._held = torch.classes.sextant.KVCache(
-                key_heads, key_columns, value_columns, self.page_rows
-            )
+            self._held = self._new(k.size(1), k.size(3), v.size(3), k.dtype)
         return self._held
 
     def prepare(self, k, v):
-        """Gives the cache the sizes of k and v, [batch, key_heads, rows, columns]; the first ``attention`` does so."""
-        self._hold(k.size(1), k.size(3), v.size(3))
+        """Gives the cache the sizes of k and v, [batch, key_heads, rows, columns], and its dtype if it has none;
+        the first ``attention`` does so."""
+        self._hold(k, v)
 
     def add(self, first_position=0, turned_by=None):
         """A new text without rows, behind those of the batch. Returns its number.
@@ -109,8 +117,8 @@ class Cache:
         """
         held = self._held
         if held is None:
-            shape = torch.ops.sextant.saved_cache_shape(str(path))
-            held = torch.classes.sextant.KVCache(*shape, self.page_rows)
+            shape, dtype = torch.ops.sextant.saved_cache_shape(str(path))
+            held = self._new(*shape, dtype)
         self.texts.append(held.load(str(path)))
         self._held = held
         return self.texts[-1]
@@ -126,7 +134,7 @@ class Cache:
     def attend(self, q, k, v, *, name, shape, options, parameters, layer, texts=None):
         """What ``sextant.attention`` and ``Method`` call."""
         fresh = self._held is None
-        held = self._hold(k.size(1), k.size(3), v.size(3))
+        held = self._hold(k, v)
         before = list(self.texts)
         try:
             return held.attend(

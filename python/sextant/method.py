@@ -9,7 +9,10 @@ from sextant.attention import attend
 
 class Method(torch.nn.Module):
     """Parameters keep the names of the official code (dots become underscores), so that
-    ``load_state_dict`` takes an official checkpoint's tensors once they are selected."""
+    ``load_state_dict`` takes an official checkpoint's tensors once they are selected.
+
+    ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters, and no more: what is made of them (biases, tables)
+    is float32. They may stay float32 where q, k and v are bfloat16 or float16, too."""
 
     def __init__(
         self,

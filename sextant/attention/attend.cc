@@ -67,8 +67,9 @@ void attend(const Score<T>& score, const Attended<T>& result, const Backend& bac
 }
 
 template <class T>
-void attend_backward(const Score<T>& score, const Attended<const T>& result, View<const T> d_out,
-                     const ScoreGrad<T>& grad, const Backend& backend, const Executor& executor) {
+void attend_backward(const Score<T>& score, const Attended<const T>& result,
+                     std::type_identity_t<AnyView<const T>> d_out, const ScoreGrad<T>& grad,
+                     const Backend& backend, const Executor& executor) {
   check_score(score);
   check_attended(score, result);
   check_grad(score, d_out, grad);
@@ -83,10 +84,11 @@ void attend_backward(const Score<T>& score, const Attended<const T>& result, Vie
 template void attend(const Score<float>&, const Attended<float>&, const Backend&, const Executor&);
 template void attend(const Score<double>&, const Attended<double>&, const Backend&,
                      const Executor&);
-template void attend_backward(const Score<float>&, const Attended<const float>&, View<const float>,
-                              const ScoreGrad<float>&, const Backend&, const Executor&);
+template void attend_backward(const Score<float>&, const Attended<const float>&,
+                              AnyView<const float>, const ScoreGrad<float>&, const Backend&,
+                              const Executor&);
 template void attend_backward(const Score<double>&, const Attended<const double>&,
-                              View<const double>, const ScoreGrad<double>&, const Backend&,
+                              AnyView<const double>, const ScoreGrad<double>&, const Backend&,
                               const Executor&);
 
 }  // namespace sextant

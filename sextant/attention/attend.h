@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
@@ -16,11 +17,11 @@ struct Backend {
   std::string_view description;
   void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
   void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
-                              View<const float> d_out, const ScoreGrad<float>&,
+                              AnyView<const float> d_out, const ScoreGrad<float>&,
                               const Executor&) = nullptr;
   void (*attend_f64)(const Score<double>&, const Attended<double>&, const Executor&) = nullptr;
   void (*attend_backward_f64)(const Score<double>&, const Attended<const double>&,
-                              View<const double> d_out, const ScoreGrad<double>&,
+                              AnyView<const double> d_out, const ScoreGrad<double>&,
                               const Executor&) = nullptr;
 };
 
@@ -31,12 +32,14 @@ std::span<const Backend* const> backends();
 const Backend& backend(std::string_view name);  // throws Error that lists the names there are
 
 // Throw Error that names the operand if shapes, frames, runs or maps do not fit, or if the backend
-// does not serve T. Nothing is written then.
+// does not serve T. Nothing is written then. The backward pass goes by the `out` it is given: if that was
+// rounded to 16 bits, so are gradients of scores off by p_ij times d_out . (what it was rounded by).
 template <class T>
 void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
             const Executor& executor);
 template <class T>
-void attend_backward(const Score<T>& score, const Attended<const T>& result, View<const T> d_out,
-                     const ScoreGrad<T>& grad, const Backend& backend, const Executor& executor);
+void attend_backward(const Score<T>& score, const Attended<const T>& result,
+                     std::type_identity_t<AnyView<const T>> d_out, const ScoreGrad<T>& grad,
+                     const Backend& backend, const Executor& executor);
 
 }  // namespace sextant

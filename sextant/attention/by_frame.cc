@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "sextant/attention/packed.h"
 
@@ -9,8 +10,8 @@ namespace sextant {
 namespace {
 
 // Rows [first, first + rows) of some batch entries.
-template <class T>
-View<T> part(View<T> view, int64_t batch, int64_t batches, int64_t first, int64_t rows) {
+template <class AView>
+AView part(AView view, int64_t batch, int64_t batches, int64_t first, int64_t rows) {
   if (!view) return view;
   view.data = view.at(batch, 0, first);
   view.batch = batches;
@@ -27,7 +28,7 @@ void each_element(const View<T>& view, F&& f) {
 }
 
 template <class T>
-void fill(const View<T>& view, T value) {
+void fill(const View<T>& view, std::type_identity_t<T> value) {
   if (view) each_element(view, [&](T& x) { x = value; });
 }
 
@@ -36,12 +37,12 @@ struct Extent {
   Frame frame;
   int64_t batch, batches;
 
-  template <class T>
-  View<T> of_queries(const View<T>& view) const {
+  template <class AView>
+  AView of_queries(const AView& view) const {
     return part(view, batch, batches, frame.query_row, frame.queries);
   }
-  template <class T>
-  View<T> of_keys(const View<T>& view) const {
+  template <class AView>
+  AView of_keys(const AView& view) const {
     return part(view, batch, batches, frame.key_row, frame.keys);
   }
 };
@@ -204,7 +205,7 @@ bool differs_by_frame(const Score<T>& score) {
 template <class T>
 void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Executor& executor,
                      Attend<T> attend) {
-  fill(result.out, T{0});
+  result.out.visit([](const auto& out) { fill(out, {}); });
   fill(result.lse, -std::numeric_limits<T>::infinity());
   for (size_t n = 0; n < score.frames.size(); ++n) {
     if (score.frames[n].queries == 0) continue;
@@ -216,7 +217,7 @@ void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Exe
 
 template <class T>
 void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& result,
-                              View<const T> d_out, const ScoreGrad<T>& grad,
+                              AnyView<const T> d_out, const ScoreGrad<T>& grad,
                               const Executor& executor, AttendBackward<T> backward) {
   fill(grad.q, T{0});
   fill(grad.q_imag, T{0});
@@ -257,10 +258,10 @@ template void attend_by_frame(const Score<float>&, const Attended<float>&, const
 template void attend_by_frame(const Score<double>&, const Attended<double>&, const Executor&,
                               Attend<double>);
 template void attend_backward_by_frame(const Score<float>&, const Attended<const float>&,
-                                       View<const float>, const ScoreGrad<float>&, const Executor&,
-                                       AttendBackward<float>);
+                                       AnyView<const float>, const ScoreGrad<float>&,
+                                       const Executor&, AttendBackward<float>);
 template void attend_backward_by_frame(const Score<double>&, const Attended<const double>&,
-                                       View<const double>, const ScoreGrad<double>&,
+                                       AnyView<const double>, const ScoreGrad<double>&,
                                        const Executor&, AttendBackward<double>);
 
 }  // namespace sextant

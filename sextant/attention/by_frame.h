@@ -14,7 +14,7 @@ namespace sextant {
 template <class T>
 using Attend = void (*)(const Score<T>&, const Attended<T>&, const Executor&);
 template <class T>
-using AttendBackward = void (*)(const Score<T>&, const Attended<const T>&, View<const T> d_out,
+using AttendBackward = void (*)(const Score<T>&, const Attended<const T>&, AnyView<const T> d_out,
                                 const ScoreGrad<T>&, const Executor&);
 
 template <class T>
@@ -29,7 +29,7 @@ void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Exe
 // The same for gradients. What frames share is summed in float64, in the order of the frames.
 template <class T>
 void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& result,
-                              View<const T> d_out, const ScoreGrad<T>& grad,
+                              AnyView<const T> d_out, const ScoreGrad<T>& grad,
                               const Executor& executor, AttendBackward<T> backward);
 
 }  // namespace sextant

@@ -28,8 +28,8 @@ void expect_between(const std::string& field, int64_t got, int64_t low, int64_t 
   if (got < low || got > high) bad(field, text(low) + " to " + text(high), text(got));
 }
 
-template <class T>
-void check_data(const std::string& name, const View<T>& view) {
+template <class AView>
+void check_data(const std::string& name, const AView& view) {
   const int64_t sizes[] = {view.batch, view.heads, view.rows, view.columns};
   for (const int64_t size : sizes)
     if (size < 0) bad(name, "sizes of at least 0", text(size));
@@ -37,8 +37,8 @@ void check_data(const std::string& name, const View<T>& view) {
   if (!empty && !view.data) bad(name, "data", "a null pointer");
 }
 
-template <class T>
-void check_shape(const std::string& name, const View<T>& view, int64_t batch, int64_t heads,
+template <class AView>
+void check_shape(const std::string& name, const AView& view, int64_t batch, int64_t heads,
                  int64_t rows, int64_t columns) {
   check_data(name, view);
   expect_equal(name + ".batch", view.batch, batch, "as q");
@@ -274,7 +274,7 @@ void check_attended(const Score<T>& s, const Attended<U>& attended) {
 }
 
 template <class T>
-void check_grad(const Score<T>& s, View<const T> d_out, const ScoreGrad<T>& grad) {
+void check_grad(const Score<T>& s, AnyView<const T> d_out, const ScoreGrad<T>& grad) {
   if (s.pages) bad("pages", "none where gradients are asked for", "a table");
   check_shape("d_out", d_out, s.q.batch, s.q.heads, s.q.rows, s.v.columns);
   if (grad.q) check_shape("grad.q", grad.q, s.q.batch, s.q.heads, s.q.rows, s.q.columns);
@@ -300,7 +300,7 @@ template void check_attended(const Score<float>&, const Attended<float>&);
 template void check_attended(const Score<float>&, const Attended<const float>&);
 template void check_attended(const Score<double>&, const Attended<double>&);
 template void check_attended(const Score<double>&, const Attended<const double>&);
-template void check_grad(const Score<float>&, View<const float>, const ScoreGrad<float>&);
-template void check_grad(const Score<double>&, View<const double>, const ScoreGrad<double>&);
+template void check_grad(const Score<float>&, AnyView<const float>, const ScoreGrad<float>&);
+template void check_grad(const Score<double>&, AnyView<const double>, const ScoreGrad<double>&);
 
 }  // namespace sextant

@@ -12,6 +12,6 @@ void check_score(const Score<T>& score);
 template <class T, class U>  // U: T or const T
 void check_attended(const Score<T>& score, const Attended<U>& attended);
 template <class T>
-void check_grad(const Score<T>& score, View<const T> d_out, const ScoreGrad<T>& grad);
+void check_grad(const Score<T>& score, AnyView<const T> d_out, const ScoreGrad<T>& grad);
 
 }  // namespace sextant

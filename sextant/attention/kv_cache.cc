@@ -42,12 +42,26 @@ void check_turned_by(const std::optional<Rotation>& rotation, int64_t columns) {
 }
 
 template <class T>
-void check_rows(const std::string& name, const View<T>& x, int64_t heads, int64_t rows,
+void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int64_t rows,
                 int64_t columns) {
   expect_equal(name + ".heads", x.heads, heads);
   expect_equal(name + ".rows", x.rows, rows);
   expect_equal(name + ".columns", x.columns, columns);
   if (heads * rows * columns > 0 && !x.data) fail("kv cache: " + name + ": expected data");
+}
+
+// One row of all heads, of whatever format.
+void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
+              StoredRow target) {
+  from.visit([&](const auto& x) {
+    to.visit([&](const auto& y) {
+      using Number = std::remove_pointer_t<decltype(y.data)>;
+      for (int64_t h = 0; h < x.heads; ++h)
+        for (int64_t c = 0; c < x.columns; ++c)
+          y(target.batch, h, target.row, c) =
+              narrowed<Number>(widened(x(source.batch, h, source.row, c)));
+    });
+  });
 }
 
 bool same_pairs(const Rotation& a, const Rotation& b) {
@@ -106,9 +120,12 @@ int64_t KvCache::new_page() {
   if (free_.empty()) {
     free_.push_back(static_cast<int64_t>(users_.size()));
     users_.push_back(0);
-    const size_t rows = users_.size() * static_cast<size_t>(shape_.key_heads * shape_.page_rows);
-    keys_.resize(rows * static_cast<size_t>(shape_.key_columns));
-    values_.resize(rows * static_cast<size_t>(shape_.value_columns));
+    const int64_t rows = static_cast<int64_t>(users_.size()) * shape_.key_heads * shape_.page_rows;
+    const auto bytes = [&](int64_t columns) {
+      return static_cast<size_t>(rows * columns * key_pages().element_size());
+    };
+    keys_.resize(bytes(shape_.key_columns));
+    values_.resize(bytes(shape_.value_columns));
   }
   const int64_t page = free_.back();
   free_.pop_back();
@@ -124,32 +141,34 @@ void KvCache::own_page(Text& text, int64_t n) {
   int64_t& page = text.pages[static_cast<size_t>(n)];
   if (users_[static_cast<size_t>(page)] == 1) return;
   const int64_t copy = new_page();
-  const auto copy_page = [&](std::vector<float>& data, int64_t columns) {
-    const int64_t size = shape_.key_heads * shape_.page_rows * columns;
-    std::copy_n(data.data() + page * size, size, data.data() + copy * size);
+  const auto copy_page = [&](const AnyView<float>& x) {
+    const int64_t bytes = x.batch_stride * x.element_size();
+    std::copy_n(static_cast<const std::byte*>(x.at(page, 0, 0)), bytes,
+                static_cast<std::byte*>(x.at(copy, 0, 0)));
   };
-  copy_page(keys_, shape_.key_columns);
-  copy_page(values_, shape_.value_columns);
+  copy_page(keys());
+  copy_page(values());
   release(page);
   page = copy;
 }
 
-float* KvCache::key_row(const Text& text, int64_t head, int64_t row) {
-  const int64_t page = text.pages[static_cast<size_t>(row / shape_.page_rows)];
-  return keys_.data() +
-         ((page * shape_.key_heads + head) * shape_.page_rows + row % shape_.page_rows) *
-             shape_.key_columns;
+AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
+  const auto view = [&]<class Number>(Number* numbers) -> AnyView<float> {
+    return packed(numbers, static_cast<int64_t>(users_.size()), shape_.key_heads, shape_.page_rows,
+                  columns);
+  };
+  if (shape_.format == Format::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
+  if (shape_.format == Format::kFloat16) return view(reinterpret_cast<Float16*>(data));
+  return view(reinterpret_cast<float*>(data));
 }
 
-float* KvCache::value_row(const Text& text, int64_t head, int64_t row) {
-  const int64_t page = text.pages[static_cast<size_t>(row / shape_.page_rows)];
-  return values_.data() +
-         ((page * shape_.key_heads + head) * shape_.page_rows + row % shape_.page_rows) *
-             shape_.value_columns;
+// Where a row of a text lies in the pages.
+StoredRow KvCache::stored(const Text& text, int64_t row) const {
+  return {text.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
 }
 
-void KvCache::append_held(int64_t text, const View<const float>& k, const View<const float>& v,
-                          int64_t b) {
+void KvCache::append_held(int64_t text, const AnyView<const float>& k,
+                          const AnyView<const float>& v, int64_t b) {
   Text& t = at(text);
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
@@ -158,17 +177,14 @@ void KvCache::append_held(int64_t text, const View<const float>& k, const View<c
   if (first % shape_.page_rows != 0 && first < last) own_page(t, first / shape_.page_rows);
   while (static_cast<int64_t>(t.pages.size()) * shape_.page_rows < last)
     t.pages.push_back(new_page());
-  for (int64_t h = 0; h < shape_.key_heads; ++h)
-    for (int64_t n = 0; n < k.rows; ++n) {
-      float* key = key_row(t, h, first + n);
-      for (int64_t c = 0; c < shape_.key_columns; ++c) key[c] = k(b, h, n, c);
-      float* value = value_row(t, h, first + n);
-      for (int64_t c = 0; c < shape_.value_columns; ++c) value[c] = v(b, h, n, c);
-    }
+  for (int64_t n = 0; n < k.rows; ++n) {
+    copy_row(k, {b, n}, keys(), stored(t, first + n));
+    copy_row(v, {b, n}, values(), stored(t, first + n));
+  }
   t.rows = last;
 }
 
-void KvCache::append(int64_t text, const View<const float>& k, const View<const float>& v,
+void KvCache::append(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
                      int64_t b) {
   const int64_t first = rows(text);
   append_held(text, k, v, b);
@@ -194,11 +210,10 @@ void KvCache::drop(int64_t text, int64_t first, int64_t count) {
   if (count > 0 && first < last)
     for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
       own_page(t, n);
-  for (int64_t h = 0; h < shape_.key_heads; ++h)
-    for (int64_t row = first; row < last; ++row) {
-      std::copy_n(key_row(t, h, row + count), shape_.key_columns, key_row(t, h, row));
-      std::copy_n(value_row(t, h, row + count), shape_.value_columns, value_row(t, h, row));
-    }
+  for (int64_t row = first; row < last; ++row) {
+    copy_row(keys(), stored(t, row + count), keys(), stored(t, row));
+    copy_row(values(), stored(t, row + count), values(), stored(t, row));
+  }
   truncate(text, last);
   if (t.turned_by)
     turn_rows(t, first, last, &*t.turned_by, t.first_position + first + count, &*t.turned_by,
@@ -233,6 +248,7 @@ void KvCache::turn_rows(Text& text, int64_t first, int64_t last, const Rotation*
   for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
     own_page(text, n);
   const double gain = to->gain / (from ? from->gain : 1);
+  const AnyView<float> held = keys();
   std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
   for (size_t f = 0; f < to->pairs.size(); ++f) {
     const Rotation::Pair& pair = to->pairs[f];
@@ -244,41 +260,30 @@ void KvCache::turn_rows(Text& text, int64_t first, int64_t last, const Rotation*
     cos_sin_run(start, step, count, cos.data(), sin.data());
     for (int64_t h = 0; h < shape_.key_heads; ++h)
       for (int64_t n = 0; n < count; ++n) {
-        float* row = key_row(text, h, first + n);
+        const auto [page, row] = stored(text, first + n);
         const double c = cos[static_cast<size_t>(n)], s = sin[static_cast<size_t>(n)];
-        const double x = row[pair.first], y = row[pair.second];
-        row[pair.first] = static_cast<float>(gain * (x * c - y * s));
-        row[pair.second] = static_cast<float>(gain * (x * s + y * c));
+        const double x = held(page, h, row, pair.first), y = held(page, h, row, pair.second);
+        held.set(page, h, row, pair.first, gain * (x * c - y * s));
+        held.set(page, h, row, pair.second, gain * (x * s + y * c));
       }
   }
 }
 
-void KvCache::read(int64_t text, int64_t first, const View<float>& k, const View<float>& v) const {
+void KvCache::read(int64_t text, int64_t first, const AnyView<float>& k,
+                   const AnyView<float>& v) const {
   const Text& t = at(text);
   expect_between("first", first, 0, t.rows);
   expect_between("k.rows", k.rows, 0, t.rows - first);
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
-  const View<const float> keys = key_pages(), values = value_pages();
   for (int64_t n = 0; n < k.rows; ++n) {
-    const int64_t page = t.pages[static_cast<size_t>((first + n) / shape_.page_rows)];
-    const int64_t row = (first + n) % shape_.page_rows;
-    for (int64_t h = 0; h < shape_.key_heads; ++h) {
-      for (int64_t c = 0; c < k.columns; ++c) k(0, h, n, c) = keys(page, h, row, c);
-      for (int64_t c = 0; c < v.columns; ++c) v(0, h, n, c) = values(page, h, row, c);
-    }
+    copy_row(key_pages(), stored(t, first + n), k, {0, n});
+    copy_row(value_pages(), stored(t, first + n), v, {0, n});
   }
 }
 
-View<const float> KvCache::key_pages() const {
-  return packed(keys_.data(), static_cast<int64_t>(users_.size()), shape_.key_heads,
-                shape_.page_rows, shape_.key_columns);
-}
-
-View<const float> KvCache::value_pages() const {
-  return packed(values_.data(), static_cast<int64_t>(users_.size()), shape_.key_heads,
-                shape_.page_rows, shape_.value_columns);
-}
+AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
+AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
 
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
     : k_(cache.key_pages()), v_(cache.value_pages()), queries_(queries) {

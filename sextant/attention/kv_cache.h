@@ -11,11 +11,15 @@
 // they read them: any spectrum, stretched otherwise for each text or anew at each step, is then exact,
 // which it is not in engines that cache turned keys. With `turned_by` keys are turned once, at
 // their position, which saves that work where a text's spectrum never changes; moving them is then a turn by
-// the difference, exact in its angle and rounded to float32 each time.
+// the difference, exact in its angle and rounded to the cache's format each time.
+//
+// Keys and values are held in float32, or rounded to bfloat16 or float16: half the memory, and half of what
+// a decoding step reads.
 //
 // Not thread-safe. Views and tables are valid until the next call that is not const. Errors name the field.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,6 +35,7 @@ struct KvCacheShape {
   int64_t key_heads = 1, key_columns = 0, value_columns = 0;
   int64_t page_rows =
       256;  // a multiple of kPageUnit; 256 is what the cpu backend reads without a copy
+  Format format = Format::kWide;  // of keys and values; kWide: float32
 
   friend bool operator==(const KvCacheShape&, const KvCacheShape&) = default;
 };
@@ -56,9 +61,10 @@ class KvCache {
   const std::optional<Rotation>& turned_by(int64_t text) const { return at(text).turned_by; }
 
   // Rows of batch entry `b` of k and v, [batch, key heads, rows, columns], plain, behind those there are.
-  void append(int64_t text, const View<const float>& k, const View<const float>& v, int64_t b = 0);
+  void append(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
+              int64_t b = 0);
   // The same for keys that are as they are held already: what read() has given.
-  void append_held(int64_t text, const View<const float>& k, const View<const float>& v,
+  void append_held(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
                    int64_t b = 0);
   // Keeps the first `rows` rows.
   void truncate(int64_t text, int64_t rows);
@@ -71,11 +77,11 @@ class KvCache {
   void rerotate(int64_t text, const Rotation& rotation);
 
   // Copies rows [first, first + k.rows) into batch entry 0 of k and v, keys as they are held.
-  void read(int64_t text, int64_t first, const View<float>& k, const View<float>& v) const;
+  void read(int64_t text, int64_t first, const AnyView<float>& k, const AnyView<float>& v) const;
 
   // All pages, [pages, key heads, page_rows, columns], and the pages of a text in order.
-  View<const float> key_pages() const;
-  View<const float> value_pages() const;
+  AnyView<const float> key_pages() const;
+  AnyView<const float> value_pages() const;
   std::span<const int64_t> pages(int64_t text) const { return at(text).pages; }
 
  private:
@@ -90,13 +96,15 @@ class KvCache {
   int64_t new_page();
   void release(int64_t page);
   void own_page(Text& text, int64_t n);  // copies it if others hold it too
-  float* key_row(const Text& text, int64_t head, int64_t row);
-  float* value_row(const Text& text, int64_t head, int64_t row);
+  StoredRow stored(const Text& text, int64_t row) const;
+  AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
+  AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
+  AnyView<float> pages_of(std::byte* data, int64_t columns) const;
   void turn_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
                  int64_t from_position, const Rotation* to, int64_t to_position);
 
   KvCacheShape shape_;
-  std::vector<float> keys_, values_;
+  std::vector<std::byte> keys_, values_;
   std::vector<int64_t> users_;  // how many texts hold a page
   std::vector<int64_t> free_;
   std::map<int64_t, Text> texts_;
@@ -135,7 +143,7 @@ class CachedBatch {
   size_t way_of(const KvCache& cache, const Entry& entry);
   void add_runs(size_t own, int64_t b);
 
-  View<const float> k_, v_;
+  AnyView<const float> k_, v_;
   int64_t rows_ = 0, pages_per_text_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
   std::vector<Frame> frames_;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sextant/attention/score.h"
+#include "sextant/attention/view.h"
 
 namespace sextant {
 

@@ -10,7 +10,9 @@
 // A method is a choice of operands. No kernel has a name for it, and no operand has a size of
 // queries x keys but one, `mask`, which serves permutation language models and irregular padding.
 //
-// T is float or double. Views do not own; a dimension that is shared has stride 0.
+// T is float or double, and all is computed in T or better; q, k and v and what comes of them may lie in
+// memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a dimension that is shared
+// has stride 0.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +20,11 @@
 #include <span>
 #include <vector>
 
+#include "sextant/attention/view.h"
 #include "sextant/position/frame.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
-
-// [batch, heads, rows, columns] by strides (counted in elements; any sign, any order).
-template <class T>
-struct View {
-  T* data = nullptr;
-  int64_t batch = 0, heads = 0, rows = 0, columns = 0;
-  int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
-
-  explicit operator bool() const { return data != nullptr; }
-  T* at(int64_t b, int64_t h, int64_t row) const {
-    return data + b * batch_stride + h * head_stride + row * row_stride;
-  }
-  T& operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
-    return at(b, h, row)[column * column_stride];
-  }
-};
 
 // Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in the
 // map. One table for all frames, or one for each: where it is not distance alone that decides but the
@@ -93,12 +80,12 @@ struct Pages {
 
 template <class T>
 struct Score {
-  View<const T> q;  // [batch, query heads, queries, D], dressed by the method
-  View<const T>
-      k;  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
-  View<const T> v;            // [batch, key heads, keys, Dv]
-  Pages pages = {};           // where rows of k and v lie; or null: as they are counted
-  View<const T> q_imag = {};  // q', of the shape of q; or null
+  AnyView<const T> q;  // [batch, query heads, queries, D], dressed by the method
+  // [batch, key heads, keys, D]; query head h reads key head h / (query/key heads)
+  AnyView<const T> k;
+  AnyView<const T> v;            // [batch, key heads, keys, Dv]
+  Pages pages = {};              // where rows of k and v lie; or null: as they are counted
+  AnyView<const T> q_imag = {};  // q', of the shape of q; or null
   double scale = 1;
   std::vector<Frame> frames = {};  // a query row in no frame sees nothing; none lies in two
   std::vector<Sweep> sweeps = {};
@@ -130,8 +117,8 @@ StoredRow stored_row(const Score<T>& score, int64_t b, int64_t row) {
 // -infinity.
 template <class T>
 struct Attended {
-  View<T> out;  // [batch, query heads, queries, Dv]
-  View<T> lse;  // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included
+  AnyView<T> out;  // [batch, query heads, queries, Dv]
+  View<T> lse;     // [batch, query heads, queries, 1]: log of the sum of exp(s_ij), sink included
 };
 
 // Gradients, each of the shape of its operand; a null view is not computed. They are overwritten,

@@ -1,6 +1,7 @@
 #include "sextant/files/saved_cache.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -15,7 +16,7 @@ namespace sextant {
 namespace {
 
 constexpr std::string_view kMagic = "SXTKVC01";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kFirstFormat = 1;  // that of Format::kWide; the others follow
 constexpr uint32_t kPlain = 0xFFFFFFFF;
 constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
@@ -26,18 +27,25 @@ constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 constexpr const char* kWhat = "saved cache";
 
 struct Header {
+  Format format = Format::kWide;
   uint32_t pairs = 0;
   uint64_t heads = 0, key_columns = 0, value_columns = 0, rows = 0;
   int64_t first_position = 0;
   double gain = 1;
 
   uint64_t turned_pairs() const { return pairs == kPlain ? 0 : pairs; }
+  uint64_t number_bytes() const {
+    return format == Format::kWide ? sizeof(float) : sizeof(uint16_t);
+  }
 };
 
 Header take_header(ByteReader& in, std::string_view file) {
   in.expect_text("magic", kMagic);
-  in.expect("version", kVersion);
   Header h;
+  h.format = static_cast<Format>(
+      in.between<uint32_t>("format", kFirstFormat,
+                           kFirstFormat + static_cast<uint32_t>(Format::kFloat16)) -
+      kFirstFormat);
   h.pairs = in.number<uint32_t>("pairs");
   h.heads = in.between<uint64_t>("key heads", 1, kMostColumns);
   h.key_columns = in.between<uint64_t>("key columns", 1, kMostColumns);
@@ -57,7 +65,7 @@ Header take_header(ByteReader& in, std::string_view file) {
 
 // Bytes of the body without its checksum, which fit: 2^20 * 2^40 * 2^21 * 4 would not.
 std::optional<uint64_t> body_bytes(const Header& h) {
-  uint64_t bytes = h.heads * (h.key_columns + h.value_columns) * sizeof(float);  // below 2^44
+  uint64_t bytes = h.heads * (h.key_columns + h.value_columns) * h.number_bytes();  // below 2^44
   if (__builtin_mul_overflow(bytes, h.rows, &bytes) ||
       __builtin_add_overflow(bytes, h.turned_pairs() * kPairBytes, &bytes))
     return std::nullopt;
@@ -87,28 +95,30 @@ std::optional<Rotation> take_rotation(ByteReader& in, const Header& h) {
   return rotation;
 }
 
-std::vector<float> take_floats(ByteReader& in, const char* field, uint64_t count) {
-  std::vector<float> floats(count);
-  const std::string_view bytes = in.take(field, count * sizeof(float));
-  if (count > 0) std::memcpy(floats.data(), bytes.data(), bytes.size());
-  return floats;
+// Numbers of one head after the other, in bytes of their own.
+std::vector<std::byte> take_numbers(ByteReader& in, const char* field, uint64_t size) {
+  std::vector<std::byte> numbers(size);
+  const std::string_view bytes = in.take(field, size);
+  if (size > 0) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
 }
 
-template <class T>
-View<T> view(T* data, uint64_t heads, uint64_t rows, uint64_t columns) {
-  return packed(data, 1, static_cast<int64_t>(heads), static_cast<int64_t>(rows),
-                static_cast<int64_t>(columns));
+AnyView<float> view(std::vector<std::byte>& data, Format format, int64_t heads, int64_t rows,
+                    int64_t columns) {
+  AnyView<float> view = packed(reinterpret_cast<float*>(data.data()), 1, heads, rows, columns);
+  view.format = format;
+  return view;
 }
 
-void put_floats(std::string& out, const std::vector<float>& floats) {
-  out.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+void put_numbers(std::string& out, const std::vector<std::byte>& numbers) {
+  out.append(reinterpret_cast<const char*>(numbers.data()), numbers.size());
 }
 
 std::string header_of(const KvCache& cache, int64_t text) {
   const KvCacheShape& shape = cache.shape();
   const std::optional<Rotation>& turned_by = cache.turned_by(text);
   std::string out(kMagic);
-  put(out, kVersion);
+  put(out, kFirstFormat + static_cast<uint32_t>(shape.format));
   put(out, turned_by ? static_cast<uint32_t>(turned_by->pairs.size()) : kPlain);
   for (const int64_t size :
        {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(text)})
@@ -133,13 +143,13 @@ std::string cache_file(const KvCache& cache, int64_t text) {
     }
   const KvCacheShape& shape = cache.shape();
   const int64_t rows = cache.rows(text), heads = shape.key_heads;
-  std::vector<float> keys(static_cast<size_t>(heads * rows * shape.key_columns));
-  std::vector<float> values(static_cast<size_t>(heads * rows * shape.value_columns));
-  const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
-  cache.read(text, 0, view(keys.data(), size(heads), size(rows), size(shape.key_columns)),
-             view(values.data(), size(heads), size(rows), size(shape.value_columns)));
-  put_floats(out, keys);
-  put_floats(out, values);
+  const int64_t size = cache.key_pages().element_size();
+  std::vector<std::byte> keys(static_cast<size_t>(heads * rows * shape.key_columns * size));
+  std::vector<std::byte> values(static_cast<size_t>(heads * rows * shape.value_columns * size));
+  cache.read(text, 0, view(keys, shape.format, heads, rows, shape.key_columns),
+             view(values, shape.format, heads, rows, shape.value_columns));
+  put_numbers(out, keys);
+  put_numbers(out, values);
   put(out, crc32(0, std::string_view(out).substr(kHeaderBytes)));
   return out;
 }
@@ -149,7 +159,8 @@ KvCacheShape cache_file_shape(std::string_view file) {
   const Header h = take_header(in, file);
   return {.key_heads = static_cast<int64_t>(h.heads),
           .key_columns = static_cast<int64_t>(h.key_columns),
-          .value_columns = static_cast<int64_t>(h.value_columns)};
+          .value_columns = static_cast<int64_t>(h.value_columns),
+          .format = h.format};
 }
 
 int64_t add_cache_file(std::string_view file, KvCache& cache) {
@@ -167,13 +178,15 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   KvCacheShape shape = cache_file_shape(file);
   shape.page_rows = cache.shape().page_rows;
   if (shape != cache.shape())
-    in.wrong("key heads", 16, "the heads and columns of the cache that it is added to");
+    in.wrong("key heads", 16, "the heads, columns and format of the cache that it is added to");
   const std::optional<Rotation> turned_by = take_rotation(in, h);
-  const std::vector<float> keys = take_floats(in, "keys", h.heads * h.rows * h.key_columns);
-  const std::vector<float> values = take_floats(in, "values", h.heads * h.rows * h.value_columns);
+  const uint64_t numbers = h.heads * h.rows * h.number_bytes();
+  std::vector<std::byte> keys = take_numbers(in, "keys", numbers * h.key_columns);
+  std::vector<std::byte> values = take_numbers(in, "values", numbers * h.value_columns);
   const int64_t text = cache.add(h.first_position, turned_by);
-  cache.append_held(text, view(keys.data(), h.heads, h.rows, h.key_columns),
-                    view(values.data(), h.heads, h.rows, h.value_columns));
+  const auto rows = static_cast<int64_t>(h.rows);
+  cache.append_held(text, view(keys, h.format, shape.key_heads, rows, shape.key_columns),
+                    view(values, h.format, shape.key_heads, rows, shape.value_columns));
   return text;
 }
 

@@ -1,16 +1,17 @@
 // A text of a KV cache (sextant/attention/kv_cache.h) as a file: a prompt that was read once, for later runs.
 //
 //   0   magic "SXTKVC01"
-//   8   version 1, and how many pairs keys are turned by or 2^32 - 1 where keys are plain: two uint32
+//   8   format: 1 float32, 2 bfloat16, 3 float16; and how many pairs keys are turned by or 2^32 - 1 where keys are plain: two uint32
 //   16  key heads, key columns, value columns, rows: uint64 each
 //   48  first position: int64
 //   56  gain of the rotation: float64
 //   64  CRC-32 of bytes 0 .. 63, and 4 bytes of 0
 //   72  pairs: first and second column (uint32), speed in turns (two uint64), 24 bytes each
-//       keys [heads, rows, columns], values: float32
+//       keys [heads, rows, columns], values: numbers of the format
 //       CRC-32 of all from byte 72 on
 //
-// Little-endian. Pages are no part of it: a file fits any cache of the same heads and columns. The reader trusts
+// Little-endian. Pages are no part of it: a file fits any cache of the same heads, columns and
+// format. The reader trusts
 // nothing: sizes are compared with the bytes there are before anything is allocated, and an Error names the
 // field and the byte where it stands.
 #pragma once

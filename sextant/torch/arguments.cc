@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sextant/error.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -63,8 +64,8 @@ std::ostream& operator<<(std::ostream& out, const Size& s) {
   return out << (s.rule == Size::kOneOr ? "1 or " : "") << s.size;
 }
 
-template <class Sizes>
-std::string text(at::ScalarType type, const Sizes& sizes) {
+template <class Type, class Sizes>  // a type, or words for several
+std::string text(const Type& type, const Sizes& sizes) {
   std::ostringstream out;
   out << type << " [";
   const char* comma = "";
@@ -81,21 +82,28 @@ std::string text(at::ScalarType type, const Sizes& sizes) {
   fail("attend: " + argument + ": expected " + expected + ", but got " + got);
 }
 
-void check(const char* argument, const at::Tensor& x, at::ScalarType type,
-           const std::vector<Size>& sizes) {
-  if (!x.defined()) return;
+bool fits(const at::Tensor& x, const std::vector<Size>& sizes) {
   const auto got = x.sym_sizes();
-  bool fits = x.scalar_type() == type && got.size() == sizes.size();
-  for (size_t n = 0; fits && n < got.size(); ++n) fits = sizes[n].accepts(got[n]);
-  if (!fits) bad(argument, text(type, sizes), text(x.scalar_type(), got));
+  if (got.size() != sizes.size()) return false;
+  for (size_t n = 0; n < got.size(); ++n)
+    if (!sizes[n].accepts(got[n])) return false;
+  return true;
 }
 
-// Differentiable operands: as q in type and device.
+void check(const char* argument, const at::Tensor& x, at::ScalarType type,
+           const std::vector<Size>& sizes) {
+  if (!x.defined() || (x.scalar_type() == type && fits(x, sizes))) return;
+  bad(argument, text(type, sizes), text(x.scalar_type(), x.sym_sizes()));
+}
+
+// Differentiable operands: as q in device, and of a type that is computed with as q's is.
 void check_like_q(const char* argument, const at::Tensor& x, const at::Tensor& q,
                   const std::vector<Size>& sizes) {
   if (!x.defined()) return;
   if (x.device() != q.device()) bad(argument, q.device().str() + ", as q", x.device().str());
-  check(argument, x, q.scalar_type(), sizes);
+  if (wide_type(x) == wide_type(q) && fits(x, sizes)) return;
+  const char* types = wide_type(q) == at::kFloat ? "Float, BFloat16 or Half" : "Double";
+  bad(argument, text(types, sizes), text(x.scalar_type(), x.sym_sizes()));
 }
 
 c10::SymInt key_rows(const Arguments& a) {
@@ -192,8 +200,8 @@ Arguments without_pages(Arguments a) {
 }
 
 void check_arguments(const Arguments& a) {
-  if (a.q.scalar_type() != at::kFloat && a.q.scalar_type() != at::kDouble)
-    bad("q", "Float or Double", text(a.q.scalar_type(), a.q.sym_sizes()));
+  if (wide_type(a.q) != at::kFloat && a.q.scalar_type() != at::kDouble)
+    bad("q", "Float, BFloat16, Half or Double", text(a.q.scalar_type(), a.q.sym_sizes()));
   check("q", a.q, a.q.scalar_type(), {{}, {}, {}, {}});
   const Size batch = {Size::kExactly, a.q.sym_size(0)};
   const Size one_or_batch = {Size::kOneOr, a.q.sym_size(0)};
@@ -233,7 +241,7 @@ void check_results(const Arguments& a, const at::Tensor& d_out, const at::Tensor
   const Size columns = {Size::kExactly, a.v.sym_size(3)};
   check_like_q("d_out", d_out, a.q, {batch, heads, queries, columns});
   check_like_q("out", out, a.q, {batch, heads, queries, columns});
-  check_like_q("lse", lse, a.q, {batch, heads, queries});
+  check("lse", lse, wide_type(a.q), {batch, heads, queries});
 }
 
 }  // namespace sextant

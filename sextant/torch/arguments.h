@@ -2,7 +2,7 @@
 // tensors, numbers and nothing else, so that torch.ops.sextant.attend can be called from Python and
 // traced. What is one struct per sweep in operands.h is stacked here along a first dimension S.
 //
-//   q, k, v          [batch, heads, rows, columns], float32 or float64, any strides
+//   q, k, v          [batch, heads, rows, columns], any strides
 //   q_imag           of the shape of q, or none
 //   frames           int64 [frames, 7]                  the fields of sextant::Frame in their order
 //   runs             int64 [S, 1 or batch, queries, 2]  key rows [first, last)
@@ -24,7 +24,9 @@
 //   pages            int64 [1 or batch, pages of an entry], or none: k and v are then [pages, heads, page rows,
 //                    columns], in which an entry's keys lie (sextant/attention/score.h); key_rows: how many
 //
-// Tables, sink, k and v have the type and the device of q. All others but the mask live on the CPU.
+// q, k, v, q_imag, tables and sink are float32, bfloat16 or float16, each for itself, and all is computed in
+// float32; or all of them are float64. `out` has the type of q, `lse` the one that is computed in, and gradients
+// have the types of their operands. They all have the device of q; all others but the mask live on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

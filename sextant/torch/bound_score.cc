@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sextant/error.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -89,11 +90,9 @@ Table<T> table(const at::Tensor& rows, const at::Tensor& row_at,
   return result;
 }
 
-}  // namespace
-
 template <class T>
-View<T> view_4d(const at::Tensor& x) {
-  return {.data = x.data_ptr<std::remove_const_t<T>>(),
+View<T> view_of(void* data, const at::Tensor& x) {
+  return {.data = static_cast<T*>(data),
           .batch = x.size(0),
           .heads = x.size(1),
           .rows = x.size(2),
@@ -102,6 +101,22 @@ View<T> view_4d(const at::Tensor& x) {
           .head_stride = x.stride(1),
           .row_stride = x.stride(2),
           .column_stride = x.stride(3)};
+}
+
+}  // namespace
+
+template <class T>
+View<T> view_4d(const at::Tensor& x) {
+  return view_of<T>(x.data_ptr<std::remove_const_t<T>>(), x);
+}
+
+template <class T>
+AnyView<T> any_view_4d(const at::Tensor& x) {
+  if (x.scalar_type() == at::kBFloat16)
+    return view_of<typename AnyView<T>::template Like<Bfloat16>>(x.data_ptr(), x);
+  if (x.scalar_type() == at::kHalf)
+    return view_of<typename AnyView<T>::template Like<Float16>>(x.data_ptr(), x);
+  return view_4d<T>(x);
 }
 
 template <class T>
@@ -127,10 +142,12 @@ BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
         &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
         &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink, &a.pages})
     if (x->defined()) *x = x->contiguous();
-  score_.q = view_4d<const T>(a.q);
-  score_.k = view_4d<const T>(a.k);
-  score_.v = view_4d<const T>(a.v);
-  if (a.q_imag.defined()) score_.q_imag = view_4d<const T>(a.q_imag);
+  for (at::Tensor* x : {&a.weight, &a.bias, &a.on_query, &a.on_key, &a.on_value, &a.sink})
+    *x = widened(*x);
+  score_.q = any_view_4d<const T>(a.q);
+  score_.k = any_view_4d<const T>(a.k);
+  score_.v = any_view_4d<const T>(a.v);
+  if (a.q_imag.defined()) score_.q_imag = any_view_4d<const T>(a.q_imag);
   score_.scale = a.scale;
   if (a.pages.defined())
     score_.pages = {.at = a.pages.data_ptr<int64_t>(),
@@ -258,6 +275,10 @@ template View<float> view_4d(const at::Tensor&);
 template View<double> view_4d(const at::Tensor&);
 template View<const float> view_4d(const at::Tensor&);
 template View<const double> view_4d(const at::Tensor&);
+template AnyView<float> any_view_4d(const at::Tensor&);
+template AnyView<double> any_view_4d(const at::Tensor&);
+template AnyView<const float> any_view_4d(const at::Tensor&);
+template AnyView<const double> any_view_4d(const at::Tensor&);
 template View<float> view_vectors(const at::Tensor&);
 template View<double> view_vectors(const at::Tensor&);
 template View<float> view_numbers(const at::Tensor&);

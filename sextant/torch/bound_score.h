@@ -11,6 +11,9 @@ namespace sextant {
 // x of at most four dimensions, [batch, heads, rows, columns]; missing ones have size 1.
 template <class T>
 View<T> view_4d(const at::Tensor& x);  // [batch, heads, rows, columns]
+// The same where numbers may be bfloat16 or float16 in place of T.
+template <class T>
+AnyView<T> any_view_4d(const at::Tensor& x);
 // Tables, with a first dimension for frames or without.
 template <class T>
 View<T> view_vectors(const at::Tensor& x);  // [heads, rows, columns]
@@ -19,7 +22,7 @@ View<T> view_numbers(const at::Tensor& x);  // [heads, rows]
 template <class T>
 View<T> view_rows(const at::Tensor& x);  // [batch, heads, rows]
 
-// Arguments that check_arguments() accepted, all on the CPU; T is the type of q. Holds what the score
+// Arguments that check_arguments() accepted, all on the CPU; T is wide_type() of q. Holds what the score
 // points to, so it stays where it is.
 template <class T>
 class BoundScore {
@@ -38,7 +41,7 @@ class BoundScore {
   void bind_tables();
   void bind_mask();
 
-  Arguments arguments_;                           // index tensors made contiguous
+  Arguments arguments_;                           // index tensors made contiguous, tables wide
   std::vector<std::vector<Rotation>> rotations_;  // of each sweep: one, or one for each frame
   std::vector<std::vector<Turns>> offsets_;
   Score<T> score_;

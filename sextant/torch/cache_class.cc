@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -21,6 +22,7 @@
 #include "sextant/torch/cached.h"
 #include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/recent_method.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -33,9 +35,9 @@ void check_tensor(const char* name, const at::Tensor& x, int64_t batch) {
     fail(what + "[" + std::to_string(batch) +
          " (texts), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
          " dimensions" + (x.dim() > 0 ? " and batch " + std::to_string(x.size(0)) : ""));
-  if (x.scalar_type() != at::kFloat || !x.is_cpu())
-    fail(what + "float32 in memory, but got " + at::toString(x.scalar_type()) + " on " +
-         x.device().str());
+  if (wide_type(x) != at::kFloat || !x.is_cpu())
+    fail(what + "float32, bfloat16 or float16 in memory, but got " + at::toString(x.scalar_type()) +
+         " on " + x.device().str());
 }
 
 void check_constant(const char* name, const at::Tensor& x) {
@@ -53,18 +55,30 @@ at::Tensor parted(const at::Tensor& x, int64_t batch) {
   return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
 }
 
+// Names of formats, in the order of Format.
+constexpr std::array<const char*, 3> kFormats = {"float32", "bfloat16", "float16"};
+
+Format format_of(const std::string& name) {
+  for (size_t n = 0; n < kFormats.size(); ++n)
+    if (name == kFormats[n]) return static_cast<Format>(n);
+  fail("kv cache: dtype: expected float32, bfloat16 or float16, but got " + name);
+}
+
 class KvCacheClass final : public torch::CustomClassHolder {
  public:
-  KvCacheClass(int64_t key_heads, int64_t key_columns, int64_t value_columns, int64_t page_rows)
+  KvCacheClass(int64_t key_heads, int64_t key_columns, int64_t value_columns, int64_t page_rows,
+               const std::string& dtype)
       : cache_({.key_heads = key_heads,
                 .key_columns = key_columns,
                 .value_columns = value_columns,
-                .page_rows = page_rows}) {}
+                .page_rows = page_rows,
+                .format = format_of(dtype)}) {}
 
   Sizes shape() const {
     const KvCacheShape& s = cache_.shape();
     return {s.key_heads, s.key_columns, s.value_columns, s.page_rows};
   }
+  std::string dtype() const { return kFormats[static_cast<size_t>(cache_.shape().format)]; }
   int64_t pages_in_use() const { return cache_.pages_in_use(); }
   bool holds(int64_t text) const { return cache_.holds(text); }
   int64_t rows(int64_t text) const { return cache_.rows(text); }
@@ -86,16 +100,18 @@ class KvCacheClass final : public torch::CustomClassHolder {
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) {
     check_rows(k, v, texts);
     for (size_t b = 0; b < texts.size(); ++b)
-      cache_.append(texts[b], view_4d<const float>(k), view_4d<const float>(v),
+      cache_.append(texts[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
                     static_cast<int64_t>(b));
   }
 
   std::tuple<at::Tensor, at::Tensor> read(int64_t text) const {
     const KvCacheShape& s = cache_.shape();
     const int64_t rows = cache_.rows(text);
-    const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, at::kFloat);
-    const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, at::kFloat);
-    cache_.read(text, 0, view_4d<float>(k), view_4d<float>(v));
+    constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
+    const at::ScalarType type = kTypes[static_cast<size_t>(s.format)];
+    const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
+    const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
+    cache_.read(text, 0, any_view_4d<float>(k), any_view_4d<float>(v));
     return {k, v};
   }
 
@@ -156,18 +172,20 @@ class KvCacheClass final : public torch::CustomClassHolder {
   KvCache cache_;
 };
 
-// What a cache for this file is made with.
-Sizes saved_cache_shape(const std::string& path) {
+// What a cache for this file is made with: sizes and dtype.
+std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
   const KvCacheShape shape = cache_file_shape(read_file(path));
-  return {shape.key_heads, shape.key_columns, shape.value_columns};
+  return {{shape.key_heads, shape.key_columns, shape.value_columns},
+          kFormats[static_cast<size_t>(shape.format)]};
 }
 
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.class_<KvCacheClass>("KVCache")
-      .def(torch::init<int64_t, int64_t, int64_t, int64_t>())
+      .def(torch::init<int64_t, int64_t, int64_t, int64_t, std::string>())
       .def("shape", &KvCacheClass::shape)
+      .def("dtype", &KvCacheClass::dtype)
       .def("pages_in_use", &KvCacheClass::pages_in_use)
       .def("holds", &KvCacheClass::holds)
       .def("rows", &KvCacheClass::rows)
@@ -184,7 +202,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       .def("save", &KvCacheClass::save)
       .def("load", &KvCacheClass::load)
       .def("attend", &KvCacheClass::attend);
-  library.def("saved_cache_shape(str path) -> int[]", saved_cache_shape);
+  library.def("saved_cache_shape(str path) -> (int[], str)", saved_cache_shape);
 }
 
 }  // namespace sextant

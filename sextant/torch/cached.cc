@@ -30,9 +30,12 @@ at::Tensor page_table(const KvCache& cache, std::span<const TextGrowth> texts, i
 }
 
 // The cache's memory: valid until the cache changes.
-at::Tensor as_tensor(const View<const float>& pages) {
-  return at::from_blob(const_cast<float*>(pages.data),  // nothing writes to operands
-                       {pages.batch, pages.heads, pages.rows, pages.columns}, at::kFloat);
+at::Tensor as_tensor(const AnyView<const float>& pages) {
+  const at::ScalarType type = pages.format == Format::kBfloat16  ? at::kBFloat16
+                              : pages.format == Format::kFloat16 ? at::kHalf
+                                                                 : at::kFloat;
+  return at::from_blob(const_cast<void*>(pages.data),  // nothing writes to operands
+                       {pages.batch, pages.heads, pages.rows, pages.columns}, type);
 }
 
 void check_plain(const KvCache& cache, std::span<const TextGrowth> texts,
@@ -90,7 +93,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   if (!copied) operands.pages = table, operands.key_rows = placement.keys;
   operands = placed(method, std::move(operands), placement, layer, parameters);
   check_plain(cache, texts, operands);
-  return std::get<0>(attend(operands));
+  return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 
 }  // namespace sextant

@@ -30,7 +30,7 @@ Placement continued(const KvCache& cache, std::span<const TextGrowth> texts);
 // Takes back the growth that `placement` was for, as far as it has come.
 void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Placement& placement);
 
-// q [1, heads, rows of all texts, key_columns], float32 -> [1, heads, rows, value_columns]. The cache holds
+// q [1, heads, rows of all texts, key_columns] -> [1, heads, rows, value_columns]. The cache holds
 // the new rows; `placement` is what continued() said before. Differentiable in q and the parameters: keys and
 // values are constants. Throws Error as placed() does, and if a text's keys are held turned while the method
 // turns keys, too.

@@ -3,10 +3,12 @@
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
 #include "sextant/error.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -52,8 +54,8 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters) {
   check_parameters(method, parameters);
-  const at::Tensor more = method.key_columns(x, layer, parameters);
-  return more.defined() ? at::cat({k, more}, 3) : k;
+  const at::Tensor more = method.key_columns(widened(x), layer, all_widened(parameters));
+  return more.defined() ? at::cat({k, more.to(k.scalar_type())}, 3) : k;
 }
 
 Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
@@ -61,18 +63,29 @@ Operands placed(const Method& method, Operands operands, const Placement& placem
   check_parameters(method, parameters);
   if ((placement.query_times.defined() || placement.key_times.defined()) && !method.reads_times())
     fail("method: query_times, key_times: expected none, as the method does not go by them");
-  const at::Tensor k = operands.k, v = operands.v;
-  method.place(operands, placement, layer, parameters);
-  if (!method.dresses_keys() && !(operands.k.is_same(k) && operands.v.is_same(v)))
-    fail("method: dresses_keys: expected true, as place() changes keys or values, but got false");
+  const bool dresses = method.dresses_keys();
+  const std::array<at::Tensor*, 3> rows = {&operands.q, &operands.k, &operands.v};
+  std::array<at::Tensor, 3> given, handed;
+  for (size_t n = 0; n < rows.size(); ++n) {
+    given[n] = *rows[n];
+    handed[n] = *rows[n] = n == 0 || dresses ? widened(given[n]) : given[n];
+  }
+  method.place(operands, placement, layer, all_widened(parameters));
+  for (size_t n = 0; n < rows.size(); ++n) {
+    if (rows[n]->is_same(handed[n]))
+      *rows[n] = given[n];
+    else if (n > 0 && !dresses)
+      fail("method: dresses_keys: expected true, as place() changes keys or values, but got false");
+  }
   return operands;
 }
 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Placement& placement, int64_t layer,
                        Parameters parameters) {
-  return std::get<0>(
-      attend(placed(method, plain_operands(q, k, v, placement), placement, layer, parameters)));
+  const Operands operands =
+      placed(method, plain_operands(q, k, v, placement), placement, layer, parameters);
+  return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 
 }  // namespace sextant

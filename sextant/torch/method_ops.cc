@@ -27,6 +27,7 @@
 #include "sextant/torch/operator_tags.h"
 #include "sextant/torch/recent_method.h"
 #include "sextant/torch/recomputed.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -77,9 +78,11 @@ struct Embed {
     const auto method = method_of(a);
     if (placement.words.defined() && !method->reads_words())
       fail("method_embed: words: expected none, as the method does not go by them");
-    const std::vector<at::Tensor> parameters = a[3].toTensorVector();
-    return a[8].toBool() ? method->embed_last(x, placement, parameters)
-                         : method->embed(x, placement, parameters);
+    const std::vector<at::Tensor> parameters = all_widened(a[3].toTensorVector());
+    const at::Tensor wide = widened(x);
+    const at::Tensor embedded = a[8].toBool() ? method->embed_last(wide, placement, parameters)
+                                              : method->embed(wide, placement, parameters);
+    return embedded.is_same(wide) ? x : embedded.to(x.scalar_type());
   }
   static at::Tensor meta(const Stack& a) {
     return at::empty_symint(a[4].toTensor().sym_sizes(), a[4].toTensor().options());
@@ -282,9 +285,9 @@ int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
 at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
                        const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        int64_t layer) {
-  const at::Tensor columns =
-      recent_method(name, shape.vec(), options)->key_columns(x, layer, parameters);
-  if (columns.defined()) return columns;
+  const at::Tensor columns = recent_method(name, shape.vec(), options)
+                                 ->key_columns(widened(x), layer, all_widened(parameters));
+  if (columns.defined()) return columns.to(x.scalar_type());
   return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
 }
 

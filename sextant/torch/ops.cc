@@ -17,13 +17,15 @@
 #include "sextant/torch/bound_score.h"
 #include "sextant/torch/executor.h"
 #include "sextant/torch/operator_tags.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
 
 using torch::jit::Stack;
 
-// float32 runs fast, float64 is right: it serves gradient checks, so the oracle runs it.
+// float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so the
+// oracle runs it.
 template <class T>
 const Backend& backend_for() {
   return std::is_same_v<T, float> ? cpu_backend() : reference_backend();
@@ -40,21 +42,22 @@ at::Tensor new_out(const at::Tensor& q, const at::Tensor& v) {
 }
 
 at::Tensor new_lse(const at::Tensor& q) {
-  return at::empty_symint({q.sym_size(0), q.sym_size(1), q.sym_size(2)}, q.options());
+  return at::empty_symint({q.sym_size(0), q.sym_size(1), q.sym_size(2)},
+                          q.options().dtype(wide_type(q)));
 }
 
 template <class T>
 void run_attend(const Arguments& arguments, const at::Tensor& out, const at::Tensor& lse) {
   const BoundScore<T> bound(arguments);
-  attend(bound.score(), {view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(), torch_executor());
+  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(),
+         torch_executor());
 }
 
 void attend_cpu(const c10::OperatorHandle&, Stack* stack) {
   const Arguments a = pop_arguments(*stack);
   check_arguments(a);
   const at::Tensor out = new_out(a.q, a.v), lse = new_lse(a.q);
-  a.q.scalar_type() == at::kFloat ? run_attend<float>(a, out, lse)
-                                  : run_attend<double>(a, out, lse);
+  wide_type(a.q) == at::kFloat ? run_attend<float>(a, out, lse) : run_attend<double>(a, out, lse);
   torch::jit::push(*stack, out, lse);
 }
 
@@ -104,16 +107,23 @@ void run_backward(const BackwardArguments& a, const Gradients& grads) {
       .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
       .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
   };
-  attend_backward(bound.score(), {view_4d<const T>(a.out), view_rows<const T>(a.lse)},
-                  view_4d<const T>(a.d_out), to, backend_for<T>(), torch_executor());
+  attend_backward(bound.score(), {any_view_4d<const T>(a.out), view_rows<const T>(a.lse)},
+                  any_view_4d<const T>(a.d_out), to, backend_for<T>(), torch_executor());
 }
 
+// Gradients are added up in float32 or better, and rounded once to the type of their operand.
 void attend_backward_cpu(const c10::OperatorHandle&, Stack* stack) {
   BackwardArguments a(*stack);
   const Gradients grads = a.new_gradients();
-  a.operands.q.scalar_type() == at::kFloat ? run_backward<float>(a, grads)
-                                           : run_backward<double>(a, grads);
-  for (const at::Tensor& grad : grads) stack->emplace_back(grad);
+  Gradients wide = grads;
+  for (at::Tensor& grad : wide)
+    if (is_narrow(grad)) grad = at::empty_like(grad, grad.options().dtype(at::kFloat));
+  wide_type(a.operands.q) == at::kFloat ? run_backward<float>(a, wide)
+                                        : run_backward<double>(a, wide);
+  for (size_t n = 0; n < grads.size(); ++n) {
+    if (is_narrow(grads[n])) grads[n].copy_(wide[n]);
+    stack->emplace_back(grads[n]);
+  }
 }
 
 void attend_backward_meta(const c10::OperatorHandle&, Stack* stack) {

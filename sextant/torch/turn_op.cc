@@ -16,6 +16,7 @@
 #include "sextant/torch/methods/rotary_options.h"
 #include "sextant/torch/methods/rotary_plan.h"
 #include "sextant/torch/operator_tags.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -56,8 +57,10 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
   const at::Tensor at = query_times(placement, axes_of(spectrum));
   const Angles a = angles(at, back ? clockwise(spectrum) : spectrum);
   // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
-  return turned(x, a.cos.mul_(spectrum.gain).to(x.options()),
-                a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
+  const at::Tensor wide = widened(x);
+  return turned(wide, a.cos.mul_(spectrum.gain).to(wide.options()),
+                a.sin.mul_(spectrum.gain).to(wide.options()), spectrum)
+      .to(x.scalar_type())
       .contiguous();
 }
 

@@ -53,7 +53,7 @@ double value_magnitude(const Pair& at, int64_t c) {
 }
 
 // |dO_i| . w_ij
-double value_product(const Pair& at, View<const double> d_out) {
+double value_product(const Pair& at, const AnyView<const double>& d_out) {
   double sum = 0;
   for (int64_t c = 0; c < d_out.columns; ++c) {
     sum += std::abs(d_out(at.head.b, at.head.h, at.i, c)) * value_magnitude(at, c);
@@ -142,7 +142,7 @@ Result<double> result_bounds(const Score<double>& score, const Result<double>& e
 }
 
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
-                                  View<const double> d_out) {
+                                  const AnyView<const double>& d_out) {
   Tensor<double> mean(score.q.batch, score.q.heads, score.q.rows, 1);  // sum_l p_il |dO_i| . w_il
   each_pair(score, exact, [&](const Pair& at) {
     mean(at.head.b, at.head.h, at.i, 0) += at.p * value_product(at, d_out);
@@ -169,7 +169,7 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
 }
 
 template <class T>
-Worst worst(const std::string& name, View<const T> got, View<const double> exact,
+Worst worst(const std::string& name, AnyView<const T> got, View<const double> exact,
             View<const double> bounds) {
   Worst found;
   for (int64_t b = 0; b < exact.batch; ++b) {
@@ -193,15 +193,15 @@ Worst worst(const std::string& name, View<const T> got, View<const double> exact
   return found;
 }
 
-Worst worst_of_float32(const Score<float>& score, View<const float> d_out,
-                       const Score<double>& same, View<const double> d_same, const Backend& backend,
-                       const Executor& executor) {
+Worst worst_of_float32(const Score<float>& score, const AnyView<const float>& d_out,
+                       const Score<double>& same, const AnyView<const double>& d_same,
+                       const Backend& backend, const Executor& executor) {
   const Result<double> exact = attend(same, reference_backend());
   const Result<float> result = attend(score, backend, executor);
   const Result<double> bounds = result_bounds(same, exact);
-  Worst found =
-      greater(worst("out", std::as_const(result.out).view(), exact.out.view(), bounds.out.view()),
-              worst("lse", std::as_const(result.lse).view(), exact.lse.view(), bounds.lse.view()));
+  Worst found = greater(
+      worst<float>("out", std::as_const(result.out).view(), exact.out.view(), bounds.out.view()),
+      worst<float>("lse", std::as_const(result.lse).view(), exact.lse.view(), bounds.lse.view()));
 
   const auto exact_gradients = attend_backward(same, exact, d_same, reference_backend());
   const auto gradients = attend_backward(score, result, d_out, backend, executor);
@@ -211,15 +211,16 @@ Worst worst_of_float32(const Score<float>& score, View<const float> d_out,
   size_t n = 0;
   Gradients<float>::each([&](const char* name, auto member) {
     const auto of_double = members[n++];
-    found =
-        greater(found, worst(name, (gradients.*member).view(), (exact_gradients.*of_double).view(),
-                             (gradients_bounds.*of_double).view()));
+    found = greater(found, worst<float>(name, std::as_const(gradients.*member).view(),
+                                        (exact_gradients.*of_double).view(),
+                                        (gradients_bounds.*of_double).view()));
   });
   return found;
 }
 
-template Worst worst(const std::string&, View<const float>, View<const double>, View<const double>);
-template Worst worst(const std::string&, View<const double>, View<const double>,
+template Worst worst(const std::string&, AnyView<const float>, View<const double>,
+                     View<const double>);
+template Worst worst(const std::string&, AnyView<const double>, View<const double>,
                      View<const double>);
 
 }  // namespace sextant::oracle

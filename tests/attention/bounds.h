@@ -28,7 +28,7 @@ namespace sextant::oracle {
 // `exact`: what the reference gives for `score`.
 Result<double> result_bounds(const Score<double>& score, const Result<double>& exact);
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
-                                  View<const double> d_out);
+                                  const AnyView<const double>& d_out);
 
 // The greatest |got - exact| / bound, and where it is; more than 1 is a failure. An element that is
 // exact counts as 0; where only one of the two is NaN or infinite the ratio is infinite.
@@ -37,13 +37,13 @@ struct Worst {
   std::string where = "nowhere";
 };
 template <class T>
-Worst worst(const std::string& name, View<const T> got, View<const double> exact,
+Worst worst(const std::string& name, AnyView<const T> got, View<const double> exact,
             View<const double> bounds);
 
 // The whole comparison, forward and backward, of `backend` in float32 with the reference in float64. Both
 // scores and both gradients from above must hold the same numbers.
-Worst worst_of_float32(const Score<float>& score, View<const float> d_out,
-                       const Score<double>& same, View<const double> d_same, const Backend& backend,
-                       const Executor& executor = serial_executor());
+Worst worst_of_float32(const Score<float>& score, const AnyView<const float>& d_out,
+                       const Score<double>& same, const AnyView<const double>& d_same,
+                       const Backend& backend, const Executor& executor = serial_executor());
 
 }  // namespace sextant::oracle

@@ -46,11 +46,35 @@ TEST(CpuAgreement, HoldsForEveryLength) {
       }
 }
 
+TEST(CpuAgreement, HoldsForNumbersOf16BitsInEveryCombination) {
+  const auto pool = make_thread_pool(2);
+  for (uint64_t seed = 2000; seed < 2100; ++seed)
+    expect_agrees(draw_narrow_options(seed), seed % 2 == 0 ? serial_executor() : *pool);
+}
+
+TEST(CpuAgreement, HoldsForNumbersOf16BitsWhereFewQueriesShareKeys) {
+  for (const Format format : {Format::kBfloat16, Format::kFloat16})
+    for (const int64_t heads : {1, 4, 8})
+      for (const int64_t keys : {1, 17, 257, 700})
+        for (const bool turned : {false, true}) {
+          RandomOptions o = {
+              .batch = 1, .heads = heads, .key_heads = 1, .queries = 1, .keys = keys};
+          o.columns = o.value_columns = keys == 17 ? 40 : 64;
+          o.turned = turned;
+          o.odd_strides = keys == 257;
+          o.formats = {.k = format, .v = format};
+          expect_agrees(o, *make_thread_pool(2));
+        }
+}
+
 TEST(CpuAgreement, HoldsOnEverySimdTarget) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
-    for (uint64_t seed = 1000; seed < 1025; ++seed) expect_agrees(draw_options(seed, 70));
+    for (uint64_t seed = 1000; seed < 1025; ++seed) {
+      expect_agrees(draw_options(seed, 70));
+      expect_agrees(draw_narrow_options(seed, 70));
+    }
     hwy::SetSupportedTargetsForTest(0);
   }
 }

@@ -40,6 +40,19 @@ TEST(CpuBits, AreTheSameWhenRunAgain) {
     expect_same_bits(CpuOutcome(long_options(seed), *pool), CpuOutcome(long_options(seed), *pool));
 }
 
+TEST(CpuBits, OfNumbersOf16BitsAreThoseOfTheSameNumbersInFloat32) {
+  const auto pool = make_thread_pool(2);
+  for (uint64_t seed = 3000; seed < 3060; ++seed) {
+    RandomOptions narrow = draw_narrow_options(seed);
+    narrow.formats.out = Format::kWide;
+    RandomOptions wide = narrow;
+    wide.formats.widened = true;
+    SCOPED_TRACE(to_string(narrow));
+    const Executor& executor = seed % 2 == 0 ? serial_executor() : *pool;
+    expect_same_bits(CpuOutcome(narrow, executor), CpuOutcome(wide, executor));
+  }
+}
+
 // The queries [first, last) of a score of one frame.
 Score<float> chunk(const Score<float>& score, int64_t first, int64_t last) {
   Score<float> part = score;
@@ -54,8 +67,9 @@ Score<float> chunk(const Score<float>& score, int64_t first, int64_t last) {
   return part;
 }
 
-View<float> rows(const View<float>& x, int64_t first, int64_t last) {
-  View<float> part = x;
+template <class AView>
+AView rows(const AView& x, int64_t first, int64_t last) {
+  AView part = x;
   part.data = x.at(0, 0, first);
   part.rows = last - first;
   return part;
@@ -115,7 +129,7 @@ TEST(CpuBits, OfMemoryOutsideResultsAndGradientsStay) {
     };
     const Attended<float> like = random.new_attended();
     const ScoreGrad<float> grad_like = random.new_grad();
-    const Attended<float> result = {fenced(like.out), fenced(like.lse)};
+    const Attended<float> result = {fenced(like.out.as<float>()), fenced(like.lse)};
     ScoreGrad<float> grad = {.q = fenced(grad_like.q),
                              .k = fenced(grad_like.k),
                              .v = fenced(grad_like.v),
@@ -126,7 +140,7 @@ TEST(CpuBits, OfMemoryOutsideResultsAndGradientsStay) {
                              .on_key = fenced(grad_like.on_key),
                              .on_value = fenced(grad_like.on_value)};
     attend(random.score, result, cpu_backend(), serial_executor());
-    attend_backward(random.score, as_const(result), as_const(random.d_out), grad, cpu_backend(),
+    attend_backward(random.score, as_const(result), random.d_out, grad, cpu_backend(),
                     serial_executor());
     for (size_t n = 0; n < views.size(); ++n)
       expect_untouched(memory[n], views[n], std::to_string(n).c_str());

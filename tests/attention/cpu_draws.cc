@@ -19,6 +19,24 @@ void set_scale(RandomScore<T>& random, const RandomOptions& options) {
   random.score.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(options.columns, 1)));
 }
 
+// What rounding the results to their format may add.
+void add_rounding(Format format, const oracle::Tensor<double>& exact,
+                  oracle::Tensor<double>& bounds) {
+  if (format == Format::kWide) return;
+  const double half_ulp = format == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
+  const double least = format == Format::kBfloat16 ? 0x1p-134 : 0x1p-25;  // of subnormals
+  for (size_t n = 0; n < bounds.data.size(); ++n)
+    bounds.data[n] += half_ulp * (std::abs(exact.data[n]) + bounds.data[n]) + least;
+}
+
+void copy(const AnyView<float>& from, oracle::Tensor<double>& to) {
+  for (int64_t b = 0; b < to.batch; ++b)
+    for (int64_t h = 0; h < to.heads; ++h)
+      for (int64_t i = 0; i < to.rows; ++i)
+        for (int64_t c = 0; c < to.columns; ++c)
+          to(b, h, i, c) = static_cast<double>(from(b, h, i, c));
+}
+
 }  // namespace
 
 RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
@@ -63,31 +81,42 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   return o;
 }
 
+RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows) {
+  RandomOptions o = draw_options(seed, most_rows);
+  std::mt19937_64 random(~seed);
+  auto& f = o.formats;
+  for (Format* format : {&f.q, &f.k, &f.v, &f.q_imag, &f.d_out, &f.out})
+    *format = static_cast<Format>(random() % 3);
+  return o;
+}
+
 CpuOutcome::CpuOutcome(const RandomOptions& options, const Executor& executor)
     : random(options), result(random.new_attended()), grad(random.new_grad()) {
   set_scale(random, options);
   attend(random.score, result, cpu_backend(), executor);
-  attend_backward(random.score, as_const(result), as_const(random.d_out), grad, cpu_backend(),
-                  executor);
+  attend_backward(random.score, as_const(result), random.d_out, grad, cpu_backend(), executor);
 }
 
 void expect_agrees(const RandomOptions& options, const Executor& executor) {
   const CpuOutcome got(options, executor);
   RandomScore<double> same(options);
   set_scale(same, options);
-  const oracle::Result<double> exact = oracle::attend(same.score, reference_backend());
-  const oracle::Result<double> bounds = oracle::result_bounds(same.score, exact);
-  const auto expect_within = [&](const char* name, const View<float>& x,
+  oracle::Result<double> exact = oracle::attend(same.score, reference_backend());
+  oracle::Result<double> bounds = oracle::result_bounds(same.score, exact);
+  add_rounding(options.formats.out, exact.out, bounds.out);
+  const auto expect_within = [&](const char* name, const AnyView<const float>& x,
                                  const oracle::Tensor<double>& y,
                                  const oracle::Tensor<double>& bound) {
     if (!x || y.data.empty()) return;
-    const oracle::Worst worst = oracle::worst<float>(name, as_const(x), y.view(), bound.view());
+    const oracle::Worst worst = oracle::worst<float>(name, x, y.view(), bound.view());
     EXPECT_LE(worst.ratio, 1) << worst.where << "\n" << to_string(options);
   };
   expect_within("out", got.result.out, exact.out, bounds.out);
   expect_within("lse", got.result.lse, exact.lse, bounds.lse);
 
-  const View<const double> d_out = as_const(same.d_out);
+  // The backward pass goes by `out` as it was given.
+  if (options.formats.out != Format::kWide) copy(got.result.out, exact.out);
+  const AnyView<const double>& d_out = same.d_out;
   const auto gradients = oracle::attend_backward(same.score, exact, d_out, reference_backend());
   const auto grad_bounds = oracle::gradient_bounds(same.score, exact, d_out);
   const ScoreGrad<float>& grad = got.grad;
@@ -102,7 +131,8 @@ void expect_agrees(const RandomOptions& options, const Executor& executor) {
   });
 }
 
-void expect_same_bits(const View<float>& a, const View<float>& b, const char* what) {
+void expect_same_bits(const AnyView<const float>& a, const AnyView<const float>& b,
+                      const char* what) {
   for (int64_t batch = 0; batch < a.batch; ++batch)
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.rows; ++i)

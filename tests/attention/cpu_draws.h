@@ -12,6 +12,9 @@ namespace sextant {
 // oracle's time.
 RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 
+// The same with operands, d_out and out each in any format.
+RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
+
 // A score with its results and gradients, computed by the cpu backend in float32.
 struct CpuOutcome {
   explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor());
@@ -22,11 +25,12 @@ struct CpuOutcome {
 };
 
 // Fails the test where results or gradients stray from float64 further than tests/attention/bounds.h
-// allows.
+// allows; an `out` of 16 bits may be rounded once besides.
 void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor());
 
 // Fails the test where an element differs in any bit.
-void expect_same_bits(const View<float>& a, const View<float>& b, const char* what);
+void expect_same_bits(const AnyView<const float>& a, const AnyView<const float>& b,
+                      const char* what);
 void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b);
 
 }  // namespace sextant

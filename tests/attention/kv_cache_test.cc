@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/attention/attend.h"
@@ -271,6 +272,68 @@ TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
     own.batch = 1;
     EXPECT_LE(largest_difference(copied(own), expected[b]), 1e-5) << b;
   }
+}
+
+// --- numbers of 16 bits ---
+
+class Narrow : public ::testing::TestWithParam<Format> {
+ protected:
+  KvCacheShape shape() const {
+    KvCacheShape shape = kShape;
+    shape.format = GetParam();
+    return shape;
+  }
+  Tensor<float> rounded(Tensor<float> x) const {
+    for (float& element : x.data)
+      element = GetParam() == Format::kBfloat16 ? widened(narrowed<Bfloat16>(element))
+                                                : widened(narrowed<Float16>(element));
+    return x;
+  }
+  Rows rounded(Rows rows) const {
+    rows.k = rounded(std::move(rows.k));
+    rows.v = rounded(std::move(rows.v));
+    return rows;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(KvCache, Narrow, ::testing::Values(Format::kBfloat16, Format::kFloat16),
+                         [](const auto& info) {
+                           return info.param == Format::kBfloat16 ? "Bfloat16" : "Float16";
+                         });
+
+TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
+  const int64_t length = 75;
+  const Model1 m(length, 21);
+  const Rotation rotation = rope(4);
+  KvCache narrow(shape()), wide(kShape);
+  for (KvCache* cache : {&narrow, &wide}) {
+    const int64_t text = filled(*cache, cache == &wide ? rounded(m.rows) : m.rows, 5);
+    const int64_t fork = cache->fork(text, 40);  // shares a page that it then changes
+    cache->append(fork, part(rounded(m.rows).k, 60, 70), part(rounded(m.rows).v, 60, 70));
+    cache->drop(text, 3, 20);
+  }
+  EXPECT_EQ(narrow.key_pages().element_size(), 2);
+  for (const int64_t text : {0, 1}) {
+    EXPECT_EQ(read(narrow, text).k.data, read(wide, text).k.data);
+    EXPECT_EQ(read(narrow, text).v.data, read(wide, text).v.data);
+    for (const int64_t queries : {1, 7, 30}) {
+      const std::vector<CachedBatch::Entry> entries = {{text, &rotation}};
+      const Tensor<float> q = copied(part(m.q, 0, queries));
+      EXPECT_EQ(attend_cached(narrow, entries, q).data, attend_cached(wide, entries, q).data);
+    }
+  }
+}
+
+// Keys that are held turned are rounded once when they are put in, and once when they are turned.
+TEST_P(Narrow, HoldsTurnedKeysRounded) {
+  const Rows rows = rounded(Rows(50, 3));
+  const Rotation rotation = rope();
+  KvCache narrow(shape()), wide(kShape);
+  const int64_t text = filled(narrow, rows, 9, rotation);
+  ASSERT_EQ(filled(wide, rows, 9, rotation), text);
+  const Tensor<float> got = read(narrow, text).k, turned = read(wide, text).k;
+  const double half_ulp = GetParam() == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
+  for (size_t n = 0; n < got.data.size(); ++n)
+    EXPECT_NEAR(got.data[n], turned.data[n], half_ulp * std::abs(turned.data[n]) + 0x1p-20);
 }
 
 // --- moving ---

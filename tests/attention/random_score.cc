@@ -9,10 +9,10 @@ template <class T>
 RandomScore<T>::RandomScore(const RandomOptions& options)
     : options_(options), random_(options.seed) {
   const RandomOptions& o = options_;
-  score.q = as_const(drawn(o.batch, o.heads, o.queries, o.columns));
-  score.k = as_const(drawn(o.batch, o.key_heads, o.keys, o.columns));
-  score.v = as_const(drawn(o.batch, o.key_heads, o.keys, o.value_columns));
-  if (o.q_imag) score.q_imag = as_const(drawn(o.batch, o.heads, o.queries, o.columns));
+  score.q = drawn_as(o.formats.q, o.batch, o.heads, o.queries, o.columns);
+  score.k = drawn_as(o.formats.k, o.batch, o.key_heads, o.keys, o.columns);
+  score.v = drawn_as(o.formats.v, o.batch, o.key_heads, o.keys, o.value_columns);
+  if (o.q_imag) score.q_imag = drawn_as(o.formats.q_imag, o.batch, o.heads, o.queries, o.columns);
   score.scale = 0.7;
   place();
   see();
@@ -32,7 +32,7 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
     score.mask = {mask_.data(),       o.batch, o.heads, o.queries, o.keys,
                   o.queries * o.keys, 0,       o.keys,  1};
   }
-  d_out = drawn(o.batch, o.heads, o.queries, o.value_columns);
+  d_out = drawn_as(o.formats.d_out, o.batch, o.heads, o.queries, o.value_columns);
 }
 
 template <class T>
@@ -42,16 +42,52 @@ T RandomScore<T>::draw(double scale) {
 }
 
 template <class T>
-View<T> RandomScore<T>::new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns,
-                                 T fill) {
+template <class Number>
+View<Number> RandomScore<T>::laid_out(std::deque<std::vector<Number>>& all_memory, int64_t batch,
+                                      int64_t heads, int64_t rows, int64_t columns, Number fill) {
   const bool odd = options_.odd_strides;
   const int64_t column = odd ? 2 : 1, row = columns * column + (odd ? 3 : 0);
   const int64_t head = rows * row + (odd ? 5 : 0), all = batch * heads * head;
-  std::vector<T>& memory = memory_.emplace_back(static_cast<size_t>(all + 1), fill);
+  std::vector<Number>& memory = all_memory.emplace_back(static_cast<size_t>(all + 1), fill);
   if (!odd) return {memory.data(), batch, heads, rows, columns, heads * head, head, row, column};
   // Heads before batch, and the last row first.
-  T* first = memory.data() + (rows > 0 ? (rows - 1) * row : 0);
+  Number* first = memory.data() + (rows > 0 ? (rows - 1) * row : 0);
   return {first, batch, heads, rows, columns, head, batch * head, -row, column};
+}
+
+template <class T>
+View<T> RandomScore<T>::new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns,
+                                 T fill) {
+  return laid_out(memory_, batch, heads, rows, columns, fill);
+}
+
+template <class T>
+AnyView<T> RandomScore<T>::new_view_of(Format format, int64_t batch, int64_t heads, int64_t rows,
+                                       int64_t columns, T fill) {
+  const auto narrow = static_cast<float>(fill);
+  if (format == Format::kBfloat16)
+    return laid_out(bfloat16_memory_, batch, heads, rows, columns, narrowed<Bfloat16>(narrow));
+  if (format == Format::kFloat16)
+    return laid_out(float16_memory_, batch, heads, rows, columns, narrowed<Float16>(narrow));
+  return new_view(batch, heads, rows, columns, fill);
+}
+
+template <class T>
+AnyView<const T> RandomScore<T>::drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
+                                          int64_t columns) {
+  const AnyView<T> view =
+      new_view_of(options_.formats.widened ? Format::kWide : format, batch, heads, rows, columns);
+  const auto rounded = [format](T x) {
+    const auto number = static_cast<float>(x);
+    if (format == Format::kBfloat16) return widened(narrowed<Bfloat16>(number));
+    return format == Format::kFloat16 ? widened(narrowed<Float16>(number)) : number;
+  };
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t c = 0; c < columns; ++c)
+          view.set(b, h, i, c, static_cast<double>(rounded(draw())));
+  return view;
 }
 
 template <class T>
@@ -178,13 +214,13 @@ void RandomScore<T>::turn() {
 template <class T>
 Attended<T> RandomScore<T>::new_attended(T fill) {
   const RandomOptions& o = options_;
-  return {new_view(o.batch, o.heads, o.queries, o.value_columns, fill),
+  return {new_view_of(o.formats.out, o.batch, o.heads, o.queries, o.value_columns, fill),
           new_view(o.batch, o.heads, o.queries, 1, fill)};
 }
 
 template <class T>
 ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
-  const auto like = [&](const View<const T>& of) {
+  const auto like = [&](const AnyView<const T>& of) {
     return of ? new_view(of.batch, of.heads, of.rows, of.columns, fill) : View<T>{};
   };
   ScoreGrad<T> grad = {.q = like(score.q),
@@ -214,6 +250,12 @@ std::string to_string(const RandomOptions& o) {
       {"strides", o.odd_strides}};
   for (const auto& [name, on] : flags)
     if (on) text << " " << name;
+  const std::pair<const char*, Format> formats[] = {
+      {"q", o.formats.q},           {"k", o.formats.k},         {"v", o.formats.v},
+      {"q_imag", o.formats.q_imag}, {"d_out", o.formats.d_out}, {"out", o.formats.out}};
+  for (const auto& [name, format] : formats)
+    if (format != Format::kWide)
+      text << " " << name << (format == Format::kBfloat16 ? " bfloat16" : " float16");
   text << " axes " << o.axes << " clip " << o.clip << " seed " << o.seed;
   return text.str();
 }

@@ -28,6 +28,10 @@ struct RandomOptions {
   int64_t clip = 0;            // rows by clipped distance, 2 clip + 1 of them; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
   bool odd_strides = false;  // columns two apart, rows backwards, gaps between heads
+  struct {
+    Format q = Format::kWide, k = q, v = q, q_imag = q, d_out = q, out = q;
+    bool widened = false;  // operands and d_out are of these numbers, but lie in memory as T
+  } formats = {};
   uint64_t seed = 1;
 };
 
@@ -41,16 +45,24 @@ class RandomScore {
   RandomScore& operator=(const RandomScore&) = delete;
 
   Score<T> score;
-  View<T> d_out;  // a gradient from above
+  AnyView<const T> d_out;  // a gradient from above
 
   // New memory in the shape of results and gradients, filled with `fill`.
   Attended<T> new_attended(T fill = T(77));
   ScoreGrad<T> new_grad(T fill = T(77));
   View<T> new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns, T fill = T(0));
+  AnyView<T> new_view_of(Format format, int64_t batch, int64_t heads, int64_t rows, int64_t columns,
+                         T fill = T(0));
 
  private:
   T draw(double scale = 1);
   View<T> drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns, double scale = 1);
+  AnyView<const T> drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
+                            int64_t columns);
+  // Strides over new memory, odd ones if that is asked for.
+  template <class Number>
+  View<Number> laid_out(std::deque<std::vector<Number>>& memory, int64_t batch, int64_t heads,
+                        int64_t rows, int64_t columns, Number fill);
   Table<T> table(int64_t columns, double scale);
   void place();
   void see();
@@ -60,6 +72,8 @@ class RandomScore {
   RandomOptions options_;
   std::mt19937_64 random_;
   std::deque<std::vector<T>> memory_;
+  std::deque<std::vector<Bfloat16>> bfloat16_memory_;
+  std::deque<std::vector<Float16>> float16_memory_;
   std::deque<std::vector<Run>> runs_;
   std::deque<std::vector<int64_t>> times_;
   std::deque<Rotation> rotations_;
@@ -75,7 +89,7 @@ View<const T> as_const(const View<T>& v) {
 }
 template <class T>
 Attended<const T> as_const(const Attended<T>& a) {
-  return {as_const(a.out), as_const(a.lse)};
+  return {AnyView<const T>(a.out), as_const(a.lse)};
 }
 
 std::string to_string(const RandomOptions& options);

@@ -68,16 +68,16 @@ void expect_gradients_agree(const RandomOptions& options) {
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
   const ScoreGrad<double> grad = one.new_grad();
-  attend_backward(one.score, as_const(result), as_const(one.d_out), grad, reference_backend(),
+  attend_backward(one.score, as_const(result), one.d_out, grad, reference_backend(),
                   serial_executor());
   const Score<double>& s = one.score;
   const View<double> d_sink = {grad.sink.data(), 1, 1, 1, static_cast<int64_t>(grad.sink.size())};
   const Operand sink = {s.sink.data(), 1, 1, 1, static_cast<int64_t>(s.sink.size())};
   const std::tuple<const char*, Operand, View<double>> operands[] = {
-      {"q", s.q, grad.q},
-      {"k", s.k, grad.k},
-      {"v", s.v, grad.v},
-      {"q_imag", s.q_imag, grad.q_imag},
+      {"q", s.q.as<double>(), grad.q},
+      {"k", s.k.as<double>(), grad.k},
+      {"v", s.v.as<double>(), grad.v},
+      {"q_imag", s.q_imag.as<double>(), grad.q_imag},
       {"weight", s.weight.rows, grad.weight},
       {"bias", s.bias.rows, grad.bias},
       {"on_query", s.on_query.rows, grad.on_query},
@@ -119,7 +119,7 @@ TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
   const ScoreGrad<double> grad = one.new_grad();
-  attend_backward(one.score, as_const(result), as_const(one.d_out), grad, reference_backend(),
+  attend_backward(one.score, as_const(result), one.d_out, grad, reference_backend(),
                   serial_executor());
   for (int64_t b = 0; b < 2; ++b)
     for (int64_t h = 0; h < 4; ++h)

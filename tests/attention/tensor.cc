@@ -6,7 +6,7 @@ namespace sextant::oracle {
 namespace {
 
 template <class T>
-Tensor<T> like(const View<const T>& view) {
+Tensor<T> like(const AnyView<const T>& view) {
   return view ? Tensor<T>(view.batch, view.heads, view.rows, view.columns) : Tensor<T>();
 }
 
@@ -25,15 +25,15 @@ Result<T>::Result(const Score<T>& score)
 
 template <class T>
 Gradients<T>::Gradients(const Score<T>& score)
-    : q(like(score.q)),
-      k(like(score.k)),
-      v(like(score.v)),
-      q_imag(like(score.q_imag)),
-      weight(like(score.weight.rows)),
-      bias(like(score.bias.rows)),
-      on_query(like(score.on_query.rows)),
-      on_key(like(score.on_key.rows)),
-      on_value(like(score.on_value.rows)) {
+    : q(like<T>(score.q)),
+      k(like<T>(score.k)),
+      v(like<T>(score.v)),
+      q_imag(like<T>(score.q_imag)),
+      weight(like<T>(score.weight.rows)),
+      bias(like<T>(score.bias.rows)),
+      on_query(like<T>(score.on_query.rows)),
+      on_key(like<T>(score.on_key.rows)),
+      on_value(like<T>(score.on_value.rows)) {
   if (!score.sink.empty()) sink = Tensor<T>(1, 1, 1, static_cast<int64_t>(score.sink.size()));
 }
 
@@ -45,8 +45,9 @@ Result<T> attend(const Score<T>& score, const Backend& backend, const Executor& 
 }
 
 template <class T>
-Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result, View<const T> d_out,
-                             const Backend& backend, const Executor& executor) {
+Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result,
+                             std::type_identity_t<AnyView<const T>> d_out, const Backend& backend,
+                             const Executor& executor) {
   Gradients<T> g(score);
   const ScoreGrad<T> grad{.q = seen(g.q),
                           .k = seen(g.k),
@@ -83,9 +84,9 @@ template struct Gradients<double>;
 template Result<float> attend(const Score<float>&, const Backend&, const Executor&);
 template Result<double> attend(const Score<double>&, const Backend&, const Executor&);
 template Gradients<float> attend_backward(const Score<float>&, const Result<float>&,
-                                          View<const float>, const Backend&, const Executor&);
+                                          AnyView<const float>, const Backend&, const Executor&);
 template Gradients<double> attend_backward(const Score<double>&, const Result<double>&,
-                                           View<const double>, const Backend&, const Executor&);
+                                           AnyView<const double>, const Backend&, const Executor&);
 template Tensor<float> probabilities(Score<float>, const Backend&);
 template Tensor<double> probabilities(Score<double>, const Backend&);
 

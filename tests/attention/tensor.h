@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "sextant/attention/attend.h"
@@ -80,12 +81,13 @@ template <class T>
 Result<T> attend(const Score<T>& score, const Backend& backend,
                  const Executor& executor = serial_executor());
 template <class T>
-Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result, View<const T> d_out,
-                             const Backend& backend, const Executor& executor = serial_executor());
+Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result,
+                             std::type_identity_t<AnyView<const T>> d_out, const Backend& backend,
+                             const Executor& executor = serial_executor());
 template <class T>
 Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result, const Tensor<T>& d_out,
                              const Backend& backend, const Executor& executor = serial_executor()) {
-  return attend_backward(score, result, d_out.view(), backend, executor);
+  return attend_backward(score, result, AnyView<const T>(d_out.view()), backend, executor);
 }
 
 // softmax_j(s_ij), [batch, heads, queries, keys]: what attention gives when the values are the rows of

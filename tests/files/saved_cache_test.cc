@@ -68,26 +68,30 @@ std::string a_file(bool turned = true) {
 }
 
 TEST(SavedCache, ReadsWhatItWrites) {
-  for (const bool turned : {true, false}) {
-    Rotation rope = rotation(rotary({.dim = 6}));
-    rope.gain = 1.25;
-    KvCache cache(kShape);
-    const int64_t text = filled(cache, turned ? std::optional(rope) : std::nullopt);
-    const std::string file = cache_file(cache, text);
-    KvCacheShape shape = cache_file_shape(file);
-    EXPECT_EQ(shape.page_rows, 256);
-    KvCache other(shape);
-    const int64_t copy = add_cache_file(file, other);
-    EXPECT_EQ(other.rows(copy), kRows);
-    EXPECT_EQ(other.first_position(copy), -77);
-    EXPECT_EQ(other.turned_by(copy).has_value(), turned);
-    Content before(kRows), after(kRows);
-    cache.read(text, 0, before.keys(), before.values());
-    other.read(copy, 0, after.keys(), after.values());
-    EXPECT_EQ(before.k, after.k);
-    EXPECT_EQ(before.v, after.v);
-    EXPECT_EQ(cache_file(other, copy), file);  // with the rotation's every bit
-  }
+  for (const Format format : {Format::kWide, Format::kBfloat16, Format::kFloat16})
+    for (const bool turned : {true, false}) {
+      Rotation rope = rotation(rotary({.dim = 6}));
+      rope.gain = 1.25;
+      KvCacheShape cache_shape = kShape;
+      cache_shape.format = format;
+      KvCache cache(cache_shape);
+      const int64_t text = filled(cache, turned ? std::optional(rope) : std::nullopt);
+      const std::string file = cache_file(cache, text);
+      KvCacheShape shape = cache_file_shape(file);
+      EXPECT_EQ(shape.page_rows, 256);
+      EXPECT_EQ(shape.format, format);
+      KvCache other(shape);
+      const int64_t copy = add_cache_file(file, other);
+      EXPECT_EQ(other.rows(copy), kRows);
+      EXPECT_EQ(other.first_position(copy), -77);
+      EXPECT_EQ(other.turned_by(copy).has_value(), turned);
+      Content before(kRows), after(kRows);
+      cache.read(text, 0, before.keys(), before.values());
+      other.read(copy, 0, after.keys(), after.values());
+      EXPECT_EQ(before.k, after.k);
+      EXPECT_EQ(before.v, after.v);
+      EXPECT_EQ(cache_file(other, copy), file);  // with the rotation's every bit
+    }
 }
 
 TEST(SavedCache, RefusesEveryTruncation) {
@@ -129,7 +133,7 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
     EXPECT_THAT([&] { add_cache_file(file, cache); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
   refused(with(0, 'x'), "saved cache: magic at byte 0: expected SXTKVC01");
-  refused(with(8, uint32_t{2}), "version at byte 8: expected 1, but got 2");
+  refused(with(8, uint32_t{4}), "format at byte 8: expected 1 to 3, but got 4");
   refused(with(12, uint32_t{5}), "pairs at byte 12: expected at most half of the key columns");
   refused(with(12, uint32_t{2}), "body at byte 72: expected");
   refused(with(16, uint64_t{0}), "key heads at byte 16: expected 1 to 1048576, but got 0");
@@ -147,7 +151,7 @@ TEST(SavedCache, NamesTheFieldAndItsByte) {
   refused(a_file() + "x", "body at byte 72: expected");
   KvCache other({.key_heads = 1, .key_columns = 8, .value_columns = 3});
   EXPECT_THAT([&] { add_cache_file(a_file(), other); },
-              ThrowsMessage<Error>(HasSubstr("the heads and columns of the cache")));
+              ThrowsMessage<Error>(HasSubstr("the heads, columns and format of the cache")));
 }
 
 TEST(SavedCache, AFileIsThereWholeOrAsItWas) {

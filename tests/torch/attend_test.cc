@@ -414,7 +414,8 @@ TEST(Attend, ErrorsNameTheArgument) {
     change(o);
     EXPECT_THAT([&] { attend(o); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
-  fails("attend: q: expected Float or Double", [](Operands& o) { o.q = o.q.to(at::kHalf); });
+  fails("attend: q: expected Float, BFloat16, Half or Double",
+        [](Operands& o) { o.q = o.q.to(at::kInt); });
   fails("attend: q: expected Double [*, *, *, *]", [](Operands& o) { o.q = o.q[0]; });
   fails("attend: k: expected Double [2, *, *, 6], but got Float [2, 2, 9, 6]",
         [](Operands& o) { o.k = o.k.to(at::kFloat); });

@@ -72,10 +72,9 @@ class BackwardWalk {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
     unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, w_.key_rows);
-    const View<const float>& v = p_.score.v;
     for (int64_t j = 0; j < rows.rows; j += kLanes)
-      pack_panel(v.at(task_.batch, task_.key_head, rows.row() + j), v.row_stride, v.column_stride,
-                 std::min(kLanes, rows.rows - j), p_.width, 1, w_.values + j * p_.width16);
+      pack_panel_of(rows, p_.score.v, task_.key_head, j, std::min(kLanes, rows.rows - j), 1,
+                    w_.values + j * p_.width16);
     keys_finite_ = rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16);
     const int64_t size = p_.unit * p_.depth16;
     if (w_.key_grads.plain) std::fill_n(w_.key_grads.plain, size, 0.0F);
@@ -130,8 +129,8 @@ class BackwardWalk {
     return {&queries.block, h, queries.first, queries.rows, w_.queries.plain, turned, imaginary};
   }
 
-  const float* const* turn_queries(const FrameRows& queries, const View<const float>& x, int64_t h,
-                                   int64_t unit, const Panels& to, const Panels& grown) {
+  const float* const* turn_queries(const FrameRows& queries, const AnyView<const float>& x,
+                                   int64_t h, int64_t unit, const Panels& to, const Panels& grown) {
     pack_rows(queries, x, h, p_.scale, to);
     if (!grown.turned) return to.turned;
     for (size_t way = 0; way < ways(); ++way) {

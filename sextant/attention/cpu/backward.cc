@@ -1,5 +1,7 @@
 #include "sextant/attention/cpu/backward.h"
 
+#include <cstddef>
+
 #include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,17 +16,20 @@ namespace HWY_NAMESPACE {
 
 // do . out of every query of one head.
 void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
-  const View<const float>& a = backward.d_out;
-  const View<const float>& b = backward.result.out;
+  const AnyView<const float>& a = backward.d_out;
+  const AnyView<const float>& b = backward.result.out;
+  const bool plain = a.column_stride == 1 && b.column_stride == 1;
   for (int64_t i = 0; i < a.rows; ++i) {
-    const float* x = a.at(batch, head, i);
-    const float* y = b.at(batch, head, i);
+    const auto* const out = static_cast<const std::byte*>(b.at(batch, head, i));
     Lanes sum = set(0);
     int64_t c = 0;
-    if (a.column_stride == 1 && b.column_stride == 1)
-      for (; c + kLanes <= a.columns; c += kLanes) sum = mul_add(load(x + c), load(y + c), sum);
+    with_type(a.format, a.at(batch, head, i), [&](const auto* x) HWY_ATTR {
+      for (; plain && c + kLanes <= a.columns; c += kLanes)
+        with_type(b.format, out + c * b.element_size(),
+                  [&](const auto* y) HWY_ATTR { sum = mul_add(load(x + c), load(y), sum); });
+    });
     float rest = 0;
-    for (; c < a.columns; ++c) rest += x[c * a.column_stride] * y[c * b.column_stride];
+    for (; c < a.columns; ++c) rest += a(batch, head, i, c) * b(batch, head, i, c);
     mean[i] = sum_of(sum) + rest;
   }
 }

@@ -61,7 +61,7 @@ struct Lane {
 struct Backward {
   const Problem& problem;
   const Attended<const float>& result;
-  const View<const float>& d_out;
+  const AnyView<const float>& d_out;
   const ScoreGrad<float>& grad;
   int64_t splits = 1;  // that have any unit
   bool cut = false;    // each split is a task
@@ -74,7 +74,7 @@ struct Backward {
   Floats mean;        // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
-           const View<const float>& d_out, const ScoreGrad<float>& grad);
+           const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
 
   int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
   int64_t query_sums_size() const { return queries_size() * (problem.score.q_imag ? 2 : 1); }

@@ -52,7 +52,7 @@ void lay_out(const Problem& p, const ScoreGrad<float>& grad, TableSums& sums, Ca
 }  // namespace
 
 Backward::Backward(const Problem& p, const Attended<const float>& attended,
-                   const View<const float>& from_above, const ScoreGrad<float>& gradients)
+                   const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
     : problem(p), result(attended), d_out(from_above), grad(gradients) {
   mean = Floats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
   cut_units();

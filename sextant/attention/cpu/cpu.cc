@@ -15,7 +15,7 @@ namespace {
 
 // Queries in no frame see nothing.
 void write_outside_frames(const Problem& p, const Attended<float>& result) {
-  const View<float>& out = result.out;
+  const AnyView<float>& out = result.out;
   std::vector<char> inside;
   for (int64_t b = 0; b < out.batch; ++b) {
     inside.assign(static_cast<size_t>(out.rows), 0);
@@ -25,7 +25,7 @@ void write_outside_frames(const Problem& p, const Attended<float>& result) {
     for (int64_t i = 0; i < out.rows; ++i) {
       if (inside[static_cast<size_t>(i)] != 0) continue;
       for (int64_t h = 0; h < out.heads; ++h) {
-        for (int64_t c = 0; c < out.columns; ++c) out(b, h, i, c) = 0;
+        for (int64_t c = 0; c < out.columns; ++c) out.set(b, h, i, c, 0);
         result.lse(b, h, i, 0) = -std::numeric_limits<float>::infinity();
       }
     }
@@ -104,7 +104,7 @@ void sum_splits(const Backward& backward, const Executor& executor) {
 }
 
 void attend_backward(const Score<float>& score, const Attended<const float>& result,
-                     View<const float> d_out, const ScoreGrad<float>& grad,
+                     AnyView<const float> d_out, const ScoreGrad<float>& grad,
                      const Executor& executor) {
   const Problem p(score, backward_unit(score), executor);
   Backward backward(p, result, d_out, grad);

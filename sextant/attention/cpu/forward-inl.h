@@ -147,8 +147,7 @@ class ForwardTask {
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
       soften(strip, lines, part.most);
     });
-    const Matrix values = whole_rows(rows, p_.score.v, item_.key_head, w_.values);
-    mix_joined(rows, item_.key_head, mixed, all_rows, values, joined);
+    const Matrix values = mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
     each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
       finish_mix(strip, lines, values, w_.table_products, part.out);
       if (item_.partial >= 0)
@@ -223,7 +222,7 @@ class ForwardTask {
       const Lanes factor = set(sum == 0 ? 0 : keep / sum);
       for (int64_t c = 0; c < p_.width16; c += kLanes)
         store(mul(factor, load(row.out + c)), row.out + c);
-      write_row(row.out, p_.width, to.out.at(b, h, query), to.out.column_stride);
+      write_row(row.out, to.out, b, h, query);
     }
   }
 

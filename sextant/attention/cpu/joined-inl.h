@@ -11,6 +11,7 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/forward.h"
@@ -41,26 +42,27 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
 class Ahead {
  public:
   // `rows` rows of x from `first` on, over `steps` steps; null: none.
-  Ahead(const View<const float>& x, const float* first, int64_t rows, int64_t steps)
-      : at_(first),
-        columns_(x.columns),
-        skip_(x.row_stride - round_up(x.columns, kLanes)),
-        lines_(x.column_stride == 1 && first ? rows * round_up(x.columns, kLanes) / kLanes : 0),
+  Ahead(const AnyView<const float>& x, const void* first, int64_t rows, int64_t steps)
+      : at_(static_cast<const std::byte*>(first)),
+        row_(x.columns * x.element_size()),
+        skip_(x.row_stride * x.element_size() - round_up(row_, kLine)),
+        lines_(x.column_stride == 1 && first ? rows * round_up(row_, kLine) / kLine : 0),
         steps_(steps) {}
   HWY_INLINE void operator()() {
     for (credit_ += lines_; credit_ >= steps_; credit_ -= steps_) {
       hwy::Prefetch(at_);
-      at_ += kLanes;
-      column_ += kLanes;
-      if (column_ < columns_) continue;
+      at_ += kLine;
+      column_ += kLine;
+      if (column_ < row_) continue;
       column_ = 0;
       at_ += skip_;
     }
   }
 
  private:
-  const float* at_;
-  int64_t columns_, skip_, lines_, steps_;
+  static constexpr int64_t kLine = 64;
+  const std::byte* at_;
+  int64_t row_, skip_, lines_, steps_;  // in bytes; and so is column_
   int64_t column_ = 0, credit_ = 0;
 };
 
@@ -102,15 +104,21 @@ HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t row
   }
 }
 
-// <q, k> of all rows with `columns` of the unit's keys, none of which is turned.
+// <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
+// of them in float32.
 inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_head, Run columns,
-                                             int64_t rows, size_t way, const Joined& joined) {
+                                             int64_t rows, size_t way, float* wide,
+                                             const Joined& joined) {
   const Problem& p = unit.problem;
-  const View<const float>& k = p.score.k;
+  const AnyView<const float>& k = p.score.k;
   HWY_ALIGN float square[kLanes * kLanes] = {};
   for (int64_t j = columns.first; j < columns.last; j += kLanes) {
     const int64_t count = std::min(kLanes, unit.rows - j);
-    const Left keys = {unit.at(k, key_head, j), k.row_stride, k.column_stride};
+    Left keys = {wide, p.depth16, 1};
+    if (k.format == Format::kWide)
+      keys = {static_cast<const float*>(unit.at(k, key_head, j)), k.row_stride, k.column_stride};
+    else
+      copy_some({p, unit.block, Side::kKey, unit.first + j, count}, k, key_head, {0, count}, wide);
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
@@ -158,22 +166,28 @@ inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns
     if (unit.problem.ways.list[way].key.rotation || rows <= kThinRows)
       multiply_packed_keys(unit, key_head, columns, rows, way, keys, joined);
     else
-      multiply_plain_keys(unit, key_head, columns, rows, way, joined);
+      multiply_plain_keys(unit, key_head, columns, rows, way, keys.turned[way], joined);
   }
 }
 
-// Values mixed by the weights of all rows, and the sums of weights, into joined.unit.
-inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run seen, int64_t rows,
-                                    Matrix values, const Joined& joined) {
+// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. What lies in memory
+// as it is mixed is read there; anything else is brought into `copy`, sixteen rows just before they are
+// mixed. Returns where the rows that were mixed are.
+inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, Run seen,
+                                      int64_t rows, float* copy, const Joined& joined) {
   const Problem& p = unit.problem;
+  const AnyView<const float>& v = p.score.v;
+  const bool narrow = v.format != Format::kWide;
+  const Matrix values = narrow ? Matrix{copy, p.width16} : whole_rows(unit, v, key_head, copy);
   const int64_t blocks = p.width16 / kLanes;
   // Of a piece, in all its tiles.
   const int64_t steps = kLanes * tiles_and_total(rows, blocks);
   std::fill_n(joined.unit.sum, rows, 0.0F);
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   const auto mix = [&](int64_t j, auto between) HWY_ATTR {
-    multiply_and_total<Sum::kAdded>(rows, blocks, std::min(kLanes, seen.last - j),
-                                    {joined.weights + j, kScoreRow, 1},
+    const int64_t count = std::min(kLanes, seen.last - j);
+    if (narrow) copy_some(unit, v, key_head, {j, j + count}, copy);
+    multiply_and_total<Sum::kAdded>(rows, blocks, count, {joined.weights + j, kScoreRow, 1},
                                     {values.data + j * values.stride, values.stride, kLanes},
                                     joined.unit.out, p.width16, joined.unit.sum, between);
   };
@@ -181,10 +195,11 @@ inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run
     if (rows <= kThinRows) {  // whole rows at once: a stream already
       mix(j, Nothing());
     } else {
-      Ahead ahead(p.score.v, unit.soon(p.score.v, key_head, j + kRowsAhead), kLanes, steps);
+      Ahead ahead(v, unit.soon(v, key_head, j + kRowsAhead), kLanes, steps);
       mix(j, [&ahead]() HWY_ATTR { ahead(); });
     }
   }
+  return values;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/view.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -31,10 +32,55 @@ struct Lanes {
   V part[kParts];
 };
 
-HWY_INLINE Lanes load(const float* from) {
+// A vector of float32 from numbers of any format.
+HWY_INLINE V load_part(const float* from) { return hn::LoadU(F32(), from); }
+HWY_INLINE V load_part(const Bfloat16* from) {
+  const hn::Rebind<uint16_t, F32> d16;
+  const hn::RebindToUnsigned<F32> d32;
+  const auto bits = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+}
+HWY_INLINE V load_part(const Float16* from) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+  const hn::Rebind<hwy::float16_t, F32> d16;
+  return hn::PromoteTo(F32(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
+#else
+  // As widened() does: Highway's own, where the machine has no such instruction, knows no infinity.
+  const F32 d;
+  const I32 di;
+  const hn::Rebind<uint16_t, F32> d16;
+  const auto bits = hn::PromoteTo(di, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
+  const auto magnitude = hn::And(bits, hn::Set(di, 0x7fff)), wide = hn::ShiftLeft<13>(magnitude);
+  const V subnormal = hn::Mul(hn::ConvertTo(d, magnitude), hn::Set(d, 0x1p-24F));
+  const V normal = hn::BitCast(d, hn::Add(wide, hn::Set(di, (127 - 15) << 23)));
+  const V special = hn::BitCast(d, hn::Or(wide, hn::Set(di, 0x7f800000)));
+  const auto above = [&](int32_t least) HWY_ATTR {
+    return hn::RebindMask(d, hn::Gt(wide, hn::Set(di, least - 1)));
+  };
+  const V finite = hn::IfThenElse(above(1 << 23), normal, subnormal);
+  const V sign = hn::BitCast(d, hn::ShiftLeft<16>(hn::Sub(bits, magnitude)));
+  return hn::Or(hn::IfThenElse(above(31 << 23), special, finite), sign);
+#endif
+}
+
+template <class Number>  // float, Bfloat16 or Float16
+HWY_INLINE Lanes load(const Number* from) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::LoadU(F32(), from + p * kPart);
+  for (int p = 0; p < kParts; ++p) x.part[p] = load_part(from + p * kPart);
   return x;
+}
+
+// Calls f with `at`, an address in the numbers of a view, as what lies there.
+template <class F>
+HWY_INLINE void with_type(Format format, const void* at, F&& f) {
+  switch (format) {
+    case Format::kBfloat16:
+      return f(static_cast<const Bfloat16*>(at));
+    case Format::kFloat16:
+      return f(static_cast<const Float16*>(at));
+    case Format::kWide:
+      return f(static_cast<const float*>(at));
+  }
 }
 
 HWY_INLINE void store(const Lanes& x, float* to) {

@@ -19,7 +19,7 @@
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/phases.h"
-#include "sextant/attention/score.h"
+#include "sextant/attention/narrow.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -86,29 +86,33 @@ HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row ro
 // up to the next multiple of kLanes, become 0. ahead: sixteen rows that will be wanted soon, or null.
 // They are asked for row by row, a few cache lines at a time: so the processor sees one stream, which
 // it then follows by itself, and memory works while rows are transposed.
-inline HWY_NOINLINE void pack_panel(const float* from, int64_t row_stride, int64_t column_stride,
-                                    int64_t rows, int64_t columns, float factor, float* panel,
-                                    const float* ahead = nullptr) {
+template <class Number>  // float, Bfloat16 or Float16
+HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t column_stride,
+                             int64_t rows, int64_t columns, float factor, float* panel,
+                             const Number* ahead = nullptr) {
+  constexpr int64_t kLine = 64 / sizeof(Number);            // of the cache, in numbers
+  constexpr int64_t kLinesAtOnce = kLanes * kPart / kLine;  // of sixteen rows of kPart columns
   const V times = hn::Set(F32(), factor);
   int64_t c = 0;
   if (column_stride == 1) {
     int64_t ahead_column = 0;
     for (; c + kPart <= columns; c += kPart) {
-      for (int line = 0; ahead && line < kPart; ++line) {
+      for (int64_t line = 0; ahead && line < kLinesAtOnce; ++line) {
         hwy::Prefetch(ahead + ahead_column);
-        if ((ahead_column += kLanes) < columns) continue;
+        if ((ahead_column += kLine) < columns) continue;
         ahead_column = 0;
         ahead += row_stride;
       }
       for (int64_t r = 0; r < kLanes; r += kPart)
         transpose_square(rows - r, panel + c * kLanes + r, kLanes, [&](int i) HWY_ATTR {
-          return hn::Mul(times, hn::LoadU(F32(), from + (r + i) * row_stride + c));
+          return hn::Mul(times, load_part(from + (r + i) * row_stride + c));
         });
     }
   }
   for (; c < columns; ++c)
     for (int64_t r = 0; r < kLanes; ++r)
-      panel[c * kLanes + r] = r < rows ? factor * from[r * row_stride + c * column_stride] : 0;
+      panel[c * kLanes + r] =
+          r < rows ? factor * widened(from[r * row_stride + c * column_stride]) : 0;
   std::fill(panel + columns * kLanes, panel + round_up(columns, kLanes) * kLanes, 0.0F);
 }
 

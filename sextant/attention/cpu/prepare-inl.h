@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/pack-inl.h"
@@ -27,13 +28,13 @@ struct FrameRows {
     return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
   }
   // The i-th of them in memory; keys may lie in pages.
-  const float* at(const View<const float>& x, int64_t head, int64_t i) const {
+  const void* at(const AnyView<const float>& x, int64_t head, int64_t i) const {
     if (side == Side::kQuery) return x.at(block.frame.batch, head, row() + i);
     const StoredRow stored = stored_row(problem.score, block.frame.batch, row() + i);
     return x.at(stored.batch, head, stored.row);
   }
   // Sixteen rows from the i-th on, which may be beyond the last; null: there are none.
-  const float* soon(const View<const float>& x, int64_t head, int64_t i) const {
+  const void* soon(const AnyView<const float>& x, int64_t head, int64_t i) const {
     const int64_t count = side == Side::kQuery ? x.rows : key_rows(problem.score);
     return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
   }
@@ -53,17 +54,26 @@ struct FrameRows {
 // rows that are read sixteen at a time.
 inline constexpr int64_t kRowsAhead = 2 * kLanes;
 
+// One panel: `count` rows of x from the i-th on, which lie together (see kPageUnit), times factor. ahead:
+// as of pack_panel().
+HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+                              int64_t i, int64_t count, float factor, float* panel,
+                              const void* ahead = nullptr) {
+  with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
+    pack_panel(from, x.row_stride, x.column_stride, count, x.columns, factor, panel,
+               static_cast<decltype(from)>(ahead));
+  });
+}
+
 // All panels of those rows of x, times factor.
-HWY_INLINE void pack_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
+HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                           float factor, const Panels& to) {
   static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
-    const float* from = rows.at(x, head, i);  // sixteen rows that lie together: see kPageUnit
     const int64_t count = std::min(kLanes, rows.rows - i), at = i * p.depth16;
     const auto pack = [&](float* panel) HWY_ATTR {
-      pack_panel(from, x.row_stride, x.column_stride, count, p.depth, factor, panel,
-                 rows.soon(x, head, i + kRowsAhead));
+      pack_panel_of(rows, x, head, i, count, factor, panel, rows.soon(x, head, i + kRowsAhead));
     };
     if (to.plain) pack(to.plain + at);
     for (size_t way = 0; way < p.ways.list.size(); ++way) {
@@ -113,36 +123,51 @@ struct Matrix {
 };
 
 // Copies rows, padded with zeros to columns16.
-HWY_INLINE void copy_rows(const float* from, int64_t row_stride, int64_t column_stride,
-                          int64_t rows, int64_t columns, float* to) {
+template <class Number>  // float, Bfloat16 or Float16
+HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t column_stride,
+                            int64_t rows, int64_t columns, float* to) {
   const int64_t columns16 = round_up(columns, kLanes);
   for (int64_t i = 0; i < rows; ++i, from += row_stride, to += columns16) {
+    int64_t c = 0;
     if (column_stride == 1)
-      std::copy_n(from, columns, to);
-    else
-      for (int64_t c = 0; c < columns; ++c) to[c] = from[c * column_stride];
+      for (; c + kPart <= columns; c += kPart) hn::StoreU(load_part(from + c), F32(), to + c);
+    for (; c < columns; ++c) to[c] = widened(from[c * column_stride]);
     std::fill(to + columns, to + columns16, 0.0F);
   }
 }
 
-HWY_INLINE Matrix whole_rows(const FrameRows& rows, const View<const float>& x, int64_t head,
-                             float* copy) {
+// Copies the rows [some.first, some.last) of those of x, to where they are in `copy`.
+HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+                          Run some, float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
-  const bool whole = x.column_stride == 1 && x.columns % kLanes == 0;
-  if (whole && rows.together(0) == rows.rows) return {rows.at(x, head, 0), x.row_stride};
-  for (int64_t i = 0, count; i < rows.rows; i += count) {
-    count = rows.together(i);
-    copy_rows(rows.at(x, head, i), x.row_stride, x.column_stride, count, x.columns,
-              copy + i * columns16);
+  for (int64_t i = some.first, count; i < some.last; i += count) {
+    count = std::min(rows.together(i), some.last - i);
+    with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
+      copy_rows(from, x.row_stride, x.column_stride, count, x.columns, copy + i * columns16);
+    });
   }
-  return {copy, columns16};
 }
 
-HWY_INLINE void write_row(const float* from, int64_t columns, float* to, int64_t column_stride) {
-  if (column_stride == 1)
-    std::copy_n(from, columns, to);
-  else
-    for (int64_t c = 0; c < columns; ++c) to[c * column_stride] = from[c];
+HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+                             float* copy) {
+  const bool whole = x.format == Format::kWide && x.column_stride == 1 && x.columns % kLanes == 0;
+  if (whole && rows.together(0) == rows.rows)
+    return {static_cast<const float*>(rows.at(x, head, 0)), x.row_stride};
+  copy_some(rows, x, head, {0, rows.rows}, copy);
+  return {copy, round_up(x.columns, kLanes)};
+}
+
+HWY_INLINE void write_row(const float* from, const AnyView<float>& to, int64_t batch, int64_t head,
+                          int64_t row) {
+  to.visit([&](const auto& view) HWY_ATTR {
+    using Number = std::remove_pointer_t<decltype(view.data)>;
+    Number* at = view.at(batch, head, row);
+    if (std::is_same_v<Number, float> && view.column_stride == 1)
+      std::copy_n(from, view.columns, reinterpret_cast<float*>(at));
+    else
+      for (int64_t c = 0; c < view.columns; ++c)
+        at[c * view.column_stride] = narrowed<Number>(from[c]);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -73,7 +73,7 @@ void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diag
 
 template <class T>
 void add_value(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double p,
-               View<const T> d_out, HeadGrad& grad) {
+               const AnyView<const T>& d_out, HeadGrad& grad) {
   for (int64_t c = 0; c < head.s.v.columns; ++c) {
     const double g = p * static_cast<double>(d_out(head.b, head.h, i, c));
     grad.v.row(j)[c] += g;
@@ -83,7 +83,8 @@ void add_value(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, doub
 
 template <class T>
 void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
-                    const Attended<const T>& result, View<const T> d_out, HeadGrad& grad) {
+                    const Attended<const T>& result, const AnyView<const T>& d_out,
+                    HeadGrad& grad) {
   const double lse = static_cast<double>(result.lse(head.b, head.h, i, 0));
   if (lse == -kInfinity) return;
   double weighted = 0;  // sum over keys of p * dp, which the softmax's gradient subtracts
@@ -143,7 +144,7 @@ class Sum {
 
 // One head after the other: sums over heads then have one order, and the oracle need not be fast.
 template <class T>
-void attend_backward_all(const Score<T>& s, const Attended<const T>& result, View<const T> d_out,
+void attend_backward_all(const Score<T>& s, const Attended<const T>& result, AnyView<const T> d_out,
                          const ScoreGrad<T>& grad, const Executor&) {
   Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
   Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
@@ -176,8 +177,8 @@ void attend_backward_all(const Score<T>& s, const Attended<const T>& result, Vie
 }
 
 template void attend_backward_all(const Score<float>&, const Attended<const float>&,
-                                  View<const float>, const ScoreGrad<float>&, const Executor&);
+                                  AnyView<const float>, const ScoreGrad<float>&, const Executor&);
 template void attend_backward_all(const Score<double>&, const Attended<const double>&,
-                                  View<const double>, const ScoreGrad<double>&, const Executor&);
+                                  AnyView<const double>, const ScoreGrad<double>&, const Executor&);
 
 }  // namespace sextant::reference

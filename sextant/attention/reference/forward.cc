@@ -26,7 +26,7 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Atte
       out[c] += p * head.value(j, diagonal, static_cast<int64_t>(c));
   });
   for (size_t c = 0; c < out.size(); ++c)
-    result.out(head.b, head.h, i, static_cast<int64_t>(c)) = static_cast<T>(out[c] / sum);
+    result.out.set(head.b, head.h, i, static_cast<int64_t>(c), out[c] / sum);
   result.lse(head.b, head.h, i, 0) = static_cast<T>(most + std::log(sum));
 }
 
@@ -38,7 +38,7 @@ void attend_all(const Score<T>& s, const Attended<T>& result, const Executor& ex
     const Head<T> head(s, task / s.q.heads, task % s.q.heads);
     for (int64_t i = 0; i < s.q.rows; ++i) {
       result.lse(head.b, head.h, i, 0) = static_cast<T>(-kInfinity);
-      for (int64_t c = 0; c < s.v.columns; ++c) result.out(head.b, head.h, i, c) = 0;
+      for (int64_t c = 0; c < s.v.columns; ++c) result.out.set(head.b, head.h, i, c, 0);
     }
     head.each_query([&](const Frame& frame, int64_t i) { attend_query(head, frame, i, result); });
   });

@@ -49,7 +49,7 @@ inline void turn_row(const Turn& turn, int64_t b, int64_t row, Way way, double* 
 }
 
 template <class T>
-Rows rows_of(View<const T> x, int64_t b, int64_t h) {
+Rows rows_of(const AnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(x.rows, x.columns);
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t c = 0; c < x.columns; ++c) rows.row(i)[c] = static_cast<double>(x(b, h, i, c));
@@ -58,7 +58,7 @@ Rows rows_of(View<const T> x, int64_t b, int64_t h) {
 
 // Of k or v, wherever its pages lie.
 template <class T>
-Rows stored_rows(const Score<T>& s, View<const T> x, int64_t b, int64_t h) {
+Rows stored_rows(const Score<T>& s, const AnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(key_rows(s), x.columns);
   for (int64_t j = 0; j < key_rows(s); ++j) {
     const StoredRow at = stored_row(s, b, j);
@@ -117,7 +117,7 @@ struct Head {
   }
 
   // An element of k or v.
-  double stored(const View<const T>& x, int64_t row, int64_t column) const {
+  double stored(const AnyView<const T>& x, int64_t row, int64_t column) const {
     const StoredRow at = stored_row(s, b, row);
     return static_cast<double>(x(at.batch, key_head, at.row, column));
   }
@@ -195,6 +195,7 @@ template <class T>
 void attend_all(const Score<T>& score, const Attended<T>& result, const Executor& executor);
 template <class T>
 void attend_backward_all(const Score<T>& score, const Attended<const T>& result,
-                         View<const T> d_out, const ScoreGrad<T>& grad, const Executor& executor);
+                         AnyView<const T> d_out, const ScoreGrad<T>& grad,
+                         const Executor& executor);
 
 }  // namespace sextant::reference

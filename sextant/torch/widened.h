@@ -1,0 +1,33 @@
+// Tensors of 16-bit numbers (bfloat16, float16): kept so, and computed with in float32.
+//
+// attend_with() and its like take them for q, k, v, the parameters and what is embedded, and give results
+// of the type of q (or x). A method never sees them where it computes: placed() hands it parameters, q, and,
+// if it dresses_keys(), k and v in float32; of these, what it leaves alone goes to the kernel as it was given.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace sextant {
+
+inline bool is_narrow(const at::Tensor& x) {
+  return x.defined() && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf);
+}
+
+// The type in which a tensor's numbers are computed with.
+inline at::ScalarType wide_type(const at::Tensor& x) {
+  return is_narrow(x) ? at::kFloat : x.scalar_type();
+}
+
+// x as it is, or in float32 if it is narrow; differentiable.
+inline at::Tensor widened(const at::Tensor& x) { return is_narrow(x) ? x.to(at::kFloat) : x; }
+
+template <class Tensors>
+std::vector<at::Tensor> all_widened(const Tensors& tensors) {
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& x : tensors) wide.push_back(widened(x));
+  return wide;
+}
+
+}  // namespace sextant
