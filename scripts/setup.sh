@@ -1,4 +1,4 @@
-# What ./run and ./check share: packages, configuration, build. They source it; it does nothing alone.
+# What ./run, ./check and scripts/check_torch.sh share: packages, configuration, build. They source it; it does nothing alone.
 #
 # Everything it says goes to standard error, for standard output belongs to the command. Output of
 # apt-get, CMake and Ninja goes to a log beside the build and is shown when it fails.
@@ -46,6 +46,26 @@ show_log() { # of a Ninja log, from the first command that failed; CMake's words
     cat "$1"
   fi | tail -n 80 >&2
   say "----"
+}
+
+# ---- checks ----
+
+failed=()
+# stage NAME COMMAND...: one line and the time it took; what it said, if it failed.
+stage() {
+  local name=$1 began=$SECONDS
+  shift
+  if logged "$builds/check-$name.log" "$@"; then
+    say "ok      $name ($((SECONDS - began)) s)"
+  else
+    say "FAILED  $name ($((SECONDS - began)) s)"
+    failed+=("$name")
+  fi
+}
+# After the last stage.
+verdict() {
+  ((${#failed[@]} == 0)) || fail "failed: ${failed[*]}"
+  say "All checks passed in $SECONDS s."
 }
 
 # ---- packages ----
