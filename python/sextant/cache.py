@@ -107,7 +107,10 @@ class Cache:
         return self.held.read(text)
 
     def save(self, text, path):
-        """Writes a text to a file, which is there whole, with checksums, or as it was before."""
+        """Writes a text to a file, which is there whole, with checksums, or as it was before.
+
+        Folders above it that do not exist are made.
+        """
         self.held.save(text, str(path))
 
     def load(self, path):

@@ -34,7 +34,10 @@ int train(const Options& options, const std::string& command_line) {
                                   .directory = options.directory,
                                   .command = command_line};
   if (!options.text.empty()) training.plan.text = {options.text.begin(), options.text.end()};
-  if (training.plan.text.empty()) training.plan.text = lab::default_text();
+  if (training.plan.text.empty()) {
+    training.plan.text = lab::default_text();
+    training.own_text = false;
+  }
   training.worker = {"/proc/self/exe", "worker",
                      "--threads",      std::to_string(training.plan.settings.threads),
                      "--save-seconds", std::to_string(options.save_seconds)};

@@ -153,10 +153,13 @@ FoundTable retrieval(std::span<const MethodResult> methods, const Settings& sett
 FoundTable readings(const MethodResult& base, std::span<const MethodResult> methods,
                     const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
-  FoundTable table{.caption = fmt::format("How to stretch the trained {} without more training: "
-                                          "the last {} bytes of a window, change "
-                                          "against {} itself at {}",
-                                          base.label, settings.training.length / 2, base.label,
+  const bool tuned = std::ranges::any_of(methods, [&](const MethodResult& method) {
+    return method.reads == base.label && !method.seeds.empty() && method.seeds.front().arm.tune > 0;
+  });
+  const char* how = tuned ? " (tune=N: after N steps of more training)" : " without more training";
+  FoundTable table{.caption = fmt::format("How to stretch the trained {}{}: the last {} bytes of a "
+                                          "window, change against {} itself at {}",
+                                          base.label, how, settings.training.length / 2, base.label,
                                           settings.training.length),
                    .columns = length_columns(settings),
                    .rows = {}};

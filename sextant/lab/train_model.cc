@@ -86,6 +86,28 @@ void publish(const fs::path& arm, const fs::path& directory) {
   }
 }
 
+// What to ask of the model now, on the text that it was not trained on.
+std::string next_steps(const TrainModelOptions& options) {
+  const TrainingPlan& plan = options.plan;
+  const int64_t length = plan.settings.training.length;
+  std::string text;
+  if (options.own_text) {
+    text = " --text";
+    for (const fs::path& path : plan.text) text += " " + path.string();
+  }
+  if (!text.empty() || plan.settings.test.share != TestOptions().share) {
+    text += fmt::format(" --share {}", plan.settings.test.share);
+  }
+  std::string words = fmt::format(
+      "\nNow read longer texts with it:\n  sextant evaluate {} --lengths {},{},{},{}{}\n",
+      options.directory.string(), length, 2 * length, 4 * length, 8 * length, text);
+  if (plan.arm.method == "rope") {
+    words += fmt::format("  sextant extend {} --to {}{}\n", options.directory.string(), 8 * length,
+                         text);
+  }
+  return words;
+}
+
 TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result) {
   const fs::path& directory = options.directory;
   if (result.diverged) {
@@ -110,6 +132,7 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result) {
   } else {
     fmt::print("\ntransformers loads it as {}.\n", architecture);
   }
+  fmt::print("{}", next_steps(options));
   return TrainEnd::kDone;
 }
 

@@ -36,6 +36,7 @@ struct TrainModelOptions {
   std::filesystem::path directory;  // --to
   std::vector<std::string> worker;  // the command that runs one arm, without the arm's folder
   std::string command;              // as the user gave it, for "go on with"
+  bool own_text = true;  // not default_text(), which evaluate and extend read if none is said
 };
 
 enum class TrainEnd { kDone, kFailed, kStopped };

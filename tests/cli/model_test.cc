@@ -24,7 +24,9 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   const Ended trained = train("model");
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_THAT(trained.out, AllOf(HasSubstr("trained on texts of 32 bytes for 300 steps"),
-                                 HasSubstr("transformers loads it as LlamaForCausalLM")));
+                                 HasSubstr("transformers loads it as LlamaForCausalLM"),
+                                 HasSubstr("sextant extend " + path("model") + " --to 256 --text " +
+                                           path("text") + " --share 0.2\n")));
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(folder_ / "model" / file)) << file;
   }

@@ -56,6 +56,18 @@ TEST(Table, HoldsReadingsAgainstTheMethodThatWasTrained) {
                 "\n"));
 }
 
+TEST(Table, SaysWhenReadingsWereTrainedOn) {
+  ArmResult tuned = reading(arm_result("pi", 0, 0), "rope");
+  const std::vector<ArmResult> untouched{arm_result("rope", 0, 2), tuned};
+  EXPECT_THAT(table(by_method(untouched), small()), HasSubstr("rope without more training: "));
+  tuned.arm.tune = 20;
+  tuned.arm.label = "pi:tune=20";
+  const std::vector<ArmResult> both{arm_result("rope", 0, 2), untouched[1], tuned};
+  EXPECT_THAT(table(by_method(both), small()),
+              testing::AllOf(HasSubstr("rope (tune=N: after N steps of more"),
+                             testing::Not(HasSubstr("without more training"))));
+}
+
 TEST(Table, HasNoNegativeZero) {
   const std::vector<ArmResult> results{arm_result("window", 0, -1e-5)};
   EXPECT_THAT(table(by_method(results), small()),
