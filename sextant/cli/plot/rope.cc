@@ -1,16 +1,22 @@
 // RoPE (Su et al. 2021): what it makes of one and the same vector at each position. The vector has 1
 // in the first channel of each pair, so its turned pairs are (cos, sin) of their angles; channels that
 // do not turn get sqrt(1/2), so that each channel has the same share of the whole. Turned vectors'
-// scores are then those of equal vectors, of length 1.
+// scores are then those of equal vectors, of length 1. A stretch's gain lengthens the vectors that turn.
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "sextant/cli/plot/figures.h"
+#include "sextant/error.h"
 #include "sextant/position/spectrum.h"
+#include "sextant/setting/scaling.h"
 
 namespace sextant::cli {
 namespace {
+
+constexpr const char* kNone = "none";
+constexpr int64_t kMostLength = int64_t{1} << 40;
 
 std::vector<double> turned(const Rotation& rotation, int64_t dim, const Positions& positions) {
   std::vector<double> rows;
@@ -18,12 +24,32 @@ std::vector<double> turned(const Rotation& rotation, int64_t dim, const Position
     std::vector<double> row(static_cast<size_t>(dim), std::sqrt(0.5));
     for (const Rotation::Pair& pair : rotation.pairs) {
       const CosSin turn = cos_sin(pair.speed * position);
-      row[static_cast<size_t>(pair.first)] = turn.cos;
-      row[static_cast<size_t>(pair.second)] = turn.sin;
+      row[static_cast<size_t>(pair.first)] = rotation.gain * turn.cos;
+      row[static_cast<size_t>(pair.second)] = rotation.gain * turn.sin;
     }
     rows.insert(rows.end(), row.begin(), row.end());
   }
   return rows;
+}
+
+// What --stretch says.
+Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
+  using nlohmann::json;
+  const std::string& text = values.text("stretch");
+  const int64_t trained = values.integer("train-length", 1, kMostLength);
+  if (text == kNone) return {};
+  const std::string where = "plot rope: --stretch";
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) object = scaling_of_words(text, where);
+  const Scaling scaling = read_scaling(
+      object,
+      {.base = base, .pairs = static_cast<int64_t>(plain.pairs.size()), .original_length = trained},
+      where);
+  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty()) {
+    fail(where + ": expected a stretch alone, but got a rope_theta, partial_rotary_factor or " +
+         "mrope_section besides");
+  }
+  return scaling;
 }
 
 std::vector<Figure> figures(const PlotValues& values) {
@@ -34,11 +60,18 @@ std::vector<Figure> figures(const PlotValues& values) {
       .dim = rotated,
       .base = values.number("base", 1e-3, 1e30),
       .pairing = pairing == 0 ? Pairing::kHalfSplit : Pairing::kInterleaved};
-  const Subject subject = {"RoPE",
-                           fmt::format("{} of {} channels turn, {}, base {}", rotated, dim,
-                                       values.text("pairing"), options.base),
-                           positions_of(values)};
-  return vector_figures(subject, turned(rotation(rotary(options)), dim, subject.positions),
+  const Positions positions = positions_of(values);
+  const Spectrum plain = rotary(options);
+  const Scaling scaling = scaling_of(plain, options.base, values);
+  const Spectrum spectrum =
+      stretched(plain, stretch_of(scaling, values.integer("length", 1, kMostLength)));
+  std::string settings = fmt::format("{} of {} channels turn, {}, base {}", rotated, dim,
+                                     values.text("pairing"), options.base);
+  if (values.text("stretch") != kNone) settings += ", " + values.text("stretch");
+  if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
+  if (spectrum.gain != 1) settings += fmt::format(", gain {:.4g}", spectrum.gain);
+  const Subject subject = {"RoPE", settings, positions};
+  return vector_figures(subject, turned(rotation(spectrum), dim, subject.positions),
                         {.label = "score", .unit = "of equal unit vectors"});
 }
 
@@ -49,7 +82,9 @@ PlottedMethod rope_plot() {
           with_positions({{"dim", "head size", "64"},
                           {"rotated", "channels that turn: an even number, or all", "all"},
                           {"base", "longest wavelength / 2 pi", "10000"},
-                          {"pairing", "half-split or interleaved", "half-split"}}),
+                          {"pairing", "half-split or interleaved", "half-split"},
+                          {"stretch", "as yarn*8, or Hugging Face's rope_scaling in JSON", kNone},
+                          {"train-length", "length that the stretch starts from", "128"}}),
           figures};
 }
 
