@@ -48,7 +48,7 @@ struct Joined {
   int64_t rows16 = 0;          // 0: items have too many queries for this
   float** queries = nullptr;   // [ways] of [rows16 / kLanes][depth16][kLanes]
   float** products = nullptr;  // [ways] of [rows16][kScoreRow]
-  float* weights = nullptr;    // [rows16][kScoreRow]
+  float* weights = nullptr;    // [rows16][kScoreRow]; of one way, in place of its products
   Partial unit;
 
   Joined(const Problem& problem, int64_t rows, Carver& carver);

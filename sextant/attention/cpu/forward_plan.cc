@@ -51,7 +51,7 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
     queries[way] = panels;
     products[way] = lines;
   }
-  weights = carver.floats(rows16 * kScoreRow);
+  weights = ways > 1 ? carver.floats(rows16 * kScoreRow) : products ? products[0] : nullptr;
   unit = Partial(rows16, p.width16, carver);
 }
 

@@ -1,6 +1,6 @@
 // Few queries against one unit of keys, for all heads of a group at once: bound by memory.
 //
-// Keys are multiplied sixteen or a few more at a time, and so are values, while what comes next is on
+// Keys are multiplied sixteen or a few more at a time, and values thirty-two, while what comes next is on
 // its way. Each sum has the order that multiply() gives it, so a token decoded has
 // the bits that it has in the whole text.
 #if defined(SEXTANT_ATTENTION_CPU_JOINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -37,36 +37,42 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
   }
 }
 
-// Rows of one head that will be wanted soon, asked for one cache line at a time and in order: so the
-// processor sees one stream, which it then follows by itself, while products are computed.
+// Rows of one head that will be wanted soon, asked for in order, a few cache lines at once between stretches
+// of arithmetic: so the processor sees one stream, which it then follows by itself, and asking costs the
+// arithmetic little. (Asking at each step of a sum makes mixing a quarter slower.)
 class Ahead {
  public:
-  // `rows` rows of x from `first` on, over `steps` steps; null: none.
-  Ahead(const AnyView<const float>& x, const void* first, int64_t rows, int64_t steps)
+  // `rows` rows of x from `first` on, in `calls` calls; null: none. Those beyond the last row of memory do
+  // no harm.
+  Ahead(const AnyView<const float>& x, const void* first, int64_t rows, int64_t calls)
       : at_(static_cast<const std::byte*>(first)),
-        row_(x.columns * x.element_size()),
-        skip_(x.row_stride * x.element_size() - round_up(row_, kLine)),
-        lines_(x.column_stride == 1 && first ? rows * round_up(row_, kLine) / kLine : 0),
-        steps_(steps) {}
+        row_lines_(round_up(x.columns * x.element_size(), kLine) / kLine),
+        skip_(x.row_stride * x.element_size() - row_lines_ * kLine),
+        left_(x.column_stride == 1 && first ? rows * row_lines_ : 0),
+        share_((left_ + calls - 1) / std::max<int64_t>(calls, 1)) {}
   HWY_INLINE void operator()() {
-    for (credit_ += lines_; credit_ >= steps_; credit_ -= steps_) {
+    const int64_t lines = std::min(share_, left_);
+    left_ -= lines;
+    for (int64_t n = 0; n < lines; ++n) {
       hwy::Prefetch(at_);
       at_ += kLine;
-      column_ += kLine;
-      if (column_ < row_) continue;
-      column_ = 0;
+      if (++line_ < row_lines_) continue;
+      line_ = 0;
       at_ += skip_;
     }
   }
 
  private:
-  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kLine = 64;  // bytes
   const std::byte* at_;
-  int64_t row_, skip_, lines_, steps_;  // in bytes; and so is column_
-  int64_t column_ = 0, credit_ = 0;
+  int64_t row_lines_, skip_, left_, share_;
+  int64_t line_ = 0;  // of its row
 };
 
 inline constexpr int64_t kKeysAtOnce = 8;
+inline constexpr int64_t kValuesAtOnce = 2 * kLanes;
+// Two steps of values ahead of their use.
+inline constexpr int64_t kJoinedRowsAhead = 2 * kValuesAtOnce;
 
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
 // rows are read as they lie, so nothing is packed. Sums have the
@@ -76,12 +82,15 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float
                                       float* to, Ahead& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
-  for (int64_t c = 0; c < depth; ++c) {
-    const auto query = hn::LoadU(d, queries + c * kLanes);
-    for (int i = 0; i < kKeys; ++i)
-      sum[i] = hn::MulAdd(hn::Set(d, keys.data[i * keys.row_step]), query, sum[i]);
-    keys.data += keys.depth_step;
+  for (int64_t c = 0; c < depth; c += kLanes) {
     ahead();
+    const int64_t stop = std::min(c + kLanes, depth);
+    for (int64_t n = c; n < stop; ++n) {
+      const auto query = hn::LoadU(d, queries + n * kLanes);
+      for (int i = 0; i < kKeys; ++i)
+        sum[i] = hn::MulAdd(hn::Set(d, keys.data[i * keys.row_step]), query, sum[i]);
+      keys.data += keys.depth_step;
+    }
   }
   for (int i = 0; i < kKeys; ++i) hn::StoreU(sum[i], d, to + i * kLanes);
 }
@@ -122,8 +131,8 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      const Ahead ahead(k, unit.soon(k, key_head, j + kRowsAhead), row == 0 ? kLanes : 0,
-                        kLanes / kKeysAtOnce * p.depth);
+      const Ahead ahead(k, unit.soon(k, key_head, j + kJoinedRowsAhead), row == 0 ? kLanes : 0,
+                        kLanes / kKeysAtOnce * (p.depth16 / kLanes));
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -171,7 +180,7 @@ inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns
 }
 
 // Values mixed by the weights of all rows, and the sums of weights, into joined.unit. What lies in memory
-// as it is mixed is read there; anything else is brought into `copy`, sixteen rows just before they are
+// as it is mixed is read there; anything else is brought into `copy`, a few rows just before they are
 // mixed. Returns where the rows that were mixed are.
 inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, Run seen,
                                       int64_t rows, float* copy, const Joined& joined) {
@@ -180,22 +189,22 @@ inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, R
   const bool narrow = v.format != Format::kWide;
   const Matrix values = narrow ? Matrix{copy, p.width16} : whole_rows(unit, v, key_head, copy);
   const int64_t blocks = p.width16 / kLanes;
-  // Of a piece, in all its tiles.
-  const int64_t steps = kLanes * tiles_and_total(rows, blocks);
+  const int64_t calls = kValuesAtOnce / kStepsBetween * tiles_and_total(rows, blocks);
   std::fill_n(joined.unit.sum, rows, 0.0F);
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   const auto mix = [&](int64_t j, auto between) HWY_ATTR {
-    const int64_t count = std::min(kLanes, seen.last - j);
+    const int64_t count = std::min(kValuesAtOnce, seen.last - j);
     if (narrow) copy_some(unit, v, key_head, {j, j + count}, copy);
     multiply_and_total<Sum::kAdded>(rows, blocks, count, {joined.weights + j, kScoreRow, 1},
                                     {values.data + j * values.stride, values.stride, kLanes},
                                     joined.unit.out, p.width16, joined.unit.sum, between);
   };
-  for (int64_t j = seen.first; j < seen.last; j += kLanes) {
+  // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
+  for (int64_t j = seen.first; j < seen.last; j += kValuesAtOnce) {
     if (rows <= kThinRows) {  // whole rows at once: a stream already
       mix(j, Nothing());
     } else {
-      Ahead ahead(v, unit.soon(v, key_head, j + kRowsAhead), kLanes, steps);
+      Ahead ahead(v, unit.soon(v, key_head, j + kJoinedRowsAhead), kValuesAtOnce, calls);
       mix(j, [&ahead]() HWY_ATTR { ahead(); });
     }
   }

@@ -59,11 +59,12 @@ enum class Totals {
   kOfPanel,  // a(i, k) is a.data[k * a.depth_step + i]: totals[i], i < kPart, in one vector
 };
 
-// What is done between the steps of the sum. A product that is bound by memory asks there for what it
-// will read next.
+// What is done between the steps of the sum, once in kStepsBetween. A product that is bound by memory asks
+// there for what it will read next.
 struct Nothing {
   HWY_INLINE void operator()() {}
 };
+inline constexpr int64_t kStepsBetween = 8;
 
 template <Sum kSum, Totals kTotals, int kRows, int kBlocks, class Between>
 HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
@@ -85,6 +86,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     return hn::LoadU(d, b.data + j / kParts * b.block_step + j % kParts * kPart);
   };
   for (int64_t k = 0; k < depth; ++k) {
+    if (k % kStepsBetween == 0) between();
     if constexpr (kHoldLeft) {
       V left[kRows];
       for (int i = 0; i < kRows; ++i) left[i] = hn::Set(d, a.data[i * a.row_step]);
@@ -104,7 +106,6 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     if (kByPanel) panel_total = hn::Add(panel_total, hn::LoadU(d, a.data));
     a.data += a.depth_step;
     b.data += b.depth_step;
-    between();
   }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);

@@ -76,7 +76,9 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
                       to + s.columns.first, kScoreRow);
 }
 
+// from: may be `to`.
 HWY_INLINE void copy_product(const Strip& s, const float* from, float* to) {
+  if (from == to) return;
   for (int64_t i = 0; i < s.rows; ++i)
     std::copy(from + i * kScoreRow + s.columns.first, from + i * kScoreRow + s.columns.last,
               to + i * kScoreRow + s.columns.first);
