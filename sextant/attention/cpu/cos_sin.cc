@@ -68,18 +68,18 @@ void multiply_out(const Multiples<kFew>& coarse, const Multiples<kFew>& fine,
   }
 }
 
-// Whether values may round either way, in the high bits that a float32 has: where a little less and a
-// little more, cut where float32 ends, differ after half of its last place was added. (That is integer
-// work, which has pipes of its own; conversions have few.)
+// Whether values may round either way, in the high bits that a float32 has: where the least and the
+// greatest that they may be, cut where float32 ends, differ after half of its last place was added. (That
+// is integer work, which has pipes of its own; conversions have few.)
 inline constexpr int kCut = 29;  // digits of a double that a float32 has no room for
+inline constexpr double kDoubt = 0x1p-44;
 
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<F64>> differ(hn::Vec<F64> x) {
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<F64>> differ(hn::Vec<F64> least) {
   const F64 d;
   const hn::RebindToUnsigned<F64> u;
-  const auto doubt = hn::Set(d, 0x1p-44);
   const auto half = hn::Set(u, uint64_t{1} << (kCut - 1));
-  return hn::Xor(hn::Add(hn::BitCast(u, hn::Sub(x, doubt)), half),
-                 hn::Add(hn::BitCast(u, hn::Add(x, doubt)), half));
+  return hn::Xor(hn::Add(hn::BitCast(u, least), half),
+                 hn::Add(hn::BitCast(u, hn::Add(least, hn::Set(d, 2 * kDoubt))), half));
 }
 
 // `blocks` blocks turned on from an anchor each. open: for each block, in which phases some value may
@@ -92,11 +92,14 @@ void turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBl
   const auto zero = hn::Zero(u);
   for (int64_t block = 0; block < blocks; ++block, cos += kBlock, sin += kBlock) {
     const auto a = hn::Set(d, anchors.cos[block]), b = hn::Set(d, anchors.sin[block]);
-    // Calls g(n, cos, sin) for the values of each vector of phases from the n-th on.
+    // Calls g(n, cos, sin) for the least values that each vector of phases from the n-th on may have: where
+    // rounding is not in doubt, they round as the values do.
+    const auto doubt = hn::Set(d, kDoubt);
     const auto each_vector = [&](const auto& g) HWY_ATTR {
       for (int64_t n = 0; n < kBlock; n += static_cast<int64_t>(hn::MaxLanes(d))) {
         const auto c = hn::Load(d, by.cos + n), s = hn::Load(d, by.sin + n);
-        g(n, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)));
+        g(n, hn::NegMulAdd(b, s, hn::MulSub(a, c, doubt)),
+          hn::MulAdd(a, s, hn::MulSub(b, c, doubt)));
       }
     };
     auto any = zero;
