@@ -132,6 +132,14 @@ int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t un
   return unit;
 }
 
+void fill_phases(const Turn& turn, int64_t batch, Run run, int64_t stride, float* cos, float* sin) {
+  const Rows rows = {&turn, batch, run.first, run.last - run.first, false};
+  for (size_t f = 0; f < turn.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
+    fill_pair(rows, f, cos, sin);
+    scale_pair(rows, f, {}, 1, cos, sin);
+  }
+}
+
 Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
                const Executor& executor)
     : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {

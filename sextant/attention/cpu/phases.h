@@ -51,6 +51,10 @@ struct FramePhases {
   SidePhases query, key;
 };
 
+// cos and sin of rows of one side, times the rotation's gain: of pair f and the i-th of the rows, at
+// [f * stride + i]. Without growth.
+void fill_phases(const Turn& turn, int64_t batch, Run rows, int64_t stride, float* cos, float* sin);
+
 class Phases {
  public:
   Phases() = default;

@@ -1,0 +1,123 @@
+// bench_turning: what it costs to turn queries and keys where they lie, beside copying as many bytes and
+// beside RoPE written with libtorch's operators, which makes new tensors from cosines that it keeps.
+//
+// GB/s count each number read once and written once. Ours computes cos and sin of every position anew.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "bench/attention/eager.h"
+#include "bench/rounds.h"
+#include "sextant/attention/cpu/turn.h"
+#include "sextant/error.h"
+
+namespace {
+
+using namespace sextant;
+using namespace sextant::bench;
+
+struct Options {
+  int64_t batch = 1, heads = 8, key_heads = 8, length = 8192, columns = 128;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  RoundOptions rounds = {.rounds = 9};
+};
+
+void declare(CLI::App& app, Options& o) {
+  app.add_option("--batch", o.batch, "batch entries")->check(CLI::Range(1, 1024));
+  app.add_option("--heads", o.heads, "query heads")->check(CLI::Range(1, 1024));
+  app.add_option("--key-heads", o.key_heads, "key heads")->check(CLI::Range(1, 1024));
+  app.add_option("--length,-n", o.length, "positions")->check(CLI::Range(1, 1 << 22));
+  app.add_option("--head-size,-d", o.columns, "columns of a head, even")
+      ->check(CLI::Range(2, 1024));
+  app.add_option("--threads", o.threads, "threads of either side")->check(CLI::Range(1, 1024));
+  app.add_option("--rounds", o.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
+  app.get_formatter()->column_width(24);
+  for (CLI::Option* option : app.get_options()) option->capture_default_str();
+}
+
+View<float> view(const at::Tensor& x) {
+  return {x.data_ptr<float>(), x.size(0),   x.size(1),   x.size(2),  x.size(3),
+          x.stride(0),         x.stride(1), x.stride(2), x.stride(3)};
+}
+
+// In one piece for each thread, so that the C library copies as it likes best.
+void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor) {
+  const int64_t pieces = executor.workers();
+  executor.run(pieces, [&](int64_t n, int) {
+    const int64_t first = from.numel() * n / pieces, last = from.numel() * (n + 1) / pieces;
+    std::memcpy(to.data_ptr<float>() + first, from.data_ptr<float>() + first,
+                sizeof(float) * static_cast<size_t>(last - first));
+  });
+}
+
+// So that what is timed is RoPE.
+void check_agreement(const at::Tensor& before, const at::Tensor& after, const Angles& angles) {
+  const double wrong = (turned(before, angles) - after).abs().max().item<double>();
+  if (!(wrong < 1e-5))
+    fail("bench: turning: expected both sides to agree to 1e-5, but got " + std::to_string(wrong));
+}
+
+void run(const Options& o) {
+  const c10::InferenceMode no_gradients;
+  at::set_num_threads(o.threads);
+  const auto executor = make_thread_pool(o.threads);
+  const Rotation exact = rotation(rotary({.dim = o.columns}));
+  const at::Tensor q = at::randn({o.batch, o.heads, o.length, o.columns});
+  const at::Tensor k = at::randn({o.batch, o.key_heads, o.length, o.columns});
+  const at::Tensor q_copy = q.clone(), k_copy = k.clone();
+  const Angles kept = angles(exact, o.columns, 0, o.length);
+  std::vector<int64_t> times;
+  for (int64_t n = 0; n < o.length; ++n) times.push_back(n);
+  const View<float> views[] = {view(q), view(k)};
+  const auto turn = [&] {
+    cpu::turn_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
+  };
+  turn();
+  check_agreement(q_copy, q, kept);
+  check_agreement(k_copy, k, kept);
+
+  const Contestant copying = {[&] {
+    copy(q, q_copy, *executor);
+    copy(k, k_copy, *executor);
+  }};
+  const Contestant eager = {[&] {
+    turned(q, kept);
+    turned(k, kept);
+  }};
+  const std::vector<Seconds> seconds = take_turns({{turn}, copying, eager}, o.rounds);
+  const double bytes = 2.0 * sizeof(float) * static_cast<double>(q.numel() + k.numel());
+  fmt::print("{} positions, batch {}, {} and {} heads of {}; {} threads, {} rounds\n\n", o.length,
+             o.batch, o.heads, o.key_heads, o.columns, o.threads, o.rounds.rounds);
+  fmt::print("{:<18} {:>17} {:>8} {:>18}\n", "", "ms", "", "speed, of copying");
+  fmt::print("{:<18} {:>8} {:>8} {:>8} {:>9} {:>8}\n", "", "least", "median", "GB/s", "least",
+             "median");
+  const char* const names[] = {"turned in place", "copied", "libtorch's eager"};
+  for (size_t n = 0; n < seconds.size(); ++n)
+    fmt::print("{:<18} {:>8.2f} {:>8.2f} {:>8.1f} {:>9.2f} {:>8.2f}\n", names[n],
+               1e3 * seconds[n].least(), 1e3 * seconds[n].median(),
+               bytes / seconds[n].least() / 1e9, seconds[1].least() / seconds[n].least(),
+               median_ratio(seconds[1], seconds[n]));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Time of turning queries and keys in place beside copying them");
+  Options options;
+  declare(app, options);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

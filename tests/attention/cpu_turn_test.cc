@@ -1,0 +1,130 @@
+// Rows turned in place have the bits of the formula with exact angles, wherever pairs and rows lie.
+#include "sextant/attention/cpu/turn.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "sextant/error.h"
+
+namespace sextant {
+namespace {
+
+struct Sizes {
+  int64_t batch = 1, heads = 2, rows = 300, columns = 48, column_stride = 1;
+};
+
+// Rows with gaps between them, so that what is not turned is seen to stay.
+struct Operand {
+  std::vector<float> data;
+  View<float> view;
+
+  explicit Operand(const Sizes& s) {
+    const int64_t row = s.columns * s.column_stride + 3;
+    data.resize(static_cast<size_t>(s.batch * s.heads * s.rows * row));
+    std::mt19937 random(7);
+    for (float& x : data) x = std::uniform_real_distribution<float>(-1, 1)(random);
+    view = {data.data(),  s.batch, s.heads,        s.rows, s.columns, s.heads * s.rows * row,
+            s.rows * row, row,     s.column_stride};
+  }
+};
+
+std::vector<int64_t> times_of(int64_t count) {
+  std::vector<int64_t> times;
+  for (int64_t n = 0; n < count; ++n) times.push_back(n < 200 ? 5000 + n : n * n - (1 << 20));
+  return times;
+}
+
+void turn_by_formula(const View<float>& x, const Turn& turn) {
+  const Rotation& rotation = *turn.rotation;
+  for (int64_t b = 0; b < x.batch; ++b)
+    for (int64_t h = 0; h < x.heads; ++h)
+      for (int64_t row = 0; row < x.rows; ++row)
+        for (const Rotation::Pair& pair : rotation.pairs) {
+          const int64_t time = turn.times[b * turn.batch_stride + row * turn.row_stride];
+          const CosSin angle = cos_sin(pair.speed * time);
+          const auto times_gain = [&](double value) {
+            return static_cast<float>(static_cast<float>(value) * rotation.gain);
+          };
+          const float cos = times_gain(angle.cos), sin = times_gain(angle.sin);
+          float &a = x(b, h, row, pair.first), &c = x(b, h, row, pair.second);
+          const float turned = std::fma(-c, sin, a * cos);
+          c = std::fma(a, sin, c * cos);
+          a = turned;
+        }
+}
+
+void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
+  const std::vector<int64_t> times = times_of(sizes.batch * sizes.rows);
+  const Turn turn = {.rotation = &rotation, .times = times.data(), .batch_stride = sizes.rows};
+  Sizes other = sizes;
+  other.heads = 1;
+  other.columns += 5;
+  Operand a(sizes), b(other), expected_a(sizes), expected_b(other);
+  turn_by_formula(expected_a.view, turn);
+  turn_by_formula(expected_b.view, turn);
+  const View<float> views[] = {a.view, b.view};
+  cpu::turn_rows(views, turn, *make_thread_pool(threads));
+  EXPECT_EQ(a.data, expected_a.data);
+  EXPECT_EQ(b.data, expected_b.data);
+}
+
+Rotation rotation_of(int64_t dim, Pairing pairing, int64_t first_column = 0) {
+  return rotation(rotary({.dim = dim, .pairing = pairing, .first_column = first_column}));
+}
+
+void expect_formula_of_all_layouts() {
+  for (const Pairing pairing : {Pairing::kHalfSplit, Pairing::kInterleaved}) {
+    expect_formula(rotation_of(48, pairing), {}, 1);
+    expect_formula(rotation_of(38, pairing, 4), {}, 3);
+    expect_formula(rotation_of(20, pairing), {.batch = 2, .rows = 17, .column_stride = 2}, 2);
+  }
+}
+
+TEST(CpuTurn, IsTheFormulaBitByBitInEveryLayout) { expect_formula_of_all_layouts(); }
+
+TEST(CpuTurn, IsTheFormulaBitByBitOnEverySimdTarget) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    // Without a fused multiply-add the last bit differs.
+    if (target > HWY_AVX2 && HWY_ARCH_X86) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    expect_formula_of_all_layouts();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(CpuTurn, MultipliesByTheGain) {
+  Rotation scaled = rotation_of(32, Pairing::kHalfSplit);
+  scaled.gain = 1.25;
+  expect_formula(scaled, {}, 2);
+}
+
+TEST(CpuTurn, TakesPairsOfAnyColumns) {
+  Rotation mixed = rotation_of(16, Pairing::kInterleaved);
+  std::swap(mixed.pairs[2], mixed.pairs[5]);
+  std::swap(mixed.pairs[3].first, mixed.pairs[3].second);
+  mixed.pairs[7].second = 40;
+  expect_formula(mixed, {}, 2);
+}
+
+TEST(CpuTurn, RefusesColumnsThatAreNotThereAndGrowth) {
+  const std::vector<int64_t> times = times_of(300);
+  Operand x({.columns = 16});
+  const View<float> views[] = {x.view};
+  Rotation wide = rotation_of(32, Pairing::kHalfSplit);
+  EXPECT_THROW(cpu::turn_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
+               Error);
+  Rotation growing = rotation_of(16, Pairing::kHalfSplit);
+  growing.pairs[0].growth = 0.01;
+  EXPECT_THROW(
+      cpu::turn_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
+      Error);
+}
+
+}  // namespace
+}  // namespace sextant
