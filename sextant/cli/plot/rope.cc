@@ -41,7 +41,7 @@ Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values)
   const std::string where = "plot rope: --stretch";
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) object = scaling_of_words(text, where);
-  const Scaling scaling = read_scaling(
+  Scaling scaling = read_scaling(
       object,
       {.base = base, .pairs = static_cast<int64_t>(plain.pairs.size()), .original_length = trained},
       where);
