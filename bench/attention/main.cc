@@ -20,9 +20,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "bench/attention/fma_peak.h"
-#include "bench/attention/read_peak.h"
 #include "bench/attention/report.h"
+#include "bench/fma_peak.h"
+#include "bench/read_peak.h"
 #include "sextant/error.h"
 
 namespace {

@@ -112,7 +112,7 @@ class ForwardTask {
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
-      soften(strip, w_.strip.scores, to.most);
+      soften(strip.rows, strip.columns, w_.strip.scores, to.most);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
       mix(strip, w_.strip.scores, mixed, values, w_.table_products, to.out, to.sum);
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
@@ -145,7 +145,7 @@ class ForwardTask {
     };
     each_head([&](int64_t, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
-      soften(strip, lines, part.most);
+      soften(strip.rows, strip.columns, lines, part.most);
     });
     const Matrix values = mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
     each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {

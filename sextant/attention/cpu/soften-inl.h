@@ -21,20 +21,20 @@ namespace HWY_NAMESPACE {
 // must give zeros.
 HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
 
-// Turns a strip's scores into weights e^(score - most).
-inline HWY_NOINLINE void soften(const Strip& s, float* scores, float* most) {
+// Turns the scores of some queries, [rows][kScoreRow], into weights e^(score - most).
+inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most) {
   // First the maxima of all rows, so that no row waits for its own.
-  for (int64_t i = 0; i < s.rows; ++i) {
+  for (int64_t i = 0; i < rows; ++i) {
     const float* line = scores + i * kScoreRow;
-    Lanes high = load(line + s.columns.first);
-    for (int64_t j = s.columns.first + kLanes; j < s.columns.last; j += kLanes)
+    Lanes high = load(line + columns.first);
+    for (int64_t j = columns.first + kLanes; j < columns.last; j += kLanes)
       high = max(high, load(line + j));
     most[i] = max_of(high);
   }
-  for (int64_t i = 0; i < s.rows; ++i) {
+  for (int64_t i = 0; i < rows; ++i) {
     float* line = scores + i * kScoreRow;
     const Lanes base = set(base_of(most[i]));
-    for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes)
+    for (int64_t j = columns.first; j < columns.last; j += kLanes)
       store(exp(sub(load(line + j), base)), line + j);
   }
 }

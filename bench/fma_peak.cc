@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/attention/fma_peak.cc"
+#define HWY_TARGET_INCLUDE "bench/fma_peak.cc"
 #include <hwy/foreach_target.h>
 // Highway's header must follow.
 #include <fmt/core.h>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/attention/fma_peak.h"
+#include "bench/fma_peak.h"
 #include "sextant/error.h"
 
 #ifndef SEXTANT_BENCH_FMA_PEAK_ONCE
@@ -80,20 +80,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // Cycles per second, by additions that wait for each other: one a cycle on every core.
 double clock_of_core() {
   constexpr int64_t kAdditions = 4'000'000;  // about 1 ms
-  double best = 0;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    uint64_t sum = 0, term = 1;
-    const auto start = std::chrono::steady_clock::now();
-    for (int64_t n = 0; n < kAdditions; n += 4) {
-      // The compiler knows nothing of `sum` and `term` after each.
-      for (int more = 0; more < 4; ++more) {
-        sum += term;
-        __asm__ volatile("" : "+r"(sum), "+r"(term));
-      }
+  uint64_t sum = 0, term = 1;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t n = 0; n < kAdditions; n += 4) {
+    // The compiler knows nothing of `sum` and `term` after each.
+    for (int more = 0; more < 4; ++more) {
+      sum += term;
+      __asm__ volatile("" : "+r"(sum), "+r"(term));
     }
-    best = std::max(best, static_cast<double>(kAdditions) / seconds_since(start));
   }
-  return best;
+  return static_cast<double>(kAdditions) / seconds_since(start);
 }
 
 // Units for multiply-adds of a core: 2 at most on x86; 4 narrow ones on some ARM cores.
@@ -108,8 +104,10 @@ FmaPeak fma_peak(const Executor& executor) {
   for (size_t n = 0; n < kChains; ++n) starts[n] = static_cast<float>(n) / kChains;
   std::vector<std::array<float, kChains>> chains(workers, starts);
   std::vector<MultiplyAdds> done(workers);
-  FmaPeak peak = {.clock = clock_of_core()};
+  FmaPeak peak;
+  double vectors = 0;  // a second and a worker
   for (int attempt = 0; attempt < kTries; ++attempt) {
+    peak.clock = std::max(peak.clock, clock_of_core());  // in between, for it changes with the load
     const auto start = std::chrono::steady_clock::now();
     executor.run(executor.workers(), [&](int64_t index, int) {
       const auto n = static_cast<size_t>(index);
@@ -122,9 +120,9 @@ FmaPeak fma_peak(const Executor& executor) {
       all.operations += some.operations;
     }
     peak.operations = std::max(peak.operations, all.operations / seconds);
-    peak.vector_rate = std::max(peak.vector_rate,
-                                all.vectors / seconds / peak.clock / static_cast<double>(workers));
+    vectors = std::max(vectors, all.vectors / seconds / static_cast<double>(workers));
   }
+  peak.vector_rate = vectors / peak.clock;
   constexpr double kUnevenClock = 1.15;
   if (peak.vector_rate > kMostUnits * kUnevenClock)
     fail(

@@ -1,4 +1,4 @@
-#include "bench/attention/read_peak.h"
+#include "bench/read_peak.h"
 
 #include <algorithm>
 #include <array>
