@@ -15,7 +15,7 @@
 
 #include "bench/attention/eager.h"
 #include "bench/rounds.h"
-#include "sextant/attention/cpu/turn.h"
+#include "sextant/attention/turn.h"
 #include "sextant/error.h"
 
 namespace {
@@ -77,7 +77,7 @@ void run(const Options& o) {
   for (int64_t n = 0; n < o.length; ++n) times.push_back(n);
   const View<float> views[] = {view(q), view(k)};
   const auto turn = [&] {
-    cpu::turn_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
+    turn_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
   };
   turn();
   check_agreement(q_copy, q, kept);

@@ -4,14 +4,17 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <string>
 
+#include "sextant/attention/turn.h"
 #include "sextant/error.h"
 #include "sextant/position/spectrum.h"
+#include "sextant/torch/executor.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/rotary_options.h"
 #include "sextant/torch/methods/rotary_plan.h"
@@ -47,6 +50,23 @@ Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
   return result;
 }
 
+// Of float32, by vectors: a copy that is turned where it lies.
+at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spectrum& spectrum) {
+  const Rotation plan = rotation(spectrum);
+  const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
+  const View<float> rows[] = {{out.data_ptr<float>(), out.size(0), out.size(1), out.size(2),
+                               out.size(3), out.stride(0), out.stride(1), out.stride(2),
+                               out.stride(3)}};
+  turn_rows(rows,
+            {.rotation = &plan,
+             .times = times.data_ptr<int64_t>(),
+             .batch_stride = times.size(0) == 1 ? 0 : times.stride(0),
+             .axis_stride = times.stride(1),
+             .row_stride = times.stride(2)},
+            torch_executor());
+  return out;
+}
+
 at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
                     bool back) {
   if (x.dim() != 4)
@@ -55,7 +75,9 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
   const Spectrum spectrum = rope_spectrum("turn", std::string(options), x.size(3));
   const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
   const at::Tensor at = query_times(placement, axes_of(spectrum));
-  const Angles a = angles(at, back ? clockwise(spectrum) : spectrum);
+  const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
+  if (x.scalar_type() == at::kFloat) return turned_rows(x, at, forth_or_back);
+  const Angles a = angles(at, forth_or_back);
   // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
   const at::Tensor wide = widened(x);
   return turned(wide, a.cos.mul_(spectrum.gain).to(wide.options()),

@@ -1,5 +1,5 @@
 // Rows turned in place have the bits of the formula with exact angles, wherever pairs and rows lie.
-#include "sextant/attention/cpu/turn.h"
+#include "sextant/attention/turn.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -68,7 +68,7 @@ void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
   turn_by_formula(expected_a.view, turn);
   turn_by_formula(expected_b.view, turn);
   const View<float> views[] = {a.view, b.view};
-  cpu::turn_rows(views, turn, *make_thread_pool(threads));
+  turn_rows(views, turn, *make_thread_pool(threads));
   EXPECT_EQ(a.data, expected_a.data);
   EXPECT_EQ(b.data, expected_b.data);
 }
@@ -117,13 +117,12 @@ TEST(CpuTurn, RefusesColumnsThatAreNotThereAndGrowth) {
   Operand x({.columns = 16});
   const View<float> views[] = {x.view};
   Rotation wide = rotation_of(32, Pairing::kHalfSplit);
-  EXPECT_THROW(cpu::turn_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
+  EXPECT_THROW(turn_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
                Error);
   Rotation growing = rotation_of(16, Pairing::kHalfSplit);
   growing.pairs[0].growth = 0.01;
-  EXPECT_THROW(
-      cpu::turn_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
-      Error);
+  EXPECT_THROW(turn_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
+               Error);
 }
 
 }  // namespace

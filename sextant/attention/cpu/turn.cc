@@ -1,4 +1,4 @@
-#include "sextant/attention/cpu/turn.h"
+#include "sextant/attention/turn.h"
 
 #include <algorithm>
 #include <cmath>
@@ -156,9 +156,7 @@ void check(std::span<const View<float>> views, const Rotation& rotation) {
            std::to_string(pair.growth));
 }
 
-}  // namespace
-
-void turn_rows(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
+void turn_views(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
   if (views.empty()) return;
   check(views, *turn.rotation);
   // Enough for an even run of phases to be cheap; their angles stay in the L2 cache.
@@ -190,5 +188,14 @@ void turn_rows(std::span<const View<float>> views, const Turn& turn, const Execu
   });
 }
 
+}  // namespace
 }  // namespace sextant::cpu
+
+namespace sextant {
+
+void turn_rows(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
+  cpu::turn_views(views, turn, executor);
+}
+
+}  // namespace sextant
 #endif

@@ -168,11 +168,36 @@ TEST(Xpos, FadesSlowerWithALongerBase) {
   EXPECT_LT(largest_difference(rope, xpos), 1e-8);
 }
 
+auto turn_operator() {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow("sextant::turn", "")
+      .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+}
+
+// float32 has a kernel of its own: each result is two products of rounded numbers below 8 (with the gain of
+// YaRN by 8, 1.21).
+TEST(Turn, OfFloat32IsThatOfFloat64) {
+  const auto turn = turn_operator();
+  constexpr double kRounding = 4 * 8 * 0x1p-23;
+  const at::Tensor x = normal({2, 3, 5, 40});
+  const at::Tensor times = at::tensor({0, 1, 2, 70000, -9}, at::kLong).view({1, 1, 5});
+  for (
+      const char* options :
+      {R"({"dim": 40})", R"({"dim": 24, "columns": "last", "pairing": "interleaved"})",
+       R"({"stretch": {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 64}})"})
+    for (const bool back : {false, true}) {
+      // As it is, and as a model's projection lies: [batch, rows, heads, columns].
+      for (const at::Tensor& rows : {x, x.transpose(1, 2).contiguous().transpose(1, 2)})
+        EXPECT_LT(largest_difference(
+                      turn.call(rows.to(at::kFloat), times, options, back).to(at::kDouble),
+                      turn.call(rows.to(at::kFloat).to(at::kDouble), times, options, back)),
+                  kRounding)
+            << options;
+    }
+}
+
 TEST(Turn, BackUndoesIt) {
-  const auto turn =
-      c10::Dispatcher::singleton()
-          .findSchemaOrThrow("sextant::turn", "")
-          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+  const auto turn = turn_operator();
   const char* options = R"({"dim": 4, "columns": "last", "pairing": "interleaved"})";
   const at::Tensor times = at::tensor({3, 1, 1000000007}, at::kLong).view({1, 1, 3});
   const at::Tensor x = normal({2, 3, 3, 6});

@@ -7,7 +7,7 @@
 #include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
 
-namespace sextant::cpu {
+namespace sextant {
 
 // Turns every row of each view [batch, heads, rows, columns] by its time, in place, and multiplies what is
 // turned by the rotation's gain. Views have the same batch and rows, and share cos and sin, which are computed
@@ -18,4 +18,4 @@ namespace sextant::cpu {
 // if 16 heads or more share the angles and pairs are halves of a row or neighbours.
 void turn_rows(std::span<const View<float>> views, const Turn& turn, const Executor& executor);
 
-}  // namespace sextant::cpu
+}  // namespace sextant
