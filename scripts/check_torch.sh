@@ -13,10 +13,16 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
 case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
-  --python) python=$(command -v "${2:-}") || fail "--python: expected an interpreter, but got \"${2:-}\"" ;;
+  --python)
+    python=$(command -v "${2:-}") || fail "--python: expected an interpreter, but got \"${2:-}\""
+    # Absolute, but no link followed: an environment's interpreter is a link, and is told by where it lies.
+    python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
+    shift ;;
   [0-9]*.*) version=$1 ;;
   *) fail "expected a version of torch or --python PYTHON, but got \"${1:-}\"" ;;
 esac
+
+(($# <= 1)) || fail "unknown argument $2: expected none after what torch to take"
 
 lock_builds
 if [[ -n ${version:-} ]]; then
@@ -41,7 +47,7 @@ build sextant_torch
 
 export SEXTANT_LIBRARY=$builds/$preset/lib/libsextant_torch.so PYTHONPATH=$root/python
 golden=("$root/tests/golden/data")
-for folder in "${SEXTANT_GOLDEN:-$root/../shared/golden}"/*/; do
+for folder in "$(realpath -m "${SEXTANT_GOLDEN:-$root/../shared/golden}")"/*/; do
   [[ ! -d $folder ]] || golden+=("$folder")
 done
 cd "$builds"

@@ -34,10 +34,12 @@ struct Step {
 void time_steps(const Options& o, int64_t columns) {
   if (columns % cpu::kLanes != 0)
     fail("bench: head-sizes: expected multiples of 16, but got " + std::to_string(columns));
+  constexpr int64_t kStrips = Steps::kQueries / cpu::kStrip;
+  static_assert(kStrips * cpu::kStrip == Steps::kQueries);
   Steps steps(columns);
   const auto strips = [&](auto one) {
     return Contestant{[&steps, one] {
-      for (int64_t n = 0; n < Steps::kQueries; n += cpu::kStrip) {
+      for (int64_t n = 0; n < kStrips; ++n) {
         one(steps);
         steps.next();
       }
@@ -59,7 +61,7 @@ void time_steps(const Options& o, int64_t columns) {
   for (const Step& step : list) contestants.push_back(step.contestant);
   const double peak = fma_peak(serial_executor()).operations;
   const std::vector<Seconds> times = take_turns(contestants, o.rounds);
-  const double strip_count = static_cast<double>(Steps::kQueries / cpu::kStrip);
+  const double strip_count = static_cast<double>(kStrips);
   const double ideal = strip_count * steps.operations_of_product() / peak;  // seconds of a product
   fmt::print("\nheads of {}: FMA peak of one core {:.0f} GFLOP/s\n", columns, peak / 1e9);
   fmt::print("{:<9} {:>16} {:>17}\n", "", "us of a strip", "of peak");

@@ -111,6 +111,8 @@ void check_frames(const Score<T>& s) {
   }
 }
 
+}  // namespace
+
 void check_rotation(const std::string& name, const Turn& turn, const Rotation& rotation,
                     int64_t rows, int64_t columns) {
   const auto& pairs = rotation.pairs;
@@ -132,6 +134,8 @@ void check_rotation(const std::string& name, const Turn& turn, const Rotation& r
     expect_equal(name + ".offset", static_cast<int64_t>(turn.offset.size()),
                  static_cast<int64_t>(pairs.size()), "one for each pair");
 }
+
+namespace {
 
 // The rotations of a turn: one, or as many as there are frames.
 std::span<const Rotation> rotations_of(const Turn& turn, size_t frames) {

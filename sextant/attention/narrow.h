@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -45,7 +46,8 @@ inline float rounded_to_odd(double x) {
   const auto bits = std::bit_cast<uint32_t>(nearest);
   const double got = nearest;
   if (got == x || x != x || (bits & 1U) != 0) return nearest;
-  return std::bit_cast<float>((got < 0 ? got < x : got > x) ? bits - 1 : bits + 1);
+  // By magnitude, for what became -0 is no less than x.
+  return std::bit_cast<float>(std::abs(got) > std::abs(x) ? bits - 1 : bits + 1);
 }
 
 template <class Number>

@@ -12,7 +12,8 @@ namespace sextant {
 // Turns every row of each view [batch, heads, rows, columns] by its time, in place, and multiplies what is
 // turned by the rotation's gain. Views have the same batch and rows, and share cos and sin, which are computed
 // once for all heads. turn.rotation is there and its frame_stride 0; times are read by row of a view. Throws
-// Error if a rotation grows (XPOS: growth needs both sides) or names columns that a view lacks.
+// Error if a rotation grows (XPOS: growth needs both sides), names columns that a view lacks or one of them
+// twice. No two rows of the views may share memory.
 //
 // Bits are those of rows turned within attention, for any number of threads. Costs about what copying costs
 // if 16 heads or more share the angles and pairs are halves of a row or neighbours.

@@ -194,12 +194,16 @@
   };
   const saves = (link) => link.addEventListener('click', async (event) => {
     event.preventDefault();
-    const address = URL.createObjectURL(await unpacked(link));
     const file = document.createElement('a');
-    file.href = address;
-    file.download = link.download.replace(/\.gz$/, '');
+    try {
+      file.href = URL.createObjectURL(await unpacked(link));
+      file.download = link.download.replace(/\.gz$/, '');
+    } catch {  // packed, then
+      file.href = link.href;
+      file.download = link.download;
+    }
     file.click();
-    setTimeout(() => URL.revokeObjectURL(address), 60000);
+    if (file.href !== link.href) setTimeout(() => URL.revokeObjectURL(file.href), 60000);
   });
   if (window.DecompressionStream) document.querySelectorAll('a[download]').forEach(saves);
 

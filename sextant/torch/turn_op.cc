@@ -4,7 +4,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -50,10 +49,11 @@ Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
   return result;
 }
 
-// Of float32, by vectors: a copy that is turned where it lies.
+// In float32, by vectors: a copy that is turned where it lies.
 at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spectrum& spectrum) {
   const Rotation plan = rotation(spectrum);
-  const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
+  const at::Tensor out =
+      x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
   const View<float> rows[] = {{out.data_ptr<float>(), out.size(0), out.size(1), out.size(2),
                                out.size(3), out.stride(0), out.stride(1), out.stride(2),
                                out.stride(3)}};
@@ -64,7 +64,7 @@ at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spect
              .axis_stride = times.stride(1),
              .row_stride = times.stride(2)},
             torch_executor());
-  return out;
+  return out.to(x.scalar_type());
 }
 
 at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
@@ -76,13 +76,11 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
   const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
   const at::Tensor at = query_times(placement, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
-  if (x.scalar_type() == at::kFloat) return turned_rows(x, at, forth_or_back);
-  const Angles a = angles(at, forth_or_back);
   // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
-  const at::Tensor wide = widened(x);
-  return turned(wide, a.cos.mul_(spectrum.gain).to(wide.options()),
-                a.sin.mul_(spectrum.gain).to(wide.options()), spectrum)
-      .to(x.scalar_type())
+  if (wide_type(x) == at::kFloat) return turned_rows(x, at, forth_or_back);
+  const Angles a = angles(at, forth_or_back);
+  return turned(x, a.cos.mul_(spectrum.gain).to(x.options()),
+                a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
       .contiguous();
 }
 

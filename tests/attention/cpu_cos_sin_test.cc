@@ -61,5 +61,18 @@ TEST(CpuCosSin, HasTheBitsOfPositionOnEverySimdTarget) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// Where the least that cos may be lies half way between two floats, it must not be taken down to the even
+// one: the exact value is above.
+TEST(CpuCosSin, NearTiesRoundAsOneByOne) {
+  for (const uint64_t high : {0x2aaaaa9324ac6222U, 0x2aaaaa350cbeb497U}) {
+    const Turns start = {high, 0}, step = {uint64_t{1} << 58, 12345};
+    std::vector<float> cos(200), sin(200), c(200), s(200);
+    cpu::fast_cos_sin_run(start, step, 200, cos.data(), sin.data());
+    cos_sin_run(start, step, 200, c.data(), s.data());
+    EXPECT_EQ(cos, c);
+    EXPECT_EQ(sin, s);
+  }
+}
+
 }  // namespace
 }  // namespace sextant

@@ -86,6 +86,14 @@ TYPED_TEST(Narrow, RoundsToTheNearestAndTiesToEven) {
   }
 }
 
+// Below what float32 has, -0 included.
+TYPED_TEST(Narrow, WhatIsTinyBecomesZeroOfItsSign) {
+  for (const double tiny : {5e-324, 1e-60, 7e-46}) {
+    EXPECT_EQ(narrowed<TypeParam>(rounded_to_odd(tiny)).bits, 0) << tiny;
+    EXPECT_EQ(narrowed<TypeParam>(rounded_to_odd(-tiny)).bits, 0x8000) << tiny;
+  }
+}
+
 // Each query sees one key, so it gives that key's value: on every target, in every format of out.
 TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
   constexpr int64_t kColumns = 64, kRows = kPatterns / kColumns;

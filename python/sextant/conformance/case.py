@@ -16,6 +16,10 @@ FLOAT64_TOLERANCE = 1e-11
 _handlers = []
 
 
+class NotCovered(Exception):
+    """The library under test lacks what the case needs, or the case is of a kind that its handler does not know."""
+
+
 def case(pattern, *arrays):
     """Registers a function for cases whose meta's method matches the regular expression ``pattern``
     from its start and which hold ``arrays``. Later registrations are asked first."""

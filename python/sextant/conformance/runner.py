@@ -6,12 +6,8 @@ from pathlib import Path
 import torch
 
 import sextant
-from sextant.conformance.case import Case, handler_of
+from sextant.conformance.case import Case, NotCovered, handler_of
 from sextant.conformance.rounding import allowances
-
-
-class NotCovered(Exception):
-    """The library under test lacks what the case needs."""
 
 
 @dataclasses.dataclass

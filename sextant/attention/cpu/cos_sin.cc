@@ -93,7 +93,10 @@ void turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBl
   for (int64_t block = 0; block < blocks; ++block, cos += kBlock, sin += kBlock) {
     const auto a = hn::Set(d, anchors.cos[block]), b = hn::Set(d, anchors.sin[block]);
     // Calls g(n, cos, sin) for the least values that each vector of phases from the n-th on may have: where
-    // rounding is not in doubt, they round as the values do.
+    // rounding is not in doubt, they round as the values do, if none is half way between two floats.
+    const auto off_middle = [&](hn::Vec<F64> x) HWY_ATTR {
+      return hn::BitCast(d, hn::Or(hn::BitCast(u, x), hn::Set(u, uint64_t{1})));
+    };
     const auto doubt = hn::Set(d, kDoubt);
     const auto each_vector = [&](const auto& g) HWY_ATTR {
       for (int64_t n = 0; n < kBlock; n += static_cast<int64_t>(hn::MaxLanes(d))) {
@@ -105,8 +108,8 @@ void turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBl
     auto any = zero;
     each_vector([&](int64_t n, hn::Vec<F64> x, hn::Vec<F64> y) HWY_ATTR {
       any = hn::Or(any, hn::Or(differ(x), differ(y)));
-      hn::StoreU(hn::DemoteTo(f, x), f, cos + n);
-      hn::StoreU(hn::DemoteTo(f, y), f, sin + n);
+      hn::StoreU(hn::DemoteTo(f, off_middle(x)), f, cos + n);
+      hn::StoreU(hn::DemoteTo(f, off_middle(y)), f, sin + n);
     });
     open[block] = 0;
     if (hn::AllTrue(u, hn::Eq(hn::ShiftRight<kCut>(any), zero))) continue;

@@ -51,7 +51,10 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
     queries[way] = panels;
     products[way] = lines;
   }
-  weights = ways > 1 ? carver.floats(rows16 * kScoreRow) : products ? products[0] : nullptr;
+  if (ways != 1)
+    weights = carver.floats(rows16 * kScoreRow);
+  else if (products)
+    weights = products[0];
   unit = Partial(rows16, p.width16, carver);
 }
 

@@ -71,7 +71,7 @@ class Ahead {
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kValuesAtOnce = 2 * kLanes;
-// Two steps of values ahead of their use.
+// Two steps of values, and four of keys, ahead of their use.
 inline constexpr int64_t kJoinedRowsAhead = 2 * kValuesAtOnce;
 
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The

@@ -1,7 +1,6 @@
 #include "sextant/attention/turn.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/turn.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
+#include "sextant/attention/check_score.h"
 #include "sextant/attention/cpu/pack-inl.h"
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/attention/cpu/phases.h"
@@ -138,19 +138,15 @@ std::vector<PairRun> runs_of(const Rotation& rotation) {
   return runs;
 }
 
-void check(std::span<const View<float>> views, const Rotation& rotation) {
+void check(std::span<const View<float>> views, const Turn& turn) {
   for (const View<float>& x : views) {
     if (x.batch != views[0].batch || x.rows != views[0].rows)
       fail("turn_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
            std::to_string(views[0].batch) + " x " + std::to_string(views[0].rows));
-    for (const Rotation::Pair& pair : rotation.pairs)
-      if (std::max(pair.first, pair.second) >= x.columns)
-        fail("turn_rows: rotation: expected columns below " + std::to_string(x.columns) +
-             ", but got a pair of " + std::to_string(pair.first) + " and " +
-             std::to_string(pair.second));
+    check_rotation("turn", turn, *turn.rotation, x.batch * x.heads * x.rows, x.columns);
   }
-  for (const Rotation::Pair& pair : rotation.pairs)
+  for (const Rotation::Pair& pair : turn.rotation->pairs)
     if (pair.growth != 0)
       fail("turn_rows: rotation: expected one that does not grow, but got growth " +
            std::to_string(pair.growth));
@@ -158,28 +154,30 @@ void check(std::span<const View<float>> views, const Rotation& rotation) {
 
 void turn_views(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
   if (views.empty()) return;
-  check(views, *turn.rotation);
+  check(views, turn);
   // Enough for an even run of phases to be cheap; their angles stay in the L2 cache.
-  constexpr int64_t kRows = 256;
+  constexpr int64_t kMostRows = 256;
   constexpr double kSecondsOfFloat = 3e-10;
   const std::vector<PairRun> runs = runs_of(*turn.rotation);
   const auto pairs = static_cast<int64_t>(turn.rotation->pairs.size());
   const int64_t stride = round_up(pairs, kLanes);
-  const int64_t batch = views[0].batch, rows = views[0].rows, blocks = (rows + kRows - 1) / kRows;
+  const int64_t batch = views[0].batch, rows = views[0].rows;
+  const int64_t most = std::min(kMostRows, round_up(rows, kLanes));
+  const int64_t blocks = rows == 0 ? 0 : (rows + most - 1) / most;
   double floats = 0;
   for (const View<float>& x : views)
     floats += static_cast<double>(batch * x.heads * rows * x.columns);
   std::vector<Floats> scratch;
-  for (int n = 0; n < executor.workers(); ++n) scratch.emplace_back(4 * stride * kRows + kLanes);
+  for (int n = 0; n < executor.workers(); ++n) scratch.emplace_back(4 * stride * most + kLanes);
   share_out(executor, batch * blocks, kSecondsOfFloat * floats, [&](int64_t n, int worker) {
-    const int64_t b = n / blocks, first = n % blocks * kRows;
-    const Run block = {first, std::min(first + kRows, rows)};
+    const int64_t b = n / blocks, first = n % blocks * most;
+    const Run block = {first, std::min(first + most, rows)};
     float* const cos = scratch[static_cast<size_t>(worker)].data();
-    float* const sin = cos + stride * kRows;
-    float* const cos_of_row = sin + stride * kRows;
-    float* const sin_of_row = cos_of_row + stride * kRows;
+    float* const sin = cos + stride * most;
+    float* const cos_of_row = sin + stride * most;
+    float* const sin_of_row = cos_of_row + stride * most;
     const int64_t rows16 = round_up(block.last - block.first, kLanes);
-    std::fill_n(cos, 2 * stride * kRows, 0.0F);
+    std::fill_n(cos, 2 * stride * most, 0.0F);
     fill_phases(turn, b, block, rows16, cos, sin);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, cos, cos_of_row);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, sin, sin_of_row);

@@ -88,6 +88,7 @@ class Complex final : public Method {
                    Parameters parameters) const override {
     const at::Tensor times = (query_positions(placement) + 1).to(x.options()).unsqueeze(1);
     const at::Tensor words = reads_words() ? query_words(placement) : at::Tensor();
+    if (words.defined()) check_words(words, options_.words);
     const bool own_amplitude = options_.amplitude != Per::kNothing;
     const Parameters turning = parameters.subspan(own_amplitude ? 1 : 0);
     const at::Tensor theta = options_.phase != Per::kNothing ? turning[1] : at::Tensor();

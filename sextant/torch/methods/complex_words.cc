@@ -3,22 +3,22 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 
-#include <cstdint>
 #include <string>
 
 #include "sextant/error.h"
 
 namespace sextant {
 
+void check_words(const at::Tensor& words, int64_t vocabulary) {
+  if (words.numel() == 0) return;
+  const int64_t least = words.min().item<int64_t>(), most = words.max().item<int64_t>();
+  if (least < 0 || most >= vocabulary)
+    fail("complex: words: expected 0 to " + std::to_string(vocabulary - 1) + ", but got " +
+         std::to_string(least < 0 ? least : most));
+}
+
 at::Tensor of_words(const at::Tensor& table, const at::Tensor& words) {
-  if (table.dim() == 1) return table;
-  if (words.numel() > 0) {
-    const int64_t least = words.min().item<int64_t>(), most = words.max().item<int64_t>();
-    if (least < 0 || most >= table.size(0))
-      fail("complex: words: expected 0 to " + std::to_string(table.size(0) - 1) + ", but got " +
-           std::to_string(least < 0 ? least : most));
-  }
-  return at::embedding(table, words);
+  return table.dim() == 1 ? table : at::embedding(table, words);
 }
 
 at::Tensor angles_of_words(const at::Tensor& words, const at::Tensor& times, const at::Tensor& w,

@@ -3,10 +3,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace sextant {
 
+// Throws Error if a word is not below `vocabulary` or negative.
+void check_words(const at::Tensor& words, int64_t vocabulary);
+
 // Rows of a table by word: [words, columns], words int64 [batch, length] -> [batch, length, columns]. A table of
-// one dimension is the same for every word, and is returned. Throws Error if a word has no row.
+// one dimension is the same for every word, and is returned.
 at::Tensor of_words(const at::Tensor& table, const at::Tensor& words);
 
 // w pos + theta: frequencies w and phases theta are tables as above, theta may be undefined; times, of the
