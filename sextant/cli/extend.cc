@@ -39,19 +39,12 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
   return lengths;
 }
 
-const lab::WayMeasured* find(const lab::Extension& extension, const std::string& name) {
-  for (const lab::WayMeasured& way : extension.ways) {
-    if (way.way.name == name) return &way;
-  }
-  std::string known;
-  for (const lab::WayMeasured& way : extension.ways) known += " " + way.way.name;
-  fail("extend: --choose: expected one of" + known + ", but got " + name);
-}
-
 // The way that is written: what was chosen, or the best that config.json can say.
 const lab::WayMeasured* written(const Options& options, const lab::Extension& extension,
                                 const lab::Recommendation& recommendation) {
-  if (!options.choose.empty()) return find(extension, options.choose);
+  for (const lab::WayMeasured& way : extension.ways) {
+    if (way.way.name == options.choose) return &way;
+  }
   if (!recommendation.writable) {
     fail(
         "extend: --write: no way that was measured has words in the config.json of this "
@@ -71,12 +64,26 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
                way.lengths.back().sliding.value);
   }
   if (!options.write.empty()) return;
-  fmt::print("--write DIR writes {}--write DIR --choose NAME another one.\n",
-             recommendation.writable ? extension.ways.at(*recommendation.writable).way.name + ", "
-                                     : "none; ");
+  if (recommendation.writable) {
+    fmt::print("--write DIR writes {}, --write DIR --choose NAME another one.\n",
+               extension.ways.at(*recommendation.writable).way.name);
+  } else {
+    fmt::print("--write DIR needs --choose NAME here.\n");
+  }
 }
 
-// What would be found out only after minutes.
+// What would be found out only after minutes: this, and what follows.
+void check_choice(const Options& options, int64_t trained) {
+  if (options.choose.empty()) return;
+  std::string known;
+  // The ways have the same names for every rope.
+  for (const lab::Way& way : lab::ways_to_read("{}", trained, options.length)) {
+    if (way.name == options.choose) return;
+    known += " " + way.name;
+  }
+  fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
+}
+
 void check_folders(const Options& options) {
   const std::filesystem::path to = options.write, from = options.reading->model;
   if (!options.reading->plot.empty()) check_can_write(options.reading->plot);
@@ -92,7 +99,9 @@ void extend(const Options& options) {
   const ReadingOptions& reading = *options.reading;
   const lab::Plugin& plugin = lab::open_plugin(threads_of(reading));
   lab::EvaluationRequest request = request_of(reading);
-  request.lengths = lengths_up_to(options.length, plugin.train_length(request.model));
+  const int64_t trained = plugin.train_length(request.model);
+  request.lengths = lengths_up_to(options.length, trained);
+  check_choice(options, trained);
   check_folders(options);
   lab::Extension found;
   {
@@ -114,7 +123,7 @@ void extend(const Options& options) {
     plugin.write_extended(request.model, way->way, options.write);
     if (!reading.as_json) fmt::print("{}: the model, read by {}\n", options.write, way->way.name);
   }
-  plot(lab::chart_of(found), "extend", reading);
+  plot(lab::chart_of(found, recommendation), "extend", reading);
 }
 
 }  // namespace

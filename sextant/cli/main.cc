@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sextant/cli/commands.h"
+#include "sextant/lab/shell_word.h"
 
 namespace {
 
@@ -25,17 +26,7 @@ int exit_status(const CLI::App& app, const CLI::ParseError& error) {
 std::string quoted(int argc, char** argv) {
   std::string line;
   for (int n = 0; n < argc; ++n) {
-    std::string word = argv[n];
-    if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "-_./,=:+@%") != std::string::npos ||
-        word.empty()) {
-      for (size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
-        word.replace(at, 1, "'\\''");
-      }
-      word.insert(0, 1, '\'');
-      word += '\'';
-    }
-    line += (n == 0 ? "" : " ") + word;
+    line += fmt::format("{}{}", n == 0 ? "" : " ", sextant::lab::shell_word(argv[n]));
   }
   return line;
 }

@@ -12,7 +12,7 @@ namespace {
 
 using hugging_face::kByteTokens;
 
-constexpr int64_t kEnoughBlocks = 64, kFewestBlocks = 2;
+constexpr int64_t kEnoughBlocks = 64;
 
 [[noreturn]] void wrong(const char* field, const std::string& expected) {
   fail(std::string("evaluate: ") + field + ": expected " + expected);

@@ -27,6 +27,11 @@ void check_rope(const ModelConfig& config) {
     fail("extend: method: expected rope, which alone is stretched, but the model has " +
          config.method + "; sextant evaluate shows how it reads long texts");
   }
+  if (nlohmann::json::parse(config.options).value("train", nlohmann::json(false)) == true) {
+    fail(
+        "extend: options: train: expected false, as no way here is for frequencies that were "
+        "trained, but got true; sextant evaluate shows how it reads long texts");
+  }
 }
 
 }  // namespace

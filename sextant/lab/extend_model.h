@@ -7,7 +7,8 @@
 
 namespace sextant::lab {
 
-// request.lengths: L is among them, the last is the length wanted. Throws Error if the model is no rope.
+// request.lengths: L is among them, the last is the length wanted. Throws Error if the model is no rope, or one
+// whose frequencies were trained.
 Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block);
 
 // The model with another way of reading, as a folder: see model_folder.h.

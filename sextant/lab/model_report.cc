@@ -61,6 +61,20 @@ std::vector<size_t> by_loss(const Extension& extension) {
   return order;
 }
 
+// The ways to be drawn, the lowest at the longest length first: the lowest, and always the one recommended
+// and the first, which is the model as it is, to be compared with.
+std::vector<size_t> drawn(const Extension& extension, size_t best) {
+  size_t others = kLines - (best == 0 ? 1 : 2);
+  std::vector<size_t> ways;
+  for (const size_t n : by_loss(extension)) {
+    const bool kept = n == 0 || n == best;
+    if (!kept && others == 0) continue;
+    if (!kept) --others;
+    ways.push_back(n);
+  }
+  return ways;
+}
+
 }  // namespace
 
 std::string table(const ModelEvaluation& model) {
@@ -133,7 +147,9 @@ std::string table(const Extension& extension) {
   }
   return text +
          "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "
-         "the same bytes.\nstreaming and window see no further back than the training length.\n";
+         "the same bytes.\nin each layer streaming and window see no further back than the "
+         "training "
+         "length.\n";
 }
 
 std::string json_text(const Extension& extension, const Recommendation& recommendation) {
@@ -176,26 +192,18 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
   return out.dump(2) + "\n";
 }
 
-LineChart chart_of(const Extension& extension) {
+LineChart chart_of(const Extension& extension, const Recommendation& recommendation) {
   const ModelEvaluation& model = extension.model;
   LineChart chart = by_length(model, "A trained rope, read past its length");
   chart.subtitle =
       fmt::format("{} weights; {} blocks, {}", model.weights, model.blocks, sliding_words(model));
-  std::vector<size_t> order = by_loss(extension);
-  // The first way is the model as it is; it stays to be compared with.
-  if (const auto direct = std::ranges::find(order, size_t{0});
-      direct - order.begin() >= static_cast<ptrdiff_t>(kLines)) {
-    order.erase(direct);
-    order.insert(order.begin() + kLines - 1, 0);
-  }
-  order.resize(std::min(order.size(), kLines));
-  for (const size_t n : order) {
+  for (const size_t n : drawn(extension, recommendation.best)) {
     const WayMeasured& way = extension.ways[n];
     chart.series.push_back(series(way.way.name, way.lengths, &AtLength::sliding));
     // Blocks differ in the same way for all of them: bands would hide that the lines do not cross.
     chart.series.back().low.clear();
     chart.series.back().high.clear();
-    chart.series.back().emphasis = n == order.front();
+    chart.series.back().emphasis = n == recommendation.best;
   }
   return chart;
 }

@@ -17,7 +17,7 @@ chart::LineChart chart_of(const ModelEvaluation& evaluation);
 // Plain text: the sliding loss of each way by length, lowest at the longest first.
 std::string table(const Extension& extension);
 std::string json_text(const Extension& extension, const Recommendation& recommendation);
-// Of the ways that lie lowest at the longest length, and the model as it is.
-chart::LineChart chart_of(const Extension& extension);
+// Of the ways that lie lowest at the longest length, the model as it is and the way recommended, which stands out.
+chart::LineChart chart_of(const Extension& extension, const Recommendation& recommendation);
 
 }  // namespace sextant::lab

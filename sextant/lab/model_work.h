@@ -11,6 +11,8 @@
 
 namespace sextant::lab {
 
+inline constexpr int64_t kFewestBlocks = 2;  // an error of a mean needs two
+
 // How a model in a folder is read and what on.
 struct EvaluationRequest {
   std::filesystem::path model;

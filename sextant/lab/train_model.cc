@@ -9,11 +9,13 @@
 #include "sextant/error.h"
 #include "sextant/lab/corpus.h"
 #include "sextant/lab/manifest.h"
+#include "sextant/lab/model_work.h"
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/progress.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
 #include "sextant/lab/settings_file.h"
+#include "sextant/lab/shell_word.h"
 #include "sextant/models/json_fields.h"
 
 namespace sextant::lab {
@@ -87,28 +89,44 @@ void publish(const fs::path& arm, const fs::path& directory) {
 }
 
 // What to ask of the model now, on the text that it was not trained on.
-std::string next_steps(const TrainModelOptions& options) {
+std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
   const TrainingPlan& plan = options.plan;
-  const int64_t length = plan.settings.training.length;
+  const int64_t trained = plan.settings.training.length;
+  int64_t longest = trained;
+  std::string lengths = std::to_string(trained);
+  for (const int64_t times : {2, 4, 8}) {
+    if (count_test_blocks(corpus, times * trained) < kFewestBlocks) break;
+    longest = times * trained;
+    lengths += fmt::format(",{}", longest);
+  }
+  if (longest == trained) {
+    return fmt::format(
+        "\nThe text held out has no {} pieces of {} bytes: to read longer texts with it, give "
+        "sextant evaluate others by --text.\n",
+        kFewestBlocks, 2 * trained);
+  }
   std::string text;
   if (options.own_text) {
     text = " --text";
-    for (const fs::path& path : plan.text) text += " " + path.string();
+    for (const fs::path& path : plan.text) text += fmt::format(" {}", shell_word(path.string()));
   }
   if (!text.empty() || plan.settings.test.share != TestOptions().share) {
     text += fmt::format(" --share {}", plan.settings.test.share);
   }
-  std::string words = fmt::format(
-      "\nNow read longer texts with it:\n  sextant evaluate {} --lengths {},{},{},{}{}\n",
-      options.directory.string(), length, 2 * length, 4 * length, 8 * length, text);
-  if (plan.arm.method == "rope") {
-    words += fmt::format("  sextant extend {} --to {}{}\n", options.directory.string(), 8 * length,
-                         text);
+  const std::string model = shell_word(options.directory.string());
+  std::string words =
+      fmt::format("\nNow read longer texts with it:\n  sextant evaluate {} --lengths {}{}\n", model,
+                  lengths, text);
+  // Frequencies that were trained are not stretched: extend_model.h.
+  if (plan.arm.method == "rope" &&
+      json::parse(plan.arm.options).value("train", json(false)) != true) {
+    words += fmt::format("  sextant extend {} --to {}{}\n", model, longest, text);
   }
   return words;
 }
 
-TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result) {
+TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
+                    const Corpus& corpus) {
   const fs::path& directory = options.directory;
   if (result.diverged) {
     note(
@@ -132,7 +150,7 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result) {
   } else {
     fmt::print("\ntransformers loads it as {}.\n", architecture);
   }
-  fmt::print("{}", next_steps(options));
+  fmt::print("{}", next_steps(options, corpus));
   return TrainEnd::kDone;
 }
 
@@ -216,7 +234,7 @@ TrainEnd train_model(const TrainModelOptions& options) {
     if (!end.failures.empty()) return TrainEnd::kFailed;
   }
   publish(arm, options.directory);
-  return say_result(options, read_json(arm / kResultFile).get<ArmResult>());
+  return say_result(options, read_json(arm / kResultFile).get<ArmResult>(), corpus);
 }
 
 }  // namespace sextant::lab

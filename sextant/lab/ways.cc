@@ -8,7 +8,6 @@
 
 #include "sextant/error.h"
 #include "sextant/lab/stretches.h"
-#include "sextant/lab/table.h"
 
 namespace sextant::lab {
 namespace {
@@ -99,8 +98,8 @@ class Ways {
   std::vector<Way> ways_;
 };
 
-// A window and its like see the last keys alone: their loss on text holds, for the last words are nearly
-// all that it asks for, and what stands further back is lost to them.
+// In each layer a window and its like see the last keys alone: their loss on text holds, for the last words
+// are nearly all that it asks for, and little of what stands further back reaches them.
 bool sees_all(const WayMeasured& way) {
   return way.way.method != "window" && way.way.method != "streaming";
 }
@@ -116,27 +115,46 @@ double spoils(const WayMeasured& way, int64_t trained) {
 
 double far_loss(const WayMeasured& way) { return way.lengths.back().sliding.value; }
 
-// The index of the lowest loss at the longest length, with what is lost at L, among those that are allowed.
+// What a way is judged by: its loss at the longest length, with what is lost at L.
+double cost(const WayMeasured& way, int64_t trained) {
+  return far_loss(way) + spoils(way, trained);
+}
+
+// The index of the lowest cost among those that are allowed.
 std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
-  const auto cost = [&](const WayMeasured& way) {
-    return far_loss(way) + spoils(way, extension.model.reference);
-  };
+  const int64_t trained = extension.model.reference;
   std::optional<size_t> found;
   for (size_t n = 0; n < extension.ways.size(); ++n) {
     const WayMeasured& way = extension.ways[n];
-    if (allowed(way) && (!found || cost(way) < cost(extension.ways[*found]))) found = n;
+    if (!allowed(way)) continue;
+    if (!found || cost(way, trained) < cost(extension.ways[*found], trained)) found = n;
   }
   return found;
 }
 
-// Of those that are allowed, whose loss at the longest length is not above that of `best` for certain.
+// cost(), block by block. It is the mean over blocks that says whether anything is lost at L: a way that is
+// better there than the model as it is gains nothing by it, in no block. Empty if blocks were not kept.
+std::vector<double> cost_by_block(const Extension& extension, const WayMeasured& way) {
+  const int64_t trained = extension.model.reference;
+  std::vector<double> blocks = way.lengths.back().sliding_blocks;
+  if (spoils(way, trained) == 0) return blocks;
+  const std::vector<double>&near = at_trained(way, trained).sliding_blocks,
+        &direct = at_trained(extension.ways.front(), trained).sliding_blocks;
+  if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    blocks[block] += near[block] - direct[block];
+  }
+  return blocks;
+}
+
+// Of those that are allowed, whose cost is not above that of `best`, the lowest, for certain.
 std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best,
                                          const auto& allowed) {
   std::vector<Recommendation::Tie> ties;
-  const std::vector<double>& blocks = extension.ways[best].lengths.back().sliding_blocks;
+  const std::vector<double> blocks = cost_by_block(extension, extension.ways[best]);
   for (size_t n = 0; n < extension.ways.size(); ++n) {
-    const std::vector<double>& here = extension.ways[n].lengths.back().sliding_blocks;
     if (n == best || !allowed(extension.ways[n])) continue;
+    const std::vector<double> here = cost_by_block(extension, extension.ways[n]);
     if (here.size() < 2 || here.size() != blocks.size()) continue;
     std::vector<double> behind;
     for (size_t block = 0; block < here.size(); ++block) {
@@ -160,13 +178,14 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& way
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-// Why none of those is recommended that have a lower loss at the longest length.
-std::string why_not_lower(const Extension& extension, size_t best) {
+// Why none of those is recommended that have a lower loss at the longest length, ties left out.
+std::string why_not_lower(const Extension& extension, const Recommendation& found) {
   const int64_t trained = extension.model.reference;
   std::vector<size_t> deaf, spoiling;
   for (size_t n = 0; n < extension.ways.size(); ++n) {
     const WayMeasured& way = extension.ways[n];
-    if (far_loss(way) >= far_loss(extension.ways[best])) continue;
+    if (far_loss(way) >= far_loss(extension.ways[found.best])) continue;
+    if (std::ranges::find(found.ties, n, &Recommendation::Tie::way) != found.ties.end()) continue;
     (sees_all(way) ? spoiling : deaf).push_back(n);
   }
   std::string text;
@@ -175,9 +194,10 @@ std::string why_not_lower(const Extension& extension, size_t best) {
         fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, spoiling));
   }
   if (!deaf.empty()) {
-    text +=
-        fmt::format(". Do not be misled by {}: that is without anything further back than {} bytes",
-                    losses_of(extension, deaf), trained);
+    text += fmt::format(
+        ". Do not be misled by {}: in each layer that is without anything further back than {} "
+        "bytes",
+        losses_of(extension, deaf), trained);
   }
   return text;
 }
@@ -200,15 +220,14 @@ Recommendation recommend(const Extension& extension) {
   found.writable = best_of(
       extension, [](const WayMeasured& way) { return way.way.in_hugging_face && sees_all(way); });
   const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
-  found.ties = ties_of(extension, found.best, [&](const WayMeasured& way) {
-    return sees_all(way) && spoils(way, trained) <= spoils(best, trained) + kHoldsBelow;
-  });
+  found.ties = ties_of(extension, found.best, sees_all);
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
-      "{} reads texts of {} best of the ways that see all of them: {:.3f} nats per byte on their "
-      "last {} bytes, against {:.3f} of the model as it is; at {} it has {:.3f} ({:+.3f})",
-      best.way.name, far.length, far.sliding.value, extension.model.stride, far_loss(direct),
-      near.length, near.sliding.value, near.sliding_change.value);
+      "{} reads texts of {} best, with what it costs at {} counted, of the ways that see all of "
+      "them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; at "
+      "{} it has {:.3f} ({:+.3f})",
+      best.way.name, far.length, near.length, far.sliding.value, extension.model.stride,
+      far_loss(direct), near.length, near.sliding.value, near.sliding_change.value);
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
     others += fmt::format("{}{} ({:+.3f} ± {:.3f})", others.empty() ? "" : ", ",
@@ -218,7 +237,7 @@ Recommendation recommend(const Extension& extension) {
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
                                 found.ties.size() == 1 ? "is" : "are");
   }
-  found.reason += why_not_lower(extension, found.best);
+  found.reason += why_not_lower(extension, found);
   return found;
 }
 

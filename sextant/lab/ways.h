@@ -19,17 +19,17 @@ std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_len
 struct Recommendation {
   size_t best = 0;                 // index into Extension::ways
   std::optional<size_t> writable;  // the best of those that config.json can say
-  // Others whose difference from the best, block by block, may be none: 95 % interval.
+  // Others that may be as good as the best: the 95 % interval of the difference, block by block, has zero in it.
   struct Tie {
     size_t way = 0;
-    Interval behind;
+    Interval behind;  // at the longest length and in what is made worse at L, together
   };
   std::vector<Tie> ties;  // the nearest first
   std::string reason;     // a sentence with the numbers; of ties, too
 };
 
 // The lowest loss at the longest length, what the way makes worse at L added to it, of those that see all
-// of the text: a window has a low loss, too, and reads no further than before.
+// of the text: a window has a low loss, too, and in each layer reads no further than before.
 Recommendation recommend(const Extension& extension);
 
 }  // namespace sextant::lab

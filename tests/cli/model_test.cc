@@ -61,9 +61,51 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
                 json::parse(longer.out).at("lengths")[2].at("sliding").at("mean").get<double>(),
                 1e-4);
   }
+  // Before the text is read, which is not there.
+  const Ended unknown = run({"extend", path("model"), "--to", "128", "--text", path("none"),
+                             "--write", path("other"), "--choose", "yam"});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.err,
+              AllOf(HasSubstr("--choose: expected one of direct pi"), HasSubstr("but got yam")));
+  EXPECT_FALSE(fs::exists(folder_ / "other"));
   // The first way is the model as it is.
   EXPECT_THAT(run({"extend", path("model"), "--to", "64", "--text", path("text")}).out,
               AllOf(HasSubstr("\ndirect "), HasSubstr("\nyarn "), HasSubstr("Recommended: ")));
+}
+
+TEST_F(Model, SaysNextOnlyWhatAShellCanReadAndTheTextHeldOutIsLongEnoughFor) {
+  write_plan({{"training", {{"length", 256}}}});  // documents of 2000 bytes: none of 8 L
+  const Ended trained = train("a model");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const std::string model = "'" + path("a model") + "'", text = " --text " + path("text");
+  EXPECT_THAT(trained.out,
+              AllOf(HasSubstr("sextant evaluate " + model + " --lengths 256,512,1024" + text),
+                    HasSubstr("sextant extend " + model + " --to 1024" + text)));
+  write_plan({{"training", {{"length", 1024}}}, {"test", {{"blocks", 2}}}});
+  const Ended longest = train("long");
+  ASSERT_EQ(longest.status, 0) << longest.err;
+  EXPECT_THAT(longest.out,
+              AllOf(HasSubstr("has no 2 pieces of 2048 bytes"), Not(HasSubstr("sextant extend"))));
+}
+
+TEST_F(Model, OfTrainedFrequenciesIsNotExtended) {
+  write_plan({{"options", {{"train", true}}}});
+  const Ended trained = train("model");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("sextant evaluate "), Not(HasSubstr("sextant extend"))));
+  const Ended extended = run({"extend", path("model"), "--to", "64", "--text", path("text")});
+  EXPECT_EQ(extended.status, 1);
+  EXPECT_THAT(extended.err, HasSubstr("extend: options: train: expected false"));
+}
+
+TEST_F(Model, WithNoWordsInConfigJsonNeedsAChoiceToBeWritten) {
+  write_plan({{"options", {{"dim", 8}}}});
+  ASSERT_EQ(train("model").status, 0);
+  const Ended extended =
+      run({"extend", path("model"), "--to", "64", "--text", path("text"), "--blocks", "2"});
+  EXPECT_EQ(extended.status, 0) << extended.err;
+  EXPECT_THAT(extended.out, AllOf(HasSubstr("has words for none of them.\n"),
+                                  HasSubstr("\n--write DIR needs --choose NAME here.\n")));
 }
 
 TEST_F(Model, KilledAndStartedAgainHasTheSameWeights) {

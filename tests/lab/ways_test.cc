@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -102,8 +103,9 @@ TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 3);
   EXPECT_THAT(found.writable, Optional(Eq(3)));
-  EXPECT_THAT(found.reason, HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
-                                      "that is without anything further back than 128 bytes"));
+  EXPECT_THAT(found.reason,
+              HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
+                        "in each layer that is without anything further back than 128 bytes"));
   for (const Recommendation::Tie& tie : found.ties) EXPECT_EQ(tie.way, 0);
 }
 
@@ -112,8 +114,10 @@ TEST(Recommend, SaysWhatIsNotToBeToldApart) {
                               {"yarn", 1.4, 1.8, true},
                               {"ntk", 1.4, 1.81, true},
                               {"pi", 2.5, 1.805, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
   made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
   made.ways[2].lengths.back().sliding_blocks = {1.75, 1.86, 1.82};
+  made.ways[3].lengths.front().sliding_blocks = {2.4, 2.6, 2.5};
   made.ways[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
@@ -122,6 +126,35 @@ TEST(Recommend, SaysWhatIsNotToBeToldApart) {
   EXPECT_THAT(found.reason,
               HasSubstr("; on this text ntk (+0.010 ± 0.114) is not to be told apart from it"));
   EXPECT_EQ(json::parse(json_text(made, found)).at("not_told_apart").at(0).at("name"), "ntk");
+}
+
+TEST(Recommend, WhatIsBetterThereForCertainAndWorseShortIsNoTie) {
+  Extension made =
+      extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.6, 1.75, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.front().sliding_blocks = {1.5, 1.7, 1.6};
+  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.846, 1.754};  // -0.050 ± 0.010
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  EXPECT_THAT(found.ties, testing::IsEmpty());
+  EXPECT_THAT(found.reason, HasSubstr("Lower there, but worse at 128: pi 1.750"));
+}
+
+TEST(Recommend, ATieInAllThatCountsIsNotCalledWorse) {
+  Extension made =
+      extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.46, 1.75, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.front().sliding_blocks = {1.36, 1.53, 1.49};  // +0.06, +0.03, +0.09
+  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.85, 1.75};   // -0.05 each
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  ASSERT_EQ(found.ties.size(), 1);
+  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_NEAR(found.ties[0].behind.mean, 0.01, 1e-12);
+  EXPECT_NEAR(found.ties[0].behind.half, 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
+  EXPECT_THAT(found.reason, testing::Not(HasSubstr("Lower there")));
 }
 
 TEST(Recommend, NothingToWriteIsSaidAsNothing) {
@@ -136,11 +169,28 @@ TEST(ModelReport, SortsWaysAndKeepsTheModelAsItIsInTheChart) {
   const std::string text = table(made);
   EXPECT_LT(text.find("\nl "), text.find("\nk "));
   EXPECT_LT(text.find("\na "), text.find("\ndirect "));
-  const chart::LineChart chart = chart_of(made);
+  const chart::LineChart chart = chart_of(made, recommend(made));
   ASSERT_EQ(chart.series.size(), 10);
   EXPECT_EQ(chart.series.front().name, "l");
   EXPECT_EQ(chart.series.back().name, "direct");
+  EXPECT_TRUE(chart.series.front().emphasis);
   EXPECT_EQ(json::parse(json_text(made, recommend(made))).at("recommended"), "l");
+}
+
+TEST(ModelReport, DrawsTheWayRecommendedThickerHoweverManyLieBelowIt) {
+  std::vector<Found> many{{"direct", 1.4, 9, true}, {"yarn", 1.4, 8, true}};
+  const char* names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+  for (int n = 0; n < 12; ++n) many.push_back({names[n], 99, 7.0 - n * 0.1, false});
+  many.push_back({"window", 1.4, 1.4, true});
+  const Extension made = extension(many);
+  const chart::LineChart chart = chart_of(made, recommend(made));
+  ASSERT_EQ(chart.series.size(), 10);
+  EXPECT_EQ(chart.series.front().name, "window");
+  EXPECT_EQ(chart.series[8].name, "yarn");
+  EXPECT_EQ(chart.series[9].name, "direct");
+  for (const chart::Series& line : chart.series) {
+    EXPECT_EQ(line.emphasis, line.name == "yarn") << line.name;
+  }
 }
 
 }  // namespace
