@@ -26,6 +26,7 @@ inline at::Tensor widened(const at::Tensor& x) { return is_narrow(x) ? x.to(at::
 template <class Tensors>
 std::vector<at::Tensor> all_widened(const Tensors& tensors) {
   std::vector<at::Tensor> wide;
+  wide.reserve(tensors.size());
   for (const at::Tensor& x : tensors) wide.push_back(widened(x));
   return wide;
 }

@@ -168,6 +168,7 @@ void turn_views(std::span<const View<float>> views, const Turn& turn, const Exec
   for (const View<float>& x : views)
     floats += static_cast<double>(batch * x.heads * rows * x.columns);
   std::vector<Floats> scratch;
+  scratch.reserve(static_cast<size_t>(executor.workers()));
   for (int n = 0; n < executor.workers(); ++n) scratch.emplace_back(4 * stride * most + kLanes);
   share_out(executor, batch * blocks, kSecondsOfFloat * floats, [&](int64_t n, int worker) {
     const int64_t b = n / blocks, first = n % blocks * most;
