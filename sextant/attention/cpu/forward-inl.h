@@ -147,7 +147,10 @@ class ForwardTask {
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
       soften(strip.rows, strip.columns, lines, part.most);
     });
-    const Matrix values = mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
+    mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
+    const auto values = [&]() HWY_ATTR {
+      return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
+    };
     each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
       finish_mix(strip, lines, values, w_.table_products, part.out);
       if (item_.partial >= 0)

@@ -127,7 +127,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
     if (k.format == Format::kWide)
       keys = {static_cast<const float*>(unit.at(k, key_head, j)), k.row_stride, k.column_stride};
     else
-      copy_some({p, unit.block, Side::kKey, unit.first + j, count}, k, key_head, {0, count}, wide);
+      copy_some(unit, k, key_head, {j, j + count}, wide);
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
@@ -180,10 +180,10 @@ inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns
 }
 
 // Values mixed by the weights of all rows, and the sums of weights, into joined.unit. What lies in memory
-// as it is mixed is read there; anything else is brought into `copy`, a few rows just before they are
-// mixed. Returns where the rows that were mixed are.
-inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, Run seen,
-                                      int64_t rows, float* copy, const Joined& joined) {
+// as it is mixed is read there; else a few rows are brought into `copy` just before they are mixed, the
+// next ones in their place, for so it stays in the L1 cache.
+inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run seen, int64_t rows,
+                                    float* copy, const Joined& joined) {
   const Problem& p = unit.problem;
   const AnyView<const float>& v = p.score.v;
   const bool narrow = v.format != Format::kWide;
@@ -195,9 +195,10 @@ inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, R
   const auto mix = [&](int64_t j, auto between) HWY_ATTR {
     const int64_t count = std::min(kValuesAtOnce, seen.last - j);
     if (narrow) copy_some(unit, v, key_head, {j, j + count}, copy);
+    const float* from = values.data + (narrow ? 0 : j * values.stride);
     multiply_and_total<Sum::kAdded>(rows, blocks, count, {joined.weights + j, kScoreRow, 1},
-                                    {values.data + j * values.stride, values.stride, kLanes},
-                                    joined.unit.out, p.width16, joined.unit.sum, between);
+                                    {from, values.stride, kLanes}, joined.unit.out, p.width16,
+                                    joined.unit.sum, between);
   };
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
   for (int64_t j = seen.first; j < seen.last; j += kValuesAtOnce) {
@@ -208,7 +209,6 @@ inline HWY_NOINLINE Matrix mix_joined(const FrameRows& unit, int64_t key_head, R
       mix(j, [&ahead]() HWY_ATTR { ahead(); });
     }
   }
-  return values;
 }
 
 }  // namespace HWY_NAMESPACE

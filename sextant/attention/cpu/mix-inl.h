@@ -78,15 +78,16 @@ inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, bool ex
     multiply<Sum::kAdded>(s.rows, blocks, count, left, right, out, s.problem.width16);
 }
 
-// From p v to p (v + C).
-HWY_INLINE void finish_mix(const Strip& s, const float* weights, Matrix values, float* table_sums,
-                           float* out) {
+// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted.
+template <class Values>
+HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
+                           float* table_sums, float* out) {
   const int64_t width16 = s.problem.width16;
   if (s.problem.on_value) mix_table(s, weights, false, table_sums, out);
   if (all_finite(out, s.rows * width16)) return;
   // A weight of 0 has met an infinity or a NaN, maybe one that its query does not see.
   std::fill_n(out, s.rows * width16, 0.0F);
-  mix_values_exactly(s, weights, values, out);
+  mix_values_exactly(s, weights, values(), out);
   if (s.problem.on_value) mix_table(s, weights, true, table_sums, out);
 }
 
@@ -98,7 +99,8 @@ HWY_INLINE void mix(const Strip& s, const float* weights, Run seen, Matrix value
   multiply_and_total<Sum::kNew>(
       s.rows, width16 / kLanes, seen.last - seen.first, {weights + seen.first, kScoreRow, 1},
       {values.data + seen.first * values.stride, values.stride, kLanes}, out, width16, sum);
-  finish_mix(s, weights, values, table_sums, out);
+  finish_mix(
+      s, weights, [&] { return values; }, table_sums, out);
 }
 
 }  // namespace HWY_NAMESPACE

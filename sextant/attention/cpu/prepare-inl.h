@@ -136,14 +136,14 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
   }
 }
 
-// Copies the rows [some.first, some.last) of those of x, to where they are in `copy`.
+// Copies the rows [some.first, some.last) of those of x.
 HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                          Run some, float* copy) {
+                          Run some, float* to) {
   const int64_t columns16 = round_up(x.columns, kLanes);
-  for (int64_t i = some.first, count; i < some.last; i += count) {
+  for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);
     with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
-      copy_rows(from, x.row_stride, x.column_stride, count, x.columns, copy + i * columns16);
+      copy_rows(from, x.row_stride, x.column_stride, count, x.columns, to);
     });
   }
 }
@@ -162,11 +162,13 @@ HWY_INLINE void write_row(const float* from, const AnyView<float>& to, int64_t b
   to.visit([&](const auto& view) HWY_ATTR {
     using Number = std::remove_pointer_t<decltype(view.data)>;
     Number* at = view.at(batch, head, row);
-    if (std::is_same_v<Number, float> && view.column_stride == 1)
-      std::copy_n(from, view.columns, reinterpret_cast<float*>(at));
-    else
-      for (int64_t c = 0; c < view.columns; ++c)
-        at[c * view.column_stride] = narrowed<Number>(from[c]);
+    if constexpr (std::is_same_v<Number, float>)
+      if (view.column_stride == 1) {
+        std::copy_n(from, view.columns, at);
+        return;
+      }
+    for (int64_t c = 0; c < view.columns; ++c)
+      at[c * view.column_stride] = narrowed<Number>(from[c]);
   });
 }
 
