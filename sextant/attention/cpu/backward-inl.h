@@ -171,8 +171,8 @@ class BackwardWalk {
              const Tile& t) {
     const Run columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreRow;
-    const Strip s = {p_,      w_.sight,       queries, keys, n * kStrip, t.columns.strip_rows(n),
-                     columns, w_.key_products};
+    const Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
+                     columns, w_.key_products, nullptr};
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
                 {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});

@@ -61,6 +61,8 @@ class ForwardTask {
       const auto n = static_cast<size_t>(g);
       pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
       if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
+      if (w_.query_products)
+        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, query_products(g));
     }
   }
 
@@ -108,7 +110,8 @@ class ForwardTask {
                            n * kStrip,
                            strip_rows(n),
                            columns_of(strip_seen, keys),
-                           w_.key_products};
+                           w_.key_products,
+                           query_products(g)};
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
@@ -138,8 +141,9 @@ class ForwardTask {
                                    .rows = item_.rows,
                                    .plain = w_.heads[static_cast<size_t>(g)].plain,
                                    .turned = w_.heads[static_cast<size_t>(g)].turned};
-        const Strip strip = {p_,      w_.sight, queries,         keys, 0, item_.rows,
-                             columns, nullptr,  joined.products, row};
+        const Strip strip = {
+            p_,      w_.sight,          queries,         keys, 0, item_.rows, columns,
+            nullptr, query_products(g), joined.products, row};
         f(g, strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
       }
     };
@@ -186,6 +190,9 @@ class ForwardTask {
     return grown[0].turned;
   }
 
+  float* query_products(int64_t g) const {
+    return w_.query_products ? w_.query_products + g * w_.rows16 * p_.on_query.count16 : nullptr;
+  }
   Partial all(int64_t g, int64_t strip) const {
     return w_.all.at(g * w_.rows16 + strip * kStrip, p_.width16);
   }

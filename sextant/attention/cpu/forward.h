@@ -68,6 +68,8 @@ struct ForwardScratch {
   float* factors;
   float* key_products;  // [rows16][kScoreRow]
   float* key_lines;     // [kLanes][rows16]
+  // q . A with all rows of a short A, [group][rows16][A.count16]; or null.
+  float* query_products;
   float* table_products;
   ScoreStrip strip, second;
   Partial unit;    // of a strip

@@ -19,6 +19,13 @@ int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
 }
 
+// Few rows are multiplied with all queries of an item at once: with each unit of keys again would be
+// rounded up to kLanes rows, of which far keys (clipped tables) want one.
+bool has_short_table(const Problem& p) {
+  constexpr int64_t kFewRows = 4 * kLanes;
+  return p.on_query && p.on_query.count16 <= kFewRows;
+}
+
 // The units that any of an item's queries sees.
 Run units_seen(const Problem& p, const ForwardItem& item) {
   const Frame& frame = p.blocks[item.block].frame;
@@ -67,6 +74,8 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       factors(carver.floats(p.depth16)),
       key_products(p.on_key ? carver.floats(rows16 * kScoreRow) : nullptr),
       key_lines(p.on_key ? carver.floats(kLanes * rows16) : nullptr),
+      query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)
+                                        : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),
       unit(kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),

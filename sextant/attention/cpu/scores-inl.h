@@ -42,6 +42,8 @@ struct Strip {
   Run columns;
   // k . B for this tile of queries, [queries][kScoreRow]; or null.
   const float* key_products;
+  // q . A of the tile's queries with all rows of A, [queries][A.count16]; or null.
+  const float* query_products;
   // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreRow]; or null.
   const float* const* products = nullptr;
   int64_t product_row = 0;  // the strip's first
@@ -96,6 +98,13 @@ HWY_INLINE void add_table_product(const Strip& s, const Vectors& table, Left x, 
          to + s.columns.first, kScoreRow);
 }
 
+// The same from the products with all rows of T: products[s.rows][T.count16].
+HWY_INLINE void add_known_product(const Strip& s, const Vectors& table, const float* products,
+                                  float* to) {
+  spread(table.map, s.diagonal(0), s.rows, s.count(), products, table.count16, 0,
+         to + s.columns.first, kScoreRow);
+}
+
 // sqrt(a * a + b * b) without overflow in between.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
@@ -139,7 +148,9 @@ HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, con
   else
     key_product(s, s.queries.turned[way], s.keys.turned[way], to.real);
   if (to.imaginary) key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary);
-  if (p.on_query)
+  if (p.on_query && s.query_products)
+    add_known_product(s, p.on_query, s.query_products + s.row * p.on_query.count16, to.real);
+  else if (p.on_query)
     add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
   if (p.on_key)
     for (int64_t i = 0; i < s.rows; ++i)
@@ -201,6 +212,17 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
     }
   }
   fill_hidden(s, -kInfinity, to.scores);
+}
+
+// q . A of some queries of a head, given by their panels, with all rows of A: to[rows][A.count16].
+inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
+                                          const float* panels, float* to) {
+  const Vectors& table = p.on_query;
+  for (int64_t i = 0; i < rows; i += kLanes)
+    multiply<Sum::kNew>(std::min(kLanes, rows - i), table.count16 / kLanes, table.columns,
+                        {panels + i * p.depth16, 1, kLanes},
+                        {table.panel(head, 0), kLanes, kLanes * table.columns16},
+                        to + i * table.count16, table.count16);
 }
 
 // k . B of every query of a tile with the keys of `columns`: to[query][kScoreRow]. Tiles of B have
