@@ -26,8 +26,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What each strip of a block of queries has to do with a line of things (keys, or rows of a table),
-// rounded out to multiples of kLanes: a causal tile is a staircase, a tile of distances a slanted band.
+// What each strip of a block of queries has to do with a line of things (keys, rounded out to multiples of
+// kLanes, or rows of a table): a causal tile is a staircase, a tile of distances a slanted band.
 struct Band {
   int64_t rows = 0;  // queries
   std::array<Run, kBlock / kStrip> strips = {};
@@ -50,16 +50,17 @@ struct Band {
       if (!empty(things) && !empty(queries)) f(things, queries);
     };
     for (int64_t at = whole.first; at < whole.last; at += kLanes) {
+      const Run some = {at, std::min(at + kLanes, whole.last)};
       Run seen;
       for (int64_t n = 0; n < strip_count(); ++n)
-        if (strip(n).first <= at && at < strip(n).last)
+        if (!empty(meet(strip(n), some)))
           seen = span(seen, {n * kStrip, n * kStrip + strip_rows(n)});
       if (!(seen == queries)) {
         emit();
         things.first = at;
         queries = seen;
       }
-      things.last = at + kLanes;
+      things.last = some.last;
     }
     emit();
   }
@@ -124,7 +125,7 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, cons
     const Run columns = t.columns.strip(n);
     if (empty(columns)) continue;
     const int64_t more = t.columns.strip_rows(n) - 1;
-    rows.strips[static_cast<size_t>(n)] = table.map.range(
+    rows.strips[static_cast<size_t>(n)] = table.map.rows_of(
         t.diagonal(columns.first) - n * kStrip - more, columns.last - columns.first + more);
   }
   const Run all = rows.all();
@@ -160,7 +161,7 @@ inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, co
   for (int64_t j = columns.first; j < columns.last; j += kLanes) {
     unpack_panel(lines + j, kScoreRow, rows16, across, kBlock);
     const int64_t diagonal = p.score.diagonals.count - 1 - t.diagonal(j);
-    const Run range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
+    const Run range = table.map.rows_of(diagonal - kLanes + 1, rows16 + kLanes - 1);
     const int64_t count = range.last - range.first;
     std::fill_n(sums, kLanes * count, 0.0F);
     collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);

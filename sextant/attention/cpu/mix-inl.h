@@ -64,7 +64,7 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
 inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, bool exactly, float* sums,
                                    float* out) {
   const Vectors& table = s.problem.on_value;
-  const Run range = table.map.range(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
+  const Run range = table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
   const int64_t count = range.last - range.first;
   std::fill_n(sums, s.rows * count, 0.0F);
   collect(table.map, s.diagonal(0), s.rows, s.count(), weights + s.columns.first, kScoreRow,

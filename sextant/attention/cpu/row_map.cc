@@ -33,7 +33,7 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   }
 }
 
-Run RowMap::range(int64_t diagonal, int64_t count) const {
+Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to; ++n) {
@@ -49,7 +49,7 @@ Run RowMap::range(int64_t diagonal, int64_t count) const {
     high = std::max(high, high_[static_cast<size_t>(n / kLanes)]);
   }
   include(std::max(whole_from, whole_to), to);
-  return {round_down(low, kLanes), round_up(int64_t{high} + 1, kLanes)};
+  return {low, int64_t{high} + 1};
 }
 
 }  // namespace sextant::cpu

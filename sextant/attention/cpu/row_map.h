@@ -38,8 +38,13 @@ class RowMap {
     return neighbours_.data() + kMargin + diagonal;
   }
 
-  // Holds the rows of `count` diagonals, rounded out to multiples of kLanes.
-  Run range(int64_t diagonal, int64_t count) const;
+  // From the least to the greatest row of `count` diagonals.
+  Run rows_of(int64_t diagonal, int64_t count) const;
+  // The same rounded out to multiples of kLanes.
+  Run range(int64_t diagonal, int64_t count) const {
+    const Run rows = rows_of(diagonal, count);
+    return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
+  }
 
  private:
   std::vector<int32_t> row_;
