@@ -15,13 +15,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/attention/report.h"
 #include "bench/fma_peak.h"
+#include "bench/program.h"
 #include "bench/read_peak.h"
 #include "sextant/error.h"
 
@@ -104,24 +104,7 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
   }
 }
 
-void write_json(const Options& o, const Peaks& peaks, const nlohmann::json& all) {
-  std::ofstream out(o.json);
-  out << nlohmann::json{{"threads", o.threads},
-                        {"fma_peak", peaks.operations},
-                        {"read_peak", peaks.bytes_read},
-                        {"batch", o.sizes.batch},
-                        {"heads", o.sizes.heads},
-                        {"cache", o.sizes.cache},
-                        {"dtype", o.dtype},
-                        {"backend", o.backend},
-                        {"measured", all}}
-             .dump(1)
-      << "\n";
-  out.close();
-  if (!out) fail("bench: json: expected to write " + o.json + ", but got an error");
-}
-
-void run(const Options& o) {
+nlohmann::json run(const Options& o) {
   check_names(o.kinds);
   at::set_num_threads(o.threads);
   at::manual_seed(1);
@@ -144,7 +127,9 @@ void run(const Options& o) {
       run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
     }
   }
-  if (!o.json.empty()) write_json(o, peaks, all);
+  return {{"threads", o.threads},   {"fma_peak", peaks.operations}, {"read_peak", peaks.bytes_read},
+          {"batch", o.sizes.batch}, {"heads", o.sizes.heads},       {"cache", o.sizes.cache},
+          {"dtype", o.dtype},       {"backend", o.backend},         {"measured", all}};
 }
 
 // libgomp's threads spin after each parallel region and take the cores from everyone else, libtorch's
@@ -164,15 +149,9 @@ int main(int argc, char** argv) {
   Options options;
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
-  try {
-    if (options.list) {
-      for (const Kind& kind : kinds()) fmt::print("{:<15} {}\n", kind.name, kind.about);
-    } else {
-      run(options);
-    }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
+  if (options.list) {
+    for (const Kind& kind : kinds()) fmt::print("{:<15} {}\n", kind.name, kind.about);
+    return 0;
   }
-  return 0;
+  return run_program(options.json, [&] { return run(options); });
 }

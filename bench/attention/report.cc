@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/program.h"
+
 namespace sextant::bench {
 namespace {
 
@@ -12,7 +14,7 @@ std::string megabytes(const std::optional<int64_t>& bytes) {
 }
 
 nlohmann::json side_json(const Side& side) {
-  nlohmann::json json{{"seconds", side.time.rounds}};
+  nlohmann::json json = to_json(side.time);
   if (side.peak_bytes) json["peak_bytes"] = *side.peak_bytes;
   return json;
 }
@@ -59,7 +61,7 @@ nlohmann::json to_json(const Measured& m) {
                       {"operations", m.operations},
                       {"bytes", m.bytes},
                       {"ours", side_json(m.ours)}};
-  if (m.plain) json["plain"] = {{"seconds", m.plain->rounds}};
+  if (m.plain) json["plain"] = to_json(*m.plain);
   if (m.eager) json["eager"] = side_json(*m.eager);
   return json;
 }

@@ -8,10 +8,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/position/peers.h"
+#include "bench/program.h"
 #include "bench/rounds.h"
 #include "sextant/attention/cpu/cos_sin.h"
 #include "sextant/error.h"
@@ -76,7 +76,7 @@ nlohmann::json time_length(const Options& o, int64_t length) {
   return measured;
 }
 
-void run(const Options& o) {
+nlohmann::json run(const Options& o) {
   fmt::print("{} frequencies from position {}; one core, {} rounds\n\n", o.dim / 2, o.first,
              o.rounds.rounds);
   fmt::print("{:<10} {:<14} {:>17} {:>18}\n", "", "", "ns for a pair", "times ours");
@@ -89,11 +89,7 @@ void run(const Options& o) {
     all.push_back(time_length(o, length));
     std::fflush(stdout);
   }
-  if (o.json.empty()) return;
-  std::ofstream out(o.json);
-  out << nlohmann::json{{"first", o.first}, {"measured", all}}.dump(1) << "\n";
-  out.close();
-  if (!out) fail("bench: json: expected to write " + o.json + ", but got an error");
+  return {{"first", o.first}, {"dim", o.dim}, {"measured", all}};
 }
 
 }  // namespace
@@ -103,11 +99,5 @@ int main(int argc, char** argv) {
   Options options;
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return run_program(options.json, [&] { return run(options); });
 }

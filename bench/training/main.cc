@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/program.h"
 #include "bench/rounds.h"
 #include "bench/training/eager.h"
 #include "sextant/error.h"
@@ -85,7 +85,7 @@ Contest contest(const Options& options, lab::Task task) {
           .eager = seconds[1]};
 }
 
-void run(const Options& options) {
+json run(const Options& options) {
   at::set_num_threads(options.threads);
   at::globalContext().setFlushDenormal(true);
   fmt::print("{} threads, {} rounds; tokens a second\n", options.threads, options.rounds);
@@ -106,11 +106,7 @@ void run(const Options& options) {
                    {"ours_seconds", c.ours.rounds},
                    {"eager_seconds", c.eager.rounds}});
   }
-  if (options.json.empty()) return;
-  std::ofstream out(options.json);
-  out << json{{"threads", options.threads}, {"measured", all}}.dump(1) << "\n";
-  out.close();
-  if (!out) fail("bench: json: expected to write " + options.json + ", but got an error");
+  return {{"threads", options.threads}, {"measured", all}};
 }
 
 // OpenBLAS and libgomp read these when they are loaded, which is before main.
@@ -140,12 +136,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", options.json, "write all numbers to this file");
   for (CLI::Option* option : app.get_options()) option->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
+  return run_program(options.json, [&] {
     start_again_with_threads(options.threads, argv);
-    run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-  return 0;
+    return run(options);
+  });
 }

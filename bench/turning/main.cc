@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/attention/eager.h"
+#include "bench/program.h"
 #include "bench/rounds.h"
 #include "sextant/attention/turn.h"
 #include "sextant/error.h"
@@ -27,6 +29,7 @@ struct Options {
   int64_t batch = 1, heads = 8, key_heads = 8, length = 8192, columns = 128;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   RoundOptions rounds = {.rounds = 9};
+  std::string json;
 };
 
 void declare(CLI::App& app, Options& o) {
@@ -38,6 +41,7 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::Range(2, 1024));
   app.add_option("--threads", o.threads, "threads of either side")->check(CLI::Range(1, 1024));
   app.add_option("--rounds", o.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
+  app.add_option("--json", o.json, "write all numbers to this file");
   app.get_formatter()->column_width(24);
   for (CLI::Option* option : app.get_options()) option->capture_default_str();
 }
@@ -64,7 +68,7 @@ void check_agreement(const at::Tensor& before, const at::Tensor& after, const An
     fail("bench: turning: expected both sides to agree to 1e-5, but got " + std::to_string(wrong));
 }
 
-void run(const Options& o) {
+nlohmann::json run(const Options& o) {
   const c10::InferenceMode no_gradients;
   at::set_num_threads(o.threads);
   const auto executor = make_thread_pool(o.threads);
@@ -99,11 +103,17 @@ void run(const Options& o) {
   fmt::print("{:<18} {:>8} {:>8} {:>8} {:>9} {:>8}\n", "", "least", "median", "GB/s", "least",
              "median");
   const char* const names[] = {"turned in place", "copied", "libtorch's eager"};
-  for (size_t n = 0; n < seconds.size(); ++n)
+  nlohmann::json measured;
+  for (size_t n = 0; n < seconds.size(); ++n) {
     fmt::print("{:<18} {:>8.2f} {:>8.2f} {:>8.1f} {:>9.2f} {:>8.2f}\n", names[n],
                1e3 * seconds[n].least(), 1e3 * seconds[n].median(),
                bytes / seconds[n].least() / 1e9, seconds[1].least() / seconds[n].least(),
                median_ratio(seconds[1], seconds[n]));
+    measured[names[n]] = to_json(seconds[n]);
+  }
+  return {{"threads", o.threads},     {"batch", o.batch},    {"heads", o.heads},
+          {"key_heads", o.key_heads}, {"length", o.length},  {"head_dim", o.columns},
+          {"bytes", bytes},           {"measured", measured}};
 }
 
 }  // namespace
@@ -113,11 +123,5 @@ int main(int argc, char** argv) {
   Options options;
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return run_program(options.json, [&] { return run(options); });
 }
