@@ -1,6 +1,6 @@
-// bench_kernels: what the steps of plain attention cost on one core, each alone and one after the other,
-// as shares of the multiply-add peak. The row "all" is what the forward pass could reach at most, with
-// nothing lost to masks, packing and tasks.
+// bench_kernels: what the steps of attention cost on one core, each alone and one after the other, as
+// shares of the multiply-add peak. The rows "all" are what the passes could reach at most, with nothing lost
+// to masks, packing and tasks. The last lines are what tables of vectors make of plain forward at least.
 //
 // Where the other thread of a core is busy, be it another machine's, steps lose more than the peak does,
 // for they issue more instructions for each multiplication: so medians are given beside the best.
@@ -8,9 +8,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "bench/fma_peak.h"
 #include "bench/kernels/steps.h"
+#include "bench/program.h"
 #include "bench/rounds.h"
 #include "sextant/attention/executor.h"
 #include "sextant/error.h"
@@ -23,64 +25,96 @@ using namespace sextant::bench;
 struct Options {
   std::vector<int64_t> head_sizes = {64, 128};
   RoundOptions rounds = {.rounds = 50, .least_seconds = 0.002};
+  std::string json;
 };
 
-struct Step {
-  const char* name;
-  int products;  // how many its time is compared with
-  Contestant contestant;
+struct Timed {
+  Steps steps;
+  std::vector<Seconds> times = {};  // of each step, for one part
 };
 
-void time_steps(const Options& o, int64_t columns) {
-  if (columns % cpu::kLanes != 0)
-    fail("bench: head-sizes: expected multiples of 16, but got " + std::to_string(columns));
-  constexpr int64_t kStrips = Steps::kQueries / cpu::kStrip;
-  static_assert(kStrips * cpu::kStrip == Steps::kQueries);
-  Steps steps(columns);
-  const auto strips = [&](auto one) {
-    return Contestant{[&steps, one] {
-      for (int64_t n = 0; n < kStrips; ++n) {
-        one(steps);
-        steps.next();
-      }
-    }};
-  };
-  const Step list[] = {
-      {"q k", 1, strips([](Steps& s) { s.score(); })},
-      {"softmax", 0, strips([](Steps& s) { s.soften(); })},
-      {"p v", 1, strips([](Steps& s) { s.mix(); })},
-      {"merge", 0, strips([](Steps& s) { s.merge(); })},
-      {"all", 2, strips([](Steps& s) {
-         s.score();
-         s.soften();
-         s.mix();
-         s.merge();
-       })},
-  };
+// In rounds that all steps share.
+std::vector<Timed> time_all(std::vector<Steps> groups, const RoundOptions& options) {
   std::vector<Contestant> contestants;
-  for (const Step& step : list) contestants.push_back(step.contestant);
-  const double peak = fma_peak(serial_executor()).operations;
-  const std::vector<Seconds> times = take_turns(contestants, o.rounds);
-  const double strip_count = static_cast<double>(kStrips);
-  const double ideal = strip_count * steps.operations_of_product() / peak;  // seconds of a product
-  fmt::print("\nheads of {}: FMA peak of one core {:.0f} GFLOP/s\n", columns, peak / 1e9);
-  fmt::print("{:<9} {:>16} {:>17}\n", "", "us of a strip", "of peak");
-  fmt::print("{:<9} {:>8} {:>7} {:>9} {:>7}\n", "", "least", "median", "best", "median");
-  for (size_t n = 0; n < times.size(); ++n) {
-    const double least = times[n].least(), median = times[n].median();
-    fmt::print("{:<9} {:>8.2f} {:>7.2f}", list[n].name, 1e6 * least / strip_count,
-               1e6 * median / strip_count);
-    if (list[n].products > 0)
-      fmt::print(" {:>8.0f}% {:>6.0f}%", 100 * list[n].products * ideal / least,
-                 100 * list[n].products * ideal / median);
+  for (const Steps& steps : groups)
+    for (const Step& step : steps.list) contestants.push_back({step.call});
+  const std::vector<Seconds> times = take_turns(contestants, options);
+  std::vector<Timed> all;
+  auto next = times.begin();
+  for (Steps& steps : groups) {
+    Timed& timed = all.emplace_back(Timed{std::move(steps)});
+    for (size_t n = 0; n < timed.steps.list.size(); ++n) {
+      Seconds& time = timed.times.emplace_back(*next++);
+      for (double& seconds : time.rounds) seconds /= static_cast<double>(timed.steps.parts);
+    }
+  }
+  return all;
+}
+
+void print_steps(const Timed& timed, double peak) {
+  fmt::print("{}, a {}\n", timed.steps.name, timed.steps.part);
+  for (size_t n = 0; n < timed.times.size(); ++n) {
+    const Step& step = timed.steps.list[n];
+    const double least = timed.times[n].least(), median = timed.times[n].median();
+    const double ideal = step.operations / peak;
+    fmt::print("  {:<13} {:>8.2f} {:>8.2f}", step.name, 1e6 * least, 1e6 * median);
+    if (ideal > 0) fmt::print(" {:>9.0f}% {:>6.0f}%", 100 * ideal / least, 100 * ideal / median);
     fmt::print("\n");
   }
+}
+
+// Plain forward with q A and spread.
+Seconds with_table(const Seconds& plain, const Timed& table) {
+  Seconds sum = plain;
+  for (size_t n = 0; n < sum.rounds.size(); ++n)
+    sum.rounds[n] += table.times[0].rounds[n] + table.times[1].rounds[n];
+  return sum;
+}
+
+void time_head_size(const Options& o, int64_t columns, nlohmann::json& measured) {
+  const double peak = fma_peak(serial_executor()).operations;
+  const std::vector<Timed> all = time_all({forward_steps(columns), backward_steps(columns),
+                                           every_distance_steps(columns), far_tile_steps(columns)},
+                                          o.rounds);
+  fmt::print("\nheads of {}: FMA peak of one core {:.0f} GFLOP/s\n", columns, peak / 1e9);
+  fmt::print("{:<15} {:>17} {:>18}\n", "", "us", "of peak");
+  fmt::print("{:<15} {:>8} {:>8} {:>10} {:>7}\n", "", "least", "median", "best", "median");
+  for (const Timed& timed : all) {
+    print_steps(timed, peak);
+    for (size_t n = 0; n < timed.times.size(); ++n) {
+      const Step& step = timed.steps.list[n];
+      nlohmann::json& json = measured.emplace_back(to_json(timed.times[n]));
+      json.update({{"head_dim", columns},
+                   {"fma_peak", peak},
+                   {"kernel", timed.steps.name},
+                   {"part", timed.steps.part},
+                   {"step", step.name},
+                   {"operations", step.operations}});
+    }
+  }
+  fmt::print("forward with q A and spread, times plain\n");
+  const Seconds& plain = all[0].times.back();
+  for (size_t n = 2; n < all.size(); ++n) {
+    const Seconds time = with_table(plain, all[n]);
+    fmt::print("  {:<22} {:>18.3f} {:>7.3f}\n", all[n].steps.name, time.least() / plain.least(),
+               median_ratio(time, plain));
+  }
+  std::fflush(stdout);
+}
+
+nlohmann::json run(const Options& o) {
+  for (const int64_t columns : o.head_sizes)
+    if (columns % cpu::kLanes != 0)
+      fail("bench: head-sizes: expected multiples of 16, but got " + std::to_string(columns));
+  nlohmann::json measured = nlohmann::json::array();
+  for (const int64_t columns : o.head_sizes) time_head_size(o, columns, measured);
+  return {{"rounds", o.rounds.rounds}, {"measured", measured}};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("What the steps of plain attention cost on one core");
+  CLI::App app("What the steps of attention cost on one core");
   Options options;
   app.add_option("--head-sizes,--d", options.head_sizes, "columns of a head, multiples of 16")
       ->check(CLI::Range(16, 1024))
@@ -89,12 +123,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds.rounds, "rounds")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  app.add_option("--json", options.json, "write all numbers to this file");
   CLI11_PARSE(app, argc, argv);
-  try {
-    for (const int64_t columns : options.head_sizes) time_steps(options, columns);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return run_program(options.json, [&] { return run(options); });
 }

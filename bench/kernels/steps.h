@@ -1,36 +1,60 @@
-// The steps of plain attention forward, each alone, on numbers that lie where they lie in the kernel:
-// strips of kStrip queries in turn meet one unit of keys.
+// The steps of the attention kernels, each alone, on numbers that lie where they lie in the kernel:
+// strips or blocks of queries in turn meet one unit of keys.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/workspace.h"
 
 namespace sextant::bench {
 
-class Steps {
- public:
-  static constexpr int64_t kQueries = 512;  // that share a unit of keys
-
-  explicit Steps(int64_t columns);  // of q, k and v, a multiple of cpu::kLanes
-
-  // Each does one strip's work.
-  void score();   // scores = q k
-  void soften();  // weights = e^(scores - most)
-  void mix();     // out = weights v, and the sum of the weights
-  void merge();   // with what was mixed of earlier units
-  void next();    // goes to the next strip
-
-  double operations_of_product()
-      const;  // of score() or mix(): a multiplication and an addition are two
-
- private:
-  int64_t columns_, row_ = 0;
-  cpu::Floats numbers_;
-  float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr;
-  cpu::Partial strip_, all_;
+struct Step {
+  std::string name;
+  double operations;           // of its products, a multiplication and an addition being two; or 0
+  std::function<void()> call;  // over all strips or blocks
 };
+
+struct Steps {
+  std::string name, part;  // what a time is of: "strip of ..."
+  int64_t parts = 0;       // in a call
+  std::vector<Step> list;
+};
+
+// columns: of q, k and v, a multiple of cpu::kLanes. The last step is all of them, one after the other.
+Steps forward_steps(int64_t columns);
+Steps backward_steps(int64_t columns);
+
+// What a table of vectors adds forward: q A, spread; and collect, where it is one of values. Its rows are
+// one for each distance, or it is clipped and all keys are so far that they meet one row.
+Steps every_distance_steps(int64_t columns);
+Steps far_tile_steps(int64_t columns);
+
+// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no two
+// neighbours are alike.
+cpu::Floats filled(const std::function<void(cpu::Carver&)>& lay_out);
+
+// Query `row` in panels of queries.
+constexpr int64_t in_panels(int64_t row, int64_t columns) {
+  return cpu::round_down(row, cpu::kLanes) * columns + row % cpu::kLanes;
+}
+
+constexpr double operations_of_product(int64_t rows, int64_t columns, int64_t depth) {
+  return 2.0 * static_cast<double>(rows * columns * depth);
+}
+
+// What does one(kernel) and kernel.next() for each part.
+template <class Kernel, class One>
+std::function<void()> each_part(std::shared_ptr<Kernel> kernel, int64_t parts, One one) {
+  return [kernel, parts, one] {
+    for (int64_t n = 0; n < parts; ++n) {
+      one(*kernel);
+      kernel->next();
+    }
+  };
+}
 
 }  // namespace sextant::bench

@@ -39,11 +39,10 @@ inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float
   }
 }
 
-HWY_INLINE void differentiate_softmax(const Strip& s, const GradStrip& g) {
-  for (int64_t i = 0; i < s.rows; ++i) {
+HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g) {
+  for (int64_t i = 0; i < rows; ++i) {
     const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
-    for (int64_t j = i * kScoreRow + s.columns.first; j < i * kScoreRow + s.columns.last;
-         j += kLanes) {
+    for (int64_t j = i * kScoreRow + columns.first; j < i * kScoreRow + columns.last; j += kLanes) {
       const Lanes weight = exp(sub(load(g.weights + j), lse));
       store(weight, g.weights + j);
       store(mul(weight, sub(load(g.grads + j), mean)), g.grads + j);
@@ -93,7 +92,7 @@ inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g,
                                              const TableSums& sums) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
-  differentiate_softmax(s, g);
+  differentiate_softmax(s.rows, s.columns, g);
   fill_hidden(s, 0, g.weights);
   fill_hidden(s, 0, g.grads);
   if (sums.bias)

@@ -1,0 +1,176 @@
+// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of kBlock at
+// a time: their rows of do are read, and sums of dq written, where they lie in memory; all else is
+// scratch of the task.
+#include <algorithm>
+#include <cstddef>
+
+#include "bench/kernels/steps.h"
+#include "sextant/attention/cpu/backward.h"
+#include "sextant/attention/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/kernels/backward.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/collect_grads-inl.h"
+#include "sextant/attention/cpu/differentiate-inl.h"
+#include "sextant/attention/cpu/turn_back-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// c = a b for the strips from `row` on: b is a unit of keys or values in panels, c lines.
+void strip_product_step(int64_t unit, int64_t columns, const float* a, int64_t row_step,
+                        int64_t depth_step, const float* panels, float* lines) {
+  multiply<Sum::kNew>(kStrip, unit / kLanes, columns, {a, row_step, depth_step},
+                      {panels, kLanes, kLanes * columns}, lines, kScoreRow);
+}
+
+void differentiate_step(int64_t unit, float* weights, float* grads, const float* lse,
+                        const float* mean) {
+  differentiate_softmax(kStrip, {0, unit}, {weights, grads, nullptr, nullptr, nullptr, lse, mean});
+}
+
+Band whole_band(int64_t unit) {
+  Band band = {.rows = kBlock};
+  band.strips.fill({0, unit});
+  return band;
+}
+
+void keys_step(int64_t unit, int64_t columns, const float* lines, const float* queries, float* to) {
+  collect_things(whole_band(unit), false, lines, kScoreRow, {queries, columns}, columns, to);
+}
+
+void queries_step(int64_t unit, int64_t columns, const float* lines, const float* keys,
+                  float* grads, float* sums) {
+  std::fill_n(grads, kBlock * columns, 0.0F);
+  collect_queries(whole_band(unit), false, lines, kScoreRow, keys, columns, grads, columns);
+  add_scaled(kBlock * columns, 0.125F, grads, sums);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(strip_product_step);
+HWY_EXPORT(differentiate_step);
+HWY_EXPORT(keys_step);
+HWY_EXPORT(queries_step);
+
+}  // namespace sextant::cpu
+
+namespace sextant::bench {
+namespace {
+
+constexpr int64_t kQueries = 2048;
+
+// As backward_unit() of sextant/attention/cpu/cpu.cc has it.
+int64_t unit_of(int64_t columns) {
+  constexpr int64_t kFloats = 16 * 1024, kShortestUnit = 64;
+  int64_t unit = cpu::kUnit;
+  while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
+  return unit;
+}
+
+// Each function does the work of one block of queries, or of one strip of it.
+class Backward {
+ public:
+  explicit Backward(int64_t columns)
+      : columns_(columns),
+        unit_(unit_of(columns)),
+        numbers_(filled([&](cpu::Carver& carver) { lay_out(carver); })) {
+    // Of about what it is for scores near 0: weights stay weights however often they are made anew.
+    std::fill_n(lse_, cpu::kBlock, 6.0F);
+  }
+
+  void score(int64_t row) {  // scores = q k
+    HWY_DYNAMIC_DISPATCH(cpu::strip_product_step)
+    (unit_, columns_, queries_ + in_panels(row, columns_), 1, cpu::kLanes, keys_,
+     line(weights_, row));
+  }
+  void multiply_values(int64_t row) {  // dp = do v
+    HWY_DYNAMIC_DISPATCH(cpu::strip_product_step)
+    (unit_, columns_, d_out() + row * columns_, columns_, 1, values_, line(grads_, row));
+  }
+  void differentiate(int64_t row) {  // p = e^(scores - lse), ds = p (dp - mean)
+    HWY_DYNAMIC_DISPATCH(cpu::differentiate_step)
+    (unit_, line(weights_, row), line(grads_, row), lse_ + row, mean_ + row);
+  }
+  void collect_values() {  // dv += p^T do
+    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, weights_, d_out(), value_grads_);
+  }
+  void collect_queries() {  // dq += ds k
+    HWY_DYNAMIC_DISPATCH(cpu::queries_step)
+    (unit_, columns_, grads_, key_rows_, query_grads_, query_sums_ + first_ * columns_);
+  }
+  void collect_keys() {  // dk += ds^T q
+    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, grads_, query_rows_, key_grads_);
+  }
+  void next() { first_ = (first_ + cpu::kBlock) % kQueries; }
+
+  int64_t unit() const { return unit_; }
+
+ private:
+  // In the order of cpu::BackwardScratch.
+  void lay_out(cpu::Carver& carver) {
+    for (float** of_keys : {&keys_, &key_rows_, &key_grads_})
+      *of_keys = carver.floats(unit_ * columns_);
+    for (float** of_queries : {&queries_, &query_rows_})
+      *of_queries = carver.floats(cpu::kBlock * columns_);
+    for (float** of_values : {&values_, &value_grads_})
+      *of_values = carver.floats(unit_ * columns_);
+    for (float** of_queries : {&lse_, &mean_}) *of_queries = carver.floats(cpu::kBlock);
+    for (float** lines : {&weights_, &grads_}) *lines = carver.floats(cpu::kBlock * cpu::kScoreRow);
+    query_grads_ = carver.floats(cpu::kBlock * columns_);
+    for (float** all : {&query_sums_, &all_d_out_}) *all = carver.floats(kQueries * columns_);
+  }
+
+  static float* line(float* lines, int64_t row) { return lines + row * cpu::kScoreRow; }
+  const float* d_out() const { return all_d_out_ + first_ * columns_; }
+
+  int64_t columns_, unit_, first_ = 0;
+  float *keys_, *key_rows_, *key_grads_, *queries_, *query_rows_, *values_, *value_grads_;
+  float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *all_d_out_;
+  cpu::Floats numbers_;  // last: what is laid out in it comes before
+};
+
+}  // namespace
+
+Steps backward_steps(int64_t columns) {
+  const auto kernel = std::make_shared<Backward>(columns);
+  const double product = operations_of_product(cpu::kBlock, kernel->unit(), columns);
+  constexpr int64_t kBlocks = kQueries / cpu::kBlock;
+  const auto blocks = [&](auto one) { return each_part(kernel, kBlocks, one); };
+  const auto strips = [&](auto one) {
+    return blocks([one](Backward& b) {
+      for (int64_t row = 0; row < cpu::kBlock; row += cpu::kStrip) one(b, row);
+    });
+  };
+  return {
+      .name = "backward",
+      .part = "block of 64 queries, " + std::to_string(kernel->unit()) + " keys",
+      .parts = kBlocks,
+      .list = {{"q k", product, strips([](Backward& b, int64_t row) { b.score(row); })},
+               {"do v", product, strips([](Backward& b, int64_t row) { b.multiply_values(row); })},
+               {"differentiate", 0, strips([](Backward& b, int64_t row) { b.differentiate(row); })},
+               {"dv", product, blocks([](Backward& b) { b.collect_values(); })},
+               {"dq", product, blocks([](Backward& b) { b.collect_queries(); })},
+               {"dk", product, blocks([](Backward& b) { b.collect_keys(); })},
+               {"all", 5 * product, blocks([](Backward& b) {
+                  for (int64_t row = 0; row < cpu::kBlock; row += cpu::kStrip) {
+                    b.score(row);
+                    b.multiply_values(row);
+                    b.differentiate(row);
+                  }
+                  b.collect_values();
+                  b.collect_queries();
+                  b.collect_keys();
+                })}}};
+}
+
+}  // namespace sextant::bench
+#endif

@@ -1,0 +1,113 @@
+// The steps of plain attention forward. 512 queries share a unit of keys.
+#include <cstddef>
+
+#include "bench/kernels/steps.h"
+#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/kernels/forward.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/multiply-inl.h"
+#include "sextant/attention/cpu/soften-inl.h"
+#include "sextant/attention/cpu/totals-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+void score_step(int64_t columns, const float* queries, const float* keys, float* scores) {
+  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, {queries, 1, kLanes},
+                      {keys, kLanes, kLanes * columns}, scores, kScoreRow);
+}
+
+void soften_step(float* scores, float* most) { soften(kStrip, {0, kUnit}, scores, most); }
+
+void mix_step(int64_t columns, const float* weights, const float* values, const Partial& to) {
+  multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, {weights, kScoreRow, 1},
+                                {values, columns, kLanes}, to.out, columns, to.sum);
+}
+
+void merge_step(int64_t columns, const Partial& part, const Partial& all) {
+  merge(kStrip, columns, part, all);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(score_step);
+HWY_EXPORT(soften_step);
+HWY_EXPORT(mix_step);
+HWY_EXPORT(merge_step);
+
+}  // namespace sextant::cpu
+
+namespace sextant::bench {
+namespace {
+
+constexpr int64_t kQueries = 512;
+
+// Each function does one strip's work.
+class Forward {
+ public:
+  explicit Forward(int64_t columns)
+      : columns_(columns), numbers_(filled([&](cpu::Carver& carver) {
+          queries_ = carver.floats(kQueries * columns);
+          keys_ = carver.floats(cpu::kUnit * columns);
+          values_ = carver.floats(cpu::kUnit * columns);
+          scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
+          strip_ = cpu::Partial(cpu::kStrip, columns, carver);
+          all_ = cpu::Partial(kQueries, columns, carver);
+        })) {}
+
+  void score() {  // scores = q k
+    HWY_DYNAMIC_DISPATCH(cpu::score_step)
+    (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
+  }
+  void soften() {  // weights = e^(scores - most)
+    HWY_DYNAMIC_DISPATCH(cpu::soften_step)(scores_, strip_.most);
+  }
+  void mix() {  // out = weights v, and the sum of the weights
+    HWY_DYNAMIC_DISPATCH(cpu::mix_step)(columns_, scores_, values_, strip_);
+  }
+  void merge() {  // with what was mixed of earlier units
+    HWY_DYNAMIC_DISPATCH(cpu::merge_step)(columns_, strip_, all_.at(row_, columns_));
+  }
+  void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
+
+ private:
+  int64_t columns_, row_ = 0;
+  float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr;
+  cpu::Partial strip_, all_;
+  cpu::Floats numbers_;  // last: what is laid out in it comes before
+};
+
+}  // namespace
+
+Steps forward_steps(int64_t columns) {
+  const double product = operations_of_product(cpu::kStrip, cpu::kUnit, columns);
+  constexpr int64_t kStrips = kQueries / cpu::kStrip;
+  const auto kernel = std::make_shared<Forward>(columns);
+  const auto strips = [&](auto one) { return each_part(kernel, kStrips, one); };
+  return {.name = "forward",
+          .part = "strip of 8 queries, 256 keys",
+          .parts = kStrips,
+          .list = {{"q k", product, strips([](Forward& f) { f.score(); })},
+                   {"softmax", 0, strips([](Forward& f) { f.soften(); })},
+                   {"p v", product, strips([](Forward& f) { f.mix(); })},
+                   {"merge", 0, strips([](Forward& f) { f.merge(); })},
+                   {"all", 2 * product, strips([](Forward& f) {
+                      f.score();
+                      f.soften();
+                      f.mix();
+                      f.merge();
+                    })}}};
+}
+
+}  // namespace sextant::bench
+#endif

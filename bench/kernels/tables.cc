@@ -1,0 +1,123 @@
+// What tables of vectors add to the steps of plain attention forward: products with the rows that a strip
+// meets, and moving these to their keys, or weights to their rows.
+#include <algorithm>
+#include <cstddef>
+
+#include "bench/kernels/steps.h"
+#include "sextant/attention/cpu/row_map.h"
+#include "sextant/attention/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/kernels/tables.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "sextant/attention/cpu/by_distance-inl.h"
+#include "sextant/attention/cpu/multiply-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
+               float* products) {
+  multiply<Sum::kNew>(kStrip, rows / kLanes, columns, {queries, 1, kLanes},
+                      {panels, kLanes, kLanes * columns}, products, rows);
+}
+
+void spread_step(const RowMap& map, int64_t diagonal, Run rows, const float* products,
+                 float* scores) {
+  spread(map, diagonal, kStrip, kUnit, products, rows.last - rows.first, rows.first, scores,
+         kScoreRow);
+}
+
+void collect_step(const RowMap& map, int64_t diagonal, Run rows, const float* weights,
+                  float* sums) {
+  const int64_t count = rows.last - rows.first;
+  std::fill_n(sums, kStrip * count, 0.0F);
+  collect(map, diagonal, kStrip, kUnit, weights, kScoreRow, rows.first, sums, count);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::cpu {
+
+HWY_EXPORT(rows_step);
+HWY_EXPORT(spread_step);
+HWY_EXPORT(collect_step);
+
+}  // namespace sextant::cpu
+
+namespace sextant::bench {
+namespace {
+
+constexpr int64_t kQueries = 512;                          // that share a unit of keys
+constexpr int64_t kDiagonals = kQueries + cpu::kUnit - 1;  // that they meet
+
+// Each function does one strip's work.
+class Tables {
+ public:
+  // row_at: of each diagonal; empty: a row for each.
+  Tables(int64_t columns, const std::vector<int32_t>& row_at)
+      : columns_(columns),
+        map_(row_at, kDiagonals, false),
+        numbers_(filled([&](cpu::Carver& carver) {
+          queries_ = carver.floats(kQueries * columns);
+          panels_ = carver.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
+          scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
+          products_ = carver.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
+        })) {}
+
+  void multiply() {  // products = q A
+    const Run rows = met();
+    HWY_DYNAMIC_DISPATCH(cpu::rows_step)
+    (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
+     rows.last - rows.first, products_);
+  }
+  void spread() {  // scores += products
+    HWY_DYNAMIC_DISPATCH(cpu::spread_step)(map_, diagonal(), met(), products_, scores_);
+  }
+  void collect() {  // sums, by row, of weights
+    HWY_DYNAMIC_DISPATCH(cpu::collect_step)(map_, diagonal(), met(), scores_, products_);
+  }
+  void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
+
+  int64_t rows_met() const { return met().last - met().first; }
+
+ private:
+  // Of the strip's first query and the unit's first key.
+  int64_t diagonal() const { return kQueries - 1 - row_; }
+  Run met() const { return map_.range(diagonal() - cpu::kStrip + 1, cpu::kUnit + cpu::kStrip - 1); }
+
+  int64_t columns_, row_ = 0;
+  cpu::RowMap map_;
+  float *queries_, *panels_, *scores_, *products_;
+  cpu::Floats numbers_;  // last: what is laid out in it comes before
+};
+
+Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32_t>& row_at) {
+  const auto kernel = std::make_shared<Tables>(columns, row_at);
+  const int64_t rows = kernel->rows_met();
+  const double product = operations_of_product(cpu::kStrip, rows, columns);
+  constexpr int64_t kStrips = kQueries / cpu::kStrip;
+  const auto strips = [&](auto one) { return each_part(kernel, kStrips, one); };
+  return {.name = name,
+          .part = "strip of 8 queries, 256 keys, " + std::to_string(rows) + " rows",
+          .parts = kStrips,
+          .list = {{"q A", product, strips([](Tables& t) { t.multiply(); })},
+                   {"spread", 0, strips([](Tables& t) { t.spread(); })},
+                   {"collect", 0, strips([](Tables& t) { t.collect(); })}}};
+}
+
+}  // namespace
+
+Steps every_distance_steps(int64_t columns) { return steps_of("every distance", columns, {}); }
+
+Steps far_tile_steps(int64_t columns) {
+  return steps_of("far tile", columns, std::vector<int32_t>(kDiagonals));
+}
+
+}  // namespace sextant::bench
+#endif
