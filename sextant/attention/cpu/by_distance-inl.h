@@ -88,8 +88,18 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
 inline HWY_NOINLINE void spread(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
                                 const float* at, int64_t at_row, int64_t first_row, float* tile,
                                 int64_t tile_row) {
-  for (int64_t i = 0; i < rows; ++i)
-    spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
+  const Run met = map.rows_of(diagonal - rows + 1, count + rows - 1);
+  if (met.last - met.first > 1) {
+    for (int64_t i = 0; i < rows; ++i)
+      spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
+    return;
+  }
+  // Far keys of a clipped table: there is no need to look at each diagonal.
+  for (int64_t i = 0; i < rows; ++i) {
+    const Lanes x = set(at[i * at_row + met.first - first_row]);
+    for (int64_t j = i * tile_row; j < i * tile_row + count; j += kLanes)
+      store(add(load(tile + j), x), tile + j);
+  }
 }
 
 inline HWY_NOINLINE void collect(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
