@@ -1,6 +1,6 @@
 // The steps of plain attention backward. All queries of a text meet a unit of keys, a block of kBlock at
-// a time: their rows of do are read, and sums of dq written, where they lie in memory; all else is
-// scratch of the task.
+// a time, and their sums of dq lie in memory. All else is near: scratch of the task, and rows of do, which
+// have been looked at for what is not finite.
 #include <algorithm>
 #include <cstddef>
 
@@ -94,14 +94,14 @@ class Backward {
   }
   void multiply_values(int64_t row) {  // dp = do v
     HWY_DYNAMIC_DISPATCH(cpu::strip_product_step)
-    (unit_, columns_, d_out() + row * columns_, columns_, 1, values_, line(grads_, row));
+    (unit_, columns_, d_out_ + row * columns_, columns_, 1, values_, line(grads_, row));
   }
   void differentiate(int64_t row) {  // p = e^(scores - lse), ds = p (dp - mean)
     HWY_DYNAMIC_DISPATCH(cpu::differentiate_step)
     (unit_, line(weights_, row), line(grads_, row), lse_ + row, mean_ + row);
   }
   void collect_values() {  // dv += p^T do
-    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, weights_, d_out(), value_grads_);
+    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, weights_, d_out_, value_grads_);
   }
   void collect_queries() {  // dq += ds k
     HWY_DYNAMIC_DISPATCH(cpu::queries_step)
@@ -126,15 +126,15 @@ class Backward {
     for (float** of_queries : {&lse_, &mean_}) *of_queries = carver.floats(cpu::kBlock);
     for (float** lines : {&weights_, &grads_}) *lines = carver.floats(cpu::kBlock * cpu::kScoreRow);
     query_grads_ = carver.floats(cpu::kBlock * columns_);
-    for (float** all : {&query_sums_, &all_d_out_}) *all = carver.floats(kQueries * columns_);
+    query_sums_ = carver.floats(kQueries * columns_);
+    d_out_ = carver.floats(cpu::kBlock * columns_);
   }
 
   static float* line(float* lines, int64_t row) { return lines + row * cpu::kScoreRow; }
-  const float* d_out() const { return all_d_out_ + first_ * columns_; }
 
   int64_t columns_, unit_, first_ = 0;
   float *keys_, *key_rows_, *key_grads_, *queries_, *query_rows_, *values_, *value_grads_;
-  float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *all_d_out_;
+  float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *d_out_;
   cpu::Floats numbers_;  // last: what is laid out in it comes before
 };
 
