@@ -93,11 +93,13 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
 inline HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines,
                                          int64_t line, const float* things, int64_t columns16,
                                          float* to, int64_t to_row) {
-  for (int64_t n = 0; n < band.strip_count(); ++n) {
+  for (int64_t n = 0, next; n < band.strip_count(); n = next) {
     const Run run = band.strip(n);
+    // As many rows at once as there are: tiles of six fit no single strip of eight.
+    for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
     if (empty(run)) continue;
-    add_product(exactly, band.strip_rows(n), columns16, run.last - run.first,
-                {lines + n * kStrip * line + run.first, line, 1},
+    add_product(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
+                run.last - run.first, {lines + n * kStrip * line + run.first, line, 1},
                 {things + run.first * columns16, columns16, kLanes}, to + n * kStrip * to_row,
                 to_row);
   }
