@@ -89,7 +89,7 @@ class BackwardWalk {
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     const QueryTile query_tile = prepare_queries(queries, h, unit);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
-    const Matrix d_out = whole_rows(queries, backward_.d_out, h, w_.d_out);
+    const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
     Tile t = {.problem = p_,
               .block = block,
               .head = h,

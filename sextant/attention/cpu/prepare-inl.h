@@ -157,6 +157,17 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& 
   return {copy, round_up(x.columns, kLanes)};
 }
 
+// The same, but rows with others between them are copied, too, for those of a block are read again and
+// again: some KB apart they fall on few sets of the L1 cache and do not stay there (64 of them, 4 KB
+// apart, made dv take 1.7 times as long on a Zen 3 core).
+HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+                            float* copy) {
+  const int64_t columns16 = round_up(x.columns, kLanes);
+  if (x.row_stride == columns16) return whole_rows(rows, x, head, copy);
+  copy_some(rows, x, head, {0, rows.rows}, copy);
+  return {copy, columns16};
+}
+
 HWY_INLINE void write_row(const float* from, const AnyView<float>& to, int64_t batch, int64_t head,
                           int64_t row) {
   to.visit([&](const auto& view) HWY_ATTR {
