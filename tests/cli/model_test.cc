@@ -171,6 +171,8 @@ TEST_F(Model, WhatIsWrongInAPlanIsNamed) {
   expect({{"model", {{"heads", 5}}}}, "width: expected a multiple of heads (5)");
   expect({{"options", {{"bass", 3}}}}, "bass");
   expect({{"method", "rotary"}}, "rotary");
+  expect({{"method", "complex"}, {"options", {{"phase", "word"}, {"vocabulary", 64}}}},
+         "complex: vocabulary: expected at least the model's 256, but got 64");
   expect({{"text", {"/nowhere/at/all"}}}, "/nowhere/at/all");
   write_text(folder_ / "plan.json", "{\"seed\": ");
   EXPECT_THAT(train("model").err, HasSubstr("plan.json: expected JSON"));

@@ -186,6 +186,10 @@ TEST(Rope, AStretchedOneTurnsAsItsStretchSays) {
   };
   EXPECT_EQ(dynamic("8"), a);
   EXPECT_EQ(dynamic("16"), b);
+  EXPECT_THAT(complaint_about([] {
+                figures("rope", {{"train-length", "128"}});
+              }),
+              HasSubstr("--train-length: expected a --stretch"));
   const auto yarn = figures("rope", {{"dim", "8"}, {"length", "8"}, {"stretch", "yarn*8"}});
   EXPECT_NEAR(map_of(yarn, "vectors").values[0], 0.1 * std::log(8.0) + 1, 1e-12);
   EXPECT_THAT(map_of(yarn, "vectors").subtitle, HasSubstr("yarn*8 of 128, gain 1.208"));

@@ -16,7 +16,7 @@ namespace sextant::cli {
 namespace {
 
 constexpr const char* kNone = "none";
-constexpr int64_t kMostLength = int64_t{1} << 40;
+constexpr int64_t kMostLength = int64_t{1} << 40, kTrainLength = 128;
 
 std::vector<double> turned(const Rotation& rotation, int64_t dim, const Positions& positions) {
   std::vector<double> rows;
@@ -36,8 +36,17 @@ std::vector<double> turned(const Rotation& rotation, int64_t dim, const Position
 Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
   using nlohmann::json;
   const std::string& text = values.text("stretch");
-  const int64_t trained = values.integer("train-length", 1, kMostLength);
-  if (text == kNone) return {};
+  const std::string& length = values.text("train-length");
+  const int64_t trained =
+      length == kNone ? kTrainLength : values.integer("train-length", 1, kMostLength);
+  if (text == kNone) {
+    if (length != kNone) {
+      fail(fmt::format(
+          "plot rope: --train-length: expected a --stretch, which starts from it, but got {} alone",
+          length));
+    }
+    return {};
+  }
   const std::string where = "plot rope: --stretch";
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) object = scaling_of_words(text, where);
@@ -78,14 +87,17 @@ std::vector<Figure> figures(const PlotValues& values) {
 }  // namespace
 
 PlottedMethod rope_plot() {
-  return {"rope", "Rotary positions (Su et al. 2021)",
-          with_positions({{"dim", "head size", "64"},
-                          {"rotated", "channels that turn: an even number, or all", "all"},
-                          {"base", "longest wavelength / 2 pi", "10000"},
-                          {"pairing", "half-split or interleaved", "half-split"},
-                          {"stretch", "as yarn*8, or Hugging Face's rope_scaling in JSON", kNone},
-                          {"train-length", "length that the stretch starts from", "128"}}),
-          figures};
+  return {
+      "rope", "Rotary positions (Su et al. 2021)",
+      with_positions(
+          {{"dim", "head size", "64"},
+           {"rotated", "channels that turn: an even number, or all", "all"},
+           {"base", "longest wavelength / 2 pi", "10000"},
+           {"pairing", "half-split or interleaved", "half-split"},
+           {"stretch", "as yarn*8, or Hugging Face's rope_scaling in JSON", kNone},
+           {"train-length",
+            fmt::format("length that the stretch starts from; none: {}", kTrainLength), kNone}}),
+      figures};
 }
 
 }  // namespace sextant::cli

@@ -151,6 +151,8 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
     complex.words = options.integer_or("vocabulary", shape.vocabulary, 1, int64_t{1} << 31);
   else if (!options.value("vocabulary").is_null())
     options.refuse("vocabulary", "null, as no number is a word's own");
+  if (complex.tells_words_apart() && complex.words < shape.vocabulary)
+    options.refuse("vocabulary", "at least the model's " + std::to_string(shape.vocabulary));
   return std::make_unique<Complex>(complex);
 }
 

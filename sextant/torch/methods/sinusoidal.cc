@@ -6,7 +6,7 @@
 //
 // Layout "fairseq" is tensor2tensor's, but positions count from padding_idx + 1: the first token's row is
 // that of position 2 in its dictionaries, whose padding is token 1. Padding gets a row of zeros and is not
-// counted. Which tokens are padding is known only if padding_idx is given and the words are: without, none is.
+// counted. Which tokens are padding is said by padding_idx and the words, which it needs; without it none is.
 // One piece of a text after the other, earlier padding counts, as in fairseq's own decoding.
 //
 // token_scale multiplies the input first: the paper's sqrt(width), where the model has not done so.
@@ -16,8 +16,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "sextant/error.h"
 #include "sextant/position/sinusoid.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
@@ -38,9 +40,13 @@ class Sinusoidal final : public Method {
   bool relative() const override { return false; }
   bool reads_words() const override { return padding_.has_value(); }
   at::Tensor embed(const at::Tensor& x, const Placement& placement, Parameters) const override {
-    const bool count = padding_ && placement.words.defined();
+    if (padding_ && !placement.words.defined())
+      fail(
+          "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "
+          "got " +
+          std::to_string(*padding_));
     const at::Tensor positions =
-        count ? counted_positions(placement) : query_positions(placement) + first_;
+        padding_ ? counted_positions(placement) : query_positions(placement) + first_;
     const auto size = static_cast<size_t>(positions.numel());
     const auto rows = sinusoid_.rows(std::span(positions.data_ptr<int64_t>(), size));
     std::vector<int64_t> sizes = positions.sizes().vec();

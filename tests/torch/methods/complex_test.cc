@@ -142,5 +142,19 @@ TEST(Complex, RefusesWordsThatItCannotUse) {
   fails({{"phase", "dimension"}}, good, "complex: phase: expected one of");
 }
 
+TEST(Complex, RefusesAModelOfMoreWordsThanItHas) {
+  ModelShape shape = kSmallShape;
+  shape.vocabulary = kWords + 1;
+  const auto make = [&](int64_t words) {
+    return make_method("complex", shape, {{"phase", "word"}, {"vocabulary", words}});
+  };
+  EXPECT_THAT([&] { make(kWords); },
+              ::testing::ThrowsMessage<Error>(
+                  "complex: vocabulary: expected at least the model's 6, but got 5"));
+  EXPECT_EQ(make(kWords + 1)->parameters().back().sizes.at(0), kWords + 1);
+  EXPECT_EQ(make(kWords + 2)->parameters().back().sizes.at(0), kWords + 2);
+  EXPECT_NO_THROW(make_method("complex", shape, json::object())) << "it tells no words apart";
+}
+
 }  // namespace
 }  // namespace sextant::testing

@@ -58,7 +58,9 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
   EXPECT_TRUE(at::equal(added(*fairseq, plain)[0], rows.slice(0, 5, 10)));
   const auto padded = method(R"({"layout": "fairseq", "padding_idx": 3})");
   EXPECT_TRUE(padded->reads_words());
-  EXPECT_TRUE(at::equal(added(*padded, plain)[0], rows.slice(0, 7, 12)));
+  Placement unpadded = plain;
+  unpadded.words = at::tensor({9, 7, 9, 8, 5}, at::kLong).view({1, 5});
+  EXPECT_TRUE(at::equal(added(*padded, unpadded)[0], rows.slice(0, 7, 12)));
   // Padding has zeros and is not counted, on whichever side it stands.
   const at::Tensor words = at::tensor({3, 3, 7, 9, 8, 5, 6, 3, 4, 3}, at::kLong).view({2, 5});
   const Placement two = {.batch = 2, .queries = 5, .keys = 5, .words = words};
@@ -79,6 +81,17 @@ TEST(Sinusoidal, RefusesPaddingWhereNobodyCounts) {
   EXPECT_THAT([] { method_of("sinusoidal", kSmallShape, R"({"padding_idx": 1})"); },
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
                   "sinusoidal: padding_idx: expected null, as layout is not")));
+}
+
+TEST(Sinusoidal, TakesNoPaddingForTextWhereWordsAreMissing) {
+  EXPECT_THAT(
+      [] {
+        method_of("sinusoidal", kSmallShape, R"({"layout": "fairseq", "padding_idx": 1})")
+            ->embed(normal({2, 9, kWidth}), kPlacement, {});
+      },
+      ::testing::ThrowsMessage<Error>(
+          "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "
+          "got 1"));
 }
 
 TEST(Sinusoidal, LeavesAttentionAlone) {

@@ -65,9 +65,7 @@ def sinusoidal_tables(c):
         got = tables.sinusoid(range(len(rows)), rows.shape[1], "tensor2tensor")
         got[1] = 0
         c.expect(name, got, rows)
-        method = c.library.method(
-            "sinusoidal", heads=1, head_dim=rows.shape[1], layout="fairseq", padding_idx=1
-        )
+        method = c.library.method("sinusoidal", heads=1, head_dim=rows.shape[1], layout="fairseq")
         nothing = torch.zeros(1, len(rows) - 2, rows.shape[1], dtype=torch.float64)
         c.expect(f"{name} from the first token on", embed_with(method, nothing, [])[0], rows[2:])
     if "fairseq_mask_tokens" in c:
