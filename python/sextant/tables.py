@@ -46,7 +46,7 @@ def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-fac
 
 def sinusoid(positions, width, layout="interleaved", max_timescale=10000.0, min_timescale=1.0):
     """Sinusoidal rows [positions, width]; layout interleaved (the paper), concatenated
-    (Transformer-XL) or tensor2tensor (also fairseq and TENER)."""
+    (Transformer-XL) or tensor2tensor (also TENER; fairseq's are these, the first token's at position 2)."""
     return torch.ops.sextant.sinusoid(
         _integers(positions), width, layout, max_timescale, min_timescale
     )

@@ -1,6 +1,7 @@
 #include "sextant/position/sinusoid.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -33,6 +34,29 @@ void check(const SinusoidOptions& options) {
   }
 }
 
+// In the order of the layouts.
+constexpr std::array<std::string_view, 3> kNames = {"interleaved", "concatenated", "tensor2tensor"};
+constexpr std::string_view kFairseq = "fairseq";
+
+std::string names() {
+  std::string text;
+  for (const std::string_view name : kNames) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(std::string_view name, const std::string& where, const std::string& all) {
+  fail(where + ": expected one of " + all + ", but got \"" + std::string(name) + "\"");
+}
+
+std::optional<SinusoidLayout> find_layout(std::string_view name) {
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return {};
+  return static_cast<SinusoidLayout>(found - kNames.begin());
+}
+
 Real speed(const SinusoidOptions& options, int64_t f) {
   const auto real = [](int64_t n) { return Real(static_cast<double>(n)); };
   if (options.layout != SinusoidLayout::kTensor2Tensor) {
@@ -44,6 +68,21 @@ Real speed(const SinusoidOptions& options, int64_t f) {
 }
 
 }  // namespace
+
+SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where) {
+  const auto found = find_layout(name);
+  if (!found) refuse(name, where, names());
+  return *found;
+}
+
+TextSinusoid text_sinusoid(std::string_view name, const std::string& where) {
+  if (name == kFairseq) return {.layout = SinusoidLayout::kTensor2Tensor, .fairseq = true};
+  const auto found = find_layout(name);
+  if (!found) refuse(name, where, text_sinusoid_names());
+  return {.layout = *found};
+}
+
+std::string text_sinusoid_names() { return names() + ", " + std::string(kFairseq); }
 
 Sinusoid::Sinusoid(const SinusoidOptions& options) : options_(options) {
   check(options);

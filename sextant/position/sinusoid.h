@@ -8,8 +8,8 @@
 //   kTensor2Tensor  the columns of kConcatenated
 //                   w_f = min_timescale (min_timescale / max_timescale)^(f / (width / 2 - 1))
 //
-// The first is the paper's, the second Transformer-XL's and XLNet's, the third tensor2tensor's,
-// fairseq's and TENER's. min_timescale multiplies the speeds, so with any value but 1 it is no
+// The first is the paper's, the second Transformer-XL's and XLNet's, the third tensor2tensor's and
+// TENER's, and fairseq's at positions of its own. min_timescale multiplies the speeds, so with any value but 1 it is no
 // timescale: that is how tensor2tensor computes it. An odd width gets a last column of zeros; at
 // width 2 the third layout has one speed, min_timescale, where fairseq and TENER divide by zero.
 //
@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sextant/position/turns.h"
@@ -27,6 +29,25 @@
 namespace sextant {
 
 enum class SinusoidLayout { kInterleaved, kConcatenated, kTensor2Tensor };
+
+// By the name that users know it by: "interleaved", "concatenated" or "tensor2tensor". Throws Error,
+// which begins with `where`, for any other.
+SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where);
+
+// How a text gets its rows: by one of these layouts, or as "fairseq", which has tensor2tensor's and
+// leaves those of low positions to padding.
+struct TextSinusoid {
+  SinusoidLayout layout = SinusoidLayout::kInterleaved;
+  bool fairseq = false;
+
+  // Of a text's first token; fairseq's dictionaries have padding at 1.
+  int64_t first_position(int64_t padding_token = 1) const {
+    return fairseq ? padding_token + 1 : 0;
+  }
+};
+TextSinusoid text_sinusoid(std::string_view name, const std::string& where);
+// All names of text_sinusoid(), with commas between.
+std::string text_sinusoid_names();
 
 struct SinusoidOptions {
   int64_t width = 0;

@@ -76,13 +76,8 @@ at::Tensor deberta_rows(const at::Tensor& distances, int64_t buckets, int64_t ma
 
 at::Tensor sinusoid(const at::Tensor& positions, int64_t width, const std::string& layout,
                     double max_timescale, double min_timescale) {
-  const std::vector<std::string> names = {"interleaved", "concatenated", "tensor2tensor"};
-  const auto found = std::ranges::find(names, layout);
-  if (found == names.end())
-    fail("sinusoid: layout: expected interleaved, concatenated or tensor2tensor, but got \"" +
-         layout + "\"");
   const Sinusoid rule({.width = width,
-                       .layout = static_cast<SinusoidLayout>(found - names.begin()),
+                       .layout = sinusoid_layout(layout, "sinusoid: layout"),
                        .max_timescale = max_timescale,
                        .min_timescale = min_timescale});
   return doubles(rule.rows(integers("sinusoid: positions", positions)), {positions.numel(), width});

@@ -136,6 +136,23 @@ TEST(Sinusoid, FairseqPositionsSkipPadding) {
   EXPECT_THAT(std::span(rows).subspan(12, 4), Pointwise(IsNear(0.0), plain));
 }
 
+TEST(Sinusoid, LayoutsHaveNames) {
+  EXPECT_EQ(sinusoid_layout("interleaved", "plot"), kInterleaved);
+  EXPECT_EQ(sinusoid_layout("concatenated", "plot"), kConcatenated);
+  EXPECT_EQ(sinusoid_layout("tensor2tensor", "plot"), kTensor2Tensor);
+  EXPECT_THAT([] { sinusoid_layout("fairseq", "plot"); },
+              testing::ThrowsMessage<Error>("plot: expected one of interleaved, concatenated, "
+                                            "tensor2tensor, but got \"fairseq\""));
+  EXPECT_EQ(text_sinusoid("concatenated", "plot").layout, kConcatenated);
+  EXPECT_EQ(text_sinusoid("concatenated", "plot").first_position(3), 0);
+  const TextSinusoid fairseq = text_sinusoid("fairseq", "plot");
+  EXPECT_EQ(fairseq.layout, kTensor2Tensor);
+  EXPECT_EQ(fairseq.first_position(), 2);
+  EXPECT_EQ(fairseq.first_position(3), 4);
+  EXPECT_THAT([] { text_sinusoid("", "plot"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("tensor2tensor, fairseq, but got")));
+}
+
 TEST(Sinusoid, RefusesImpossibleOptions) {
   EXPECT_THROW(Sinusoid({.width = 0}), Error);
   EXPECT_THROW(Sinusoid({.width = 5, .layout = kConcatenated}), Error);

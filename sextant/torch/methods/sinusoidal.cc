@@ -79,19 +79,18 @@ class Sinusoidal final : public Method {
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sinusoidal", json);
-  const size_t layout =
-      options.choice("layout", {"interleaved", "concatenated", "tensor2tensor", "fairseq"});
-  const bool fairseq = layout == 3;
+  const TextSinusoid text = text_sinusoid(options.text("layout"), "sinusoidal: layout");
   SinusoidOptions sinusoid = {
       .width = shape.width,
-      .layout = fairseq ? SinusoidLayout::kTensor2Tensor : static_cast<SinusoidLayout>(layout),
+      .layout = text.layout,
       .max_timescale = options.number("base", 1e-3, 1e30),
   };
   if (!options.value("padding_idx").is_null()) {
-    if (!fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
+    if (!text.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
     sinusoid.padding_position = options.integer("padding_idx", 0, int64_t{1} << 31);
   }
-  const int64_t first = fairseq ? sinusoid.padding_position.value_or(1) + 1 : 0;
+  const int64_t first = sinusoid.padding_position ? text.first_position(*sinusoid.padding_position)
+                                                  : text.first_position();
   return std::make_unique<Sinusoidal>(sinusoid, first, options.number("token_scale", -1e9, 1e9));
 }
 

@@ -71,12 +71,10 @@ class Tener final : public Method {
 
 std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("tener", json);
-  constexpr SinusoidLayout kLayouts[] = {
-      SinusoidLayout::kInterleaved, SinusoidLayout::kConcatenated, SinusoidLayout::kTensor2Tensor};
   const bool paper = options.choice("flavour", {"code", "paper"}) == 1;
   SinusoidLayout layout = paper ? SinusoidLayout::kInterleaved : SinusoidLayout::kTensor2Tensor;
   if (!json.at("layout").is_null())
-    layout = kLayouts[options.choice("layout", {"interleaved", "concatenated", "tensor2tensor"})];
+    layout = sinusoid_layout(options.text("layout"), "tener: layout");
   return std::make_unique<Tener>(shape, layout, paper, options.flag("scaled"));
 }
 
