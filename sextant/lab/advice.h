@@ -4,6 +4,10 @@
 // the longest text, the one with the lowest sliding loss there, and with
 // it those whose loss is not to be told apart from that one's (compare.h). If none does both, that is said, with who
 // comes nearest. It is derived from the numbers and says how many seeds they rest on.
+//
+// Extend's rule is another (ways.h): here retrieval says who forgets, whatever kind it is of; and encodings that
+// were trained each for itself have no loss at L in common that one of them could make worse: what a way to read
+// loses there stands in its table.
 #pragma once
 
 #include <cstddef>

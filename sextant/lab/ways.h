@@ -30,6 +30,8 @@ struct Recommendation {
 
 // The lowest loss at the longest length, what the way makes worse at L added to it, of those that see all
 // of the text: a window has a low loss, too, and in each layer reads no further than before.
+// The survey's rule is another (advice.h): here nothing was retrieved, so those that forget are known by their
+// kind alone; and one model is given, which goes on reading short texts, so what they lose counts as much.
 Recommendation recommend(const Extension& extension);
 
 }  // namespace sextant::lab
