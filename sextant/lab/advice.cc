@@ -9,6 +9,7 @@
 
 #include "sextant/lab/claims.h"
 #include "sextant/lab/compare.h"
+#include "sextant/lab/fixed.h"
 #include "sextant/lab/pair_task.h"
 
 namespace sextant::lab {
@@ -85,8 +86,8 @@ Ties ties_of(std::span<const Candidate> all, const Settings& settings) {
         measured(Measure::kLongest, *one.method, all.front().method, settings);
     if (!behind || behind->interval.mean - behind->interval.half > 0) continue;
     ties.labels.push_back(one.label);
-    ties.numbers.push_back(fmt::format("{} {:+.3f} ± {:.3f}", one.label, behind->interval.mean,
-                                       behind->interval.half));
+    ties.numbers.push_back(fmt::format("{} {} ± {:.3f}", one.label,
+                                       signed_fixed(behind->interval.mean), behind->interval.half));
     ties.over = words(*behind);
   }
   return ties;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sextant/lab/compare.h"
+#include "sextant/lab/fixed.h"
 
 namespace sextant::lab {
 namespace {
@@ -137,10 +138,10 @@ std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Sett
     found.push_back({.claim = claim.claim,
                      .source = claim.source,
                      .finding = compare(interval, claim.below, claim.bound),
-                     .numbers = fmt::format("{} of {}{}: {:+.3f} ± {:.3f} ({}), said to be {} {:g}",
-                                            name(claim.measure), claim.method, minus, interval.mean,
-                                            interval.half, words(*over),
-                                            claim.below ? "below" : "above", claim.bound)});
+                     .numbers = fmt::format(
+                         "{} of {}{}: {} ± {:.3f} ({}), said to be {} {:g}", name(claim.measure),
+                         claim.method, minus, signed_fixed(interval.mean), interval.half,
+                         words(*over), claim.below ? "below" : "above", claim.bound)});
   }
   return found;
 }

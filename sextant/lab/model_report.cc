@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sextant/lab/fixed.h"
+
 namespace sextant::lab {
 namespace {
 
@@ -92,9 +94,9 @@ std::string table(const ModelEvaluation& model) {
     const auto cell = [](const Mean& mean) {
       return fmt::format("{:.3f} ± {:.3f}", mean.value, mean.error);
     };
-    text += fmt::format("{:>8} |{:>17}{:>12.3f} |{:>17}{:>12.3f}{:>+10.3f}\n", at.length,
-                        cell(at.loss), std::exp(at.loss.value), cell(at.sliding),
-                        std::exp(at.sliding.value), at.sliding_change.value);
+    text += fmt::format("{:>8} |{:>17}{:>12.3f} |{:>17}{:>12.3f}{:>10}\n", at.length, cell(at.loss),
+                        std::exp(at.loss.value), cell(at.sliding), std::exp(at.sliding.value),
+                        signed_fixed(at.sliding_change.value));
   }
   return text + fmt::format(
                     "\nwhole text: cut into pieces of each length that do not overlap, every byte "
@@ -141,9 +143,10 @@ std::string table(const Extension& extension) {
     const WayMeasured& way = extension.ways[n];
     text += fmt::format("{:<18}", way.way.name);
     for (const AtLength& at : way.lengths) text += fmt::format("{:>8.3f}", at.sliding.value);
-    text += fmt::format("{:>19}  {:<4} {}\n",
-                        fmt::format("{:+.3f} ± {:.3f}", way.behind.value, way.behind.error),
-                        way.way.in_hugging_face ? "yes" : "no", way.way.summary);
+    text +=
+        fmt::format("{:>19}  {:<4} {}\n",
+                    fmt::format("{} ± {:.3f}", signed_fixed(way.behind.value), way.behind.error),
+                    way.way.in_hugging_face ? "yes" : "no", way.way.summary);
   }
   return text +
          "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "

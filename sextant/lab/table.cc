@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
+#include "sextant/lab/fixed.h"
 #include "sextant/lab/pair_task.h"
 
 namespace sextant::lab {
@@ -27,10 +27,8 @@ size_t index_of(int64_t length, const Settings& settings) {
 }
 
 std::string shown(const Spread& spread, const FoundTable::Column& column) {
-  const bool nothing = std::fabs(spread.mean) * std::pow(10.0, column.decimals) < 0.5;
-  const double mean = nothing ? 0 : spread.mean;  // not "-0.000"
-  std::string text = column.sign ? fmt::format("{:+.{}f}", mean, column.decimals)
-                                 : fmt::format("{:.{}f}", mean, column.decimals);
+  std::string text = column.sign ? signed_fixed(spread.mean, column.decimals)
+                                 : fixed(spread.mean, column.decimals);
   if (spread.half) text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
   return text;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/lab/fixed.h"
 #include "sextant/lab/stretches.h"
 
 namespace sextant::lab {
@@ -225,13 +226,14 @@ Recommendation recommend(const Extension& extension) {
   found.reason = fmt::format(
       "{} reads texts of {} best, with what it costs at {} counted, of the ways that see all of "
       "them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; at "
-      "{} it has {:.3f} ({:+.3f})",
+      "{} it has {:.3f} ({})",
       best.way.name, far.length, near.length, far.sliding.value, extension.model.stride,
-      far_loss(direct), near.length, near.sliding.value, near.sliding_change.value);
+      far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
-    others += fmt::format("{}{} ({:+.3f} ± {:.3f})", others.empty() ? "" : ", ",
-                          extension.ways[tie.way].way.name, tie.behind.mean, tie.behind.half);
+    others += fmt::format("{}{} ({} ± {:.3f})", others.empty() ? "" : ", ",
+                          extension.ways[tie.way].way.name, signed_fixed(tie.behind.mean),
+                          tie.behind.half);
   }
   if (!others.empty()) {
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,

@@ -80,6 +80,11 @@ TEST(Recommend, TheLowestLossAndWhatConfigJsonCanSayOfTheRest) {
                                   HasSubstr("against 3.000")));
 }
 
+TEST(Recommend, HasNoNegativeZero) {
+  const Extension made = extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.39999, 1.8, true}});
+  EXPECT_THAT(recommend(made).reason, HasSubstr("at 128 it has 1.400 (+0.000)"));
+}
+
 TEST(Recommend, NotWhatSpoilsShortTexts) {
   const Recommendation found = recommend(
       extension({{"direct", 1.4, 3.0, true}, {"pi", 2.5, 1.3, true}, {"yarn", 1.4, 1.5, true}}));
