@@ -55,12 +55,15 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   const Ended longer = run({"evaluate", path("longer"), "--lengths", "32,64,128", "--text",
                             path("text"), "--share", "0.2", "--json"});
   ASSERT_EQ(longer.status, 0) << longer.err;
+  size_t written = 0;
   for (const json& way : ways.at("ways")) {
     if (way.at("name") != ways.at("recommended_hugging_face")) continue;
+    ++written;
     EXPECT_NEAR(way.at("lengths")[2].at("sliding").at("mean").get<double>(),
                 json::parse(longer.out).at("lengths")[2].at("sliding").at("mean").get<double>(),
                 1e-4);
   }
+  EXPECT_EQ(written, 1);
   // Before the text is read, which is not there.
   const Ended unknown = run({"extend", path("model"), "--to", "128", "--text", path("none"),
                              "--write", path("other"), "--choose", "yam"});

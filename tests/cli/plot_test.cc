@@ -59,8 +59,11 @@ std::string complaint_about(const std::function<void()>& action) {
 }
 
 TEST(Plotted, EachMethodDrawsWithItsDefaults) {
+  ASSERT_FALSE(plotted_methods().empty());
   for (const PlottedMethod& method : plotted_methods()) {
-    for (const Figure& figure : figures(method.name, {})) {
+    const std::vector<Figure> drawn = figures(method.name, {});
+    EXPECT_GE(drawn.size(), 2) << method.name << ": a map and a line, at least";
+    for (const Figure& figure : drawn) {
       const std::string drawing =
           std::visit([](const auto& one) { return svg(one); }, figure.chart);
       EXPECT_THAT(drawing, HasSubstr("</svg>")) << method.name << " " << figure.name;
@@ -96,8 +99,10 @@ TEST(Plotted, EachOptionIsReadAndRefusesNonsense) {
 TEST(Plotted, AnyLengthFromOnePositionOn) {
   for (const PlottedMethod& method : plotted_methods()) {
     for (const char* length : {"1", "2", "3"}) {
-      for (const Figure& figure : figures(method.name, {{"length", length}})) {
-        std::visit([](const auto& one) { svg(one); }, figure.chart);
+      const std::vector<Figure> drawn = figures(method.name, {{"length", length}});
+      EXPECT_GE(drawn.size(), 2) << method.name << " " << length;
+      for (const Figure& figure : drawn) {
+        EXPECT_NO_THROW(std::visit([](const auto& one) { svg(one); }, figure.chart)) << length;
       }
     }
   }
@@ -157,6 +162,7 @@ TEST(Rope, PairingMovesChannelsAndChangesNoScore) {
 TEST(Rope, ChannelsThatDoNotTurnKeepTheirShareOfTheScore) {
   const auto none = figures("rope", {{"dim", "8"}, {"rotated", "0"}});
   const chart::Series flat = line_of(none).series.at(0);
+  ASSERT_EQ(flat.y.size(), 128);
   for (const double score : flat.y) EXPECT_NEAR(score, 1, 1e-12);
   const auto whole = figures("rope", {{"dim", "4"}});
   const auto half = figures("rope", {{"dim", "8"}, {"rotated", "4"}});

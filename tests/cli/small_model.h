@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/cli/command.h"
-#include "tests/lab/synthetic_text.h"
+#include "tests/cli/small_text.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {
@@ -17,10 +17,7 @@ namespace sextant::cli {
 class Model : public testing::Test {
  protected:
   Model() {
-    uint64_t number = 0;
-    for (const std::string& document : synthetic_documents(40, 2000)) {
-      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
-    }
+    write_small_text(folder_ / "text");
     write_plan({});
   }
 

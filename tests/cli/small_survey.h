@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/cli/command.h"
-#include "tests/lab/synthetic_text.h"
+#include "tests/cli/small_text.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {
@@ -17,12 +17,7 @@ namespace sextant::cli {
 // Text, and the words of a survey of seconds in a folder.
 class Survey : public testing::Test {
  protected:
-  Survey() {
-    uint64_t number = 0;
-    for (const std::string& document : synthetic_documents(40, 2000)) {
-      write_text(folder_ / "text" / (std::to_string(number++) + ".txt"), document);
-    }
-  }
+  Survey() { write_small_text(folder_ / "text"); }
 
   std::vector<std::string> words(const std::string& out, std::vector<std::string> more = {}) const {
     std::vector<std::string> words{"survey",  "--smoke", "--text", (folder_ / "text").string(),

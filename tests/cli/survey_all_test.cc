@@ -9,7 +9,7 @@
 #include "sextant/lab/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"
-#include "tests/lab/synthetic_text.h"
+#include "tests/cli/small_text.h"
 #include "tests/lab/temporary_folder.h"
 
 namespace sextant::cli {
@@ -17,10 +17,7 @@ namespace {
 
 TEST(SurveyOfAll, TrainsEveryMethodWithoutNaN) {
   const TemporaryFolder folder;
-  uint64_t number = 0;
-  for (const std::string& document : synthetic_documents(40, 2000)) {
-    write_text(folder / "text" / (std::to_string(number++) + ".txt"), document);
-  }
+  write_small_text(folder / "text");
   const Ended ended =
       run({"survey", "--smoke", "--methods", "all", "--bytes", "5120", "--blocks", "2", "--text",
            (folder / "text").string(), "--share", "0.2", "--out", (folder / "out").string()});

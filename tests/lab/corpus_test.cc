@@ -22,6 +22,7 @@ TEST(Corpus, KeepsEveryByteOnce) {
   const Corpus corpus = split_corpus(documents, 0.1);
   EXPECT_EQ(corpus.train.size() + corpus.test.size(), 40'000);
   EXPECT_EQ(corpus.test.size(), 4'000);
+  ASSERT_FALSE(documents.empty());
   for (const std::string& document : documents) {
     const bool trained = corpus.train.find(document) != std::string::npos;
     const bool tested = corpus.test.find(document) != std::string::npos;

@@ -33,7 +33,9 @@ TEST(Evaluate, AModelWithoutEmbeddingsHasThePerplexityOfChance) {
   const Decoder blank = decoder("alibi");
   ASSERT_EQ(blank.parameters()[0].name, "embedding");
   blank.parameters()[0].value.detach().zero_();
-  for (const AtLength& at : evaluation(blank).lengths) {
+  const Evaluation found = evaluation(blank);
+  ASSERT_EQ(found.lengths.size(), 3);
+  for (const AtLength& at : found.lengths) {
     EXPECT_NEAR(at.loss.value, std::log(256), 4 * 0x1p-23 * std::log(256));
     EXPECT_NEAR(at.sliding.value, std::log(256), 4 * 0x1p-23 * std::log(256));
     EXPECT_LT(at.loss.error, 1e-6);
@@ -48,6 +50,7 @@ TEST(Evaluate, EveryLengthIsScoredOnTheSameBytes) {
     if (parameter.name == "layers.0.attention.out") parameter.value.detach().zero_();
   }
   const Evaluation found = evaluation(forgetful);
+  ASSERT_EQ(found.lengths.size(), 3);
   for (const AtLength& at : found.lengths) {
     EXPECT_NEAR(at.loss.value, found.lengths[0].loss.value, 1e-6);
     EXPECT_NEAR(at.sliding.value, found.lengths[0].sliding.value, 1e-6);
@@ -101,10 +104,12 @@ constexpr double kRounding = 2 * 200 * 0x1p-24 * 5;
 
 TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
   const Decoder model = decoder("transformer-xl");
+  ASSERT_EQ(blocks().size(), 4);
   for (const std::string_view block : blocks()) {
     const std::vector<float> at_once = losses(model, block, 64);
     const std::vector<float> remembered = losses(model, block, 64, {.segment = 16, .memory = 64});
     const std::vector<float> forgotten = losses(model, block, 64, {.segment = 16, .memory = 1});
+    ASSERT_EQ(at_once.size(), 64);
     for (size_t n = 0; n < at_once.size(); ++n) {
       EXPECT_NEAR(remembered[n], at_once[n], kRounding) << n;
       if (n < 16) {

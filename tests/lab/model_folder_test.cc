@@ -70,6 +70,24 @@ TEST(ModelFolder, WeightsReadBackBitByBit) {
   }
 }
 
+// Tables by word, and keys that share the layers' own projections.
+TEST(ModelFolder, MethodsThatReadWordsOrTheLayersReadBackToTheSameLogits) {
+  const std::pair<const char*, json> methods[] = {
+      {"complex", {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},
+      {"deberta", {{"version", 3}}}};
+  for (const auto& [method, options] : methods) {
+    SCOPED_TRACE(method);
+    const TemporaryFolder folder;
+    const ModelConfig config = family_config(method, options, Norm::kLayerNorm, Activation::kGelu);
+    const Decoder decoder = random_decoder(config);
+    EXPECT_THAT(write_model(config, decoder, folder.path()), Not(IsEmpty()));
+    const SavedModel read = read_model(folder.path());
+    EXPECT_EQ(read.config.method, method);
+    EXPECT_TRUE(at::equal(logits_of(read.decoder), logits_of(decoder)));
+    EXPECT_FALSE(at::equal(logits_of(random_decoder(config, 2)), logits_of(decoder)));
+  }
+}
+
 // A folder with a model, and what is wrong with it after a change.
 class Damaged : public testing::Test {
  protected:

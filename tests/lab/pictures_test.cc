@@ -38,6 +38,7 @@ TEST(Pictures, OfABiasAreItsSlopes) {
 // Two heads that share one head of keys see the same vector.
 TEST(Pictures, OfAWindowEndAtIt) {
   const Pictures pictures = of("window", {{"window", 4}}, /*key_heads=*/1);
+  ASSERT_GT(pictures.distances.size(), 4);
   for (size_t n = 0; n < pictures.distances.size(); ++n) {
     EXPECT_EQ(std::isnan(pictures.scores[0][n]), pictures.distances[n] >= 4);
     if (pictures.distances[n] < 4) {

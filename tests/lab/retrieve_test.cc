@@ -27,6 +27,8 @@ std::vector<AtDistance> found_after(int64_t steps, int64_t texts) {
   return retrieve(decoder, settings.retrieval, [](int64_t, int64_t) {});
 }
 
+constexpr size_t kAsked = 9;  // lengths and distances: see the first test
+
 TEST(Retrieve, AsksAtEveryLengthAndDistance) {
   std::vector<std::pair<int64_t, int64_t>> asked;
   for (const AtDistance& at : found_after(0, 8)) asked.emplace_back(at.length, at.distance);
@@ -38,8 +40,12 @@ TEST(Retrieve, AsksAtEveryLengthAndDistance) {
 // 16 answers: of 400 texts 25 are right by chance, and more than 60 with a chance of 1e-10; of 100 more than half
 // with one of 1e-30. (300 steps of this size leave it at 0.7; the survey's own find all.)
 TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
-  for (const AtDistance& at : found_after(0, 400)) EXPECT_LT(at.accuracy.value, 0.15);
-  for (const AtDistance& at : found_after(300, 100)) {
+  const std::vector<AtDistance> untrained = found_after(0, 400);
+  ASSERT_EQ(untrained.size(), kAsked);
+  for (const AtDistance& at : untrained) EXPECT_LT(at.accuracy.value, 0.15);
+  const std::vector<AtDistance> trained = found_after(300, 100);
+  ASSERT_EQ(trained.size(), kAsked);
+  for (const AtDistance& at : trained) {
     if (at.length == 16) {
       EXPECT_GT(at.accuracy.value, 0.5) << at.distance;
     }
@@ -47,7 +53,9 @@ TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
 }
 
 TEST(Retrieve, SaysWhichTextsWereRight) {
-  for (const AtDistance& at : found_after(50, 40)) {
+  const std::vector<AtDistance> all = found_after(50, 40);
+  ASSERT_EQ(all.size(), kAsked);
+  for (const AtDistance& at : all) {
     const auto ones = static_cast<double>(std::ranges::count(at.right, '1'));
     const auto zeros = static_cast<double>(std::ranges::count(at.right, '0'));
     EXPECT_EQ(ones + zeros, 40) << at.right;
@@ -56,7 +64,9 @@ TEST(Retrieve, SaysWhichTextsWereRight) {
 }
 
 TEST(Retrieve, HasAnErrorEvenWhereAllAreRight) {
-  for (const AtDistance& at : found_after(0, 8)) {
+  const std::vector<AtDistance> all = found_after(0, 8);
+  ASSERT_EQ(all.size(), kAsked);
+  for (const AtDistance& at : all) {
     // (right + 2) of 12
     const double share = (8 * at.accuracy.value + 2) / 12;
     EXPECT_NEAR(at.accuracy.error, std::sqrt(share * (1 - share) / 12), 1e-12);

@@ -42,7 +42,9 @@ TEST(SpreadOfAttention, OfFlatScoresIsThatOfAllThatIsSeen) {
 }
 
 TEST(SpreadOfAttention, OfAWindowStaysWithinIt) {
-  for (const AttentionAt& at : of_flat_scores("window", {{"window", 4}})) {
+  const std::vector<AttentionAt> all = of_flat_scores("window", {{"window", 4}});
+  ASSERT_EQ(all.size(), 3);
+  for (const AttentionAt& at : all) {
     EXPECT_NEAR(at.entropy, std::log(4.0), 1e-5);
     EXPECT_NEAR(at.span, 1.5, 1e-5);
     ASSERT_GT(at.at_distance.size(), 3);
@@ -68,7 +70,9 @@ TEST(SpreadOfAttention, DrawsTheLongestText) {
 
 TEST(SpreadOfAttention, OfSteepSlopesIsNarrow) {
   // ALiBi's slopes for two heads are 1/16 and 1/256: a geometric series of distances, cut at the text.
-  for (const AttentionAt& at : of_flat_scores("alibi", nlohmann::json::object())) {
+  const std::vector<AttentionAt> all = of_flat_scores("alibi", nlohmann::json::object());
+  ASSERT_EQ(all.size(), 3);
+  for (const AttentionAt& at : all) {
     double expected = 0;
     for (const double slope : {1.0 / 16, 1.0 / 256}) {
       for (int64_t i = at.length - 8; i < at.length; ++i) {

@@ -1,0 +1,20 @@
+// The text that small models and surveys of the command's tests read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tests/lab/synthetic_text.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::cli {
+
+// A file for each of 40 documents of 2000 bytes.
+inline void write_small_text(const std::filesystem::path& folder) {
+  uint64_t number = 0;
+  for (const std::string& document : synthetic_documents(40, 2000)) {
+    write_text(folder / (std::to_string(number++) + ".txt"), document);
+  }
+}
+
+}  // namespace sextant::cli
