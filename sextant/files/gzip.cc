@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "sextant/error.h"
 
@@ -14,18 +15,28 @@ constexpr int kGzip = 15 + 16;  // the largest window, and a head of gzip instea
 constexpr int kMemory = 9;
 constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();
 
+// What zlib keeps between calls, and its end.
+struct Deflation {
+  Deflation() {
+    const int state =
+        ::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY);
+    if (state != Z_OK) fail("gzip: cannot begin: out of memory");
+  }
+  ~Deflation() { ::deflateEnd(&stream); }
+  Deflation(const Deflation&) = delete;
+  Deflation& operator=(const Deflation&) = delete;
+
+  z_stream stream{};
+};
+
 }  // namespace
 
 std::string gzip(std::string_view bytes) {
-  z_stream stream{};
-  if (::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    fail("gzip: cannot begin: out of memory");
-  }
+  Deflation deflation;
+  z_stream& stream = deflation.stream;
   std::string out;
   std::string buffer(size_t{1} << 16, '\0');
-  int state = Z_OK;
-  while (state != Z_STREAM_END) {
+  for (int state = Z_OK; state != Z_STREAM_END;) {
     if (stream.avail_in == 0) {
       const size_t count = std::min(bytes.size(), kMostAtOnce);
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
@@ -35,9 +46,12 @@ std::string gzip(std::string_view bytes) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream.avail_out = static_cast<uInt>(buffer.size());
     state = ::deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
+    // Z_BUF_ERROR, no error elsewhere, cannot be: there is room, and something to do.
+    if (state != Z_OK && state != Z_STREAM_END) {
+      fail("gzip: cannot go on: zlib says " + std::to_string(state));
+    }
     out.append(buffer, 0, buffer.size() - stream.avail_out);
   }
-  ::deflateEnd(&stream);
   return out;
 }
 
