@@ -203,24 +203,23 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
 }
 
 template <class SeenBy>
-at::Tensor Decoder::read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const {
+at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
   Placement placement = reading.placement;
   if (method_->reads_words()) placement.words = tokens;
-  const std::vector<at::Tensor> parameters = method_parameters();
+  reading.parameters = method_parameters();
   at::Tensor x = at::embedding(embedding_, tokens);
   if (options_.tied) x = x * embedding_scale_;
-  x = method_->embed(x, placement, parameters);
+  x = method_->embed(x, placement, reading.parameters);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
-  x = method_->embed_last(x, placement, parameters);
-  Reading of_last = reading;
+  x = method_->embed_last(x, placement, reading.parameters);
   if (reading.last_only && placement.queries > 1) {
     x = x.narrow(1, placement.queries - 1, 1);
-    of_last.placement.first_query += placement.queries - 1;
-    of_last.placement.queries = 1;
+    reading.placement.first_query += placement.queries - 1;
+    reading.placement.queries = 1;
   }
-  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, of_last);
+  for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, reading);
   return x;
 }
 
@@ -277,11 +276,11 @@ at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t
   const at::Tensor of_keys = x.is_same(seen) ? of_queries : norm(seen, layer.attention_norm);
   std::vector<at::Tensor> heads = heads_of(of_queries, of_keys, layer);
   heads[1] = with_key_columns(*method_, heads[1], of_keys, static_cast<int64_t>(index),
-                              method_parameters());
+                              reading.parameters);
   const at::Tensor out =
       reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
                     : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,
-                                  static_cast<int64_t>(index), method_parameters());
+                                  static_cast<int64_t>(index), reading.parameters);
   return projected(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out, x);
 }
 
@@ -297,7 +296,7 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
     cache.append(reading.texts[n].text, rows(heads[1]), rows(heads[2]));
   }
   return attend_cached(*method_, heads[0], cache, reading.texts, reading.placement,
-                       static_cast<int64_t>(index), method_parameters());
+                       static_cast<int64_t>(index), reading.parameters);
 }
 
 at::Tensor Decoder::after_mlp(const at::Tensor& x, const Layer& layer) const {

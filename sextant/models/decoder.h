@@ -114,13 +114,14 @@ class Decoder {
     Placement placement;
     DecoderCache* cache = nullptr;
     std::vector<TextGrowth> texts = {};
-    bool last_only = false;  // of each text only the last row is asked for
+    bool last_only = false;                   // of each text only the last row is asked for
+    std::vector<at::Tensor> parameters = {};  // method_parameters(), the same for all layers
   };
 
   void check_memory(const Memory& memory, int64_t batch) const;
   // The stream behind all layers. seen_by(index, x): what a layer makes its keys and values of.
   template <class SeenBy>
-  at::Tensor read(const at::Tensor& tokens, const Reading& reading, SeenBy&& seen_by) const;
+  at::Tensor read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const;
   at::Tensor read(const at::Tensor& tokens, Memory& memory) const;
   at::Tensor logits_of(const at::Tensor& x) const;
   at::Tensor projection(const LayerProjection& which) const;
