@@ -64,6 +64,9 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--dtype", o.dtype,
                  "of q, k and v in memory; results, gradients and libtorch's side are float32")
       ->check(CLI::IsMember(kDtypes));
+  app.add_flag(
+      "--rows-first", o.sizes.rows_first,
+      "q, k and v lie as [batch, rows, heads, columns], as models have them, and not heads first");
   app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
   app.add_option("--backend", o.backend, "the backend that is ours");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
@@ -88,8 +91,9 @@ void check_names(const std::vector<std::string>& wanted) {
 void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& peaks,
               const Executor& executor, nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
-  fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}\n{}", sizes.length, sizes.batch,
-             sizes.heads, sizes.head_dim, o.dtype, table_head(o.measure.eager));
+  fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}{}\n{}", sizes.length, sizes.batch,
+             sizes.heads, sizes.head_dim, o.dtype, sizes.rows_first ? ", rows first" : "",
+             table_head(o.measure.eager));
   for (const Kind& kind : kinds()) {
     const bool wanted =
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
@@ -127,9 +131,11 @@ nlohmann::json run(const Options& o) {
       run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
     }
   }
-  return {{"threads", o.threads},   {"fma_peak", peaks.operations}, {"read_peak", peaks.bytes_read},
-          {"batch", o.sizes.batch}, {"heads", o.sizes.heads},       {"cache", o.sizes.cache},
-          {"dtype", o.dtype},       {"backend", o.backend},         {"measured", all}};
+  return {
+      {"threads", o.threads},   {"fma_peak", peaks.operations},     {"read_peak", peaks.bytes_read},
+      {"batch", o.sizes.batch}, {"heads", o.sizes.heads},           {"cache", o.sizes.cache},
+      {"dtype", o.dtype},       {"rows_first", o.sizes.rows_first}, {"backend", o.backend},
+      {"measured", all}};
 }
 
 // libgomp's threads spin after each parallel region and take the cores from everyone else, libtorch's

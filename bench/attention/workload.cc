@@ -27,7 +27,8 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
                    const std::function<Run(int64_t position)>& visible)
     : name_(std::move(name)), dtype_(sizes.dtype) {
   const auto random = [&](int64_t heads, int64_t rows) {
-    return at::randn({sizes.batch, heads, rows, sizes.head_dim});
+    return sizes.rows_first ? at::randn({sizes.batch, rows, heads, sizes.head_dim}).transpose(1, 2)
+                            : at::randn({sizes.batch, heads, rows, sizes.head_dim});
   };
   const auto input = [&](int64_t heads, int64_t rows) {
     return random(heads, rows).to(sizes.dtype).to(at::kFloat).requires_grad_(true);

@@ -24,6 +24,8 @@ struct Sizes {
   int64_t window = 0;    // of the kinds that have one; 0: an eighth of the length
   // How q, k and v lie in memory: float32, bfloat16 or float16. All else is float32.
   at::ScalarType dtype = at::kFloat;
+  // As models lay out q, k, v and what comes back: [batch, rows, heads, columns], not heads before rows.
+  bool rows_first = false;
 };
 
 // Owns what its score points to, and stays where it is.

@@ -80,7 +80,7 @@ class ForwardTask {
     if (joined()) return attend_joined(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
-    const Matrix values = whole_rows(rows, p_.score.v, item_.key_head, w_.values);
+    const Matrix values = near_rows(rows, p_.score.v, item_.key_head, w_.values);
     for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
   }
 

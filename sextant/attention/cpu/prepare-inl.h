@@ -157,9 +157,9 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& 
   return {copy, round_up(x.columns, kLanes)};
 }
 
-// The same, but rows with others between them are copied, too, for those of a block are read again and
-// again: some KB apart they fall on few sets of the L1 cache and do not stay there (64 of them, 4 KB
-// apart, made dv take 1.7 times as long on a Zen 3 core).
+// The same, but rows with others between them are copied, too, for many queries read them again and
+// again: some KB apart they fall on few sets of the caches and do not stay there (4 KB apart, 8 heads of
+// 128, they made the forward pass take 1.4 times as long on a Zen 3 core).
 HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                             float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
