@@ -27,8 +27,8 @@ Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint6
 
 Batches pair_batches(const TrainingOptions& options, uint64_t seed) {
   return [&options, seed](int64_t step) {
-    const Batch batch{at::empty({options.batch, options.length}, at::kLong),
-                      at::empty({options.batch, options.length}, at::kLong)};
+    Batch batch{at::empty({options.batch, options.length}, at::kLong),
+                at::empty({options.batch, options.length}, at::kLong)};
     for (int64_t row = 0; row < options.batch; ++row) {
       const PairText text = pair_training_text(options.length, seed,
                                                static_cast<uint64_t>(step * options.batch + row));

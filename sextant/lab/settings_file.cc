@@ -55,7 +55,7 @@ class Converter {
       case toml::value_t::table: {
         json object = json::object();
         for (const auto& [name, element] : value.as_table()) {
-          object[name] = convert(element, key.empty() ? name : key + "." + name);
+          object[name] = convert(element, key.empty() ? name : fmt::format("{}.{}", key, name));
         }
         return object;
       }
