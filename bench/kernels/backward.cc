@@ -68,20 +68,12 @@ namespace {
 
 constexpr int64_t kQueries = 2048;
 
-// As backward_unit() of sextant/attention/cpu/cpu.cc has it.
-int64_t unit_of(int64_t columns) {
-  constexpr int64_t kFloats = 16 * 1024, kShortestUnit = 64;
-  int64_t unit = cpu::kUnit;
-  while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
-  return unit;
-}
-
 // Each function does the work of one block of queries, or of one strip of it.
 class Backward {
  public:
   explicit Backward(int64_t columns)
       : columns_(columns),
-        unit_(unit_of(columns)),
+        unit_(cpu::backward_unit(columns)),
         numbers_(filled([&](cpu::Carver& carver) { lay_out(carver); })) {
     // Of about what it is for scores near 0: weights stay weights however often they are made anew.
     std::fill_n(lse_, cpu::kBlock, 6.0F);

@@ -26,6 +26,10 @@ namespace sextant::cpu {
 
 inline constexpr int64_t kBlock = 64;  // queries
 
+// Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and gradients
+// would leave the L2 cache.
+int64_t backward_unit(int64_t columns);
+
 // One unit of keys of one block.
 struct UnitOfBlock {
   size_t block = 0;

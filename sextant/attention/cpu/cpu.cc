@@ -79,15 +79,6 @@ void zero(const Executor& executor, const View<float>& x) {
             });
 }
 
-// Longer than this, the keys, values and gradients of a unit leave the L2 cache.
-int64_t backward_unit(const Score<float>& score) {
-  constexpr int64_t kFloats = 16 * 1024, kShortestUnit = 64;
-  int64_t unit = kUnit;
-  while (unit > kShortestUnit && unit * std::max(score.q.columns, score.v.columns) > kFloats)
-    unit /= 2;
-  return unit;
-}
-
 void sum_splits(const Backward& backward, const Executor& executor) {
   const int64_t splits = backward.splits;
   const auto count = static_cast<int64_t>(backward.tasks.size()) / splits;
@@ -106,7 +97,7 @@ void sum_splits(const Backward& backward, const Executor& executor) {
 void attend_backward(const Score<float>& score, const Attended<const float>& result,
                      AnyView<const float> d_out, const ScoreGrad<float>& grad,
                      const Executor& executor) {
-  const Problem p(score, backward_unit(score), executor);
+  const Problem p(score, backward_unit(std::max(score.q.columns, score.v.columns)), executor);
   Backward backward(p, result, d_out, grad);
   constexpr double kSecondsOfFloat = 3e-10;
   share_out(
