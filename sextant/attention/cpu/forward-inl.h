@@ -80,7 +80,9 @@ class ForwardTask {
     if (joined()) return attend_joined(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
-    const Matrix values = near_rows(rows, p_.score.v, item_.key_head, w_.values);
+    // A copy is worth it for those who read it more than once.
+    const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
+    const Matrix values = rows_of(rows, p_.score.v, item_.key_head, w_.values);
     for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
   }
 
