@@ -103,8 +103,8 @@ json run(const Options& options) {
                c.tokens / c.eager.least(), median_ratio(c.eager, c.ours), *least, *most);
     all.push_back({{"task", name},
                    {"tokens", c.tokens},
-                   {"ours_seconds", c.ours.rounds},
-                   {"eager_seconds", c.eager.rounds}});
+                   {"ours", to_json(c.ours)},
+                   {"eager", to_json(c.eager)}});
   }
   return {{"threads", options.threads}, {"measured", all}};
 }
