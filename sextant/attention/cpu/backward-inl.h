@@ -99,8 +99,7 @@ class BackwardWalk {
               .exactly = !keys_finite_ || !queries_finite(rows) ||
                          !matrix_finite(d_out, rows, p_.width16)};
     if (p_.on_key)
-      multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.lines,
-                    w_.key_products);
+      multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
     const Run columns = t.columns.all();
     for (int64_t n = 0; n < round_up(rows, kLanes) / kStrip; ++n) {
       fill_line_ends(t, n, columns);
@@ -226,7 +225,7 @@ class BackwardWalk {
       if (backward_.grad.q) add_queries(t, query_sum(g, queries, 0));
     }
     if (p_.on_key)
-      collect_key_table(t, w_.grads, w_.key_rows.plain, w_.lines, w_.table_products,
+      collect_key_table(t, w_.grads, w_.key_rows.plain, w_.key_products.across, w_.table_products,
                         table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
   }
 

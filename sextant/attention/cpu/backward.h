@@ -118,12 +118,12 @@ struct BackwardScratch {
   float* value_grads;  // [unit][width16]
   float* d_out;        // [kBlock][width16], if it must be copied
   float *lse, *mean;   // [kBlock]
-  // [kBlock][kScoreRow]; those for gradients of modulus, of several ways and of k . B may be null.
-  float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads, *key_products;
+  // [kBlock][kScoreRow]; those for gradients of modulus and of several ways may be null.
+  float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads;
+  KeyProducts key_products;
   // [kStrip][kScoreRow]; or null.
   ScoreStrip second;
   float *real, *imaginary_product, *weighted;
-  float* lines;           // [kLanes][kBlock]
   float* table_products;  // [kBlock][rows of a table]
   float* turned_grads;    // [kBlock][depth16]
   float* panel;           // [depth16][kLanes]

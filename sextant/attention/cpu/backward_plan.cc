@@ -178,7 +178,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   imaginary_grads = block_lines(modulus);
   way_grads = block_lines(several);
   way_imaginary_grads = block_lines(several && modulus);
-  key_products = block_lines(static_cast<bool>(p.on_key));
+  key_products = KeyProducts(p, kBlock, carver);
 
   const auto strip_lines = [&](bool wanted) {
     return wanted ? carver.floats(kStrip * kScoreRow) : nullptr;
@@ -191,7 +191,6 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   imaginary_product = strip_lines(modulus);
   weighted = strip_lines(static_cast<bool>(p.weight));
 
-  lines = carver.floats(kLanes * kBlock);
   table_products = carver.fenced_floats(kBlock * table_rows(p));
   turned_grads = carver.floats(kBlock * p.depth16);
   panel = carver.floats(kLanes * p.depth16);

@@ -96,8 +96,7 @@ class ForwardTask {
         .turned = turned(unit, g, w_.heads, w_.grown),
         .imaginary = p_.score.q_imag ? turned(unit, g, w_.imaginary, w_.grown_imaginary) : nullptr};
     if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
-      multiply_keys(p_, queries, keys, columns_of(seen, keys), w_.table_products, w_.key_lines,
-                    w_.key_products);
+      multiply_keys(p_, queries, keys, columns_of(seen, keys), w_.table_products, w_.key_products);
     for (int64_t n = 0; n < strips(); ++n) {
       const Run strip_seen = w_.sight.band_in(n, keys.keys);
       const bool cut = item_.partial >= 0;
@@ -143,9 +142,17 @@ class ForwardTask {
                                    .rows = item_.rows,
                                    .plain = w_.heads[static_cast<size_t>(g)].plain,
                                    .turned = w_.heads[static_cast<size_t>(g)].turned};
-        const Strip strip = {
-            p_,      w_.sight,          queries,         keys, 0, item_.rows, columns,
-            nullptr, query_products(g), joined.products, row};
+        const Strip strip = {p_,
+                             w_.sight,
+                             queries,
+                             keys,
+                             0,
+                             item_.rows,
+                             columns,
+                             w_.key_products,
+                             query_products(g),
+                             joined.products,
+                             row};
         f(g, strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
       }
     };

@@ -66,8 +66,7 @@ struct ForwardScratch {
   std::vector<Panels> imaginary;
   std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
   float* factors;
-  float* key_products;  // [rows16][kScoreRow]
-  float* key_lines;     // [kLanes][rows16]
+  KeyProducts key_products;
   // q . A with all rows of a short A, [group][rows16][A.count16]; or null.
   float* query_products;
   float* table_products;

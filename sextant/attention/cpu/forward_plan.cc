@@ -72,8 +72,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
       values(carver.floats(p.unit * p.width16)),
       factors(carver.floats(p.depth16)),
-      key_products(p.on_key ? carver.floats(rows16 * kScoreRow) : nullptr),
-      key_lines(p.on_key ? carver.floats(kLanes * rows16) : nullptr),
+      key_products(p, rows16, carver),
       query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)
                                         : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),

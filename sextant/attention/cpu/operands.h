@@ -52,6 +52,29 @@ struct KeyTile {
   const float* const* turned = nullptr;  // [ways]
 };
 
+// k . B of a tile of queries with a unit of keys.
+struct KeyProducts {
+  // Of query i and sixteen keys: data + i * row_step. Far keys of a clipped table have the same for all.
+  struct Panel {
+    const float* data = nullptr;
+    int64_t row_step = 0;
+  };
+  Panel* panels = nullptr;  // [unit / kLanes]
+  float* near = nullptr;    // [rows16][kScoreRow]
+  float* far = nullptr;     // [kScoreRow]
+  float* across = nullptr;  // [kLanes][rows16], with keys for rows
+
+  KeyProducts() = default;
+  // Of at most `rows16` queries; nothing if there is no B.
+  KeyProducts(const Problem& problem, int64_t rows16, Carver& carver) {
+    if (!problem.on_key) return;
+    panels = carver.take<Panel>(problem.unit / kLanes);
+    near = carver.floats(rows16 * kScoreRow);
+    far = carver.floats(kScoreRow);
+    across = carver.floats(kLanes * rows16);
+  }
+};
+
 // Where the scores of a strip go: [kStrip][kScoreRow] each.
 struct ScoreStrip {
   float* scores = nullptr;

@@ -40,8 +40,7 @@ struct Strip {
   int64_t row;   // first query of the strip, in the tile; a multiple of kStrip
   int64_t rows;  // at most kStrip
   Run columns;
-  // k . B for this tile of queries, [queries][kScoreRow]; or null.
-  const float* key_products;
+  const KeyProducts& key_products;  // of the tile's queries, if there is a B
   // q . A of the tile's queries with all rows of A, [queries][A.count16]; or null.
   const float* query_products;
   // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreRow]; or null.
@@ -105,6 +104,17 @@ HWY_INLINE void add_known_product(const Strip& s, const Vectors& table, const fl
          to + s.columns.first, kScoreRow);
 }
 
+// to += k . B
+HWY_INLINE void add_key_products(const Strip& s, float* to) {
+  for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
+    const KeyProducts::Panel& panel = s.key_products.panels[j / kLanes];
+    for (int64_t i = 0; i < s.rows; ++i) {
+      float* x = to + i * kScoreRow + j;
+      store(add(load(x), load(panel.data + (s.row + i) * panel.row_step)), x);
+    }
+  }
+}
+
 // sqrt(a * a + b * b) without overflow in between.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
@@ -152,12 +162,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, con
     add_known_product(s, p.on_query, s.query_products + s.row * p.on_query.count16, to.real);
   else if (p.on_query)
     add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
-  if (p.on_key)
-    for (int64_t i = 0; i < s.rows; ++i)
-      for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
-        float* x = to.real + i * kScoreRow + j;
-        store(add(load(x), load(s.key_products + (s.row + i) * kScoreRow + j)), x);
-      }
+  if (p.on_key) add_key_products(s, to.real);
   finish_scores(s, to);
 }
 
@@ -225,26 +230,46 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
                         to + i * table.count16, table.count16);
 }
 
-// k . B of every query of a tile with the keys of `columns`: to[query][kScoreRow]. Tiles of B have
-// keys for rows, so a panel of keys is multiplied, spread over the queries, and transposed.
+// k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel of keys
+// is multiplied, spread over the queries, and transposed; but far keys, all of whose queries meet one row,
+// have a number each.
 inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
                                        const KeyTile& keys, Run columns, float* products,
-                                       float* lines, float* to) {
+                                       const KeyProducts& to) {
   const Vectors& table = p.on_key;
-  const int64_t rows16 = round_up(queries.rows, kLanes);
-  for (int64_t j = columns.first; j < columns.last; j += kLanes) {
-    const int64_t diagonal = p.score.diagonals.count - 1 - queries.block->diagonal -
-                             (keys.keys.first + j) + queries.first;
-    const Run range = table.map.range(diagonal - kLanes + 1, rows16 + kLanes - 1);
+  const int64_t rows16 = round_up(queries.rows, kLanes), panel = kLanes * p.depth16;
+  // Of a key and the first query, counted as B's map counts.
+  const auto diagonal = [&](int64_t j) {
+    return p.score.diagonals.count - 1 - queries.block->diagonal - (keys.keys.first + j) +
+           queries.first;
+  };
+  const auto met = [&](int64_t j) {
+    return table.map.rows_of(diagonal(j) - kLanes + 1, rows16 + kLanes - 1);
+  };
+  Run rows = met(columns.first);
+  for (int64_t j = columns.first, next; j < columns.last; j = next) {
+    next = j + kLanes;
+    if (rows.last - rows.first == 1) {
+      const int64_t row = rows.first;
+      for (; next < columns.last && (rows = met(next)) == Run{row, row + 1};) next += kLanes;
+      multiply<Sum::kNew>(1, (next - j) / kLanes, table.columns,
+                          {table.row(queries.head, row), 0, 1},
+                          {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
+      for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
+      continue;
+    }
+    const Run range = {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
                         {keys.plain + j * p.depth16, 1, kLanes},
                         {table.panel(queries.head, range.first), kLanes, kLanes * table.columns16},
                         products, count);
-    std::fill_n(lines, kLanes * rows16, 0.0F);
-    spread(table.map, diagonal, kLanes, rows16, products, count, range.first, lines, rows16);
+    std::fill_n(to.across, kLanes * rows16, 0.0F);
+    spread(table.map, diagonal(j), kLanes, rows16, products, count, range.first, to.across, rows16);
     for (int64_t i = 0; i < rows16; i += kLanes)
-      unpack_panel(lines + i, rows16, kLanes, to + i * kScoreRow + j, kScoreRow);
+      unpack_panel(to.across + i, rows16, kLanes, to.near + i * kScoreRow + j, kScoreRow);
+    to.panels[j / kLanes] = {to.near + j, kScoreRow};
+    if (next < columns.last) rows = met(next);
   }
 }
 
