@@ -73,6 +73,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--eager,!--no-eager", o.measure.eager,
                "beside libtorch's operators, which take minutes for long texts (default: yes)");
+  app.add_flag("--backward,!--no-backward", o.measure.backward, "backward, too (default: yes)");
   app.add_flag("--list", o.list, "list the kinds");
   app.get_formatter()->column_width(24);
   for (CLI::Option* option : app.get_options()) option->capture_default_str();

@@ -127,7 +127,7 @@ std::vector<Measured> measure(const Kind& kind, const Sizes& sizes, const Backen
                                    .operations = 4 * columns * w.pairs(),
                                    .bytes = w.bound_by_memory ? w.least_bytes() : 0}};
   match.forward(passes[0]);
-  if (!w.has_backward) return passes;
+  if (!w.has_backward || !options.backward) return passes;
   passes.push_back({.kind = w.name(), .pass = "backward", .operations = 10 * columns * w.pairs()});
   match.backward(passes[1]);
   return passes;

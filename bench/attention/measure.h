@@ -31,6 +31,7 @@ struct MeasureOptions {
   // Beside libtorch's operators, too. Without them they are still asked whether they agree, about a text
   // of at most 256.
   bool eager = true;
+  bool backward = true;  // or forward only
 };
 
 // Throws Error if ours and eager do not agree: the time of something else is worth nothing.
