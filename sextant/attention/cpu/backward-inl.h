@@ -141,13 +141,11 @@ class BackwardWalk {
     return grown.turned;
   }
 
-  // The columns that each strip sees.
-  Band bands(Run keys, int64_t rows) const {
+  // The columns of a unit that each strip sees, in one way or in any (way < 0).
+  Band bands(Run keys, int64_t rows, int64_t way = -1) const {
     Band band = {.rows = rows};
-    for (int64_t n = 0; n < band.strip_count(); ++n) {
-      const Run seen = w_.sight.band_in(n, keys);
-      if (!empty(seen)) band.strips[static_cast<size_t>(n)] = columns_of(seen, keys);
-    }
+    for (int64_t n = 0; n < band.strip_count(); ++n)
+      band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, way), keys);
     return band;
   }
 
@@ -207,15 +205,19 @@ class BackwardWalk {
       if (!seen.several && way != seen.way) continue;
       const float* lines = w_.grads;
       const float* imaginary = w_.imaginary_grads;
+      Tile part = t;
       if (seen.several) {
-        pick_way(t, way, lines, w_.way_grads);
+        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), static_cast<int64_t>(way));
+        if (empty(part.columns.all())) continue;
+        pick_way(part, way, lines, w_.way_grads);
         lines = w_.way_grads;
-        if (imaginary) pick_way(t, way, imaginary, w_.way_imaginary_grads);
+        if (imaginary) pick_way(part, way, imaginary, w_.way_imaginary_grads);
         if (imaginary) imaginary = w_.way_imaginary_grads;
       }
-      collect_way(t, queries, unit, way, lines, w_.query_rows, query_sum(g, queries, 0));
+      collect_way(part, queries, unit, way, lines, w_.query_rows, query_sum(g, queries, 0));
       if (imaginary)
-        collect_way(t, queries, unit, way, imaginary, w_.imaginary_rows, query_sum(g, queries, 1));
+        collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows,
+                    query_sum(g, queries, 1));
     }
     if (p_.on_query) {
       std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
@@ -293,10 +295,6 @@ class BackwardWalk {
       turn_back(rows, way, 0, w_.panel, w_.factors, grads);
       give(backward_.grad.k, grads, p_.depth16);
     }
-  }
-
-  static Run columns_of(Run seen, Run keys) {
-    return {round_down(seen.first - keys.first, kLanes), round_up(seen.last - keys.first, kLanes)};
   }
 
   bool queries_finite(int64_t rows) const {

@@ -96,7 +96,8 @@ class ForwardTask {
         .turned = turned(unit, g, w_.heads, w_.grown),
         .imaginary = p_.score.q_imag ? turned(unit, g, w_.imaginary, w_.grown_imaginary) : nullptr};
     if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
-      multiply_keys(p_, queries, keys, columns_of(seen, keys), w_.table_products, w_.key_products);
+      multiply_keys(p_, queries, keys, columns_of(seen, keys.keys), w_.table_products,
+                    w_.key_products);
     for (int64_t n = 0; n < strips(); ++n) {
       const Run strip_seen = w_.sight.band_in(n, keys.keys);
       const bool cut = item_.partial >= 0;
@@ -110,7 +111,7 @@ class ForwardTask {
                            keys,
                            n * kStrip,
                            strip_rows(n),
-                           columns_of(strip_seen, keys),
+                           columns_of(strip_seen, keys.keys),
                            w_.key_products,
                            query_products(g)};
       uint8_t& fresh = w_.fresh[g * strips() + n];
@@ -128,7 +129,7 @@ class ForwardTask {
   void attend_joined(int64_t unit, const FrameRows& rows, Run seen) {
     const Joined& joined = w_.joined;
     const KeyTile keys = {.keys = {rows.first, rows.first + rows.rows}};
-    const Run columns = columns_of(seen, keys);
+    const Run columns = columns_of(seen, keys.keys);
     const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
     const int64_t all_rows = p_.group * item_.rows;
     multiply_joined(rows, item_.key_head, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys),
@@ -177,11 +178,6 @@ class ForwardTask {
     std::copy_n(from.most, rows, to.most);
     std::copy_n(from.sum, rows, to.sum);
     std::copy_n(from.out, rows * p_.width16, to.out);
-  }
-
-  static Run columns_of(Run seen, const KeyTile& keys) {
-    return {round_down(seen.first - keys.keys.first, kLanes),
-            round_up(seen.last - keys.keys.first, kLanes)};
   }
 
   // The turned queries of a head, with the growth that belongs to this unit of keys.

@@ -30,6 +30,12 @@ namespace HWY_NAMESPACE {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Keys that are seen as columns of their unit, rounded out.
+HWY_INLINE Run columns_of(Run seen, Run unit) {
+  if (empty(seen)) return {};
+  return {round_down(seen.first - unit.first, kLanes), round_up(seen.last - unit.first, kLanes)};
+}
+
 // What a strip is, and what its scores are made of. Columns are counted from the first key of the
 // unit; `columns` is what the strip sees, rounded out to multiples of kLanes.
 struct Strip {
@@ -210,10 +216,14 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
     score_way(s, seen.way, scratch.table_products, to);
   } else {
     for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
-      score_way(s, way, scratch.table_products, scratch.second);
-      merge_way(s, way, scratch.second.scores, to.scores);
-      if (to.real != to.scores) merge_way(s, way, scratch.second.real, to.real);
-      if (to.imaginary) merge_way(s, way, scratch.second.imaginary, to.imaginary);
+      Strip part = s;
+      part.columns = columns_of(
+          s.sight.band_in(s.row / kStrip, s.seen_keys(), static_cast<int64_t>(way)), s.keys.keys);
+      if (empty(part.columns)) continue;
+      score_way(part, way, scratch.table_products, scratch.second);
+      merge_way(part, way, scratch.second.scores, to.scores);
+      if (to.real != to.scores) merge_way(part, way, scratch.second.real, to.real);
+      if (to.imaginary) merge_way(part, way, scratch.second.imaginary, to.imaginary);
     }
   }
   fill_hidden(s, -kInfinity, to.scores);

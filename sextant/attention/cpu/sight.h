@@ -63,12 +63,12 @@ class Sight {
   // Holds the runs of all queries.
   Run all() const { return all_; }
 
-  // Of a strip in all sweeps, clipped to `keys`.
-  Run band_in(int64_t strip, Run keys) const {
-    Run band_of_all;
+  // Of a strip, clipped to `keys`, in the sweeps of one way or of every way (way < 0).
+  Run band_in(int64_t strip, Run keys, int64_t way = -1) const {
+    Run all;
     for (int64_t n = 0; n < sweeps_; ++n)
-      band_of_all = span(band_of_all, meet(band(n, strip), keys));
-    return band_of_all;
+      if (is_of(n, way)) all = span(all, meet(band(n, strip), keys));
+    return all;
   }
 
   // Whether some sweep shows all of `keys` to every query of a strip.
@@ -99,8 +99,7 @@ class Sight {
   template <class F>
   void each_run(int64_t row, Run keys, int64_t way, F&& f) const {
     for (int64_t n = 0; n < sweeps_; ++n) {
-      if (way >= 0 && problem_->ways.of_sweep[static_cast<size_t>(n)] != static_cast<size_t>(way))
-        continue;
+      if (!is_of(n, way)) continue;
       const Run seen = meet(run(n, row), keys);
       if (!empty(seen)) f(seen);
     }
@@ -119,6 +118,11 @@ class Sight {
   }
 
  private:
+  bool is_of(int64_t sweep, int64_t way) const {
+    return way < 0 ||
+           problem_->ways.of_sweep[static_cast<size_t>(sweep)] == static_cast<size_t>(way);
+  }
+
   const Problem* problem_;
   int64_t sweeps_, rows_;
   Run* runs_;
