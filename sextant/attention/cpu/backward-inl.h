@@ -46,7 +46,7 @@ class BackwardWalk {
   bool wants_queries() const { return backward_.grad.q || backward_.grad.q_imag; }
   bool wants_keys() const { return static_cast<bool>(backward_.grad.k); }
   bool wants_values() const { return static_cast<bool>(backward_.grad.v); }
-  size_t ways() const { return p_.ways.list.size(); }
+  size_t way_count() const { return p_.ways.list.size(); }
 
   void split(int64_t n) {
     if (wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
@@ -71,14 +71,15 @@ class BackwardWalk {
   void prepare_unit(const Block& block, Run keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
-    unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, w_.key_rows);
+    unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, kEveryWay, w_.key_rows);
     for (int64_t j = 0; j < rows.rows; j += kLanes)
       pack_panel_of(rows, p_.score.v, task_.key_head, j, std::min(kLanes, rows.rows - j), 1,
                     w_.values + j * p_.width16);
-    keys_finite_ = rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16);
+    keys_finite_ =
+        rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16, kEveryWay);
     const int64_t size = p_.unit * p_.depth16;
     if (w_.key_grads.plain) std::fill_n(w_.key_grads.plain, size, 0.0F);
-    for (size_t way = 0; way < ways(); ++way)
+    for (size_t way = 0; way < way_count(); ++way)
       if (w_.key_grads.turned[way] != w_.key_grads.plain)
         std::fill_n(w_.key_grads.turned[way], size, 0.0F);
     std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
@@ -87,7 +88,8 @@ class BackwardWalk {
   void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
-    const QueryTile query_tile = prepare_queries(queries, h, unit);
+    const WaysSeen ways = w_.sight.ways_seen(0, (rows + kStrip - 1) / kStrip, keys);
+    const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
     Tile t = {.problem = p_,
@@ -95,8 +97,9 @@ class BackwardWalk {
               .head = h,
               .first = first,
               .first_key = keys.first,
+              .ways = ways,
               .columns = bands(keys, rows),
-              .exactly = !keys_finite_ || !queries_finite(rows) ||
+              .exactly = !keys_finite_ || !queries_finite(rows, ways) ||
                          !matrix_finite(d_out, rows, p_.width16)};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
@@ -110,14 +113,16 @@ class BackwardWalk {
   }
 
   // Panels and rows of the block's queries, and what the softmax backwards needs of them.
-  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit) {
+  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit, WaysSeen ways) {
     const bool modulus = static_cast<bool>(p_.score.q_imag);
-    const float* const* turned = turn_queries(queries, p_.score.q, h, unit, w_.queries, w_.grown);
-    unpack_rows(p_, turned, w_.queries.plain, queries.rows, w_.query_rows);
+    const float* const* turned =
+        turn_queries(queries, p_.score.q, h, unit, ways, w_.queries, w_.grown);
+    unpack_rows(p_, turned, w_.queries.plain, queries.rows, ways, w_.query_rows);
     const float* const* imaginary = nullptr;
     if (modulus) {
-      imaginary = turn_queries(queries, p_.score.q_imag, h, unit, w_.imaginary, w_.grown_imaginary);
-      unpack_rows(p_, imaginary, w_.imaginary.plain, queries.rows, w_.imaginary_rows);
+      imaginary =
+          turn_queries(queries, p_.score.q_imag, h, unit, ways, w_.imaginary, w_.grown_imaginary);
+      unpack_rows(p_, imaginary, w_.imaginary.plain, queries.rows, ways, w_.imaginary_rows);
     }
     const float* mean = backward_.mean_of(task_.batch, h);
     for (int64_t i = 0; i < queries.rows; ++i) {
@@ -129,10 +134,12 @@ class BackwardWalk {
   }
 
   const float* const* turn_queries(const FrameRows& queries, const AnyView<const float>& x,
-                                   int64_t h, int64_t unit, const Panels& to, const Panels& grown) {
-    pack_rows(queries, x, h, p_.scale, to);
+                                   int64_t h, int64_t unit, WaysSeen ways, const Panels& to,
+                                   const Panels& grown) {
+    pack_rows(queries, x, h, p_.scale, to, ways);
     if (!grown.turned) return to.turned;
-    for (size_t way = 0; way < ways(); ++way) {
+    for (size_t way = 0; way < way_count(); ++way) {
+      if (!ways.has(way)) continue;
       if (p_.ways.list[way].grows)
         grow_queries(queries, way, unit, to.turned[way], w_.factors, grown.turned[way]);
       else
@@ -200,13 +207,12 @@ class BackwardWalk {
 
   // Gradients of q and k, way by way.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
-    const WaysSeen seen = w_.sight.ways_seen(0, t.columns.strip_count(), seen_keys(t));
-    for (size_t way = 0; way < ways(); ++way) {
-      if (!seen.several && way != seen.way) continue;
+    for (size_t way = 0; way < way_count(); ++way) {
+      if (!t.ways.has(way)) continue;
       const float* lines = w_.grads;
       const float* imaginary = w_.imaginary_grads;
       Tile part = t;
-      if (seen.several) {
+      if (t.ways.several) {
         part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), static_cast<int64_t>(way));
         if (empty(part.columns.all())) continue;
         pick_way(part, way, lines, w_.way_grads);
@@ -289,7 +295,7 @@ class BackwardWalk {
     if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16);
     if (!wants_keys()) return;
     if (w_.key_grads.plain) give(backward_.grad.k, w_.key_grads.plain, p_.depth16);
-    for (size_t way = 0; way < ways(); ++way) {
+    for (size_t way = 0; way < way_count(); ++way) {
       float* grads = w_.key_grads.turned[way];
       if (grads == w_.key_grads.plain) continue;
       turn_back(rows, way, 0, w_.panel, w_.factors, grads);
@@ -297,10 +303,10 @@ class BackwardWalk {
     }
   }
 
-  bool queries_finite(int64_t rows) const {
+  bool queries_finite(int64_t rows, WaysSeen ways) const {
     const int64_t size = round_up(rows, kLanes) * p_.depth16;
-    return rows_finite(p_, w_.query_rows, size) &&
-           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size));
+    return rows_finite(p_, w_.query_rows, size, ways) &&
+           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size, ways));
   }
 
   const Backward& backward_;

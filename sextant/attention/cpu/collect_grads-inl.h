@@ -73,6 +73,7 @@ struct Tile {
   int64_t head;
   int64_t first;      // query of the frame
   int64_t first_key;  // of the frame; column 0
+  WaysSeen ways;
   Band columns;
   bool exactly = false;  // something that must not be seen may be infinite or NaN
 

@@ -78,7 +78,7 @@ class ForwardTask {
     }
     const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
     if (joined()) return attend_joined(unit, rows, seen);
-    pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys);
+    pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
     // A copy is worth it for those who read it more than once.
     const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;

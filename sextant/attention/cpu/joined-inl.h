@@ -156,7 +156,7 @@ inline HWY_NOINLINE void multiply_packed_keys(const FrameRows& unit, int64_t key
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
     const Run piece = {j, std::min({j + kPiece, columns.last, unit.rows})};
     pack_rows({p, unit.block, Side::kKey, unit.first + piece.first, piece.last - piece.first},
-              p.score.k, key_head, 1, keys);
+              p.score.k, key_head, 1, keys, {way, false});
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
     for (int64_t row = 0; row < rows; row += kLanes)
       multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
@@ -170,7 +170,7 @@ inline HWY_NOINLINE void multiply_packed_keys(const FrameRows& unit, int64_t key
 inline void multiply_joined(const FrameRows& unit, int64_t key_head, Run columns, int64_t rows,
                             WaysSeen seen, const Panels& keys, const Joined& joined) {
   for (size_t way = 0; way < unit.problem.ways.list.size(); ++way) {
-    if (!seen.several && way != seen.way) continue;
+    if (!seen.has(way)) continue;
     // For one or two rows, packing and whole blocks are faster than half empty lanes.
     if (unit.problem.ways.list[way].key.rotation || rows <= kThinRows)
       multiply_packed_keys(unit, key_head, columns, rows, way, keys, joined);

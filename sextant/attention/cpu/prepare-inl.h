@@ -12,6 +12,7 @@
 
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/pack-inl.h"
+#include "sextant/attention/cpu/sight.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -65,9 +66,9 @@ HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>&
   });
 }
 
-// All panels of those rows of x, times factor.
+// All panels of those rows of x, times factor, as they are and turned in some ways.
 HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                          float factor, const Panels& to) {
+                          float factor, const Panels& to, WaysSeen ways = kEveryWay) {
   static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
@@ -78,7 +79,7 @@ HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, 
     if (to.plain) pack(to.plain + at);
     for (size_t way = 0; way < p.ways.list.size(); ++way) {
       float* panel = to.turned[way] + at;
-      if (to.turned[way] == to.plain) continue;
+      if (to.turned[way] == to.plain || !ways.has(way)) continue;
       if (to.plain)
         std::copy_n(to.plain + at, kLanes * p.depth16, panel);
       else

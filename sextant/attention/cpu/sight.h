@@ -23,7 +23,10 @@ inline Run span(Run a, Run b) {
 struct WaysSeen {
   size_t way = 0;
   bool several = false;
+
+  bool has(size_t other) const { return several || other == way; }
 };
+inline constexpr WaysSeen kEveryWay = {0, true};
 
 class Sight {
  public:

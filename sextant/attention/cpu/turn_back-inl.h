@@ -16,22 +16,24 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// The rows that panels hold.
+// The rows that panels hold, as they are and turned in some ways.
 inline HWY_NOINLINE void unpack_rows(const Problem& p, const float* const* panels,
-                                     const float* plain, int64_t rows, const RowSets& to) {
+                                     const float* plain, int64_t rows, WaysSeen ways,
+                                     const RowSets& to) {
   const auto unpack = [&](const float* from, float* rows_of) HWY_ATTR {
     for (int64_t i = 0; i < rows; i += kLanes)
       unpack_panel(from + i * p.depth16, kLanes, p.depth16, rows_of + i * p.depth16, p.depth16);
   };
   if (to.plain) unpack(plain, to.plain);
   for (size_t way = 0; way < p.ways.list.size(); ++way)
-    if (to.turned[way] != to.plain) unpack(panels[way], to.turned[way]);
+    if (to.turned[way] != to.plain && ways.has(way)) unpack(panels[way], to.turned[way]);
 }
 
-HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size) {
+HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size, WaysSeen ways) {
   bool finite = !rows.plain || all_finite(rows.plain, size);
   for (size_t way = 0; way < p.ways.list.size(); ++way)
-    finite = finite && (rows.turned[way] == rows.plain || all_finite(rows.turned[way], size));
+    finite = finite && (rows.turned[way] == rows.plain || !ways.has(way) ||
+                        all_finite(rows.turned[way], size));
   return finite;
 }
 
