@@ -53,6 +53,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using F64 = hn::CappedTag<double, 8>;
+using F32 = hn::Rebind<float, F64>;
 
 // All multiples: coarse ones turned on by fine ones.
 void multiply_out(const Multiples<kFew>& coarse, const Multiples<kFew>& fine,
@@ -68,18 +69,19 @@ void multiply_out(const Multiples<kFew>& coarse, const Multiples<kFew>& fine,
   }
 }
 
-// Whether values may round either way, in the high bits that a float32 has: where the least and the
-// greatest that they may be, cut where float32 ends, differ after half of its last place was added. (That
-// is integer work, which has pipes of its own; conversions have few.)
-inline constexpr int kCut = 29;  // digits of a double that a float32 has no room for
+// What is turned on may be off by this.
 inline constexpr double kDoubt = 0x1p-44;
 
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<F64>> differ(hn::Vec<F64> least) {
+// Rounds the least that some values may be to float32, and stores it. Returns what differs from the
+// greatest that they may be, rounded: 0 where rounding is not in doubt.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<F32>> round_least(hn::Vec<F64> least, float* to) {
   const F64 d;
-  const hn::RebindToUnsigned<F64> u;
-  const auto half = hn::Set(u, uint64_t{1} << (kCut - 1));
-  return hn::Xor(hn::Add(hn::BitCast(u, least), half),
-                 hn::Add(hn::BitCast(u, hn::Add(least, hn::Set(d, 2 * kDoubt))), half));
+  const F32 f;
+  const hn::RebindToUnsigned<F32> u;
+  const auto low = hn::DemoteTo(f, least);
+  const auto high = hn::DemoteTo(f, hn::Add(least, hn::Set(d, 2 * kDoubt)));
+  hn::StoreU(low, f, to);
+  return hn::Xor(hn::BitCast(u, low), hn::BitCast(u, high));
 }
 
 // `blocks` blocks turned on from an anchor each. open: for each block, in which phases some value may
@@ -87,38 +89,27 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<F64>> differ(hn::Vec<F64> least) {
 void turn_on(const Multiples<kFew>& anchors, int64_t blocks, const Multiples<kBlock>& by,
              float* cos, float* sin, uint64_t* open) {
   const F64 d;
-  const hn::Rebind<float, F64> f;
-  const hn::RebindToUnsigned<F64> u;
+  const hn::RebindToUnsigned<F32> u;
+  constexpr auto kVector = static_cast<int64_t>(hn::MaxLanes(d));
   const auto zero = hn::Zero(u);
   for (int64_t block = 0; block < blocks; ++block, cos += kBlock, sin += kBlock) {
     const auto a = hn::Set(d, anchors.cos[block]), b = hn::Set(d, anchors.sin[block]);
-    // Calls g(n, cos, sin) for the least values that each vector of phases from the n-th on may have: where
-    // rounding is not in doubt, they round as the values do, if none is half way between two floats.
-    const auto off_middle = [&](hn::Vec<F64> x) HWY_ATTR {
-      return hn::BitCast(d, hn::Or(hn::BitCast(u, x), hn::Set(u, uint64_t{1})));
-    };
     const auto doubt = hn::Set(d, kDoubt);
-    const auto each_vector = [&](const auto& g) HWY_ATTR {
-      for (int64_t n = 0; n < kBlock; n += static_cast<int64_t>(hn::MaxLanes(d))) {
-        const auto c = hn::Load(d, by.cos + n), s = hn::Load(d, by.sin + n);
-        g(n, hn::NegMulAdd(b, s, hn::MulSub(a, c, doubt)),
-          hn::MulAdd(a, s, hn::MulSub(b, c, doubt)));
-      }
+    // Of the phases from the n-th on, as many as a vector has.
+    const auto round_both = [&](int64_t n) HWY_ATTR {
+      const auto c = hn::Load(d, by.cos + n), s = hn::Load(d, by.sin + n);
+      return hn::Or(round_least(hn::NegMulAdd(b, s, hn::MulSub(a, c, doubt)), cos + n),
+                    round_least(hn::MulAdd(a, s, hn::MulSub(b, c, doubt)), sin + n));
     };
     auto any = zero;
-    each_vector([&](int64_t n, hn::Vec<F64> x, hn::Vec<F64> y) HWY_ATTR {
-      any = hn::Or(any, hn::Or(differ(x), differ(y)));
-      hn::StoreU(hn::DemoteTo(f, off_middle(x)), f, cos + n);
-      hn::StoreU(hn::DemoteTo(f, off_middle(y)), f, sin + n);
-    });
+    for (int64_t n = 0; n < kBlock; n += kVector) any = hn::Or(any, round_both(n));
     open[block] = 0;
-    if (hn::AllTrue(u, hn::Eq(hn::ShiftRight<kCut>(any), zero))) continue;
-    each_vector([&](int64_t n, hn::Vec<F64> x, hn::Vec<F64> y) HWY_ATTR {
+    if (hn::AllTrue(u, hn::Eq(any, zero))) continue;
+    for (int64_t n = 0; n < kBlock; n += kVector) {
       uint8_t bits[8] = {};
-      const auto either = hn::ShiftRight<kCut>(hn::Or(differ(x), differ(y)));
-      hn::StoreMaskBits(u, hn::Ne(either, zero), bits);
+      hn::StoreMaskBits(u, hn::Ne(round_both(n), zero), bits);
       open[block] |= uint64_t{bits[0]} << n;
-    });
+    }
   }
 }
 
