@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Memory and time of one training step of attention, forward and backward, with every encoding.
+
+    SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
+        python3 bench/memory.py --length 8192
+
+MB are mebibytes. "must" is what a step gives back and keeps: the result and the gradients of q, k, v and the
+encoding's parameters. "beyond" is what the process held at its highest, less that and what it held before (q, k, v,
+parameters, the result's gradient). Each encoding has a process of its own.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+
+import sextant  # before torch: it says how OpenMP's threads wait
+import torch
+
+MB = 2**20
+
+
+def held(line):
+    """A line of /proc/self/status such as "VmHWM:    1234 kB", in bytes."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for text in status:
+            if text.startswith(line + ":"):
+                return int(text.split()[1]) * 1024
+    raise SystemExit(f"memory: /proc/self/status has no {line}")
+
+
+def forget_peak():
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
+        refs.write("5")
+
+
+def size(tensors):
+    return sum(x.numel() * x.element_size() for x in tensors)
+
+
+def step(name, options, results):
+    """One step of `name`; puts its numbers, or what kept it from one, into results."""
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    shape = (1, options.heads, options.length, options.head_size)
+    try:
+        method = sextant.method(name, heads=options.heads, head_dim=options.head_size, train_length=options.length)
+        q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
+        keys = method.keys(k, torch.randn(1, options.length, options.heads * options.head_size))
+        d_out = torch.randn(shape)
+        before = held("VmRSS")
+        forget_peak()
+        start = time.perf_counter()
+        out = method(q, keys, v)
+        out.backward(d_out)
+        seconds = time.perf_counter() - start
+        peak = held("VmHWM") - before
+    except RuntimeError as error:
+        results.put({"method": name, "error": str(error).splitlines()[0]})
+        return
+    given = [x.grad for x in (q, k, v, *method.parameters()) if x.grad is not None]
+    must = size([out, *given])
+    results.put({"method": name, "seconds": seconds, "must": must, "beyond": peak - must})
+
+
+def measure(name, options):
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=step, args=(name, options, results))
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        return {"method": name, "error": f"ended with status {process.exitcode}"}
+    return results.get()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--length", type=int, default=8192, help="queries and keys, causal")
+    parser.add_argument("--methods", type=lambda x: x.split(","), help="these only")
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--head-size", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--json", help="write all numbers to this file")
+    options = parser.parse_args()
+    known = sextant.methods()
+    for name in options.methods or []:
+        if name not in known:
+            parser.error(f"--methods: expected some of {', '.join(known)}, but got {name}")
+    print(f"torch {torch.__version__}, {options.threads} threads, {options.heads} heads of {options.head_size}, "
+          f"{options.length} queries and keys\n\n{'':<24} {'seconds':>8} {'must, MB':>9} {'beyond, MB':>11}")
+    rows = []
+    for name in options.methods or known:
+        row = measure(name, options)
+        rows.append(row)
+        if "error" in row:
+            print(f"{name:<24} {row['error']}", flush=True)
+        else:
+            print(f"{name:<24} {row['seconds']:>8.2f} {row['must'] / MB:>9.0f} {row['beyond'] / MB:>11.0f}", flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as to:
+            json.dump({"length": options.length, "threads": options.threads, "measured": rows}, to, indent=1)
+
+
+if __name__ == "__main__":
+    main()
