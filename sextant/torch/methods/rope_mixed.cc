@@ -9,6 +9,7 @@
 // for two pairs at right angles; the code draws an orientation at random for each head, here they are
 // evenly spread over a half turn. The fixed variant, RoPE-Axial, is rope with axes "restart".
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/sin.h>
 
@@ -16,6 +17,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <numbers>
 #include <string>
+#include <vector>
 
 #include "sextant/error.h"
 #include "sextant/position/spectrum.h"
@@ -23,9 +25,12 @@
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/rotary_options.h"
 #include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/recomputed.h"
 
 namespace sextant {
 namespace {
+
+constexpr int64_t kRowsAtOnce = 1024;
 
 class RopeMixed final : public Method {
  public:
@@ -52,8 +57,8 @@ class RopeMixed final : public Method {
           "but got " +
           std::to_string(operands.k.size(1)));
     const at::Tensor freqs = parameters[0].select(1, layer).view({2, shape_.heads, 1, -1});
-    operands.q = at_times(operands.q, query_times(placement, 2), freqs);
-    operands.k = at_times(operands.k, key_times(placement, 2), freqs);
+    operands.q = in_blocks(operands.q, query_times(placement, 2), freqs);
+    operands.k = in_blocks(operands.k, key_times(placement, 2), freqs);
   }
 
  private:
@@ -72,14 +77,33 @@ class RopeMixed final : public Method {
     return tensor_of(values, {2, 1, shape_.heads * 2 * half});
   }
 
-  // times [1 or batch, 2, rows], freqs [2, heads, 1, pairs]
-  at::Tensor at_times(const at::Tensor& x, const at::Tensor& times, const at::Tensor& freqs) const {
+  // x at times [1 or batch, 2, rows], freqs [2, heads, 1, pairs]
+  static at::Tensor at_times(const at::Tensor& x, const at::Tensor& times, const at::Tensor& freqs,
+                             const Spectrum& pairs) {
     const auto along = [&](int64_t axis) {
       return times.select(1, axis).unsqueeze(1).unsqueeze(3).to(at::kDouble) *
              freqs[axis].to(at::kDouble);
     };
     const at::Tensor angles = along(0) + along(1);
-    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs_);
+    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs);
+  }
+
+  // The same block by block. Angles of each head, in float64, and what their gradients need are several
+  // times as large as x.
+  at::Tensor in_blocks(const at::Tensor& x, const at::Tensor& times,
+                       const at::Tensor& freqs) const {
+    if (x.size(2) <= kRowsAtOnce) return at_times(x, times, freqs, pairs_);
+    std::vector<at::Tensor> blocks;
+    int64_t first = 0;
+    for (const at::Tensor& rows : x.split(kRowsAtOnce, 2)) {
+      const auto turn = [at = times.narrow(2, first, rows.size(2)),
+                         pairs = pairs_](const std::vector<at::Tensor>& inputs) {
+        return std::vector<at::Tensor>{at_times(inputs[0], at, inputs[1], pairs)};
+      };
+      blocks.push_back(recomputed(turn, {rows, freqs})[0]);
+      first += rows.size(2);
+    }
+    return at::cat(blocks, 2);
   }
 
   ModelShape shape_;

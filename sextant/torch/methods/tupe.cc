@@ -28,12 +28,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sextant/error.h"
 #include "sextant/position/row_map.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
 #include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/recomputed.h"
 
 namespace sextant {
 namespace {
@@ -123,7 +125,8 @@ class Tupe final : public Method {
   }
 
  private:
-  // LN(P) at positions, projected: [1, heads, positions, head_dim].
+  // LN(P) at positions, projected: [1, heads, positions, head_dim]. For the gradients it is computed once
+  // more: P at all positions and its norm are each as large as q.
   at::Tensor projected(Parameters p, const at::Tensor& positions, const at::Tensor& weight,
                        const at::Tensor& bias) const {
     if (positions.numel() > 0 &&
@@ -131,12 +134,15 @@ class Tupe final : public Method {
       fail("tupe: positions: expected 0 to " + std::to_string(max_positions_ - 1) + ", but got " +
            std::to_string(positions.min().item<int64_t>()) + " to " +
            std::to_string(positions.max().item<int64_t>()));
-    const at::Tensor rows = p[kPositions].index_select(0, positions + 1);
-    const at::Tensor normed =
-        at::layer_norm(rows, {shape_.width}, p[kNormWeight], p[kNormBias], kNormEps);
-    return at::linear(normed, weight, bias)
-        .view({1, -1, shape_.heads, shape_.head_dim})
-        .transpose(1, 2);
+    const auto project = [rows = positions + 1,
+                          shape = shape_](const std::vector<at::Tensor>& inputs) {
+      const at::Tensor normed = at::layer_norm(inputs[0].index_select(0, rows), {shape.width},
+                                               inputs[1], inputs[2], kNormEps);
+      return std::vector<at::Tensor>{at::linear(normed, inputs[3], inputs[4])
+                                         .view({1, -1, shape.heads, shape.head_dim})
+                                         .transpose(1, 2)};
+    };
+    return recomputed(project, {p[kPositions], p[kNormWeight], p[kNormBias], weight, bias})[0];
   }
 
   // b at each distance: [1, heads, distances, 1].

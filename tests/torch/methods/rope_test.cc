@@ -40,6 +40,40 @@ void expect_turns(const std::string& options, int64_t R, double base, bool inter
   EXPECT_LE(largest_difference(out, expected), 1e-12);
 }
 
+// Longer than the blocks in which rope-mixed turns.
+TEST(RopeMixed, TurnsLongTextsByItsTrainedDirections) {
+  constexpr ModelShape kShape = {
+      .layers = 1, .heads = 2, .key_heads = 2, .head_dim = 4, .width = 8, .train_length = 8};
+  const Placement p = {.batch = 1, .queries = 1100, .keys = 1100};
+  const auto method = method_of("rope-mixed", kShape);
+  const Layer layer(kShape, p);
+  const at::Tensor d_out = at::randn_like(layer.q);
+  const auto results_of = [&](const auto& run) {
+    std::vector<at::Tensor> inputs = {layer.q, layer.k,
+                                      method->parameters()[0].initial.to(at::kDouble) / 100};
+    for (at::Tensor& x : inputs) x = x.clone().requires_grad_();
+    const at::Tensor out = run(inputs[0], inputs[1], inputs[2]);
+    out.backward(d_out);
+    return std::vector<at::Tensor>{out.detach(), inputs[0].grad(), inputs[1].grad(),
+                                   inputs[2].grad()};
+  };
+  const auto ours = results_of([&](const auto& q, const auto& k, const auto& freqs) {
+    return attend_with(*method, q, k, layer.v, p, 0, {&freqs, 1});
+  });
+  const auto expected = results_of([&](const auto& q, const auto& k, const auto& freqs) {
+    const at::Tensor speeds = freqs.sum(0).view({1, 2, 1, 2});  // a text's rows stand at (t, t)
+    const at::Tensor angles = at::arange(1100, at::kDouble).view({1, 1, -1, 1}) * speeds;
+    const at::Tensor turns = at::complex(at::cos(angles), at::sin(angles));
+    const auto at_angles = [&](const at::Tensor& x) {
+      const at::Tensor pairs = at::view_as_complex(x.reshape({1, 2, 1100, 2, 2}));
+      return at::view_as_real(pairs * turns).reshape(x.sizes());
+    };
+    return attention(at_angles(q), at_angles(k), layer.v, distances(p) >= 0, 0.5);
+  });
+  for (size_t n = 0; n < ours.size(); ++n)
+    EXPECT_LE(largest_difference(ours[n], expected[n]), 1e-9) << n;
+}
+
 TEST(Rope, TurnsPairsOfBothLayouts) {
   expect_turns("{}", 6, 10000, false);
   expect_turns(R"({"pairing": "interleaved"})", 6, 10000, true);
