@@ -10,6 +10,7 @@ constexpr double kSecondsOfTask = 1e-4;
 constexpr int64_t kTasks = 32;
 constexpr int64_t kLanesOfTasks = 64;
 constexpr int64_t kFloatsOfTables = int64_t{1} << 26;
+constexpr int64_t kFloatsOfQueries = int64_t{1} << 26;  // of dq, in all tasks' sums
 
 int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
@@ -93,7 +94,8 @@ void Backward::cut_tasks() {
   splits = std::min(kSplits, most_units);
   // Two tasks must not add to one row of dk.
   cut = splits > 1 && !shared && whole < kTasks &&
-        seconds / static_cast<double>(whole * splits) > kSecondsOfTask;
+        seconds / static_cast<double>(whole * splits) > kSecondsOfTask &&
+        whole * splits * query_sums_size() <= kFloatsOfQueries;
   for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
     for (int64_t b = 0; b < p.score.k.batch; ++b)
       for (int64_t split = 0; split < splits; split += cut ? 1 : splits)
