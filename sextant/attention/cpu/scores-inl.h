@@ -256,14 +256,13 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
   const auto met = [&](int64_t j) {
     return table.map.rows_of(diagonal(j) - kLanes + 1, rows16 + kLanes - 1);
   };
-  Run rows = met(columns.first);
   for (int64_t j = columns.first, next; j < columns.last; j = next) {
+    const Run rows = met(j);
     next = j + kLanes;
     if (rows.last - rows.first == 1) {
-      const int64_t row = rows.first;
-      for (; next < columns.last && (rows = met(next)) == Run{row, row + 1};) next += kLanes;
+      while (next < columns.last && met(next) == rows) next += kLanes;
       multiply<Sum::kNew>(1, (next - j) / kLanes, table.columns,
-                          {table.row(queries.head, row), 0, 1},
+                          {table.row(queries.head, rows.first), 0, 1},
                           {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
       for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
       continue;
@@ -279,7 +278,6 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
     for (int64_t i = 0; i < rows16; i += kLanes)
       unpack_panel(to.across + i, rows16, kLanes, to.near + i * kScoreRow + j, kScoreRow);
     to.panels[j / kLanes] = {to.near + j, kScoreRow};
-    if (next < columns.last) rows = met(next);
   }
 }
 
