@@ -148,11 +148,11 @@ class BackwardWalk {
     return grown.turned;
   }
 
-  // The columns of a unit that each strip sees, in one way or in any (way < 0).
-  Band bands(Run keys, int64_t rows, int64_t way = -1) const {
+  // The columns of a unit that each strip sees in some ways.
+  Band bands(Run keys, int64_t rows, WaysSeen ways = kEveryWay) const {
     Band band = {.rows = rows};
     for (int64_t n = 0; n < band.strip_count(); ++n)
-      band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, way), keys);
+      band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, ways), keys);
     return band;
   }
 
@@ -213,7 +213,7 @@ class BackwardWalk {
       const float* imaginary = w_.imaginary_grads;
       Tile part = t;
       if (t.ways.several) {
-        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), static_cast<int64_t>(way));
+        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), {way, false});
         if (empty(part.columns.all())) continue;
         pick_way(part, way, lines, w_.way_grads);
         lines = w_.way_grads;
@@ -248,7 +248,7 @@ class BackwardWalk {
     for (int64_t i = 0; i < t.rows(); ++i) {
       const int64_t at = i * kScoreRow;
       std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
-      w_.sight.each_run(i, keys, static_cast<int64_t>(way), [&](Run run) {
+      w_.sight.each_run(i, keys, {way, false}, [&](Run run) {
         std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
                   to + at + run.first - t.first_key);
       });

@@ -49,7 +49,7 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
                                             float* out) {
   const int64_t width16 = s.problem.width16;
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), -1, [&](Run run) HWY_ATTR {
+    s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) HWY_ATTR {
       for (int64_t key = run.first; key < run.last; ++key) {
         if (!shown(s, i, key)) continue;
         const int64_t j = key - s.keys.keys.first;

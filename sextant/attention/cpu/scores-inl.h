@@ -194,7 +194,7 @@ HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
   const bool whole = s.count() == seen.last - seen.first && s.sight.sees_all(s.row / kStrip, seen);
   for (int64_t i = 0; i < s.rows && !whole; ++i) {
     float* line = lines + i * kScoreRow + s.columns.first;
-    s.sight.fill_unseen(s.row + i, seen, -1, value, line);
+    s.sight.fill_unseen(s.row + i, seen, value, line);
     std::fill(line + (seen.last - seen.first), line + s.count(), value);
   }
   fill_masked(s, value, lines);
@@ -203,7 +203,7 @@ HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
 // Takes over from the scores of one way those keys that are seen in that way.
 HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* to) {
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), static_cast<int64_t>(way), [&](Run run) {
+    s.sight.each_run(s.row + i, s.seen_keys(), {way, false}, [&](Run run) {
       const int64_t at = i * kScoreRow - s.keys.keys.first;
       std::copy(from + at + run.first, from + at + run.last, to + at + run.first);
     });
@@ -217,8 +217,8 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
   } else {
     for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
       Strip part = s;
-      part.columns = columns_of(
-          s.sight.band_in(s.row / kStrip, s.seen_keys(), static_cast<int64_t>(way)), s.keys.keys);
+      part.columns =
+          columns_of(s.sight.band_in(s.row / kStrip, s.seen_keys(), {way, false}), s.keys.keys);
       if (empty(part.columns)) continue;
       score_way(part, way, scratch.table_products, scratch.second);
       merge_way(part, way, scratch.second.scores, to.scores);

@@ -19,7 +19,7 @@ inline Run span(Run a, Run b) {
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
 
-// Which ways some strips see some keys in: one of them, and whether there are others.
+// Which ways some strips see some keys in: one of them, or several and maybe every one.
 struct WaysSeen {
   size_t way = 0;
   bool several = false;
@@ -66,11 +66,11 @@ class Sight {
   // Holds the runs of all queries.
   Run all() const { return all_; }
 
-  // Of a strip, clipped to `keys`, in the sweeps of one way or of every way (way < 0).
-  Run band_in(int64_t strip, Run keys, int64_t way = -1) const {
+  // Of a strip, clipped to `keys`, in the sweeps of some ways.
+  Run band_in(int64_t strip, Run keys, WaysSeen ways = kEveryWay) const {
     Run all;
     for (int64_t n = 0; n < sweeps_; ++n)
-      if (is_of(n, way)) all = span(all, meet(band(n, strip), keys));
+      if (is_of(n, ways)) all = span(all, meet(band(n, strip), keys));
     return all;
   }
 
@@ -97,22 +97,21 @@ class Sight {
     return seen;
   }
 
-  // Calls f(run) for each run of keys within `keys` that `row` sees, in the sweeps of one way or of
-  // every way (way < 0).
+  // Calls f(run) for each run of keys within `keys` that `row` sees in the sweeps of some ways.
   template <class F>
-  void each_run(int64_t row, Run keys, int64_t way, F&& f) const {
+  void each_run(int64_t row, Run keys, WaysSeen ways, F&& f) const {
     for (int64_t n = 0; n < sweeps_; ++n) {
-      if (!is_of(n, way)) continue;
+      if (!is_of(n, ways)) continue;
       const Run seen = meet(run(n, row), keys);
       if (!empty(seen)) f(seen);
     }
   }
 
   // Sets to `value` what `row` does not see of `keys`; line[0] belongs to keys.first.
-  void fill_unseen(int64_t row, Run keys, int64_t way, float value, float* line) const {
+  void fill_unseen(int64_t row, Run keys, float value, float* line) const {
     for (int64_t at = keys.first; at < keys.last;) {
       Run next = {keys.last, keys.last};
-      each_run(row, {at, keys.last}, way, [&](Run seen) {
+      each_run(row, {at, keys.last}, kEveryWay, [&](Run seen) {
         if (seen.first < next.first) next = seen;
       });
       std::fill(line + (at - keys.first), line + (next.first - keys.first), value);
@@ -121,9 +120,8 @@ class Sight {
   }
 
  private:
-  bool is_of(int64_t sweep, int64_t way) const {
-    return way < 0 ||
-           problem_->ways.of_sweep[static_cast<size_t>(sweep)] == static_cast<size_t>(way);
+  bool is_of(int64_t sweep, WaysSeen ways) const {
+    return ways.has(problem_->ways.of_sweep[static_cast<size_t>(sweep)]);
   }
 
   const Problem* problem_;
