@@ -4,17 +4,19 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/memory.py --length 8192
 
-MB are mebibytes. "must" is what a step gives back and keeps: the result and the gradients of q, k, v and the
+What an absolute encoding adds to a model's input comes before attention and is not in it. Seconds are of one call, the
+first, which touches new memory. MB are mebibytes. "must" is what a step gives back and keeps: the result and the gradients of q, k, v and the
 encoding's parameters. "beyond" is what the process held at its highest, less that and what it held before (q, k, v,
 parameters, the result's gradient). Each encoding has a process of its own.
 """
 
 import argparse
-import json
 import multiprocessing
 import os
+import sys
 import time
 
+import program
 import sextant  # before torch: it says how OpenMP's threads wait
 import torch
 
@@ -77,12 +79,12 @@ def measure(name, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--length", type=int, default=8192, help="queries and keys, causal")
+    parser.add_argument("--length", type=program.positive, default=8192, help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), help="these only")
-    parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--head-size", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--json", help="write all numbers to this file")
+    parser.add_argument("--heads", type=program.positive, default=8)
+    parser.add_argument("--head-size", type=program.positive, default=64)
+    parser.add_argument("--threads", type=program.positive, default=os.cpu_count())
+    parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     known = sextant.methods()
     for name in options.methods or []:
@@ -98,10 +100,9 @@ def main():
             print(f"{name:<24} {row['error']}", flush=True)
         else:
             print(f"{name:<24} {row['seconds']:>8.2f} {row['must'] / MB:>9.0f} {row['beyond'] / MB:>11.0f}", flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as to:
-            json.dump({"length": options.length, "threads": options.threads, "measured": rows}, to, indent=1)
+    program.write(options.json, {"length": options.length, "threads": options.threads, "measured": rows})
+    return 1 if any("error" in row for row in rows) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

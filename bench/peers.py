@@ -10,11 +10,11 @@ Each time is of the whole call with fresh results, as a model makes it. "of ours
 """
 
 import argparse
-import json
 import os
 import statistics
 import time
 
+import program
 import sextant  # before torch: it says how OpenMP's threads wait
 import torch
 from torch.nn import functional
@@ -142,16 +142,16 @@ def measure(method, length, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    numbers = lambda text: [int(x) for x in text.split(",")]  # noqa: E731
+    numbers = lambda text: [program.positive(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--lengths", type=numbers, default=[2048], help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), default=["none", "alibi", "rope"])
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--heads", type=int, default=8, help="for alibi a power of two")
-    parser.add_argument("--head-size", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch", type=program.positive, default=1)
+    parser.add_argument("--heads", type=program.positive, default=8, help="for alibi a power of two")
+    parser.add_argument("--head-size", type=program.positive, default=64)
+    parser.add_argument("--threads", type=program.positive, default=os.cpu_count())
+    parser.add_argument("--rounds", type=program.positive, default=5)
     parser.add_argument("--flex", action="store_true", help="flex_attention too, which is compiled first")
-    parser.add_argument("--json", help="write all numbers to this file")
+    parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     for method in options.methods:
         if method not in ("none", "alibi", "rope"):
@@ -171,9 +171,7 @@ def main():
     for method in options.methods:
         for length in options.lengths:
             measured += measure(method, length, options)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as to:
-            json.dump({"torch": torch.__version__, "threads": options.threads, "measured": measured}, to, indent=1)
+    program.write(options.json, {"torch": torch.__version__, "threads": options.threads, "measured": measured})
 
 
 if __name__ == "__main__":
