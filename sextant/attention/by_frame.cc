@@ -62,19 +62,6 @@ Turn turn_of(Turn turn, size_t n, int64_t batch, int64_t row) {
   return turn;
 }
 
-// What frame n has of an operand that all share or each has its own of.
-template <class T>
-View<T> of_frame(const View<T>& tables, size_t n) {
-  return tables && tables.batch > 1 ? part(tables, static_cast<int64_t>(n), 1, 0, tables.rows)
-                                    : tables;
-}
-
-// Calls f(table) for each table of a score.
-template <class S, class F>
-void each_table(S& score, F&& f) {
-  f(score.weight), f(score.bias), f(score.on_query), f(score.on_key), f(score.on_value);
-}
-
 // One frame as a score of its own. Holds the runs, which count keys as its k does.
 template <class T>
 class FrameScore {
@@ -100,7 +87,7 @@ class FrameScore {
                       .key_row = frame.key_row - first_key_,
                       .keys = frame.keys,
                       .key_position = frame.key_position}};
-    each_table(score_, [&](Table<T>& table) { table.rows = of_frame(table.rows, n); });
+    score_.query_bias = extent_.of_queries(s.query_bias);
     runs_.resize(s.sweeps.size());
     for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
   }
@@ -168,7 +155,7 @@ class Total {
   std::vector<T> own_;
 };
 
-// Those of tables: all rows in every frame, added up unless each frame has a table of its own.
+// Those of tables: all rows in every frame.
 template <class T>
 struct TableTotals {
   Total<T> weight, bias, on_query, on_key, on_value;
@@ -195,11 +182,9 @@ struct TableTotals {
 
 template <class T>
 bool differs_by_frame(const Score<T>& score) {
-  bool differs = std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
+  return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
     return sweep.query.frame_stride != 0 || sweep.key.frame_stride != 0;
   });
-  each_table(score, [&](const Table<T>& table) { differs = differs || table.rows.batch > 1; });
-  return differs;
 }
 
 template <class T>
@@ -221,6 +206,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
                               const Executor& executor, AttendBackward<T> backward) {
   fill(grad.q, T{0});
   fill(grad.q_imag, T{0});
+  fill(grad.query_bias, T{0});
   Total<T> k(grad.k), v(grad.v);
   TableTotals<T> tables(grad);
   std::vector<T> sink(grad.sink.size());
@@ -232,6 +218,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
                         .k = k.share(rows.batches, rows.frame.keys),
                         .v = v.share(rows.batches, rows.frame.keys),
                         .q_imag = rows.of_queries(grad.q_imag),
+                        .query_bias = rows.of_queries(grad.query_bias),
                         .sink = sink};
     tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
       own.*field = total.share(1, whole.rows);
@@ -240,8 +227,8 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
              rows.of_queries(d_out), own, executor);
     k.add(own.k, rows.batch, rows.frame.key_row);
     v.add(own.v, rows.batch, rows.frame.key_row);
-    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
-      total.add(own.*field, whole.batch > 1 ? static_cast<int64_t>(n) : 0, 0);
+    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>&) {
+      total.add(own.*field, 0, 0);
     });
     for (size_t h = 0; h < sink.size(); ++h) tables.sink[h] += static_cast<double>(sink[h]);
   }

@@ -1,5 +1,4 @@
-// Frames with speeds (Turn::frame_stride) or tables (Table::rows) of their own, handed to a backend one
-// by one.
+// Frames with speeds of their own (Turn::frame_stride), handed to a backend one by one.
 //
 // A dynamic stretch turns all keys anew for each length of text, so nothing could be shared between such
 // frames anyway; memory stays that of one frame and its gradients, however many there are.
@@ -20,7 +19,7 @@ using AttendBackward = void (*)(const Score<T>&, const Attended<const T>&, AnyVi
 template <class T>
 bool differs_by_frame(const Score<T>& score);
 
-// Each frame as a score of its own, with one rotation for each turn and one table for each term. Rows in no frame get zeros and
+// Each frame as a score of its own, with one rotation for each turn. Rows in no frame get zeros and
 // lse = -infinity.
 template <class T>
 void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Executor& executor,

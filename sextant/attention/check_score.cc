@@ -172,7 +172,8 @@ void check_growth(const std::string& name, const Sweep& sweep, size_t frames) {
 
 template <class T>
 bool any_table(const Score<T>& s) {
-  return s.weight.rows || s.bias.rows || s.on_query.rows || s.on_key.rows || s.on_value.rows;
+  return s.weight.rows || s.bias.rows || s.on_query.rows || s.on_key.rows || s.on_value.rows ||
+         s.query_bias;
 }
 
 // One visible run: every distance must have a diagonal.
@@ -223,10 +224,7 @@ void check_table(const std::string& name, const Table<T>& table, const Score<T>&
                  int64_t fewest_columns, int64_t most_columns) {
   if (!table.rows) return;
   check_data(name, table.rows);
-  const auto frames = static_cast<int64_t>(s.frames.size());
-  if (table.rows.batch != 1 && table.rows.batch != frames)
-    bad(name + ".rows.batch", "1 or " + text(frames) + " (one table, or one for each frame)",
-        text(table.rows.batch));
+  expect_equal(name + ".rows.batch", table.rows.batch, 1, "one table");
   if (table.rows.heads != 1 && table.rows.heads != s.q.heads)
     bad(name + ".rows.heads", "1 or " + text(s.q.heads), text(table.rows.heads));
   expect_between(name + ".rows.columns", table.rows.columns, fewest_columns, most_columns);
@@ -242,6 +240,16 @@ void check_table(const std::string& name, const Table<T>& table, const Score<T>&
   for (const int32_t row : table.row_at)
     if (row < 0 || row >= table.rows.rows)
       bad(name + ".row_at", "rows 0 to " + text(table.rows.rows - 1), text(row));
+}
+
+template <class T>
+void check_query_bias(const Score<T>& s) {
+  const auto& x = s.query_bias;
+  if (!x) return;
+  check_shape("query_bias", x, s.q.batch, s.q.heads, s.q.rows, x.columns);
+  if (x.columns < s.diagonals.count)
+    bad("query_bias.columns", "at least " + text(s.diagonals.count) + " (one for each diagonal)",
+        text(x.columns));
 }
 
 template <class T>
@@ -265,6 +273,7 @@ void check_score(const Score<T>& s) {
   check_table("on_query", s.on_query, s, 0, s.q.columns);
   check_table("on_key", s.on_key, s, 0, s.k.columns);
   check_table("on_value", s.on_value, s, s.v.columns, s.v.columns);
+  check_query_bias(s);
   check_sweeps(s);
   if (!s.sink.empty())
     expect_equal("sink", static_cast<int64_t>(s.sink.size()), s.q.heads, "one for each query head");
@@ -293,6 +302,11 @@ void check_grad(const Score<T>& s, AnyView<const T> d_out, const ScoreGrad<T>& g
   check_table_grad("grad.on_query", grad.on_query, s.on_query);
   check_table_grad("grad.on_key", grad.on_key, s.on_key);
   check_table_grad("grad.on_value", grad.on_value, s.on_value);
+  if (grad.query_bias) {
+    if (!s.query_bias) bad("grad.query_bias", "no gradient (the operand is absent)", "a view");
+    check_shape("grad.query_bias", grad.query_bias, s.q.batch, s.q.heads, s.q.rows,
+                s.query_bias.columns);
+  }
   if (!grad.sink.empty())
     expect_equal("grad.sink", static_cast<int64_t>(grad.sink.size()),
                  static_cast<int64_t>(s.sink.size()), "as sink");

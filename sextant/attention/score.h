@@ -1,14 +1,16 @@
 // The score equation: all that kernels know, and all that methods may speak of.
 //
 //   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] )
-//          + b[row_b(d)]
+//          + b[row_b(d)] + beta_i[d]
 //
 //   o_i = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )
 //
 //   d = query position - key position
 //
 // A method is a choice of operands. No kernel has a name for it, and no operand has a size of
-// queries x keys but one, `mask`, which serves permutation language models and irregular padding.
+// queries x keys but two: `mask`, which serves permutation language models and irregular padding, and
+// `query_bias` (beta), for biases in which the query's own position or content enters besides the distance.
+// Who has such biases hands over some queries at a time.
 //
 // T is float or double, and all is computed in T or better; q, k and v and what comes of them may lie in
 // memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a dimension that is shared
@@ -27,13 +29,10 @@
 namespace sextant {
 
 // Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in the
-// map. One table for all frames, or one for each: where it is not distance alone that decides but the
-// query's own position too, each query past the training length is a frame (FIRE; ALiBi interpolated
-// for each query's length would be). Kernels see one table only: attend() hands them such frames one by
-// one.
+// map.
 template <class T>
 struct Table {
-  View<const T> rows = {};               // [1 or frames, 1 or query heads, R, columns]
+  View<const T> rows = {};               // [1, 1 or query heads, R, columns]
   std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
 };
 
@@ -93,6 +92,7 @@ struct Score {
   Table<T> weight = {}, bias = {};      // w, b: [1, heads, R, 1]
   Table<T> on_query = {}, on_key = {};  // A, B: columns <= D, meeting the first columns of q and k
   Table<T> on_value = {};               // C: Dv columns
+  View<const T> query_bias = {};        // beta: [batch, query heads, queries, diagonals], or null
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
 };
@@ -127,6 +127,7 @@ template <class T>
 struct ScoreGrad {
   View<T> q = {}, k = {}, v = {}, q_imag = {};
   View<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  View<T> query_bias = {};  // by batch entry and head, whatever its operand shares
   std::span<T> sink = {};
 };
 

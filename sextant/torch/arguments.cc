@@ -23,9 +23,9 @@ void each_argument(A& a, F&& f) {
   f(a.q_imag), f(a.weight), f(a.weight_rows);
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
-  f(a.pages), f(a.key_rows);
+  f(a.pages), f(a.key_rows), f(a.query_bias);
 }
-constexpr size_t kArguments = 32;
+constexpr size_t kArguments = 33;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -124,14 +124,6 @@ void check_pages(const Arguments& a) {
   }
 }
 
-// One table, of these sizes, or one for each frame.
-void check_table(const char* argument, const at::Tensor& x, const Arguments& a,
-                 std::vector<Size> sizes) {
-  if (x.defined() && x.dim() == static_cast<int64_t>(sizes.size()) + 1)
-    sizes.insert(sizes.begin(), {Size::kExactly, a.frames.sym_size(0)});
-  check_like_q(argument, x, a.q, sizes);
-}
-
 void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
   if (!a.pairs.defined()) {
     for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
@@ -218,11 +210,12 @@ void check_arguments(const Arguments& a) {
   check_like_q(
       "q_imag", a.q_imag, a.q,
       {batch, {Size::kExactly, a.q.sym_size(1)}, queries, {Size::kExactly, a.q.sym_size(3)}});
-  check_table("weight", a.weight, a, {heads, {}});
-  check_table("bias", a.bias, a, {heads, {}});
-  check_table("on_query", a.on_query, a, {heads, {}, {}});
-  check_table("on_key", a.on_key, a, {heads, {}, {}});
-  check_table("on_value", a.on_value, a, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
+  check_like_q("weight", a.weight, a.q, {heads, {}});
+  check_like_q("bias", a.bias, a.q, {heads, {}});
+  check_like_q("on_query", a.on_query, a.q, {heads, {}, {}});
+  check_like_q("on_key", a.on_key, a.q, {heads, {}, {}});
+  check_like_q("on_value", a.on_value, a.q, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
+  check_like_q("query_bias", a.query_bias, a.q, {one_or_batch, heads, queries, {}});
   for (const auto& [name, rows] : {std::pair{"weight_rows", &a.weight_rows},
                                    {"bias_rows", &a.bias_rows},
                                    {"on_query_rows", &a.on_query_rows},

@@ -17,14 +17,14 @@
 //   query_offsets    int64 [S, P, 2], or none           turns added to the phase; key_offsets too
 //   farthest         the distance of diagonal 0
 //   weight, bias     [1 or heads, R]; on_query, on_key, on_value [1 or heads, R, columns];
-//                    or a table for each frame, [frames, 1 or heads, R] and so on
 //   *_rows           int32 [diagonals], or none         diagonal -> row of that table
+//   query_bias       [1 or batch, 1 or heads, queries, diagonals], or none
 //   sink             [heads]
 //   mask             bool [batch, heads, queries, keys], sizes of 1 are shared
 //   pages            int64 [1 or batch, pages of an entry], or none: k and v are then [pages, heads, page rows,
 //                    columns], in which an entry's keys lie (sextant/attention/score.h); key_rows: how many
 //
-// q, k, v, q_imag, tables and sink are float32, bfloat16 or float16, each for itself, and all is computed in
+// q, k, v, q_imag, tables, query_bias and sink are float32, bfloat16 or float16, each for itself, and all is computed in
 // float32; or all of them are float64. `out` has the type of q, `lse` the one that is computed in, and gradients
 // have the types of their operands. They all have the device of q; all others but the mask live on the CPU.
 #pragma once
@@ -48,11 +48,11 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_query=None, Tensor? on_query_rows=None, "
     "Tensor? on_key=None, Tensor? on_key_rows=None, "
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
-    "Tensor? pages=None, int key_rows=0";
+    "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None";
 
 // The differentiable arguments, in the order in which gradients are listed everywhere:
-// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink.
-inline constexpr size_t kDifferentiable = 10;
+// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias.
+inline constexpr size_t kDifferentiable = 11;
 using Gradients = std::array<at::Tensor, kDifferentiable>;
 using Wanted = std::array<bool, kDifferentiable>;
 
@@ -71,9 +71,10 @@ struct Arguments {
   at::Tensor sink, mask;
   at::Tensor pages;
   int64_t key_rows = 0;  // of pages
+  at::Tensor query_bias;
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
-    return {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &sink};
+    return {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &sink, &query_bias};
   }
 };
 

@@ -121,7 +121,7 @@ AnyView<T> any_view_4d(const at::Tensor& x) {
 
 template <class T>
 View<T> view_vectors(const at::Tensor& x) {
-  return view_4d<T>(x.dim() == 3 ? x.unsqueeze(0) : x);
+  return view_4d<T>(x.unsqueeze(0));
 }
 
 template <class T>
@@ -142,7 +142,8 @@ BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
         &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
         &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink, &a.pages})
     if (x->defined()) *x = x->contiguous();
-  for (at::Tensor* x : {&a.weight, &a.bias, &a.on_query, &a.on_key, &a.on_value, &a.sink})
+  for (at::Tensor* x :
+       {&a.weight, &a.bias, &a.on_query, &a.on_key, &a.on_value, &a.sink, &a.query_bias})
     *x = widened(*x);
   score_.q = any_view_4d<const T>(a.q);
   score_.k = any_view_4d<const T>(a.k);
@@ -243,7 +244,10 @@ void BoundScore<T>::bind_tables() {
   score_.on_query = table(a.on_query, a.on_query_rows, &view_vectors<const T>);
   score_.on_key = table(a.on_key, a.on_key_rows, &view_vectors<const T>);
   score_.on_value = table(a.on_value, a.on_value_rows, &view_vectors<const T>);
-  int64_t mapped = -1, rows = -1;
+  if (a.query_bias.defined())
+    score_.query_bias =
+        view_4d<const T>(a.query_bias.expand({score_.q.batch, score_.q.heads, score_.q.rows, -1}));
+  int64_t mapped = -1, rows = a.query_bias.defined() ? a.query_bias.size(3) : -1;
   for (const Table<T>* t :
        {&score_.weight, &score_.bias, &score_.on_query, &score_.on_key, &score_.on_value}) {
     if (!t->rows) continue;

@@ -14,7 +14,6 @@ View<T> view_4d(const at::Tensor& x);  // [batch, heads, rows, columns]
 // The same where numbers may be bfloat16 or float16 in place of T.
 template <class T>
 AnyView<T> any_view_4d(const at::Tensor& x);
-// Tables, with a first dimension for frames or without.
 template <class T>
 View<T> view_vectors(const at::Tensor& x);  // [heads, rows, columns]
 template <class T>

@@ -39,13 +39,13 @@ std::vector<Rows> blocks(const Operands& o) {
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
     const Frame f = frame_at(o.frames, n);
     for (int64_t i = 0; i < f.queries; ++i)
-      if (f.query_position + i >= o.query_bias.from)
+      if (f.query_position + i >= o.lazy_query_bias.from)
         biased[static_cast<size_t>(f.query_row + i)] = true;
   }
   std::vector<Rows> result;
   for (int64_t i = 0; i < o.q.size(2); ++i) {
     const bool own = biased[static_cast<size_t>(i)];
-    const bool full = !result.empty() && own && result.back().count() >= o.query_bias.at_once;
+    const bool full = !result.empty() && own && result.back().count() >= o.lazy_query_bias.at_once;
     if (result.empty() || full || result.back().biased != own) result.push_back({i, i, own});
     ++result.back().last;
   }
@@ -62,28 +62,13 @@ Frame cut(Frame frame, const Rows& rows) {
   return frame;
 }
 
-// One query as a frame, with no more keys than it sees.
-Frame alone(const Operands& o, Frame frame, int64_t i) {
-  frame.query_row += i;
-  frame.query_position += i;
-  frame.queries = 1;
-  int64_t last = frame.key_row;
-  for (const SweepOperand& sweep : o.sweeps) {
-    const auto run = sweep.runs.accessor<int64_t, 3>();
-    for (int64_t b = 0; b < sweep.runs.size(0); ++b)
-      last = std::max(last, run[b][frame.query_row][1]);
-  }
-  frame.keys = std::min(frame.keys, last - frame.key_row);
-  return frame;
-}
-
-// Some query rows of the operands, without their own biases. Frames of one query each if they are biased.
+// Some query rows of the operands, without their own biases.
 Operands part_of(const Operands& o, const Rows& rows) {
   const auto narrow = [&](const at::Tensor& x, int64_t dim) {
     return !x.defined() || x.size(dim) == 1 ? x : x.narrow(dim, rows.first, rows.count());
   };
   Operands part = o;
-  part.query_bias = {};
+  part.lazy_query_bias = {};
   part.q = o.q.narrow(2, rows.first, rows.count());
   if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
   part.mask = narrow(o.mask, 2);
@@ -95,14 +80,12 @@ Operands part_of(const Operands& o, const Rows& rows) {
   }
   std::vector<Frame> frames;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
-    const Frame whole = cut(frame_at(o.frames, n), rows);
-    const int64_t parts = rows.biased ? whole.queries : std::min<int64_t>(whole.queries, 1);
-    for (int64_t i = 0; i < parts; ++i) {
-      frames.push_back(rows.biased ? alone(part, whole, i) : whole);
-      for (size_t s = 0; s < o.sweeps.size(); ++s)
-        if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())
-          part.sweeps[s].of_frames.push_back(rotations[static_cast<size_t>(n)]);
-    }
+    const Frame frame = cut(frame_at(o.frames, n), rows);
+    if (frame.queries == 0) continue;
+    frames.push_back(frame);
+    for (size_t s = 0; s < o.sweeps.size(); ++s)
+      if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())
+        part.sweeps[s].of_frames.push_back(rotations[static_cast<size_t>(n)]);
   }
   part.frames = tensor_of(frames);
   return part;
@@ -123,15 +106,38 @@ bool has_other_tables(const Operands& o) {
          o.on_value.rows.defined();
 }
 
-// A block of queries that have biases of their own.
-std::vector<at::Tensor> attend_biased(Operands part, const QueryBias& bias) {
-  std::vector<int64_t> positions;
-  int64_t farthest = bias.diagonals.distance(bias.diagonals.count - 1);
-  for (int64_t n = 0; n < part.frames.size(0); ++n) {
-    const Frame frame = frame_at(part.frames, n);
-    positions.push_back(frame.query_position);
-    farthest = std::max(farthest, frame.query_position - frame.key_position);
+// Where the queries of a block stand, [entries, queries]; one entry if all of the batch stand alike.
+struct Positions {
+  int64_t entries = 1, queries = 0;
+  std::vector<int64_t> at = {};  // 0 for rows in no frame
+  int64_t farthest = 0;          // from any key
+};
+
+Positions positions_of(const Operands& o) {
+  Positions positions = {.queries = o.q.size(2)};
+  std::vector<Frame> frames;
+  for (int64_t n = 0; n < o.frames.size(0); ++n) frames.push_back(frame_at(o.frames, n));
+  if (std::ranges::any_of(frames, [](const Frame& f) { return f.batch != kEveryBatch; }))
+    positions.entries = o.q.size(0);
+  positions.at.resize(static_cast<size_t>(positions.entries * positions.queries));
+  for (const Frame& f : frames) {
+    const int64_t from = f.batch == kEveryBatch ? 0 : f.batch;
+    const int64_t to = f.batch == kEveryBatch ? positions.entries : f.batch + 1;
+    for (int64_t b = from; b < to; ++b)
+      for (int64_t i = 0; i < f.queries; ++i)
+        positions.at[static_cast<size_t>(b * positions.queries + f.query_row + i)] =
+            f.query_position + i;
+    positions.farthest =
+        std::max(positions.farthest, f.query_position + f.queries - 1 - f.key_position);
   }
+  return positions;
+}
+
+// A block of queries that have biases of their own.
+std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) {
+  const Positions positions = positions_of(part);
+  const int64_t farthest =
+      std::max(positions.farthest, bias.diagonals.distance(bias.diagonals.count - 1));
   Diagonals diagonals = bias.diagonals;
   // A block early in the text is not that far from any key. Other tables count diagonals as they are.
   if (!has_other_tables(part) && farthest < diagonals.farthest)
@@ -146,8 +152,11 @@ std::vector<at::Tensor> attend_biased(Operands part, const QueryBias& bias) {
     const size_t of_bias = bias.inputs.size();
     const std::vector<at::Tensor*> operands = differentiable(o);
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
-    o.bias.rows = bias.rows({values.begin(), values.begin() + static_cast<int64_t>(of_bias)},
-                            positions, diagonals);
+    const at::Tensor rows = bias.rows(
+        {values.begin(), values.begin() + static_cast<int64_t>(of_bias)}, positions.at, diagonals);
+    o.query_bias =
+        rows.reshape({rows.size(0), positions.entries, positions.queries, diagonals.count})
+            .transpose(0, 1);
     const auto [out, lse] = attend(o);
     return std::vector<at::Tensor>{out, lse};
   };
@@ -161,7 +170,7 @@ std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
   for (const Rows& rows : blocks(o)) {
     const Operands part = part_of(o, rows);
     if (rows.biased) {
-      const std::vector<at::Tensor> both = attend_biased(part, o.query_bias);
+      const std::vector<at::Tensor> both = attend_biased(part, o.lazy_query_bias);
       outs.push_back(both[0]);
       lses.push_back(both[1]);
     } else {
@@ -173,7 +182,7 @@ std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
   if (outs.size() == 1) return {outs[0], lses[0]};
   if (outs.empty()) {  // no query
     Operands none = o;
-    none.query_bias = {};
+    none.lazy_query_bias = {};
     return attend(none);
   }
   return {at::cat(outs, 2), at::cat(lses, 2)};

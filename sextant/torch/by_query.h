@@ -1,9 +1,8 @@
-// attend() where queries have biases of their own (QueryBias): in blocks of queries, each of which asks for
-// its biases, uses them, and lets go of them.
+// attend() where queries have biases of their own (LazyQueryBias): in blocks of queries, each of which asks
+// for its biases, uses them, and lets go of them.
 //
 // Memory is that of one block's biases and what they are made of, in the backward pass too, which makes
-// them once more. The equation takes such a block as frames of one query, each with a table of its own,
-// so every query costs a pass over its keys, as in decoding.
+// them once more. Every block packs the keys that it sees, so blocks should not be short.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +13,7 @@
 
 namespace sextant {
 
-// What attend() promises, for operands with a query_bias.
+// What attend() promises, for operands with a lazy_query_bias.
 std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& operands);
 
 }  // namespace sextant

@@ -130,6 +130,7 @@ Arguments pack(const Operands& o) {
   a.on_query = o.on_query.rows, a.on_query_rows = o.on_query.row_at;
   a.on_key = o.on_key.rows, a.on_key_rows = o.on_key.row_at;
   a.on_value = o.on_value.rows, a.on_value_rows = o.on_value.row_at;
+  a.query_bias = o.query_bias;
   a.sink = o.sink, a.mask = o.mask;
   a.pages = o.pages, a.key_rows = o.key_rows;
   return a;
@@ -138,7 +139,7 @@ Arguments pack(const Operands& o) {
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor> attend(const Operands& operands) {
-  if (operands.query_bias.rows) return attend_by_query(operands);
+  if (operands.lazy_query_bias.rows) return attend_by_query(operands);
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend", "");
   torch::jit::Stack stack;
   push(stack, pack(operands));

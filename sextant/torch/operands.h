@@ -18,8 +18,7 @@ namespace sextant {
 
 // w, b, A, B or C: rows by distance. Undefined rows: the term is absent.
 struct TableOperand {
-  // [1 or heads, R, columns] (weight, bias: [1 or heads, R]), or one for each frame: [frames, ...]
-  at::Tensor rows = {};
+  at::Tensor rows = {};    // [1 or heads, R, columns]; weight, bias: [1 or heads, R]
   at::Tensor row_at = {};  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
 };
 
@@ -32,18 +31,18 @@ struct SweepOperand {
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 
-// Biases of queries that share none, since their own position enters besides the distance. All of them
-// together would be queries x keys numbers: attend() asks for those of some queries at a time, and once
-// more when gradients are asked for.
-struct QueryBias {
+// Operands::query_bias where all of it would be queries x keys numbers: attend() asks for that of some
+// queries at a time, and once more when gradients are asked for.
+struct LazyQueryBias {
   std::vector<at::Tensor> inputs = {};  // what they are made of, and where gradients go
-  // [positions, 1 or heads, diagonals], a differentiable function of the inputs; or empty: none
+  // [1 or heads, positions, diagonals], a differentiable function of the inputs; or empty: none
   std::function<at::Tensor(const std::vector<at::Tensor>& inputs,
                            const std::vector<int64_t>& positions, const Diagonals& diagonals)>
       rows = {};
   Diagonals diagonals = {};  // the distances there are
-  int64_t from = 0;          // queries at lower positions go by Operands::bias
-  int64_t at_once = 1;       // for how many queries attend() asks
+  // Queries at lower positions go by Operands::bias, which gives them what `rows` would.
+  int64_t from = 0;
+  int64_t at_once = 1;  // for how many queries attend() asks
 };
 
 struct Operands {
@@ -54,7 +53,8 @@ struct Operands {
   std::vector<SweepOperand> sweeps = {};
   int64_t farthest = 0;  // the distance of diagonal 0
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
-  QueryBias query_bias = {};
+  at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals], or undefined
+  LazyQueryBias lazy_query_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows, columns]

@@ -93,7 +93,7 @@ struct BackwardArguments {
 template <class T>
 void run_backward(const BackwardArguments& a, const Gradients& grads) {
   const BoundScore<T> bound(a.operands);
-  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink] = grads;
+  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias] = grads;
   const auto& w = a.wanted;
   const ScoreGrad<T> to = {
       .q = w[0] ? view_4d<T>(q) : View<T>{},
@@ -105,10 +105,18 @@ void run_backward(const BackwardArguments& a, const Gradients& grads) {
       .on_query = w[6] ? view_vectors<T>(on_query) : View<T>{},
       .on_key = w[7] ? view_vectors<T>(on_key) : View<T>{},
       .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
+      .query_bias = w[10] ? view_4d<T>(query_bias) : View<T>{},
       .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
   };
   attend_backward(bound.score(), {any_view_4d<const T>(a.out), view_rows<const T>(a.lse)},
                   any_view_4d<const T>(a.d_out), to, backend_for<T>(), torch_executor());
+}
+
+// The core gives the gradients of all batch entries and heads.
+at::Tensor unshared(const BackwardArguments& a, const at::Tensor& query_bias) {
+  const at::Tensor& q = a.operands.q;
+  return at::empty({q.size(0), q.size(1), q.size(2), query_bias.size(3)},
+                   query_bias.options().dtype(wide_type(q)));
 }
 
 // Gradients are added up in float32 or better, and rounded once to the type of their operand.
@@ -118,12 +126,11 @@ void attend_backward_cpu(const c10::OperatorHandle&, Stack* stack) {
   Gradients wide = grads;
   for (at::Tensor& grad : wide)
     if (is_narrow(grad)) grad = at::empty_like(grad, grad.options().dtype(at::kFloat));
+  if (a.wanted.back()) wide.back() = unshared(a, wide.back());
   wide_type(a.operands.q) == at::kFloat ? run_backward<float>(a, wide)
                                         : run_backward<double>(a, wide);
-  for (size_t n = 0; n < grads.size(); ++n) {
-    if (is_narrow(grads[n])) grads[n].copy_(wide[n]);
-    stack->emplace_back(grads[n]);
-  }
+  for (size_t n = 0; n < grads.size(); ++n)
+    stack->emplace_back(wide[n].sum_to_size(grads[n].sizes()).to(grads[n].scalar_type()));
 }
 
 void attend_backward_meta(const c10::OperatorHandle&, Stack* stack) {
@@ -137,9 +144,9 @@ TORCH_LIBRARY(sextant, library) {
   const std::string operands = kArgumentsSchema;
   const std::string attend = "attend(" + operands + ") -> (Tensor out, Tensor lse)";
   const std::string backward =
-      "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[10] wanted, " + operands +
+      "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[11] wanted, " + operands +
       ") -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_q_imag, Tensor d_weight, Tensor d_bias, "
-      "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink)";
+      "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink, Tensor d_query_bias)";
   const std::vector<at::Tag> tagged = operator_tags();
   library.def(attend.c_str(), tagged);
   library.def(backward.c_str(), tagged);

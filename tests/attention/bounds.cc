@@ -33,7 +33,7 @@ void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
       const Head head(score, b, h);
       head.each_query([&](const Frame& frame, int64_t i) {
         head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
-          const double s = head.score(head.product(n, i, j, diagonal), diagonal);
+          const double s = head.score(head.product(n, i, j, diagonal), i, diagonal);
           const double p = std::exp(s - exact.lse(b, h, i, 0));
           f(Pair{head, n, i, j, diagonal, std::max(p, kSmallestWeight)});
         });
@@ -102,6 +102,7 @@ void add_score(const Pair& at, double d_score, Gradients<double>& g) {
                std::abs(s.k(b, key_head, at.j, c)) * magnitude(head.on_key, at.diagonal, c);
   }
   add(g.bias, head.bias, at, 0, d_score);
+  if (s.query_bias) g.query_bias(b, h, at.i, at.diagonal) += d_score;
   add(g.weight, head.weight, at, 0, d_score * std::abs(s.scale) * product);
 
   double e =

@@ -78,6 +78,7 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.odd_strides = one_in(4);
   // Growth grows without bound towards keys in the future.
   o.grows = one_in(4) && o.runs == RandomOptions::Runs::kCausal && o.queries <= o.keys;
+  o.query_bias = one_in(4);
   return o;
 }
 
@@ -122,9 +123,9 @@ void expect_agrees(const RandomOptions& options, const Executor& executor) {
   const ScoreGrad<float>& grad = got.grad;
   const auto heads = static_cast<int64_t>(grad.sink.size());
   const View<float> sink = {grad.sink.data(), 1, 1, 1, heads};
-  const View<float>* const views[] = {&grad.q,        &grad.k,    &grad.v,        &grad.q_imag,
-                                      &grad.weight,   &grad.bias, &grad.on_query, &grad.on_key,
-                                      &grad.on_value, &sink};
+  const View<float>* const views[] = {
+      &grad.q,        &grad.k,      &grad.v,        &grad.q_imag,     &grad.weight, &grad.bias,
+      &grad.on_query, &grad.on_key, &grad.on_value, &grad.query_bias, &sink};
   size_t n = 0;
   oracle::Gradients<double>::each([&](const char* name, auto member) {
     expect_within(name, *views[n++], gradients.*member, grad_bounds.*member);
@@ -155,6 +156,7 @@ void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b) {
   expect_same_bits(a.grad.on_query, b.grad.on_query, "d_on_query");
   expect_same_bits(a.grad.on_key, b.grad.on_key, "d_on_key");
   expect_same_bits(a.grad.on_value, b.grad.on_value, "d_on_value");
+  expect_same_bits(a.grad.query_bias, b.grad.query_bias, "d_query_bias");
   ASSERT_TRUE(std::ranges::equal(a.grad.sink, b.grad.sink)) << "d_sink";
 }
 

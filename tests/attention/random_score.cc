@@ -22,6 +22,13 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   if (o.on_query) score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1);
   if (o.on_key) score.on_key = table(o.columns, 1);
   if (o.on_value) score.on_value = table(o.value_columns, 1);
+  if (o.query_bias) {
+    // One column more than there are diagonals.
+    const int64_t shared = o.shared_tables ? 1 : o.batch;
+    score.query_bias = as_const(drawn(shared, o.heads, o.queries, score.diagonals.count + 1, 2));
+    score.query_bias.batch = o.batch;
+    if (shared == 1) score.query_bias.batch_stride = 0;
+  }
   if (o.sink) {
     std::vector<T>& sink = memory_.emplace_back();
     for (int64_t h = 0; h < o.heads; ++h) sink.push_back(draw());
@@ -231,7 +238,8 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
                        .bias = like(score.bias.rows),
                        .on_query = like(score.on_query.rows),
                        .on_key = like(score.on_key.rows),
-                       .on_value = like(score.on_value.rows)};
+                       .on_value = like(score.on_value.rows),
+                       .query_bias = like(score.query_bias)};
   grad.sink = memory_.emplace_back(score.sink.size(), fill);
   return grad;
 }
@@ -243,11 +251,11 @@ std::string to_string(const RandomOptions& o) {
        << static_cast<int>(o.runs) << " sweeps " << o.sweeps << " packed " << o.packed << " first "
        << o.first_position;
   const std::pair<const char*, bool> flags[] = {
-      {"turned", o.turned},      {"offset", o.offset},     {"grows", o.grows},
-      {"weight", o.weight},      {"bias", o.bias},         {"on_query", o.on_query},
-      {"on_key", o.on_key},      {"on_value", o.on_value}, {"shared", o.shared_tables},
-      {"sink", o.sink},          {"mask", o.mask},         {"q_imag", o.q_imag},
-      {"strides", o.odd_strides}};
+      {"turned", o.turned},        {"offset", o.offset},      {"grows", o.grows},
+      {"weight", o.weight},        {"bias", o.bias},          {"on_query", o.on_query},
+      {"on_key", o.on_key},        {"on_value", o.on_value},  {"query_bias", o.query_bias},
+      {"shared", o.shared_tables}, {"sink", o.sink},          {"mask", o.mask},
+      {"q_imag", o.q_imag},        {"strides", o.odd_strides}};
   for (const auto& [name, on] : flags)
     if (on) text << " " << name;
   const std::pair<const char*, Format> formats[] = {

@@ -83,6 +83,7 @@ void expect_gradients_agree(const RandomOptions& options) {
       {"on_query", s.on_query.rows, grad.on_query},
       {"on_key", s.on_key.rows, grad.on_key},
       {"on_value", s.on_value.rows, grad.on_value},
+      {"query_bias", s.query_bias, grad.query_bias},
       {"sink", sink, d_sink}};
   for (const auto& [name, of, gradient] : operands)
     if (of && of.columns > 0) {
@@ -107,6 +108,8 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
       {.packed = 2, .turned = true, .on_query = true, .clip = 3, .mask = true},
       {.runs = Runs::kRagged, .sweeps = 3, .weight = true, .bias = true, .odd_strides = true},
       {.runs = Runs::kWhole, .turned = true, .weight = true, .q_imag = true},
+      {.runs = Runs::kWindow, .query_bias = true, .odd_strides = true},
+      {.packed = 2, .weight = true, .bias = true, .query_bias = true},
       {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
   for (RandomOptions options : cases)
     for (options.seed = 1; options.seed <= 3; ++options.seed) expect_gradients_agree(options);

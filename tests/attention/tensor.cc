@@ -33,7 +33,8 @@ Gradients<T>::Gradients(const Score<T>& score)
       bias(like<T>(score.bias.rows)),
       on_query(like<T>(score.on_query.rows)),
       on_key(like<T>(score.on_key.rows)),
-      on_value(like<T>(score.on_value.rows)) {
+      on_value(like<T>(score.on_value.rows)),
+      query_bias(like<T>(score.query_bias)) {
   if (!score.sink.empty()) sink = Tensor<T>(1, 1, 1, static_cast<int64_t>(score.sink.size()));
 }
 
@@ -58,6 +59,7 @@ Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result,
                           .on_query = seen(g.on_query),
                           .on_key = seen(g.on_key),
                           .on_value = seen(g.on_value),
+                          .query_bias = seen(g.query_bias),
                           .sink = g.sink.data};
   sextant::attend_backward<T>(score, {result.out.view(), result.lse.view()}, d_out, grad, backend,
                               executor);

@@ -55,7 +55,7 @@ struct Result {
 // Of every operand that a score has; the others are of no size.
 template <class T>
 struct Gradients {
-  Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value,
+  Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value, query_bias,
       sink;  // sink: [1, 1, 1, heads]
 
   Gradients() = default;
@@ -73,6 +73,7 @@ struct Gradients {
     f("d_on_query", &Gradients::on_query);
     f("d_on_key", &Gradients::on_key);
     f("d_on_value", &Gradients::on_value);
+    f("d_query_bias", &Gradients::query_bias);
     f("d_sink", &Gradients::sink);
   }
 };

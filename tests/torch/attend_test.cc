@@ -30,11 +30,9 @@ Operands with_speeds_of_frames(Operands o) {
   return o;
 }
 
-// The same values in the first frame, others in the second.
-Operands with_tables_of_frames(Operands o) {
-  for (TableOperand* table : {&o.weight, &o.bias, &o.on_query, &o.on_key, &o.on_value})
-    table->rows = at::stack({table->rows, table->rows.flip(-1) + 0.1});
-  return o;
+void without_tables(Operands& o) {
+  o.weight = o.bias = o.on_query = o.on_key = o.on_value = {};
+  o.query_bias = at::Tensor();
 }
 
 // Every term at once, and each alone, so that a term that only works in company is seen.
@@ -42,7 +40,7 @@ std::vector<Case> cases() {
   const Operands all = every_term();
   Operands plain = all;
   plain.sweeps = {{.runs = all.sweeps[0].runs}};
-  plain.weight = plain.bias = plain.on_query = plain.on_key = plain.on_value = {};
+  without_tables(plain);
   plain.sink = plain.mask = at::Tensor();
   const auto with = [&](const char* name, auto change) {
     Operands o = plain;
@@ -69,12 +67,12 @@ std::vector<Case> cases() {
              o.q_imag = normal({2, 4, 7, 6}, 11);
            }),
       {"every term", all},
-      with("bias of frames",
+      with("query_bias", [&](Operands& o) { o.query_bias = all.query_bias; }),
+      with("query_bias of each batch entry, for all heads",
            [&](Operands& o) {
-             o.bias.rows = at::stack({all.bias.rows, all.bias.rows.flip(1)});
+             o.query_bias = normal({2, 1, 7, 8}, 13);
            }),
       {"every term, speeds of frames", with_speeds_of_frames(all)},
-      {"every term, tables of frames", with_tables_of_frames(all)},
   };
 }
 
@@ -149,15 +147,16 @@ TEST(Attend, GradientsAgreeWithDifferences) {
   }
 }
 
-// Queries from position 3 on have biases of their own, made of two tensors.
-QueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
+// Queries from position 3 on have biases of their own, made of two tensors; others those of position 3.
+LazyQueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
   const auto rows = [](const std::vector<at::Tensor>& inputs, const std::vector<int64_t>& positions,
                        const Diagonals& seen) {
     at::Tensor distances = at::empty({seen.count}, at::kDouble);
     for (int64_t n = 0; n < seen.count; ++n)
       distances.data_ptr<double>()[n] = static_cast<double>(seen.distance(n));
-    const at::Tensor at = at::tensor(positions, at::kLong).to(at::kDouble).view({-1, 1, 1});
-    return at::sin(inputs[0].view({1, -1, 1}) * distances / (at + 1)) + inputs[1] * at;
+    const at::Tensor at =
+        at::tensor(positions, at::kLong).clamp_min(3).to(at::kDouble).view({1, -1, 1});
+    return at::sin(inputs[0].view({-1, 1, 1}) * distances / (at + 1)) + inputs[1] * at;
   };
   return {.inputs = {normal({4}, 20).requires_grad_(), normal({}, 21).requires_grad_()},
           .rows = rows,
@@ -166,44 +165,66 @@ QueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
           .at_once = at_once};
 }
 
-TEST(Attend, BiasesOfSingleQueriesAreTablesOfTheirFrames) {
-  for (const Operands& operands : {every_term(), cases()[1].operands}) {
-    const bool alone = !operands.bias.rows.defined();
+// Texts that begin elsewhere in each batch entry.
+Operands placed_by_entry() {
+  Operands o = every_term();
+  const at::Tensor all = o.frames;
+  std::vector<at::Tensor> frames;
+  for (int64_t b = 0; b < o.q.size(0); ++b)
+    for (int64_t n = 0; n < all.size(0); ++n) {
+      at::Tensor frame = all[n].clone();
+      frame[0].fill_(b);
+      for (const int field : {3, 6}) frame[field].add_(b);
+      frames.push_back(frame);
+    }
+  o.frames = at::stack(frames);
+  return o;
+}
+
+// [batch, queries]
+at::Tensor positions_of(const Operands& o) {
+  at::Tensor positions = at::zeros({o.q.size(0), o.q.size(2)}, at::kLong);
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const int64_t* f = o.frames.data_ptr<int64_t>() + n * 7;
+    const at::Tensor entries = f[0] < 0 ? positions : positions.narrow(0, f[0], 1);
+    entries.narrow(1, f[1], f[2]).copy_(at::arange(f[3], f[3] + f[2], at::kLong));
+  }
+  return positions;
+}
+
+TEST(Attend, BiasesMadeForSomeQueriesAtATimeAreOneQueryBias) {
+  for (const Operands& operands : {every_term(), cases()[1].operands, placed_by_entry()}) {
     for (const int64_t at_once : {1, 2, 100}) {
-      Operands o = requiring_gradients(operands);
-      if (alone) o.bias.rows = normal({1, 8}, 5).requires_grad_();
-      o.query_bias = some_query_bias({.farthest = o.farthest, .count = 8}, at_once);
+      Operands o = operands;
+      o.query_bias = at::Tensor();
+      o.bias = {};
+      o = requiring_gradients(o);
+      Operands written = o;
+      const LazyQueryBias lazy = some_query_bias({.farthest = o.farthest, .count = 8}, at_once);
+      o.lazy_query_bias = lazy;
+      o.bias.rows = lazy.rows(lazy.inputs, {0}, lazy.diagonals).select(1, 0);
       const auto [out, lse] = attend(o);
 
-      Operands written = o;
-      written.query_bias = {};
-      std::vector<at::Tensor> frames, tables;
-      for (int64_t n = 0; n < o.frames.size(0); ++n)
-        for (int64_t i = 0; i < o.frames[n][2].item<int64_t>(); ++i) {
-          at::Tensor frame = o.frames[n].clone();
-          for (const int field : {1, 3}) frame[field].add_(i);
-          frame[2].fill_(1);
-          frames.push_back(frame);
-          const int64_t position = frame[3].item<int64_t>();
-          tables.push_back(
-              position < o.query_bias.from
-                  ? o.bias.rows.expand({4, 8})
-                  : o.query_bias.rows(o.query_bias.inputs, {position}, o.query_bias.diagonals)[0]);
-        }
-      written.frames = at::stack(frames);
-      written.bias.rows = at::stack(tables);
-      const auto [expected_out, expected_lse] = equation(written);
+      std::vector<at::Tensor> entries;
+      for (const at::Tensor& of : positions_of(o).unbind(0)) {
+        const std::vector<int64_t> positions(of.data_ptr<int64_t>(),
+                                             of.data_ptr<int64_t>() + of.numel());
+        entries.push_back(lazy.rows(lazy.inputs, positions, lazy.diagonals));
+      }
+      written.query_bias = at::stack(entries);
+      const auto [expected_out, expected_lse] = attend(written);
       EXPECT_LE(largest_difference(out, expected_out), 1e-13);
       EXPECT_LE(lse_difference(lse, expected_lse), 1e-13);
 
-      Tensors inputs = o.query_bias.inputs;
-      for (const at::Tensor* x : differentiable(o)) inputs.push_back(*x);
+      Tensors inputs = lazy.inputs;
+      for (const at::Tensor* x : differentiable(written))
+        if (x->is_leaf()) inputs.push_back(*x);
       const at::Tensor above = normal(out.sizes().vec(), 99).slice(2, 0, 6);
       const Tensors got = torch::autograd::grad({(out.slice(2, 0, 6) * above).sum()}, inputs);
       const Tensors wanted =
           torch::autograd::grad({(expected_out.slice(2, 0, 6) * above).sum()}, inputs);
       for (size_t n = 0; n < got.size(); ++n)
-        EXPECT_LE(largest_difference(got[n], wanted[n].nan_to_num()), 1e-12) << n;
+        EXPECT_LE(largest_difference(got[n], wanted[n]), 1e-12) << n;
     }
   }
 }
@@ -264,7 +285,7 @@ Operands one_frame() {
 
 TEST(Attend, PagesChangeNoBit) {
   Operands o = one_frame();
-  o.weight = o.bias = o.on_query = o.on_key = o.on_value = {};  // their distances are other frames'
+  without_tables(o);  // their distances are other frames'
   const auto [out, lse] = attend(o);
   const auto [paged_out, paged_lse] = attend(in_pages(o));
   EXPECT_TRUE(at::equal(out, paged_out));
@@ -273,7 +294,7 @@ TEST(Attend, PagesChangeNoBit) {
 
 TEST(Attend, GradientsGoBackIntoPages) {
   Operands o = one_frame();
-  o.weight = o.bias = o.on_query = o.on_key = o.on_value = {};
+  without_tables(o);
   Operands paged = in_pages(o);
   // Both entries read the same pages: a shared page gets the sum.
   paged.pages = paged.pages.narrow(0, 0, 1).clone();
@@ -444,9 +465,10 @@ TEST(Attend, ErrorsNameTheArgument) {
   fails("attend: mask: expected Bool [1 or 2, 1 or 4, 1 or 7, 1 or 9]", [](Operands& o) {
     o.mask = o.mask.expand({2, 3, 7, 9});
   });
-  fails("attend: bias: expected Double [2, 1 or 4, *], but got Double [3, 1, 8]", [](Operands& o) {
-    o.bias.rows = o.bias.rows.expand({3, 1, 8});
-  });
+  fails("attend: query_bias: expected Double [1 or 2, 1 or 4, 7, *], but got Double [1, 4, 6, 8]",
+        [](Operands& o) { o.query_bias = o.query_bias.slice(2, 0, 6); });
+  fails("query_bias.columns: expected at least 8",
+        [](Operands& o) { o.query_bias = o.query_bias.slice(3, 0, 7); });
   // What fits in shape but not in content is the core's to refuse.
   fails("row_at", [](Operands& o) { o.weight.row_at = at::full({8}, 3, at::kInt); });
   fails("disjoint", [](Operands& o) { o.sweeps.push_back(o.sweeps[0]); });

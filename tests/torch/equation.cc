@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/torch/dense.h"
@@ -79,23 +80,12 @@ at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
 
 namespace {
 
-std::vector<std::pair<TableOperand Operands::*, int64_t>> tables_and_dims() {
-  return {{&Operands::weight, 2},
-          {&Operands::bias, 2},
-          {&Operands::on_query, 3},
-          {&Operands::on_key, 3},
-          {&Operands::on_value, 3}};
-}
-
 bool differs_by_frame(const Operands& o) {
-  for (const SweepOperand& sweep : o.sweeps)
-    if (!sweep.of_frames.empty()) return true;
-  for (const auto& [table, dims] : tables_and_dims())
-    if ((o.*table).rows.defined() && (o.*table).rows.dim() > dims) return true;
-  return false;
+  return std::ranges::any_of(o.sweeps,
+                             [](const SweepOperand& sweep) { return !sweep.of_frames.empty(); });
 }
 
-// Frames with speeds or tables of their own, which cover the queries in their order: each alone.
+// Frames with speeds of their own, which cover the queries in their order: each alone.
 std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
   std::vector<at::Tensor> outs, lses;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
@@ -105,9 +95,6 @@ std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
       if (!sweep.of_frames.empty()) sweep.rotation = sweep.of_frames[static_cast<size_t>(n)];
       sweep.of_frames.clear();
     }
-    for (const auto& [table, dims] : tables_and_dims())
-      if (at::Tensor& rows = (one.*table).rows; rows.defined() && rows.dim() > dims)
-        rows = rows.select(0, n);
     const auto [out, lse] = equation(one);
     const int64_t* frame = one.frames.data_ptr<int64_t>();
     outs.push_back(out.narrow(2, frame[1], frame[2]));
@@ -146,6 +133,10 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
   at::Tensor scores = o.scale * product;
   if (o.weight.rows.defined()) scores = scores * gathered(o.weight, diagonal).squeeze(3);
   if (o.bias.rows.defined()) scores = scores + gathered(o.bias, diagonal).squeeze(3);
+  if (o.query_bias.defined()) {
+    const at::Tensor all = o.query_bias.expand({o.q.size(0), o.q.size(1), -1, -1});
+    scores = scores + all.gather(3, diagonal.clamp_min(0).expand_as(scores));
+  }
   scores = scores.masked_fill(seen.logical_not(), -kInfinity);
 
   at::Tensor all = scores;
@@ -201,6 +192,7 @@ Operands every_term() {
   o.on_query = {.rows = normal({1, 3, 4}, 6), .row_at = map};
   o.on_key = {.rows = normal({kHeads, 3, kDim}, 7), .row_at = map.flip(0)};
   o.on_value = {.rows = normal({1, 3, 5}, 8), .row_at = map};
+  o.query_bias = normal({1, kHeads, kQueries, 8}, 12);
   o.sink = normal({kHeads}, 9);
   o.mask = normal({kBatch, 1, kQueries, kKeys}, 10) > -1.3;
   return o;
@@ -209,7 +201,7 @@ Operands every_term() {
 std::vector<at::Tensor*> differentiable(Operands& o) {
   std::vector<at::Tensor*> result;
   for (at::Tensor* x : {&o.q, &o.k, &o.v, &o.q_imag, &o.weight.rows, &o.bias.rows, &o.on_query.rows,
-                        &o.on_key.rows, &o.on_value.rows, &o.sink})
+                        &o.on_key.rows, &o.on_value.rows, &o.sink, &o.query_bias})
     if (x->defined()) result.push_back(x);
   return result;
 }
@@ -225,9 +217,10 @@ std::vector<std::string> names(const Operands& operands) {
                              &o.on_query.rows,
                              &o.on_key.rows,
                              &o.on_value.rows,
-                             &o.sink};
-  const char* text[] = {"q",    "k",        "v",      "q_imag",   "weight",
-                        "bias", "on_query", "on_key", "on_value", "sink"};
+                             &o.sink,
+                             &o.query_bias};
+  const char* text[] = {"q",        "k",      "v",        "q_imag", "weight",    "bias",
+                        "on_query", "on_key", "on_value", "sink",   "query_bias"};
   std::vector<std::string> result;
   for (size_t n = 0; n < std::size(all); ++n)
     if (all[n]->defined()) result.push_back(text[n]);

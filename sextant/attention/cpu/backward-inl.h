@@ -193,7 +193,7 @@ class BackwardWalk {
                          w_.imaginary_product,
                          w_.lse + s.row,
                          w_.mean + s.row};
-    differentiate_strip(s, g, w_.weighted, sums_);
+    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
   }
 
   void collect_values(const Tile& t, Matrix d_out) {

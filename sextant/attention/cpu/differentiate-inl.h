@@ -2,7 +2,7 @@
 //
 //   p = e^(s - lse)      ds = p (dp - mean)      dp = do (v + C)      mean = do . out = sum_j p dp
 //
-// and through weight and modulus, s = w |x| + b:  db = ds, dw = ds |x|, dx = ds w x / |x|.
+// and through weight and modulus, s = w |x| + b + beta:  db = dbeta = ds, dw = ds |x|, dx = ds w x / |x|.
 #if defined(SEXTANT_ATTENTION_CPU_DIFFERENTIATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_DIFFERENTIATE_INL_H_
 #undef SEXTANT_ATTENTION_CPU_DIFFERENTIATE_INL_H_
@@ -36,6 +36,16 @@ inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float
     float* at = to + s.diagonal(i) - s.columns.first;
     for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes)
       store(add(load(at + j), load(line + j)), at + j);
+  }
+}
+
+// A strip's lines as rows of a gradient by query and diagonal, of which no other strip writes these.
+inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
+                                         const View<float>& to) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const auto [row, columns] = diagonals_of_query(s, to, i);
+    for (int64_t j = columns.first; j < columns.last; ++j)
+      row[j * to.column_stride] = lines[i * kScoreRow + j];
   }
 }
 
@@ -89,7 +99,7 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
 
 // g.grads holds dp.
 inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                             const TableSums& sums) {
+                                             const TableSums& sums, const View<float>& query_bias) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
   differentiate_softmax(s.rows, s.columns, g);
@@ -97,6 +107,7 @@ inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g,
   fill_hidden(s, 0, g.grads);
   if (sums.bias)
     add_diagonals(s, g.grads, sums.bias + p.bias.head_index(h) * p.bias.stride + RowMap::kMargin);
+  if (query_bias) write_diagonals(s, g.grads, query_bias);
   if (!p.weight && !g.imaginary) return;
   differentiate_product(s, g, weighted);
   fill_hidden(s, 0, g.grads);

@@ -1,7 +1,7 @@
 // The scores of a strip: kStrip queries of one head and some keys of one unit.
 //
 //   product   <turn q, turn k> + q . A + k . B         one for each way of turning
-//   score     w * product (or its modulus) + b         the scale is in q and B already
+//   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
 // Every term is added to the whole strip while it lies in the L1 cache; which terms there are is
 // asked once for each strip. Keys that a query does not see get -infinity last, by overwriting, so
@@ -137,6 +137,34 @@ HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
   return x;
 }
 
+// A query's row of `matrix` ([batch, heads, queries, diagonals]) beside the strip's columns: column j meets
+// element j of `data`, for the columns that have a diagonal.
+template <class T>
+struct DiagonalsOfQuery {
+  T* data;
+  Run columns;
+};
+template <class T>
+HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>& matrix,
+                                                  int64_t i) {
+  const Frame& frame = s.queries.block->frame;
+  const int64_t first = s.diagonal(i) - s.columns.first;
+  T* row = matrix.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i);
+  return {row + first * matrix.column_stride, meet(s.columns, {-first, matrix.columns - first})};
+}
+
+HWY_INLINE void add_query_bias(const Strip& s, float* to) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const auto [from, columns] = diagonals_of_query(s, bias, i);
+    float* line = to + i * kScoreRow;
+    int64_t j = columns.first;
+    for (; bias.column_stride == 1 && j + kLanes <= columns.last; j += kLanes)
+      store(add(load(line + j), load(from + j)), line + j);
+    for (; j < columns.last; ++j) line[j] += from[j * bias.column_stride];
+  }
+}
+
 // From products to scores.
 HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   const Problem& p = s.problem;
@@ -170,6 +198,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, con
     add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
   if (p.on_key) add_key_products(s, to.real);
   finish_scores(s, to);
+  if (p.score.query_bias) add_query_bias(s, to.scores);
 }
 
 // Overwrites what the dense mask hides.

@@ -11,7 +11,7 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Atte
   double most = head.sink();
   std::vector<double> scores;
   head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
-    scores.push_back(head.score(head.product(n, i, j, diagonal), diagonal));
+    scores.push_back(head.score(head.product(n, i, j, diagonal), i, diagonal));
     // A NaN score must stay the greatest, whichever side std::max would drop.
     most = std::isnan(scores.back()) || scores.back() > most ? scores.back() : most;
   });

@@ -159,8 +159,9 @@ struct Head {
     return p;
   }
 
-  double score(const Product& p, int64_t diagonal) const {
-    return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0);
+  double score(const Product& p, int64_t i, int64_t diagonal) const {
+    return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0) +
+           (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0);
   }
 
   double value(int64_t j, int64_t diagonal, int64_t c) const {

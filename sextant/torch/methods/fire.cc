@@ -11,10 +11,10 @@
 //
 // Up to L the bias depends on the distance alone, one table. Beyond it the input of the network never
 // leaves 0 .. 1, which is why it can be read past its training; but each query then has its own biases
-// (QueryBias): in the backward pass they are made once more.
+// (LazyQueryBias): in the backward pass they are made once more.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
-#include <ATen/ops/linear.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/relu.h>
@@ -85,13 +85,13 @@ class Fire final : public Method {
                                                              const Diagonals& distances) {
       return biases(inputs, threshold, positions, distances, type);
     };
-    operands.query_bias = {
+    operands.lazy_query_bias = {
         .inputs = {own.begin(), own.end()},
         .rows = rows,
         .diagonals = diagonals,
         .from = first_from(limit(own[1], options_.threshold).item<double>()),
         .at_once = std::max<int64_t>(1, kPairsAtOnce / std::max<int64_t>(diagonals.count, 1))};
-    operands.bias.rows = rows(operands.query_bias.inputs, {0}, diagonals).select(0, 0);
+    operands.bias.rows = rows(operands.lazy_query_bias.inputs, {0}, diagonals).select(1, 0);
   }
 
  private:
@@ -106,7 +106,7 @@ class Fire final : public Method {
     return (multiplier.to(at::kDouble) * threshold).abs();
   }
 
-  // [positions, heads, diagonals]. Distances are exact, and rounded when the network is asked.
+  // [heads, positions, diagonals]. Distances are exact, and rounded when the network is asked.
   static at::Tensor biases(const std::vector<at::Tensor>& inputs, double threshold,
                            const std::vector<int64_t>& positions, const Diagonals& diagonals,
                            at::ScalarType type) {
@@ -115,8 +115,12 @@ class Fire final : public Method {
     const at::Tensor reach = at::maximum(
         at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1), limit(inputs[1], threshold));
     const at::Tensor x = psi(sizes_of_distances(diagonals)) / (psi(reach) + kEpsilon);
-    const at::Tensor hidden = at::relu(at::linear(x.to(type).unsqueeze(2), inputs[2], inputs[3]));
-    return at::linear(hidden, inputs[4], inputs[5]).transpose(1, 2);
+    // Units and heads stand first, so that a head's biases lie as attention reads them.
+    const auto layer = [](const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias) {
+      return at::addmm(bias.unsqueeze(1), weight, in);
+    };
+    const at::Tensor hidden = at::relu(layer(x.to(type).view({1, -1}), inputs[2], inputs[3]));
+    return layer(hidden, inputs[4], inputs[5]).view({-1, x.size(0), x.size(1)});
   }
 
   FireOptions options_;
