@@ -21,6 +21,7 @@ using Forward = Workload::Forward;
 
 constexpr int64_t kShawClip = 16;      // the paper's best
 constexpr int64_t kDebertaClip = 256;  // of released models
+constexpr int64_t kBlockQueries = 256;
 
 Run past(int64_t position) { return {0, position + 1}; }
 
@@ -28,12 +29,13 @@ int64_t window_of(const Sizes& sizes) {
   return sizes.window > 0 ? sizes.window : std::max<int64_t>(sizes.length / 8, 1);
 }
 
-// Attention without positions of all of `length` queries, or of those that are left out.
-Made plain(const std::string& name, const Sizes& sizes, const Visible& visible) {
-  auto made = std::make_unique<Workload>(name, sizes, sizes.length, sizes.length, visible);
+// Attention of the last `queries` of `length` positions without anything to do with where they are.
+Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const Visible& visible) {
+  const int64_t n = sizes.length;
+  auto made = std::make_unique<Workload>(name, sizes, queries, n, visible);
   Workload& w = *made;
-  w.eager = [&w, visible, n = sizes.length]() -> Forward {
-    return [&w, mask = mask_of(n, n, visible)] {
+  w.eager = [&w, visible, queries, n]() -> Forward {
+    return [&w, mask = mask_of(queries, n, visible)] {
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, mask, w.v);
     };
   };
@@ -44,12 +46,17 @@ Visible everything(const Sizes& sizes) {
   return [n = sizes.length](int64_t) { return Run{0, n}; };
 }
 
-Made causal(const Sizes& sizes) { return plain("causal", sizes, past); }
-Made full(const Sizes& sizes) { return plain("full", sizes, everything(sizes)); }
+int64_t block_of(const Sizes& sizes) { return std::min(kBlockQueries, sizes.length); }
+
+Made causal(const Sizes& sizes) { return plain("causal", sizes, sizes.length, past); }
+Made full(const Sizes& sizes) { return plain("full", sizes, sizes.length, everything(sizes)); }
+Made block(const Sizes& sizes) { return plain("block", sizes, block_of(sizes), past); }
 
 Made window(const Sizes& sizes) {
   const int64_t width = window_of(sizes);
-  return plain("window", sizes, [width](int64_t i) { return Run{i - width + 1, i + 1}; });
+  return plain("window", sizes, sizes.length, [width](int64_t i) {
+    return Run{i - width + 1, i + 1};
+  });
 }
 
 // One number per head and distance, not trained.
@@ -96,6 +103,22 @@ Made t5(const Sizes& sizes) {
       const at::Tensor bias =
           table.select(0, 0).squeeze(-1).index_select(1, index).view({-1, n, n});
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale + bias, mask, w.v);
+    };
+  };
+  return made;
+}
+
+// What methods give whose biases know the query's own position: some queries of a text at a time.
+Made query_bias(const Sizes& sizes) {
+  const int64_t n = sizes.length, queries = block_of(sizes);
+  auto made = std::make_unique<Workload>("query-bias", sizes, queries, n, past);
+  Workload& w = *made;
+  w.score.diagonals.count = n;
+  const at::Tensor table = w.add_query_bias();
+  w.eager = [&w, table, queries, n]() -> Forward {
+    return [&w, table, mask = mask_of(queries, n, past)] {
+      return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale + rel_shift(table), mask,
+                      w.v);
     };
   };
   return made;
@@ -273,6 +296,9 @@ const std::vector<Kind>& kinds() {
       {"window", "the nearest keys (--window), causal", window},
       {"alibi", "a number per head and distance, fixed, causal", alibi, "causal"},
       {"t5", "a trained number per head and bucket, causal", t5, "causal"},
+      {"block", "no positions, the last 256 queries, causal", block},
+      {"query-bias", "a trained number per head, query and distance, the last 256 queries, causal",
+       query_bias, "block"},
       {"shaw-keys", "a vector per clipped distance on keys", shaw_keys, "full"},
       {"shaw", "the same and one on values", shaw_both, "full"},
       {"every-distance", "Transformer-XL's vector per head and distance, causal", every_distance,

@@ -95,6 +95,14 @@ at::Tensor Workload::add_table(Table<float> Score<float>::*place,
   return table;
 }
 
+at::Tensor Workload::add_query_bias() {
+  at::Tensor bias = tables_.emplace_back(
+      at::randn({q.size(0), q.size(1), queries(), score.diagonals.count}).requires_grad_());
+  score.query_bias = read(view(bias));
+  trained_.push_back({bias, {}, &ScoreGrad<float>::query_bias});
+  return bias;
+}
+
 void Workload::turn(size_t sweep, const Rotation& rotation) {
   const Rotation& kept = rotations_.emplace_back(rotation);
   score.sweeps[sweep].query = {.rotation = &kept, .times = positions_.data() + keys() - queries()};

@@ -52,6 +52,8 @@ class Workload {
                        int64_t heads, int64_t rows, int64_t columns,
                        const std::function<int64_t(int64_t distance)>& map = nullptr,
                        bool trained = true);
+  // The same for a number per batch entry, head, query and diagonal; a query bias asks for a gradient.
+  at::Tensor add_query_bias();
   // Turns both sides of a sweep at their positions.
   void turn(size_t sweep, const Rotation& rotation);
   // Splits what is seen: a second sweep over the keys at `window` and more, its queries turned by

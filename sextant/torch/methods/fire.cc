@@ -9,15 +9,16 @@
 // the paper's FIRE-S, one for all. The distance to keys in the future is |i - j| (the code's; the paper is
 // causal).
 //
+// Being piecewise linear in its one input, the network costs a multiplication and an addition for each
+// pair and head (relu_network.h).
+//
 // Up to L the bias depends on the distance alone, one table. Beyond it the input of the network never
 // leaves 0 .. 1, which is why it can be read past its training; but each query then has its own biases
 // (LazyQueryBias): in the backward pass they are made once more.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/maximum.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -27,7 +28,9 @@
 
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/relu_network.h"
 #include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/widened.h"
 
 namespace sextant {
 namespace {
@@ -36,8 +39,9 @@ using Init = ParameterSpec::Init;
 
 constexpr size_t kParameters = 6;
 constexpr double kEpsilon = 1e-6;
-// Pairs of a query and a distance whose hidden units are in memory at once, 16 MB of them as float32.
-constexpr int64_t kPairsAtOnce = 1 << 17;
+// Pairs of a query and a distance whose biases are in memory at once; but each block of queries packs its
+// keys anew and adds up their gradients, so it has no fewer queries than this.
+constexpr int64_t kPairsAtOnce = 1 << 20, kQueriesAtOnce = 64;
 
 struct FireOptions {
   int64_t networks = 1, heads = 1, hidden = 32;
@@ -79,7 +83,7 @@ class Fire final : public Method {
     of_layer(parameters, static_cast<int64_t>(first + kParameters) - 1);
     const Parameters own = parameters.subspan(first, kParameters);
     const Diagonals diagonals = placement.diagonals();
-    const auto type = operands.q.scalar_type();
+    const auto type = wide_type(operands.q);
     const auto rows = [threshold = options_.threshold, type](const std::vector<at::Tensor>& inputs,
                                                              const std::vector<int64_t>& positions,
                                                              const Diagonals& distances) {
@@ -90,7 +94,7 @@ class Fire final : public Method {
         .rows = rows,
         .diagonals = diagonals,
         .from = first_from(limit(own[1], options_.threshold).item<double>()),
-        .at_once = std::max<int64_t>(1, kPairsAtOnce / std::max<int64_t>(diagonals.count, 1))};
+        .at_once = std::max(kQueriesAtOnce, kPairsAtOnce / std::max<int64_t>(diagonals.count, 1))};
     operands.bias.rows = rows(operands.lazy_query_bias.inputs, {0}, diagonals).select(1, 0);
   }
 
@@ -115,12 +119,8 @@ class Fire final : public Method {
     const at::Tensor reach = at::maximum(
         at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1), limit(inputs[1], threshold));
     const at::Tensor x = psi(sizes_of_distances(diagonals)) / (psi(reach) + kEpsilon);
-    // Units and heads stand first, so that a head's biases lie as attention reads them.
-    const auto layer = [](const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias) {
-      return at::addmm(bias.unsqueeze(1), weight, in);
-    };
-    const at::Tensor hidden = at::relu(layer(x.to(type).view({1, -1}), inputs[2], inputs[3]));
-    return layer(hidden, inputs[4], inputs[5]).view({-1, x.size(0), x.size(1)});
+    return apply({inputs[2], inputs[3], inputs[4], inputs[5]}, x.to(type))
+        .view({inputs[4].size(0), x.size(0), x.size(1)});
   }
 
   FireOptions options_;
