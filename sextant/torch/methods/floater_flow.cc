@@ -18,6 +18,7 @@
 
 #include "sextant/error.h"
 #include "sextant/torch/methods/recurrences.h"
+#include "sextant/torch/recomputed.h"
 
 namespace sextant {
 namespace {
@@ -71,64 +72,99 @@ State to_neighbour(const Speed& f, int64_t k, int direction, State y) {
   return y;
 }
 
-std::vector<at::Tensor> solve(const at::Tensor& start, std::span<const at::Tensor> weights,
-                              int64_t length, Flow flow) {
-  const Speed f = [&](double t, const State& y) -> State {
+Speed speed_of(Flow flow, std::span<const at::Tensor> weights) {
+  return [flow, weights](double t, const State& y) -> State {
     return {speed(flow, t, y[0], weights)};
   };
+}
+
+at::Tensor solve(const at::Tensor& start, std::span<const at::Tensor> weights, int64_t length,
+                 Flow flow) {
   std::vector<at::Tensor> rows;
   for (State y = {start}; static_cast<int64_t>(rows.size()) < length;) {
     rows.push_back(y[0]);
     if (static_cast<int64_t>(rows.size()) < length)
-      y = to_neighbour(f, static_cast<int64_t>(rows.size()) - 1, 1, std::move(y));
+      y = to_neighbour(speed_of(flow, weights), static_cast<int64_t>(rows.size()) - 1, 1,
+                       std::move(y));
   }
-  return rows;
+  return at::stack(rows);
+}
+
+// Gradients of the start and of each weight.
+using Back = variable_list (*)(Flow flow, const at::Tensor& rows, const variable_list& weights,
+                               const at::Tensor& d_rows);
+
+// Through the solver's own steps, from one position to the one before, done once more from its row.
+variable_list back_through_steps(Flow flow, const at::Tensor& rows, const variable_list& weights,
+                                 const at::Tensor& d_rows) {
+  variable_list sums = {d_rows[-1]};
+  for (const at::Tensor& w : weights) sums.push_back(at::zeros_like(w));
+  for (int64_t k = rows.size(0) - 2; k >= 0; --k) {
+    const auto next = [&](const variable_list& leaves) {
+      return to_neighbour(speed_of(flow, std::span(leaves).subspan(1)), k, 1, {leaves[0]})[0];
+    };
+    variable_list leaves = {rows[k]};
+    leaves.insert(leaves.end(), weights.begin(), weights.end());
+    const variable_list grads = gradients_at(next, leaves, sums[0]);
+    sums[0] = d_rows[k] + grads[0];
+    for (size_t n = 1; n < sums.size(); ++n) sums[n] += grads[n];
+  }
+  return sums;
+}
+
+State speed_back(Flow flow, double t, const State& y, const variable_list& weights) {
+  const at::AutoGradMode enabled(true);
+  variable_list leaves = {y[0].detach().requires_grad_()};
+  for (const at::Tensor& w : weights) leaves.push_back(w.detach().requires_grad_());
+  const at::Tensor h = speed(flow, t, leaves[0], std::span(leaves).subspan(1));
+  State result = {h.detach()};
+  for (const at::Tensor& g : torch::autograd::grad({h}, leaves, {-y[1]})) result.push_back(g);
+  return result;
 }
 
 // With a(t) = dL/dp(t): da/dt = -a dh/dp, and dL/dw gathers -a dh/dw; solved backwards together with p,
 // which starts again from the stored row at each position (Chen et al. 2018, arXiv 1806.07366).
-class Adjoint : public torch::autograd::Function<Adjoint> {
+variable_list back_by_adjoint(Flow flow, const at::Tensor& rows, const variable_list& weights,
+                              const at::Tensor& d_rows) {
+  const Speed f = [&](double t, const State& y) { return speed_back(flow, t, y, weights); };
+  // [p, a, gradients of the weights]
+  State y = {rows[-1], d_rows[-1]};
+  for (const at::Tensor& w : weights) y.push_back(at::zeros_like(w));
+  for (int64_t k = rows.size(0) - 1; k > 0; --k) {
+    y[0] = rows[k];
+    y = to_neighbour(f, k, -1, std::move(y));
+    y[1] = y[1] + d_rows[k - 1];
+  }
+  return {y.begin() + 1, y.end()};
+}
+
+// Keeps the rows and nothing of the steps between them.
+class Integral : public torch::autograd::Function<Integral> {
  public:
-  static variable_list forward(AutogradContext* context, at::TensorList inputs, int64_t length,
-                               int64_t flow) {
-    const auto weights = inputs.slice(1).vec();
-    const at::Tensor rows = at::stack(solve(inputs[0], weights, length, static_cast<Flow>(flow)));
+  static at::Tensor forward(AutogradContext* context, at::TensorList inputs, int64_t length,
+                            int64_t flow, bool adjoint) {
+    const at::Tensor rows =
+        solve(inputs[0], inputs.slice(1).vec(), length, static_cast<Flow>(flow));
     variable_list saved = inputs.vec();
     saved.push_back(rows);
     context->save_for_backward(std::move(saved));
     context->saved_data["flow"] = flow;
-    return {rows};
+    context->saved_data["adjoint"] = adjoint;
+    return rows;
   }
 
-  static variable_list backward(AutogradContext* context, variable_list d_rows) {
-    variable_list saved = context->get_saved_variables();
-    const at::Tensor rows = saved.back();
-    const std::vector<at::Tensor> weights(saved.begin() + 1, saved.end() - 1);
-    const Flow flow = static_cast<Flow>(context->saved_data["flow"].toInt());
-    const Speed f = [&](double t, const State& y) { return speed_back(flow, t, y, weights); };
-    // [p, a, gradients of the weights]
-    State y = {rows[-1], d_rows[0][-1]};
-    for (const at::Tensor& w : weights) y.push_back(at::zeros_like(w));
-    for (int64_t k = rows.size(0) - 1; k > 0; --k) {
-      y[0] = rows[k];
-      y = to_neighbour(f, k, -1, std::move(y));
-      y[1] = y[1] + d_rows[0][k - 1];
-    }
-    variable_list grads(y.begin() + 1, y.end());
-    grads.resize(grads.size() + 2);  // and nothing for `length` and `flow`
+  static variable_list backward(AutogradContext* context, const variable_list& d_rows) {
+    if (at::GradMode::is_enabled())
+      fail(
+          "floater_positions: expected no derivative of gradients (it has first derivatives "
+          "only), but got a request for one");
+    const variable_list saved = context->get_saved_variables();
+    const Back back =
+        context->saved_data["adjoint"].toBool() ? back_by_adjoint : back_through_steps;
+    variable_list grads = back(static_cast<Flow>(context->saved_data["flow"].toInt()), saved.back(),
+                               {saved.begin() + 1, saved.end() - 1}, d_rows[0]);
+    grads.resize(grads.size() + 3);  // and nothing for `length`, `flow` and `adjoint`
     return grads;
-  }
-
- private:
-  static State speed_back(Flow flow, double t, const State& y,
-                          const std::vector<at::Tensor>& weights) {
-    const at::AutoGradMode enabled(true);
-    variable_list leaves = {y[0].detach().requires_grad_()};
-    for (const at::Tensor& w : weights) leaves.push_back(w.detach().requires_grad_());
-    const at::Tensor h = speed(flow, t, leaves[0], std::span(leaves).subspan(1));
-    State result = {h.detach()};
-    for (const at::Tensor& g : torch::autograd::grad({h}, leaves, {-y[1]})) result.push_back(g);
-    return result;
   }
 };
 
@@ -147,10 +183,10 @@ at::Tensor floater_positions(const at::Tensor& start, std::span<const at::Tensor
                              int64_t length, Flow flow, FlowGradient gradient) {
   check(start, weights);
   if (length <= 0) return at::empty({0, 3, start.size(1), start.size(2)}, start.options());
-  if (gradient == FlowGradient::kSolver) return at::stack(solve(start, weights, length, flow));
   variable_list inputs = {start};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  return Adjoint::apply(at::TensorList(inputs), length, static_cast<int64_t>(flow))[0];
+  return Integral::apply(at::TensorList(inputs), length, static_cast<int64_t>(flow),
+                         gradient == FlowGradient::kAdjoint);
 }
 
 }  // namespace sextant

@@ -27,9 +27,10 @@ at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weigh
 //   convolution  h = ConvTranspose1d(5)([selu(Conv1d(5)([p; t])); t]) over the width, with layers as
 //                channels; both of stride 2 and padding 2; the width is even
 //
-// `weights` are W1, b1, W2, b2 of either. Gradients go through the solver, or are those of the adjoint
-// equation, which needs no memory of the steps; the two differ by the solver's error. The authors'
-// solver returns some rows one step late in float32; this one does not.
+// `weights` are W1, b1, W2, b2 of either. Gradients, first ones only, go through the solver, whose steps
+// are done once more for them, or are those of the adjoint equation; the two differ by the solver's
+// error. Either keeps the rows and nothing of the steps between them. The authors' solver returns some
+// rows one step late in float32; this one does not.
 enum class Flow { kLinear, kConvolution };
 enum class FlowGradient { kSolver, kAdjoint };
 at::Tensor floater_positions(const at::Tensor& start, std::span<const at::Tensor> weights,

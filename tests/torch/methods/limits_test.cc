@@ -9,6 +9,7 @@
 
 #include "sextant/torch/methods/recurrences.h"
 #include "tests/torch/dense.h"
+#include "tests/torch/gradients.h"
 #include "tests/torch/model.h"
 
 namespace sextant::testing {
@@ -73,6 +74,29 @@ TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
   const double coarse = error(100, 4), middle = error(50, 8), fine = error(25, 16);
   EXPECT_NEAR(std::log2(coarse / middle), 4, 0.2);
   EXPECT_NEAR(std::log2(middle / fine), 4, 0.1);
+}
+
+// What is differentiated step by step is the solver itself.
+TEST(Floater, GradientsOfTheSolverAgreeWithDifferences) {
+  for (const Flow kind : {Flow::kLinear, Flow::kConvolution}) {
+    constexpr int64_t kLayers = 2, kChannels = 3;
+    std::vector<at::Tensor> inputs = {normal({3, kLayers, kWidth}, 1)};
+    if (kind == Flow::kLinear) {
+      inputs.push_back(normal({kWidth, kWidth + 1}, 2));
+      inputs.push_back(normal({kWidth}, 3));
+      inputs.push_back(normal({kWidth, kWidth + 1}, 4));
+      inputs.push_back(normal({kWidth}, 5));
+    } else {
+      inputs.push_back(normal({kChannels, kLayers + 1, 5}, 2));
+      inputs.push_back(normal({kChannels}, 3));
+      inputs.push_back(normal({kChannels + 1, kLayers, 5}, 4));
+      inputs.push_back(normal({kLayers}, 5));
+    }
+    const auto rows = [&](const Tensors& x) {
+      return floater_positions(x[0], std::span(x).subspan(1), 4, kind, FlowGradient::kSolver);
+    };
+    EXPECT_LE(gradient_error(rows, inputs), 1e-8);
+  }
 }
 
 TEST(Complex, WithoutFrequenciesKnowsNoPosition) {
