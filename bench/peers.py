@@ -4,8 +4,8 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/peers.py --lengths 2048 --methods none,alibi,rope
 
-Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi as a mask of floats and rope as rotated
-queries and keys; and flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs).
+Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi and FIRE as a mask of floats (FIRE's is
+made in every call, for it is trained) and rope as rotated queries and keys; and flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs).
 Each time is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
 """
 
@@ -45,6 +45,33 @@ class Rope:
         return x * self.cos + torch.cat([-second, first], -1) * self.sin
 
 
+class Fire:
+    """A bias for every pair, by tensor operations (arXiv 2310.04418), from the parameters of a sextant.method."""
+
+    def __init__(self, method, length):
+        self.of = {name.replace(".", "_"): parameter for name, parameter in method.named_parameters()}
+        at = torch.arange(length)
+        self.reach = at[:, None].double()
+        self.distance = (at[:, None] - at[None, :]).abs().double()
+        self.hidden = at[:, None] < at[None, :]
+
+    def layer(self, name, x):
+        return functional.linear(x, self.of[f"mlp_{name}_weight"], self.of[f"mlp_{name}_bias"])
+
+    def __call__(self):
+        limit = (self.of["L_multiplier"].double() * 512).abs()
+        psi = lambda x: torch.log1p((self.of["c"].double() * x).abs())  # noqa: E731
+        x = (psi(self.distance) / (psi(torch.maximum(self.reach, limit)) + 1e-6)).float()
+        bias = self.layer(2, torch.relu(self.layer(0, x[..., None]))).permute(2, 0, 1)
+        return bias.masked_fill(self.hidden, -torch.inf)[None]
+
+
+def fire(length, heads, size):
+    method = sextant.method("fire", heads=heads, head_dim=size)
+    bias = Fire(method, length)
+    return method, lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, attn_mask=bias())
+
+
 def sdpa(method, length, heads, size):
     flags = causal_flags(method, length, heads)
     turn = Rope(length, size) if method == "rope" else lambda x: x
@@ -82,12 +109,15 @@ def seconds(call):
 def contestants(method, q, k, v, with_flex):
     """{name: (function of q, k, v; whether it has a backward pass)}; each agrees with the first."""
     length, heads, size = q.shape[2], q.shape[1], q.shape[3]
-    result = {"sextant": (lambda q, k, v: sextant.attention(q, k, v, method), True)}
-    result["sdpa"] = (sdpa(method, length, heads, size), True)
+    if method == "fire":
+        ours, theirs = fire(length, heads, size)
+    else:
+        ours, theirs = lambda q, k, v: sextant.attention(q, k, v, method), sdpa(method, length, heads, size)
+    result = {"sextant": (ours, True), "sdpa": (theirs, True)}
     with torch.no_grad():
         ours = result["sextant"][0](q, k, v)
         check(f"sdpa, {method}", ours, result["sdpa"][0](q, k, v))
-        if with_flex:
+        if with_flex and method != "fire":  # its mask would be captured whole
             try:
                 call = flex(method, length, heads, size)
                 theirs = call(q, k, v)
@@ -154,8 +184,8 @@ def main():
     parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     for method in options.methods:
-        if method not in ("none", "alibi", "rope"):
-            parser.error(f"--methods: expected some of none, alibi, rope, but got {method}")
+        if method not in ("none", "alibi", "rope", "fire"):
+            parser.error(f"--methods: expected some of none, alibi, rope, fire, but got {method}")
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     print(

@@ -26,6 +26,16 @@ at::Tensor tensor_of(const std::vector<Frame>& frames) {
   return result;
 }
 
+// Biases that are in memory at once, and their gradients of each batch entry and head. But a block of
+// queries packs its keys anew and adds to the gradients of all, so it has no fewer queries than this.
+constexpr int64_t kBiasesAtOnce = 1 << 23, kQueriesAtOnce = 64;
+
+int64_t queries_at_once(const Operands& o) {
+  if (o.lazy_query_bias.at_once > 0) return o.lazy_query_bias.at_once;
+  const int64_t of_query = o.q.size(0) * o.q.size(1) * o.lazy_query_bias.diagonals.count;
+  return std::max(kQueriesAtOnce, kBiasesAtOnce / std::max<int64_t>(of_query, 1));
+}
+
 // Query rows that are attended to in one call.
 struct Rows {
   int64_t first = 0, last = 0;
@@ -42,10 +52,11 @@ std::vector<Rows> blocks(const Operands& o) {
       if (f.query_position + i >= o.lazy_query_bias.from)
         biased[static_cast<size_t>(f.query_row + i)] = true;
   }
+  const int64_t at_once = queries_at_once(o);
   std::vector<Rows> result;
   for (int64_t i = 0; i < o.q.size(2); ++i) {
     const bool own = biased[static_cast<size_t>(i)];
-    const bool full = !result.empty() && own && result.back().count() >= o.lazy_query_bias.at_once;
+    const bool full = !result.empty() && own && result.back().count() >= at_once;
     if (result.empty() || full || result.back().biased != own) result.push_back({i, i, own});
     ++result.back().last;
   }

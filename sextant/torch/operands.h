@@ -42,7 +42,7 @@ struct LazyQueryBias {
   Diagonals diagonals = {};  // the distances there are
   // Queries at lower positions go by Operands::bias, which gives them what `rows` would.
   int64_t from = 0;
-  int64_t at_once = 1;  // for how many queries attend() asks
+  int64_t at_once = 0;  // for how many queries attend() asks; 0: what is good for speed and memory
 };
 
 struct Operands {

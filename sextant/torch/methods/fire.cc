@@ -39,9 +39,6 @@ using Init = ParameterSpec::Init;
 
 constexpr size_t kParameters = 6;
 constexpr double kEpsilon = 1e-6;
-// Pairs of a query and a distance whose biases are in memory at once; but each block of queries packs its
-// keys anew and adds up their gradients, so it has no fewer queries than this.
-constexpr int64_t kPairsAtOnce = 1 << 20, kQueriesAtOnce = 64;
 
 struct FireOptions {
   int64_t networks = 1, heads = 1, hidden = 32;
@@ -93,8 +90,7 @@ class Fire final : public Method {
         .inputs = {own.begin(), own.end()},
         .rows = rows,
         .diagonals = diagonals,
-        .from = first_from(limit(own[1], options_.threshold).item<double>()),
-        .at_once = std::max(kQueriesAtOnce, kPairsAtOnce / std::max<int64_t>(diagonals.count, 1))};
+        .from = first_from(limit(own[1], options_.threshold).item<double>())};
     operands.bias.rows = rows(operands.lazy_query_bias.inputs, {0}, diagonals).select(1, 0);
   }
 
