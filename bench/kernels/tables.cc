@@ -1,5 +1,5 @@
-// What tables of vectors add to the steps of plain attention forward: products with the rows that a strip
-// meets, and moving these to their keys, or weights to their rows.
+// What tables of vectors make of the steps of plain attention forward: products with the rows that a strip
+// meets; scores, to which these are added, each to its key's; and weights summed by row.
 #include <algorithm>
 #include <cstddef>
 
@@ -12,7 +12,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "sextant/attention/cpu/by_distance-inl.h"
-#include "sextant/attention/cpu/multiply-inl.h"
+#include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -24,10 +24,17 @@ void rows_step(int64_t columns, const float* queries, const float* panels, int64
                       {panels, kLanes, kLanes * columns}, products, rows);
 }
 
-void spread_step(const RowMap& map, int64_t diagonal, Run rows, const float* products,
-                 float* scores) {
-  spread(map, diagonal, kStrip, kUnit, products, rows.last - rows.first, rows.first, scores,
-         kScoreRow);
+// met: the rows, of which there are products from a multiple of kLanes on.
+void table_score_step(const RowMap& map, int64_t diagonal, Run met, int64_t columns,
+                      const float* queries, const float* keys, const float* products,
+                      float* scores) {
+  const Run rows = rounded_out(met);
+  StripAddends addends(kStrip, {0, kUnit}, 1);
+  addends.put_table_products(map, diagonal, met, products, rows.last - rows.first, rows.first,
+                             scores);
+  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, {queries, 1, kLanes},
+                      {keys, kLanes, kLanes * columns}, scores, kScoreRow, Nothing(),
+                      addends.all());
 }
 
 void collect_step(const RowMap& map, int64_t diagonal, Run rows, const float* weights,
@@ -45,7 +52,7 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::cpu {
 
 HWY_EXPORT(rows_step);
-HWY_EXPORT(spread_step);
+HWY_EXPORT(table_score_step);
 HWY_EXPORT(collect_step);
 
 }  // namespace sextant::cpu
@@ -65,41 +72,50 @@ class Tables {
         map_(row_at, kDiagonals, false),
         numbers_(filled([&](cpu::Carver& carver) {
           queries_ = carver.floats(kQueries * columns);
+          keys_ = carver.floats(cpu::kUnit * columns);
           panels_ = carver.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
           scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
           products_ = carver.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
         })) {}
 
   void multiply() {  // products = q A
-    const Run rows = met();
+    const Run rows = cpu::rounded_out(met());
     HWY_DYNAMIC_DISPATCH(cpu::rows_step)
     (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
      rows.last - rows.first, products_);
   }
-  void spread() {  // scores += products
-    HWY_DYNAMIC_DISPATCH(cpu::spread_step)(map_, diagonal(), met(), products_, scores_);
+  void score() {  // scores = q k + products
+    HWY_DYNAMIC_DISPATCH(cpu::table_score_step)
+    (map_, diagonal(), met(), columns_, queries_ + in_panels(row_, columns_), keys_, products_,
+     scores_);
   }
   void collect() {  // sums, by row, of weights
-    HWY_DYNAMIC_DISPATCH(cpu::collect_step)(map_, diagonal(), met(), scores_, products_);
+    HWY_DYNAMIC_DISPATCH(cpu::collect_step)
+    (map_, diagonal(), cpu::rounded_out(met()), scores_, products_);
   }
   void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
 
-  int64_t rows_met() const { return met().last - met().first; }
+  int64_t rows_multiplied() const {
+    const Run rows = cpu::rounded_out(met());
+    return rows.last - rows.first;
+  }
 
  private:
   // Of the strip's first query and the unit's first key.
   int64_t diagonal() const { return kQueries - 1 - row_; }
-  Run met() const { return map_.range(diagonal() - cpu::kStrip + 1, cpu::kUnit + cpu::kStrip - 1); }
+  Run met() const {
+    return map_.rows_of(diagonal() - cpu::kStrip + 1, cpu::kUnit + cpu::kStrip - 1);
+  }
 
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
-  float *queries_, *panels_, *scores_, *products_;
+  float *queries_, *keys_, *panels_, *scores_, *products_;
   cpu::Floats numbers_;  // last: what is laid out in it comes before
 };
 
 Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32_t>& row_at) {
   const auto kernel = std::make_shared<Tables>(columns, row_at);
-  const int64_t rows = kernel->rows_met();
+  const int64_t rows = kernel->rows_multiplied();
   const double product = operations_of_product(cpu::kStrip, rows, columns);
   constexpr int64_t kStrips = kQueries / cpu::kStrip;
   const auto strips = [&](auto one) { return each_part(kernel, kStrips, one); };
@@ -107,7 +123,8 @@ Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32
           .part = "strip of 8 queries, 256 keys, " + std::to_string(rows) + " rows",
           .parts = kStrips,
           .list = {{"q A", product, strips([](Tables& t) { t.multiply(); })},
-                   {"spread", 0, strips([](Tables& t) { t.spread(); })},
+                   {"q k + q A", operations_of_product(cpu::kStrip, cpu::kUnit, columns),
+                    strips([](Tables& t) { t.score(); })},
                    {"collect", 0, strips([](Tables& t) { t.collect(); })}}};
 }
 

@@ -176,16 +176,12 @@ class BackwardWalk {
     const Run columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreRow;
     const Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
-                     columns, w_.key_products, nullptr};
+                     columns, w_.key_products, {}};
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
                 {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
     const Left left = {d_out.data + s.row * d_out.stride, d_out.stride, 1};
-    const int64_t panel = kLanes * p_.width16;
-    multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, left,
-                        {w_.values + columns.first / kLanes * panel, kLanes, panel},
-                        w_.grads + at + columns.first, kScoreRow);
-    if (p_.on_value) add_table_product(s, p_.on_value, left, w_.table_products, w_.grads + at);
+    multiply_values(s, left, w_.grads + at);
     const GradStrip g = {w_.weights + at,
                          w_.grads + at,
                          w_.imaginary_grads ? w_.imaginary_grads + at : nullptr,
@@ -194,6 +190,21 @@ class BackwardWalk {
                          w_.lse + s.row,
                          w_.mean + s.row};
     differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
+  }
+
+  // lines = do (v + C)
+  void multiply_values(const Strip& s, Left d_out, float* lines) {
+    const int64_t panel = kLanes * p_.width16;
+    const auto multiply_and = [&](auto plus) HWY_ATTR {
+      multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
+                          {w_.values + s.columns.first / kLanes * panel, kLanes, panel},
+                          lines + s.columns.first, kScoreRow, Nothing(), plus);
+    };
+    if (!p_.on_value) return multiply_and(Nothing());
+    StripAddends addends(s.rows, s.columns, 1);
+    put_table_product(s, p_.on_value, rows_met(s, p_.on_value), d_out, w_.table_products, lines,
+                      addends);
+    multiply_and(addends.all());
   }
 
   void collect_values(const Tile& t, Matrix d_out) {

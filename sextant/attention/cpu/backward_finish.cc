@@ -74,11 +74,12 @@ void write_vectors(const Backward& b, const Vectors& table, float factor, float*
     const auto sums = sums_of(b, table, which, h, size);
     share_out(executor, table.count,
               kSecondsOfFloat * static_cast<double>(size) * static_cast<double>(sums.size()),
-              [&](int64_t r, int) {
+              [&](int64_t n, int) {
+                const int64_t row = table.map.rows_turned() ? table.count - 1 - n : n;
                 for (int64_t c = 0; c < table.columns; ++c) {
                   float sum = 0;
-                  for (const float* part : sums) sum += part[r * table.columns16 + c];
-                  to(0, h, r, c) = factor * sum;
+                  for (const float* part : sums) sum += part[n * table.columns16 + c];
+                  to(0, h, row, c) = factor * sum;
                 }
               });
   }

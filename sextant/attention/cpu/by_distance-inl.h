@@ -1,7 +1,7 @@
 // Between rows of a tile and rows of a table. A tile's row i and lane j lie on diagonal
 // first - i + j, which meets table row map(first - i + j):
 //
-//   spread:   tile(i, j) += at(i, map(...))     products with table rows, to where they belong
+//   spread:   tile(i, j) = at(i, map(...))      products with table rows, to where they belong
 //   collect:  at(i, map(...)) += tile(i, j)     its transpose: weights, summed by table row
 //
 // Sixteen lanes at a time, by how their rows lie (row_map.h).
@@ -43,7 +43,7 @@ HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, c
     const Lanes x = neighbours[j].same == kLanes     ? set(at[row])
                     : neighbours[j].rising == kLanes ? load(at + row)
                                                      : gather(at, rows + j, first_row);
-    store(add(load(tile + j), x), tile + j);
+    store(x, tile + j);
   }
 }
 
@@ -88,18 +88,8 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
 inline HWY_NOINLINE void spread(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
                                 const float* at, int64_t at_row, int64_t first_row, float* tile,
                                 int64_t tile_row) {
-  const Run met = map.rows_of(diagonal - rows + 1, count + rows - 1);
-  if (met.last - met.first > 1) {
-    for (int64_t i = 0; i < rows; ++i)
-      spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
-    return;
-  }
-  // Far keys of a clipped table: there is no need to look at each diagonal.
-  for (int64_t i = 0; i < rows; ++i) {
-    const Lanes x = set(at[i * at_row + met.first - first_row]);
-    for (int64_t j = i * tile_row; j < i * tile_row + count; j += kLanes)
-      store(add(load(tile + j), x), tile + j);
-  }
+  for (int64_t i = 0; i < rows; ++i)
+    spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
 }
 
 inline HWY_NOINLINE void collect(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,

@@ -62,8 +62,9 @@ class ForwardTask {
       pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
       if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
       if (w_.query_products)
-        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, query_products(g));
+        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, all_query_products(g));
     }
+    if (w_.query_panels) std::fill_n(w_.query_panel_rows, p_.group * strips(), -1);
   }
 
   void attend_unit(int64_t unit) {
@@ -166,7 +167,7 @@ class ForwardTask {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     };
     each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
-      finish_mix(strip, lines, values, w_.table_products, part.out);
+      finish_mix(strip, lines, values, w_.table_products, part.out, part.sum);
       if (item_.partial >= 0)
         copy(strip.rows, part, partial(unit, g, 0));
       else
@@ -195,8 +196,13 @@ class ForwardTask {
     return grown[0].turned;
   }
 
-  float* query_products(int64_t g) const {
-    return w_.query_products ? w_.query_products + g * w_.rows16 * p_.on_query.count16 : nullptr;
+  float* all_query_products(int64_t g) const {
+    return w_.query_products + g * w_.rows16 * p_.on_query.count16;
+  }
+  QueryProducts query_products(int64_t g) const {
+    if (w_.query_products) return {all_query_products(g)};
+    if (!w_.query_panels) return {};
+    return {nullptr, w_.query_panels + g * w_.rows16 * kLanes, w_.query_panel_rows + g * strips()};
   }
   Partial all(int64_t g, int64_t strip) const {
     return w_.all.at(g * w_.rows16 + strip * kStrip, p_.width16);

@@ -67,8 +67,10 @@ struct ForwardScratch {
   std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
   float* factors;
   KeyProducts key_products;
-  // q . A with all rows of a short A, [group][rows16][A.count16]; or null.
-  float* query_products;
+  // q . A (operands.h): with all rows of a short A, [group][rows16][A.count16]; with a panel of a long one,
+  // [group][rows16][kLanes], and [group][strips] which.
+  float *query_products, *query_panels;
+  int64_t* query_panel_rows;
   float* table_products;
   ScoreStrip strip, second;
   Partial unit;    // of a strip

@@ -26,6 +26,8 @@ bool has_short_table(const Problem& p) {
   return p.on_query && p.on_query.count16 <= kFewRows;
 }
 
+bool has_long_table(const Problem& p) { return p.on_query && !has_short_table(p); }
+
 // The units that any of an item's queries sees.
 Run units_seen(const Problem& p, const ForwardItem& item) {
   const Frame& frame = p.blocks[item.block].frame;
@@ -75,6 +77,9 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       key_products(p, rows16, carver),
       query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)
                                         : nullptr),
+      query_panels(has_long_table(p) ? carver.floats(p.group * rows16 * kLanes) : nullptr),
+      query_panel_rows(has_long_table(p) ? carver.take<int64_t>(p.group * rows16 / kStrip)
+                                         : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),
       unit(kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),

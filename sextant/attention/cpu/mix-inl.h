@@ -60,35 +60,61 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
     });
 }
 
-// out += W C, where W is the weights summed by table row. sums: [kStrip][rows of C].
-inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, bool exactly, float* sums,
-                                   float* out) {
-  const Vectors& table = s.problem.on_value;
-  const Run range = table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
-  const int64_t count = range.last - range.first;
-  std::fill_n(sums, s.rows * count, 0.0F);
-  collect(table.map, s.diagonal(0), s.rows, s.count(), weights + s.columns.first, kScoreRow,
-          range.first, sums, count);
-  const Left left = {sums, count, 1};
-  const Right right = {table.row(s.queries.head, range.first), table.columns16, kLanes};
-  const int64_t blocks = s.problem.width16 / kLanes;
-  if (exactly)
-    multiply_exactly(s.rows, blocks, count, left, right, out, s.problem.width16);
-  else
-    multiply<Sum::kAdded>(s.rows, blocks, count, left, right, out, s.problem.width16);
+// The row of a table that all keys of the strip meet which query i sees, or -1.
+HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table) {
+  Run seen;
+  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) { seen = span(seen, run); });
+  if (empty(seen)) return -1;
+  const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
+  return table.map.one_row(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
 }
 
-// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted.
+// out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of
+// a clipped table) has its total there: what a query sees decides that, and not what its neighbours do.
+// sums: [kStrip][rows of C].
+inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, const float* totals,
+                                   bool exactly, float* sums, float* out) {
+  const Vectors& table = s.problem.on_value;
+  const int64_t width16 = s.problem.width16;
+  const Run range = rows_met(s, table);
+  const int64_t count = range.last - range.first;
+  const float* rows = table.row(s.queries.head, range.first);
+  if (count == 1 && !exactly) {  // for all queries; so short a product is not worth its tiles
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const Lanes total = set(totals[i]);
+      for (int64_t c = 0; c < width16; c += kLanes)
+        store(mul_add(total, load(rows + c), load(out + i * width16 + c)), out + i * width16 + c);
+    }
+    return;
+  }
+  std::fill_n(sums, s.rows * count, 0.0F);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    if (const int64_t row = only_row_met(s, i, table); row >= 0)
+      sums[i * count + row - range.first] = totals[i];
+    else
+      collect_row(table.map, s.diagonal(i), s.count(), weights + i * kScoreRow + s.columns.first,
+                  range.first, sums + i * count);
+  }
+  const Left left = {sums, count, 1};
+  const Right right = {rows, table.columns16, kLanes};
+  if (exactly)
+    multiply_exactly(s.rows, width16 / kLanes, count, left, right, out, width16);
+  else
+    multiply<Sum::kAdded>(s.rows, width16 / kLanes, count, left, right, out, width16);
+}
+
+// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted. totals: of each query's
+// weights.
 template <class Values>
 HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
-                           float* table_sums, float* out) {
+                           float* table_sums, float* out, const float* totals) {
   const int64_t width16 = s.problem.width16;
-  if (s.problem.on_value) mix_table(s, weights, false, table_sums, out);
+  if (s.problem.on_value) mix_table(s, weights, totals, false, table_sums, out);
   if (all_finite(out, s.rows * width16)) return;
   // A weight of 0 has met an infinity or a NaN, maybe one that its query does not see.
   std::fill_n(out, s.rows * width16, 0.0F);
   mix_values_exactly(s, weights, values(), out);
-  if (s.problem.on_value) mix_table(s, weights, true, table_sums, out);
+  if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
 }
 
 // out = p (v + C), and the sum of each query's weights. seen: the columns that some query sees, not
@@ -100,7 +126,7 @@ HWY_INLINE void mix(const Strip& s, const float* weights, Run seen, Matrix value
       s.rows, width16 / kLanes, seen.last - seen.first, {weights + seen.first, kScoreRow, 1},
       {values.data + seen.first * values.stride, values.stride, kLanes}, out, width16, sum);
   finish_mix(
-      s, weights, [&] { return values; }, table_sums, out);
+      s, weights, [&] { return values; }, table_sums, out, sum);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -8,7 +8,8 @@
 // Scores (queries in panels, keys in panels), mixtures (weights by rows, values by rows) and the
 // products with a transposed left side (dv = p^T do) differ in their steps only. The sum over k runs
 // in order with fused multiply-add and one accumulator for each c, so a result does not depend on
-// which other rows or columns were computed with it.
+// which other rows or columns were computed with it. What else is to be added to a c (addends.h) comes
+// after the whole sum, while it is still in its register: the bits are those of a pass that adds it later.
 //
 // The tile of accumulators stays in registers: 8 rows x 2 blocks on AVX-512 reach 98 % of the
 // multiply-add peak of a Zen 4 core from L2 (g++ 12 and clang 14, -O3), and AVX2's tiles 93 to 96 %
@@ -23,6 +24,7 @@
 #include <array>
 #include <cstddef>
 
+#include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,9 +68,28 @@ struct Nothing {
 };
 inline constexpr int64_t kStepsBetween = 8;
 
-template <Sum kSum, Totals kTotals, int kRows, int kBlocks, class Between>
+// The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers; and it
+// is said to be short, for g++ would rather keep its numbers in registers than those of the sums' loop.
+template <int kRows, int kBlocks>
+HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kParts]) {
+  int64_t n = 0;
+  do {
+    for (int j = 0; j < kBlocks; ++j) {
+      const Addend& x = plus.of_blocks[j * plus.count + n];
+      const float* from = x.data + plus.row * x.row_step;
+      for (int i = 0; i < kRows; ++i)
+        for (int p = 0; p < kParts; ++p)
+          sum[i][j * kParts + p] =
+              hn::Add(sum[i][j * kParts + p], hn::LoadU(F32(), from + i * x.row_step + p * kPart));
+    }
+  } while (HWY_UNLIKELY(++n < plus.count));
+}
+template <int kRows, int kBlocks>
+HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
+
+template <Sum kSum, Totals kTotals, int kRows, int kBlocks, class Between, class Plus>
 HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                              float* totals, Between& between) {
+                              float* totals, Between& between, Plus plus) {
   const F32 d;
   constexpr int kVectors = kBlocks * kParts;
   constexpr bool kByRows = kTotals == Totals::kOfRows, kByPanel = kTotals == Totals::kOfPanel;
@@ -112,6 +133,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     a.data += a.depth_step;
     b.data += b.depth_step;
   }
+  add_to_tile<kRows, kBlocks>(plus, sum);
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);
     if (kByRows) totals[i] = total[i];
@@ -127,28 +149,37 @@ HWY_INLINE Right from_block(Right b, int64_t j) {
   return {b.data + j * b.block_step, b.depth_step, b.block_step};
 }
 
-template <Sum kSum, Totals kTotals, int kBlocks, int kRows, class Between>
+HWY_INLINE Addends from_row(const Addends& x, int64_t i) {
+  return {x.of_blocks, x.count, x.row + i};
+}
+HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
+  return {x.of_blocks + j * x.count, x.count, x.row};
+}
+HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
+HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
+
+template <Sum kSum, Totals kTotals, int kBlocks, int kRows, class Between, class Plus>
 HWY_INLINE void multiply_rows(int64_t& i, int64_t rows, int64_t depth, Left a, Right b, float* c,
-                              int64_t c_row, float* totals, Between& between) {
+                              int64_t c_row, float* totals, Between& between, const Plus& plus) {
   for (; i + kRows <= rows; i += kRows)
     multiply_tile<kSum, kTotals, kRows, kBlocks>(depth, from_row(a, i), b, c + i * c_row, c_row,
                                                  totals + (kTotals == Totals::kNone ? 0 : i),
-                                                 between);
+                                                 between, from_row(plus, i));
 }
 
 // All rows of kBlocks blocks, at most kMostRows of them at once.
 template <Sum kSum, int kBlocks, Totals kTotals = Totals::kNone, int kMostRows = kTileRows,
-          class Between>
+          class Between, class Plus = Nothing>
 HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, Right b, float* c,
-                                  int64_t c_row, float* totals, Between between) {
+                                  int64_t c_row, float* totals, Between between, Plus plus = {}) {
   int64_t i = 0;
   if constexpr (kMostRows >= 8)
-    multiply_rows<kSum, kTotals, kBlocks, 8>(i, rows, depth, a, b, c, c_row, totals, between);
+    multiply_rows<kSum, kTotals, kBlocks, 8>(i, rows, depth, a, b, c, c_row, totals, between, plus);
   if constexpr (kMostRows >= 4)
-    multiply_rows<kSum, kTotals, kBlocks, 4>(i, rows, depth, a, b, c, c_row, totals, between);
+    multiply_rows<kSum, kTotals, kBlocks, 4>(i, rows, depth, a, b, c, c_row, totals, between, plus);
   if constexpr (kMostRows >= 2)
-    multiply_rows<kSum, kTotals, kBlocks, 2>(i, rows, depth, a, b, c, c_row, totals, between);
-  multiply_rows<kSum, kTotals, kBlocks, 1>(i, rows, depth, a, b, c, c_row, totals, between);
+    multiply_rows<kSum, kTotals, kBlocks, 2>(i, rows, depth, a, b, c, c_row, totals, between, plus);
+  multiply_rows<kSum, kTotals, kBlocks, 1>(i, rows, depth, a, b, c, c_row, totals, between, plus);
 }
 
 // AVX2's tiles have 6, 5 or, if need be, 4 rows and one block, or two blocks and up to 3 rows. Of
@@ -160,76 +191,89 @@ constexpr int64_t next_rows(int64_t rows) {
 }
 
 // kRows rows of one block, and then of a second one. Totals come with the first.
-template <Sum kSum, int kBlocks, Totals kTotals, int kRows, class Between>
+template <Sum kSum, int kBlocks, Totals kTotals, int kRows, class Between, class Plus>
 HWY_INLINE void multiply_narrow(int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                                float* totals, Between& between) {
-  multiply_tile<kSum, kTotals, kRows, 1>(depth, a, b, c, c_row, totals, between);
+                                float* totals, Between& between, const Plus& plus) {
+  multiply_tile<kSum, kTotals, kRows, 1>(depth, a, b, c, c_row, totals, between, plus);
   if constexpr (kBlocks == 2)
     multiply_tile<kSum, Totals::kNone, kRows, 1>(depth, a, from_block(b, 1), c + kLanes, c_row,
-                                                 nullptr, between);
+                                                 nullptr, between, from_block(plus, 1));
 }
 
 // The last rows, up to kWideTileRows.
-template <Sum kSum, int kBlocks, Totals kTotals, class Between>
+template <Sum kSum, int kBlocks, Totals kTotals, class Between, class Plus>
 HWY_INLINE void multiply_wide(int64_t rows, int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                              float* totals, Between& between) {
-  if (rows == 3) multiply_tile<kSum, kTotals, 3, kBlocks>(depth, a, b, c, c_row, totals, between);
-  if (rows == 2) multiply_tile<kSum, kTotals, 2, kBlocks>(depth, a, b, c, c_row, totals, between);
-  if (rows == 1) multiply_tile<kSum, kTotals, 1, kBlocks>(depth, a, b, c, c_row, totals, between);
+                              float* totals, Between& between, const Plus& plus) {
+  if (rows == 3)
+    multiply_tile<kSum, kTotals, 3, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
+  if (rows == 2)
+    multiply_tile<kSum, kTotals, 2, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
+  if (rows == 1)
+    multiply_tile<kSum, kTotals, 1, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
 }
 
 // As multiply_blocks, by AVX2's tiles: `times` times kBlocks blocks, one or two. With totals there are
 // at most kPart rows, a panel. By reference, because g++ copies what was just written in halves as a
 // whole, which waits for the cache.
-template <Sum kSum, int kBlocks, Totals kTotals, class Between>
+template <Sum kSum, int kBlocks, Totals kTotals, class Between, class Plus = Nothing>
 HWY_NOINLINE void multiply_pairs(int64_t rows, int64_t times, int64_t depth, const Left& a,
                                  const Right& b, float* c, int64_t c_row, float* totals,
-                                 Between between) {
+                                 Between between, Plus plus = {}) {
   static_assert(kBlocks <= 2 && kTotals != Totals::kOfRows);
   for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
     const Right right = from_block(b, n * kBlocks);
+    const Plus block_plus = from_block(plus, n * kBlocks);
     int64_t i = 0;
     for (int64_t next; (next = next_rows(rows - i)) > kWideTileRows; i += next) {
       const Left left = from_row(a, i);
+      const Plus row_plus = from_row(block_plus, i);
       float* to = c + i * c_row;
       if (next == 6)
-        multiply_narrow<kSum, kBlocks, kTotals, 6>(depth, left, right, to, c_row, totals, between);
+        multiply_narrow<kSum, kBlocks, kTotals, 6>(depth, left, right, to, c_row, totals, between,
+                                                   row_plus);
       else if (next == 5)
-        multiply_narrow<kSum, kBlocks, kTotals, 5>(depth, left, right, to, c_row, totals, between);
+        multiply_narrow<kSum, kBlocks, kTotals, 5>(depth, left, right, to, c_row, totals, between,
+                                                   row_plus);
       else
-        multiply_narrow<kSum, kBlocks, kTotals, 4>(depth, left, right, to, c_row, totals, between);
+        multiply_narrow<kSum, kBlocks, kTotals, 4>(depth, left, right, to, c_row, totals, between,
+                                                   row_plus);
     }
     if (i == 0)
-      multiply_wide<kSum, kBlocks, kTotals>(rows, depth, a, right, c, c_row, totals, between);
+      multiply_wide<kSum, kBlocks, kTotals>(rows, depth, a, right, c, c_row, totals, between,
+                                            block_plus);
     else
       multiply_wide<kSum, kBlocks, Totals::kNone>(rows - i, depth, from_row(a, i), right,
-                                                  c + i * c_row, c_row, nullptr, between);
+                                                  c + i * c_row, c_row, nullptr, between,
+                                                  from_row(block_plus, i));
   }
 }
 
-template <Sum kSum, class Between = Nothing>
+// plus: Addends, or Nothing.
+template <Sum kSum, class Between = Nothing, class Plus = Nothing>
 HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
-                         int64_t c_row, Between between = {}) {
+                         int64_t c_row, Between between = {}, Plus plus = {}) {
   int64_t j = 0;
   if (rows <= kThinRows)
     for (; j + kThinBlocks <= blocks; j += kThinBlocks)
-      multiply_blocks<kSum, kThinBlocks, Totals::kNone, kThinRows>(
-          rows, depth, a, from_block(b, j), c + j * kLanes, c_row, nullptr, between);
+      multiply_blocks<kSum, kThinBlocks, Totals::kNone, kThinRows>(rows, depth, a, from_block(b, j),
+                                                                   c + j * kLanes, c_row, nullptr,
+                                                                   between, from_block(plus, j));
   if constexpr (kParts == 2) {
     const int64_t pairs = (blocks - j) / 2;
     multiply_pairs<kSum, 2, Totals::kNone>(rows, pairs, depth, a, from_block(b, j), c + j * kLanes,
-                                           c_row, nullptr, between);
+                                           c_row, nullptr, between, from_block(plus, j));
     j += 2 * pairs;
     multiply_pairs<kSum, 1, Totals::kNone>(rows, blocks - j, depth, a, from_block(b, j),
-                                           c + j * kLanes, c_row, nullptr, between);
+                                           c + j * kLanes, c_row, nullptr, between,
+                                           from_block(plus, j));
   } else {
     for (; j + kTileBlocks <= blocks; j += kTileBlocks)
       multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row,
-                                         nullptr, between);
+                                         nullptr, between, from_block(plus, j));
     if constexpr (kTileBlocks > 1)
       for (; j < blocks; ++j)
         multiply_blocks<kSum, 1>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row, nullptr,
-                                 between);
+                                 between, from_block(plus, j));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/problem.h"
 #include "sextant/attention/cpu/sizes.h"
 #include "sextant/attention/cpu/workspace.h"
@@ -54,25 +55,29 @@ struct KeyTile {
 
 // k . B of a tile of queries with a unit of keys.
 struct KeyProducts {
-  // Of query i and sixteen keys: data + i * row_step. Far keys of a clipped table have the same for all.
-  struct Panel {
-    const float* data = nullptr;
-    int64_t row_step = 0;
-  };
-  Panel* panels = nullptr;  // [unit / kLanes]
-  float* near = nullptr;    // [rows16][kScoreRow]
-  float* far = nullptr;     // [kScoreRow]
-  float* across = nullptr;  // [kLanes][rows16], with keys for rows
+  // Of the tile's queries and sixteen keys each. Far keys of a clipped table have the same for all.
+  Addend* panels = nullptr;  // [unit / kLanes]
+  float* near = nullptr;     // [rows16][kScoreRow]
+  float* far = nullptr;      // [kScoreRow]
+  float* across = nullptr;   // [kLanes][rows16], with keys for rows
 
   KeyProducts() = default;
   // Of at most `rows16` queries; nothing if there is no B.
   KeyProducts(const Problem& problem, int64_t rows16, Carver& carver) {
     if (!problem.on_key) return;
-    panels = carver.take<Panel>(problem.unit / kLanes);
+    panels = carver.take<Addend>(problem.unit / kLanes);
     near = carver.floats(rows16 * kScoreRow);
     far = carver.floats(kScoreRow);
     across = carver.floats(kLanes * rows16);
   }
+};
+
+// q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one to the
+// next. A strip of far keys meets one panel of a clipped table, and mostly the same one in the next unit.
+struct QueryProducts {
+  const float* whole = nullptr;  // with all rows of a short A, [queries][A.count16]; or null
+  float* panel = nullptr;        // with sixteen rows of a long one, [queries][kLanes]; or null
+  int64_t* panel_row = nullptr;  // [strips]: the first of these rows, or -1
 };
 
 // Where the scores of a strip go: [kStrip][kScoreRow] each.

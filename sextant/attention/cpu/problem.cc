@@ -31,7 +31,13 @@ Numbers numbers(const Table<float>& table, const Diagonals& diagonals, const Exe
   return n;
 }
 
-Vectors vectors(const Table<float>& table, const Diagonals& diagonals, float factor, bool backwards,
+struct Reading {
+  float factor = 1;
+  bool backwards = false;      // by tiles with keys for rows
+  bool any_row_order = false;  // scores and results do not sum over rows
+};
+
+Vectors vectors(Table<float> table, const Diagonals& diagonals, const Reading& reading,
                 const Executor& executor) {
   Vectors v;
   if (!table.rows || diagonals.count == 0 || table.rows.columns == 0) return v;
@@ -40,8 +46,13 @@ Vectors vectors(const Table<float>& table, const Diagonals& diagonals, float fac
   v.columns = table.rows.columns;
   v.count16 = round_up(v.count, kLanes);
   v.columns16 = round_up(v.columns, kLanes);
-  v.map = RowMap(table.row_at, diagonals.count, backwards);
-  pack_vectors(table, factor, v, executor);
+  v.map =
+      RowMap(table.row_at, diagonals.count, reading.backwards, reading.any_row_order ? v.count : 0);
+  if (v.map.rows_turned()) {
+    table.rows.data = table.rows.at(0, 0, v.count - 1);
+    table.rows.row_stride = -table.rows.row_stride;
+  }
+  pack_vectors(table, reading.factor, v, executor);
   return v;
 }
 
@@ -92,9 +103,10 @@ Problem::Problem(const Score<float>& s, int64_t longest_unit, const Executor& ex
 
   weight = numbers(s.weight, s.diagonals, executor);
   bias = numbers(s.bias, s.diagonals, executor);
-  on_query = vectors(s.on_query, s.diagonals, 1, false, executor);
-  on_key = vectors(s.on_key, s.diagonals, scale, true, executor);
-  on_value = vectors(s.on_value, s.diagonals, 1, false, executor);
+  on_query = vectors(s.on_query, s.diagonals, {.any_row_order = true}, executor);
+  on_key = vectors(s.on_key, s.diagonals,
+                   {.factor = scale, .backwards = true, .any_row_order = true}, executor);
+  on_value = vectors(s.on_value, s.diagonals, {}, executor);
 }
 
 }  // namespace sextant::cpu

@@ -37,7 +37,8 @@ struct Numbers {
 
 // A, B or C. Products (q . A) read it in panels, mixtures (weights . C) by rows; rows and columns
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
-// tiles have keys for rows: there the diagonal falls from one query to the next.
+// tiles have keys for rows: there the diagonal falls from one query to the next. Rows of A and B may lie
+// from last to first (map.rows_turned()).
 struct Vectors {
   int64_t heads = 0;  // 0: absent
   int64_t count = 0, columns = 0;

@@ -4,7 +4,8 @@
 
 namespace sextant::cpu {
 
-RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards) {
+RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
+               int64_t turn_rows) {
   const int64_t size = round_up(diagonals + 2 * kMargin, kLanes);
   row_.resize(static_cast<size_t>(size));
   for (int64_t n = 0; n < size; ++n) {
@@ -14,14 +15,26 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
         row_at.empty() ? static_cast<int32_t>(diagonal) : row_at[static_cast<size_t>(diagonal)];
   }
 
+  int64_t rises = 0;
+  for (int64_t n = 1; n < size && turn_rows > 0; ++n) {
+    const int32_t step = row_[static_cast<size_t>(n)] - row_[static_cast<size_t>(n - 1)];
+    rises += step > 0 ? 1 : step < 0 ? -1 : 0;
+  }
+  rows_turned_ = rises < 0;
+  if (rows_turned_)
+    for (int32_t& row : row_) row = static_cast<int32_t>(turn_rows - 1) - row;
+
   neighbours_.resize(row_.size());
+  other_row_at_.resize(row_.size());
   neighbours_.back() = {kLanes, 1};  // the margin goes on
+  other_row_at_.back() = static_cast<int32_t>(size);
   for (int64_t n = size - 2; n >= 0; --n) {
     const auto at = static_cast<size_t>(n);
     const int32_t step = row_[at + 1] - row_[at];
     const auto longer = [](uint8_t length) {
       return static_cast<uint8_t>(std::min<int64_t>(length + 1, kLanes));
     };
+    other_row_at_[at] = step == 0 ? other_row_at_[at + 1] : static_cast<int32_t>(n + 1);
     if (step == 0) neighbours_[at].same = longer(neighbours_[at + 1].same);
     if (step == 1) neighbours_[at].rising = longer(neighbours_[at + 1].rising);
   }
@@ -35,10 +48,16 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
 
 Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
+  if (one_row(diagonal, count)) return {low, int64_t{low} + 1};
   const auto include = [&](int64_t from, int64_t to) {
-    for (int64_t n = from; n < to; ++n) {
-      low = std::min(low, row_[static_cast<size_t>(n)]);
-      high = std::max(high, row_[static_cast<size_t>(n)]);
+    for (int64_t n = from; n < to;) {
+      const Neighbours& next = neighbours_[static_cast<size_t>(n)];
+      const int32_t row = row_[static_cast<size_t>(n)];
+      const int64_t length = std::min<int64_t>(std::max(next.same, next.rising), to - n);
+      low = std::min(low, row);
+      high =
+          std::max(high, next.same >= next.rising ? row : row + static_cast<int32_t>(length - 1));
+      n += length;
     }
   };
   const int64_t from = diagonal + kMargin, to = from + count;

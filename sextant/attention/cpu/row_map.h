@@ -17,6 +17,11 @@
 
 namespace sextant::cpu {
 
+// To multiples of kLanes.
+constexpr Run rounded_out(Run rows) {
+  return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
+}
+
 // How the rows of the diagonals from one on lie: how many of them, at most kLanes, are the same row,
 // and how many rise by one each. At least one is either.
 struct Neighbours {
@@ -29,8 +34,12 @@ class RowMap {
   static constexpr int64_t kMargin = 1024;
 
   RowMap() = default;
-  // row_at empty: row = diagonal. backwards: counted from the last diagonal.
-  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards);
+  // row_at empty: row = diagonal. backwards: counted from the last diagonal. turn_rows: where rows would fall
+  // from one diagonal to the next, those of a table of so many are counted from its last, for tiles want
+  // rows that rise; 0: they stay.
+  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards, int64_t turn_rows = 0);
+
+  bool rows_turned() const { return rows_turned_; }
 
   // Rows of the diagonals from here on; here >= -kMargin.
   const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
@@ -38,18 +47,29 @@ class RowMap {
     return neighbours_.data() + kMargin + diagonal;
   }
 
-  // From the least to the greatest row of `count` diagonals.
-  Run rows_of(int64_t diagonal, int64_t count) const;
-  // The same rounded out to multiples of kLanes.
-  Run range(int64_t diagonal, int64_t count) const {
-    const Run rows = rows_of(diagonal, count);
-    return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
+  // Whether all diagonals of a tile, `rows` x kLanes (at most kLanes rows) with its first row's first lane on
+  // `diagonal`, meet one row; or rows that rise by one with each diagonal.
+  bool stays(int64_t diagonal, int64_t rows) const {
+    return neighbours(diagonal - rows + 1)->same == kLanes && neighbours(diagonal)->same == kLanes;
+  }
+  bool rises(int64_t diagonal, int64_t rows) const {
+    return neighbours(diagonal - rows + 1)->rising == kLanes &&
+           neighbours(diagonal)->rising == kLanes;
   }
 
+  // Whether `count` diagonals, at least one, all meet one row.
+  bool one_row(int64_t diagonal, int64_t count) const {
+    return other_row_at_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
+  }
+  // From the least to the greatest row of `count` diagonals.
+  Run rows_of(int64_t diagonal, int64_t count) const;
+
  private:
+  bool rows_turned_ = false;
   std::vector<int32_t> row_;
   std::vector<Neighbours> neighbours_;
-  std::vector<int32_t> low_, high_;  // of each kLanes diagonals
+  std::vector<int32_t> other_row_at_;  // the next diagonal (from the margin's first) of another row
+  std::vector<int32_t> low_, high_;    // of each kLanes diagonals
 };
 
 }  // namespace sextant::cpu

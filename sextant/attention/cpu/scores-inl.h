@@ -3,9 +3,10 @@
 //   product   <turn q, turn k> + q . A + k . B         one for each way of turning
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
-// Every term is added to the whole strip while it lies in the L1 cache; which terms there are is
-// asked once for each strip. Keys that a query does not see get -infinity last, by overwriting, so
-// that nothing that stands in them, NaN included, reaches a sum.
+// Products get their other terms as they are stored (addends.h), and so do scores their bias b where
+// there is no weight or modulus between the two; which terms there are is asked once for each strip. Keys
+// that a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN
+// included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
@@ -47,8 +48,7 @@ struct Strip {
   int64_t rows;  // at most kStrip
   Run columns;
   const KeyProducts& key_products;  // of the tile's queries, if there is a B
-  // q . A of the tile's queries with all rows of A, [queries][A.count16]; or null.
-  const float* query_products;
+  QueryProducts query_products;
   // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreRow]; or null.
   const float* const* products = nullptr;
   int64_t product_row = 0;  // the strip's first
@@ -67,7 +67,8 @@ struct Strip {
 
 // Memory for scoring a strip.
 struct ScoreScratch {
-  ScoreStrip second;      // for the scores of one way among several
+  // For the scores of one way among several; or for terms of products that lie in their place already.
+  ScoreStrip second;
   float* table_products;  // [kStrip][rows of A or C]
 };
 
@@ -76,49 +77,139 @@ HWY_INLINE Left query_rows(const Strip& s, const float* panels) {
   return {panels + round_down(row, kLanes) * s.problem.depth16 + row % kLanes, 1, kLanes};
 }
 
-HWY_INLINE void key_product(const Strip& s, const float* queries, const float* keys, float* to) {
+template <class Plus>
+HWY_INLINE void key_product(const Strip& s, const float* queries, const float* keys, float* to,
+                            Plus plus) {
   const int64_t panel = kLanes * s.problem.depth16;
   multiply<Sum::kNew>(s.rows, s.count() / kLanes, s.problem.depth, query_rows(s, queries),
                       {keys + s.columns.first / kLanes * panel, kLanes, panel},
-                      to + s.columns.first, kScoreRow);
+                      to + s.columns.first, kScoreRow, Nothing(), plus);
 }
 
-// from: may be `to`.
-HWY_INLINE void copy_product(const Strip& s, const float* from, float* to) {
-  if (from == to) return;
-  for (int64_t i = 0; i < s.rows; ++i)
-    std::copy(from + i * kScoreRow + s.columns.first, from + i * kScoreRow + s.columns.last,
-              to + i * kScoreRow + s.columns.first);
-}
+// What is added to the products of a strip.
+class StripAddends {
+ public:
+  // Of `rows` queries and `columns` of their unit; `count` terms, each of which is put once.
+  StripAddends(int64_t rows, Run columns, int64_t count)
+      : rows_(rows), columns_(columns), count_(count) {}
+  StripAddends(const StripAddends&) = delete;
+  Addends all() const { return {list_, count_}; }
 
-// to += x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
-HWY_INLINE void add_table_product(const Strip& s, const Vectors& table, Left x, float* products,
-                                  float* to) {
-  const Run range = table.map.range(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
-  const int64_t count = range.last - range.first;
-  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
-                      {table.panel(s.queries.head, range.first), kLanes, kLanes * table.columns16},
-                      products, count);
-  spread(table.map, s.diagonal(0), s.rows, s.count(), products, count, range.first,
-         to + s.columns.first, kScoreRow);
-}
-
-// The same from the products with all rows of T: products[s.rows][T.count16].
-HWY_INLINE void add_known_product(const Strip& s, const Vectors& table, const float* products,
-                                  float* to) {
-  spread(table.map, s.diagonal(0), s.rows, s.count(), products, table.count16, 0,
-         to + s.columns.first, kScoreRow);
-}
-
-// to += k . B
-HWY_INLINE void add_key_products(const Strip& s, float* to) {
-  for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
-    const KeyProducts::Panel& panel = s.key_products.panels[j / kLanes];
-    for (int64_t i = 0; i < s.rows; ++i) {
-      float* x = to + i * kScoreRow + j;
-      store(add(load(x), load(panel.data + (s.row + i) * panel.row_step)), x);
+  // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
+  HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
+    for (Addend* to = list_ + put_++; to < end(); to += count_, data += block_step)
+      *to = {data, row_step};
+  }
+  // k . B; first_row: of the strip, in the tile.
+  HWY_INLINE void put_key_products(const KeyProducts& products, int64_t first_row) {
+    const Addend* from = products.panels + columns_.first / kLanes;
+    for (Addend* to = list_ + put_++; to < end(); to += count_, ++from)
+      *to = {from->data + first_row * from->row_step, from->row_step};
+  }
+  // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and the
+  // first column. met: which rows of T the strip meets. products: with rows of T from `first` on,
+  // `products_row` of them for each x; they are read where they lie if rows rise. place: lines of a strip,
+  // to which go those that must be moved.
+  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal, Run met,
+                                     const float* products, int64_t products_row, int64_t first,
+                                     float* place) {
+    const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
+      return spread_number(products + row - first, products_row, row);
+    };
+    if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
+    Addend* to = list_ + put_++;
+    for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
+      const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
+      if (map.rises(at, rows_)) {  // the next query's is one row before
+        *to = {products + row - first, products_row - 1};
+        continue;
+      }
+      const float* far = map.stays(at, rows_) ? number_of_each(row) : nullptr;
+      if (!far) spread(map, at, rows_, kLanes, products, products_row, first, place + j, kScoreRow);
+      *to = far ? Addend{far, kLanes} : Addend{place + j, kScoreRow};
     }
   }
+
+ private:
+  static constexpr int64_t kMost = 3;
+  static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
+  const Addend* end() const { return list_ + (columns_.last - columns_.first) / kLanes * count_; }
+
+  // One number for each row, in all lanes: [rows][kLanes]. Null if there are too many already.
+  HWY_INLINE const float* spread_number(const float* numbers, int64_t step, int64_t table_row) {
+    int64_t n = 0;
+    while (n < spread_count_ && spread_rows_[n] != table_row) ++n;
+    if (n == kMostSpread) return nullptr;
+    float* const to = spread_ + n * kStrip * kLanes;
+    if (n < spread_count_) return to;
+    spread_rows_[spread_count_++] = table_row;
+    for (int64_t i = 0; i < rows_; ++i) store(set(numbers[i * step]), to + i * kLanes);
+    return to;
+  }
+
+  int64_t rows_;
+  Run columns_;
+  int64_t count_, put_ = 0;
+  Addend list_[kMost * kUnit / kLanes];
+  int64_t spread_count_ = 0, spread_rows_[kMostSpread];
+  HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
+};
+
+// The rows of a table that a strip meets.
+HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
+  return table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
+}
+
+// Products of rows x, given by their panels, with rows [first, last) of a table, multiples of kLanes:
+// to[s.rows][last - first].
+HWY_INLINE void multiply_table(const Strip& s, const Vectors& table, Left x, Run rows, float* to) {
+  const int64_t count = rows.last - rows.first;
+  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
+                      {table.panel(s.queries.head, rows.first), kLanes, kLanes * table.columns16},
+                      to, count);
+}
+
+// x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
+HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, Left x,
+                                  float* products, float* place, StripAddends& to) {
+  const Run rows = rounded_out(met);
+  multiply_table(s, table, x, rows, products);
+  to.put_table_products(table.map, s.diagonal(0), met, products, rows.last - rows.first, rows.first,
+                        place);
+}
+
+// q . A, from what is known of it if anything is.
+HWY_INLINE void put_query_product(const Strip& s, float* products, float* place, StripAddends& to) {
+  const Vectors& table = s.problem.on_query;
+  const QueryProducts& known = s.query_products;
+  const Left queries = query_rows(s, s.queries.plain);
+  const Run met = rows_met(s, table), rows = rounded_out(met);
+  if (known.whole) {
+    const float* from = known.whole + s.row * table.count16;
+    to.put_table_products(table.map, s.diagonal(0), met, from, table.count16, 0, place);
+  } else if (known.panel && rows.last - rows.first == kLanes) {
+    float* const panel = known.panel + s.row * kLanes;
+    int64_t& panel_row = known.panel_row[s.row / kStrip];
+    if (panel_row != rows.first) multiply_table(s, table, queries, rows, panel);
+    panel_row = rows.first;
+    to.put_table_products(table.map, s.diagonal(0), met, panel, kLanes, rows.first, place);
+  } else {
+    put_table_product(s, table, met, queries, products, place, to);
+  }
+}
+
+// Products that are known, and what is added to them. from: may be `to`.
+HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends& addends,
+                                float* to) {
+  if (from == to && addends.count == 0) return;
+  for (int64_t n = 0; n < s.count() / kLanes; ++n)
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const int64_t at = i * kScoreRow + s.columns.first + n * kLanes;
+      Lanes x = load(from + at);
+      for (int64_t m = n * addends.count; m < (n + 1) * addends.count; ++m)
+        x = add(x, load(addends.of_blocks[m].data + i * addends.of_blocks[m].row_step));
+      store(x, to + at);
+    }
 }
 
 // sqrt(a * a + b * b) without overflow in between.
@@ -165,13 +256,16 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   }
 }
 
-// From products to scores.
+// Without these, the bias is one more term of a product.
+HWY_INLINE bool has_weight_or_modulus(const Problem& p) { return p.weight || p.score.q_imag; }
+
+// From products to scores, through weight and modulus.
 HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   const Problem& p = s.problem;
+  if (!has_weight_or_modulus(p)) return;
   const Lanes sign = set(std::copysign(1.0F, p.scale));  // the modulus must not lose the scale's
   const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
   const float* bias = p.bias ? p.bias.head(s.queries.head) : nullptr;
-  if (!weight && !bias && !to.imaginary) return;
   for (int64_t i = 0; i < s.rows; ++i) {
     const int64_t at = i * kScoreRow, diagonal = s.diagonal(i) - s.columns.first;
     for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
@@ -185,18 +279,26 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
 }
 
 // All scores of a strip as if every key were seen in one way.
-HWY_INLINE void score_way(const Strip& s, size_t way, float* table_products, const ScoreStrip& to) {
+HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratch,
+                          const ScoreStrip& to) {
   const Problem& p = s.problem;
+  const bool adds_bias = p.bias && !has_weight_or_modulus(p);
+  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0);
+  StripAddends addends(s.rows, s.columns, count);
+  if (p.on_query)
+    put_query_product(s, scratch.table_products, s.products ? scratch.second.real : to.real,
+                      addends);
+  if (p.on_key) addends.put_key_products(s.key_products, s.row);
+  if (adds_bias) addends.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
+
   if (s.products)
-    copy_product(s, s.products[way] + s.product_row * kScoreRow, to.real);
+    add_to_products(s, s.products[way] + s.product_row * kScoreRow, addends.all(), to.real);
+  else if (count == 0)
+    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real, Nothing());
   else
-    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real);
-  if (to.imaginary) key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary);
-  if (p.on_query && s.query_products)
-    add_known_product(s, p.on_query, s.query_products + s.row * p.on_query.count16, to.real);
-  else if (p.on_query)
-    add_table_product(s, p.on_query, query_rows(s, s.queries.plain), table_products, to.real);
-  if (p.on_key) add_key_products(s, to.real);
+    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real, addends.all());
+  if (to.imaginary)
+    key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary, Nothing());
   finish_scores(s, to);
   if (p.score.query_bias) add_query_bias(s, to.scores);
 }
@@ -242,14 +344,14 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
                                      const ScoreStrip& to) {
   const WaysSeen seen = s.sight.ways_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
   if (!seen.several) {
-    score_way(s, seen.way, scratch.table_products, to);
+    score_way(s, seen.way, scratch, to);
   } else {
     for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
       Strip part = s;
       part.columns =
           columns_of(s.sight.band_in(s.row / kStrip, s.seen_keys(), {way, false}), s.keys.keys);
       if (empty(part.columns)) continue;
-      score_way(part, way, scratch.table_products, scratch.second);
+      score_way(part, way, scratch, scratch.second);
       merge_way(part, way, scratch.second.scores, to.scores);
       if (to.real != to.scores) merge_way(part, way, scratch.second.real, to.real);
       if (to.imaginary) merge_way(part, way, scratch.second.imaginary, to.imaginary);
@@ -270,7 +372,7 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
 }
 
 // k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel of keys
-// is multiplied, spread over the queries, and transposed; but far keys, all of whose queries meet one row,
+// is multiplied and transposed, each product to its query; but far keys, all of whose queries meet one row,
 // have a number each.
 inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
                                        const KeyTile& keys, Run columns, float* products,
@@ -285,27 +387,37 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
   const auto met = [&](int64_t j) {
     return table.map.rows_of(diagonal(j) - kLanes + 1, rows16 + kLanes - 1);
   };
-  for (int64_t j = columns.first, next; j < columns.last; j = next) {
-    const Run rows = met(j);
-    next = j + kLanes;
+  Run rows = met(columns.first), next_rows = rows;
+  for (int64_t j = columns.first, next; j < columns.last; j = next, rows = next_rows) {
+    next = j;
+    do {
+      next += kLanes;
+      if (next < columns.last) next_rows = met(next);
+    } while (next < columns.last && rows.last - rows.first == 1 && next_rows == rows);
     if (rows.last - rows.first == 1) {
-      while (next < columns.last && met(next) == rows) next += kLanes;
       multiply<Sum::kNew>(1, (next - j) / kLanes, table.columns,
                           {table.row(queries.head, rows.first), 0, 1},
                           {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
       for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
       continue;
     }
-    const Run range = {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
+    const Run range = rounded_out(rows);
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
                         {keys.plain + j * p.depth16, 1, kLanes},
                         {table.panel(queries.head, range.first), kLanes, kLanes * table.columns16},
                         products, count);
-    std::fill_n(to.across, kLanes * rows16, 0.0F);
-    spread(table.map, diagonal(j), kLanes, rows16, products, count, range.first, to.across, rows16);
-    for (int64_t i = 0; i < rows16; i += kLanes)
-      unpack_panel(to.across + i, rows16, kLanes, to.near + i * kScoreRow + j, kScoreRow);
+    for (int64_t i = 0; i < rows16; i += kLanes) {
+      const int64_t at = diagonal(j) + i;
+      float* const lines = to.near + i * kScoreRow + j;
+      if (table.map.rises(at, kLanes)) {
+        unpack_panel(products + *table.map.rows(at) - range.first, count - 1, kLanes, lines,
+                     kScoreRow);
+      } else {
+        spread(table.map, at, kLanes, kLanes, products, count, range.first, to.across, kLanes);
+        unpack_panel(to.across, kLanes, kLanes, lines, kScoreRow);
+      }
+    }
     to.panels[j / kLanes] = {to.near + j, kScoreRow};
   }
 }
