@@ -143,8 +143,7 @@ class Integral : public torch::autograd::Function<Integral> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList inputs, int64_t length,
                             int64_t flow, bool adjoint) {
-    const at::Tensor rows =
-        solve(inputs[0], inputs.slice(1).vec(), length, static_cast<Flow>(flow));
+    at::Tensor rows = solve(inputs[0], inputs.slice(1).vec(), length, static_cast<Flow>(flow));
     variable_list saved = inputs.vec();
     saved.push_back(rows);
     context->save_for_backward(std::move(saved));
