@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "sextant/error.h"
 #include "sextant/torch/recomputed.h"
 
 namespace sextant {
@@ -177,6 +178,8 @@ std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) 
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
+  if (o.query_bias.defined())
+    fail("attend: query_bias: expected none beside a lazy_query_bias, but got a tensor");
   std::vector<at::Tensor> outs, lses;
   for (const Rows& rows : blocks(o)) {
     const Operands part = part_of(o, rows);

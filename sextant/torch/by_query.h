@@ -13,7 +13,7 @@
 
 namespace sextant {
 
-// What attend() promises, for operands with a lazy_query_bias.
+// What attend() promises, for operands with a lazy_query_bias and then no query_bias; throws Error otherwise.
 std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& operands);
 
 }  // namespace sextant

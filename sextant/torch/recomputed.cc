@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <string>
 #include <utility>
 
 #include "sextant/error.h"
@@ -34,8 +35,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_results) {
-    if (at::GradMode::is_enabled())
-      fail("attend: expected no derivative of gradients (it has first derivatives only)");
+    expect_first_derivative("attend");
     const auto kept = context->saved_data.at("run").toCapsule();
     const Run& run = static_cast<const Kept&>(*kept).run;
     variable_list gradients =
@@ -47,6 +47,13 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
 };
 
 }  // namespace
+
+void expect_first_derivative(const char* what) {
+  if (at::GradMode::is_enabled())
+    fail(std::string(what) +
+         ": expected no derivative of its gradients (it has first derivatives only), but got a "
+         "request for one");
+}
 
 std::vector<at::Tensor> gradients_at(
     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& run,

@@ -9,6 +9,10 @@
 
 namespace sextant {
 
+// For backward passes that compute with numbers: throws Error that names `what` if a derivative of the
+// gradients is asked for.
+void expect_first_derivative(const char* what);
+
 // The gradients of sum(d_out * run(inputs)), computed on the spot; undefined where it does not depend
 // on an input.
 std::vector<at::Tensor> gradients_at(

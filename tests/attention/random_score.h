@@ -25,8 +25,8 @@ struct RandomOptions {
   int axes = 1;
   bool weight = false, bias = false, on_query = false, on_key = false, on_value = false;
   bool query_bias = false;
-  bool shared_tables =
-      false;         // one head of each table serves all, and one batch entry of query_bias
+  // One head of each table serves all, and one batch entry of query_bias.
+  bool shared_tables = false;
   int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 of them; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
   bool odd_strides = false;  // columns two apart, rows backwards, gaps between heads

@@ -467,6 +467,9 @@ TEST(Attend, ErrorsNameTheArgument) {
   });
   fails("attend: query_bias: expected Double [1 or 2, 1 or 4, 7, *], but got Double [1, 4, 6, 8]",
         [](Operands& o) { o.query_bias = o.query_bias.slice(2, 0, 6); });
+  fails("attend: query_bias: expected none beside a lazy_query_bias", [](Operands& o) {
+    o.lazy_query_bias = some_query_bias({.farthest = o.farthest, .count = 8}, 1);
+  });
   fails("query_bias.columns: expected at least 8",
         [](Operands& o) { o.query_bias = o.query_bias.slice(3, 0, 7); });
   // What fits in shape but not in content is the core's to refuse.

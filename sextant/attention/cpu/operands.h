@@ -59,7 +59,7 @@ struct KeyProducts {
   Addend* panels = nullptr;  // [unit / kLanes]
   float* near = nullptr;     // [rows16][kScoreRow]
   float* far = nullptr;      // [kScoreRow]
-  float* across = nullptr;   // [kLanes][rows16], with keys for rows
+  float* across = nullptr;   // [kLanes][rows16], with keys for rows; kLanes wide when scoring
 
   KeyProducts() = default;
   // Of at most `rows16` queries; nothing if there is no B.

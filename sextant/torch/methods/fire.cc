@@ -115,7 +115,7 @@ class Fire final : public Method {
     const at::Tensor reach = at::maximum(
         at::tensor(positions, at::kLong).to(at::kDouble).unsqueeze(1), limit(inputs[1], threshold));
     const at::Tensor x = psi(sizes_of_distances(diagonals)) / (psi(reach) + kEpsilon);
-    return apply({inputs[2], inputs[3], inputs[4], inputs[5]}, x.to(type))
+    return evaluate({inputs[2], inputs[3], inputs[4], inputs[5]}, x.to(type))
         .view({inputs[4].size(0), x.size(0), x.size(1)});
   }
 

@@ -153,10 +153,7 @@ class Integral : public torch::autograd::Function<Integral> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_rows) {
-    if (at::GradMode::is_enabled())
-      fail(
-          "floater_positions: expected no derivative of gradients (it has first derivatives "
-          "only), but got a request for one");
+    expect_first_derivative("floater_positions");
     const variable_list saved = context->get_saved_variables();
     const Back back =
         context->saved_data["adjoint"].toBool() ? back_by_adjoint : back_through_steps;

@@ -1,6 +1,5 @@
 #include "sextant/torch/methods/relu_network.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
@@ -11,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "sextant/error.h"
 #include "sextant/torch/executor.h"
+#include "sextant/torch/recomputed.h"
 
 namespace sextant {
 namespace {
@@ -187,7 +186,7 @@ std::vector<Line> backward(const Pieces& pieces, const at::Tensor& x, const at::
   return all;
 }
 
-class Apply : public torch::autograd::Function<Apply> {
+class Evaluate : public torch::autograd::Function<Evaluate> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& in_weight, const at::Tensor& in_bias,
@@ -201,8 +200,7 @@ class Apply : public torch::autograd::Function<Apply> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_y) {
-    if (at::GradMode::is_enabled())
-      fail("attend: expected no derivative of gradients (it has first derivatives only)");
+    expect_first_derivative("relu_network");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor dense = saved[0].contiguous(), above = d_y[0].contiguous();
     variable_list gradients(saved.size());
@@ -230,8 +228,9 @@ class Apply : public torch::autograd::Function<Apply> {
 
 }  // namespace
 
-at::Tensor apply(const ReluNetwork& network, const at::Tensor& x) {
-  return Apply::apply(x, network.in_weight, network.in_bias, network.out_weight, network.out_bias);
+at::Tensor evaluate(const ReluNetwork& network, const at::Tensor& x) {
+  return Evaluate::apply(x, network.in_weight, network.in_bias, network.out_weight,
+                         network.out_bias);
 }
 
 }  // namespace sextant

@@ -18,6 +18,6 @@ struct ReluNetwork {
 // x float32 or float64 -> [heads, elements of x], of its type. Differentiable once, by x and the network,
 // whose tensors may be of any type; at a point between two pieces ReLU's gradient is that of either side.
 // Fastest where neighbours in x mostly lie in one piece. All NaN if a weight or bias is not finite.
-at::Tensor apply(const ReluNetwork& network, const at::Tensor& x);
+at::Tensor evaluate(const ReluNetwork& network, const at::Tensor& x);
 
 }  // namespace sextant

@@ -35,7 +35,8 @@ void expect_agrees(const ReluNetwork& drawn, const at::Tensor& at_x, double tole
   leaves.push_back(at_x);
   for (at::Tensor& leaf : leaves) leaf = leaf.detach().clone().requires_grad_();
   const ReluNetwork network = {leaves[0], leaves[1], leaves[2], leaves[3]};
-  const at::Tensor got = apply(network, leaves[4]), expected = layer_by_layer(network, leaves[4]);
+  const at::Tensor got = evaluate(network, leaves[4]),
+                   expected = layer_by_layer(network, leaves[4]);
   ASSERT_EQ(got.sizes(), expected.sizes());
   EXPECT_LE(largest_difference(got, expected), tolerance);
   const at::Tensor above = normal(got.sizes().vec(), 99).to(got.scalar_type());
@@ -69,18 +70,18 @@ TEST(ReluNetwork, TakesUnitsThatHaveNoEndOrTheSameOne) {
 TEST(ReluNetwork, WorksInTheTypeOfX) {
   const at::Tensor x = normal({1000}, 3).to(at::kFloat);
   const ReluNetwork wide = drawn(32, 4, 5);
-  const at::Tensor got = apply(wide, x);
+  const at::Tensor got = evaluate(wide, x);
   EXPECT_EQ(got.scalar_type(), at::kFloat);
   EXPECT_LE(largest_difference(got, layer_by_layer(wide, x.to(at::kDouble))), 1e-5);
-  EXPECT_LE(largest_difference(apply(wide, x.view({10, 100}).t()),
-                               apply(wide, x.view({10, 100}).t().contiguous())),
+  EXPECT_LE(largest_difference(evaluate(wide, x.view({10, 100}).t()),
+                               evaluate(wide, x.view({10, 100}).t().contiguous())),
             0);
 }
 
 TEST(ReluNetwork, OfWhatIsNotFiniteIsNaN) {
   ReluNetwork network = drawn(4, 2, 7);
   network.in_bias[1] = std::nan("");
-  EXPECT_TRUE(apply(network, normal({5}, 1)).isnan().all().item<bool>());
+  EXPECT_TRUE(evaluate(network, normal({5}, 1)).isnan().all().item<bool>());
 }
 
 TEST(ReluNetwork, HasFirstDerivativesOnly) {
@@ -88,7 +89,7 @@ TEST(ReluNetwork, HasFirstDerivativesOnly) {
   const at::Tensor x = normal({5}, 1).requires_grad_();
   EXPECT_THAT(
       [&] {
-        torch::autograd::grad({apply(network, x).sum()}, {x}, {}, /*retain_graph=*/true,
+        torch::autograd::grad({evaluate(network, x).sum()}, {x}, {}, /*retain_graph=*/true,
                               /*create_graph=*/true);
       },
       ThrowsMessage<Error>(HasSubstr("first derivatives only")));
