@@ -18,10 +18,14 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
+// The first panel of several is known from the unit before, and the last one kept for the next.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
-               float* products) {
-  multiply<Sum::kNew>(kStrip, rows / kLanes, columns, {queries, 1, kLanes},
-                      {panels, kLanes, kLanes * columns}, products, rows);
+               float* panel, float* products) {
+  const int64_t known = rows > kLanes ? kLanes : 0;
+  if (known > 0) copy_lanes(kStrip, panel, kLanes, products, rows);
+  multiply<Sum::kNew>(kStrip, (rows - known) / kLanes, columns, {queries, 1, kLanes},
+                      {panels + known * columns, kLanes, kLanes * columns}, products + known, rows);
+  if (known > 0) copy_lanes(kStrip, products + rows - kLanes, rows, panel, kLanes);
 }
 
 // met: the rows, of which there are products from a multiple of kLanes on.
@@ -75,6 +79,7 @@ class Tables {
           keys_ = carver.floats(cpu::kUnit * columns);
           panels_ = carver.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
           scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
+          panel_ = carver.floats(kQueries * cpu::kLanes);
           products_ = carver.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
         })) {}
 
@@ -82,7 +87,7 @@ class Tables {
     const Run rows = cpu::rounded_out(met());
     HWY_DYNAMIC_DISPATCH(cpu::rows_step)
     (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
-     rows.last - rows.first, products_);
+     rows.last - rows.first, panel_ + row_ * cpu::kLanes, products_);
   }
   void score() {  // scores = q k + products
     HWY_DYNAMIC_DISPATCH(cpu::table_score_step)
@@ -97,7 +102,7 @@ class Tables {
 
   int64_t rows_multiplied() const {
     const Run rows = cpu::rounded_out(met());
-    return rows.last - rows.first;
+    return std::max(cpu::kLanes, rows.last - rows.first - cpu::kLanes);
   }
 
  private:
@@ -109,7 +114,7 @@ class Tables {
 
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
-  float *queries_, *keys_, *panels_, *scores_, *products_;
+  float *queries_, *keys_, *panels_, *scores_, *panel_, *products_;
   cpu::Floats numbers_;  // last: what is laid out in it comes before
 };
 

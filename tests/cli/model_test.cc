@@ -80,7 +80,8 @@ TEST_F(Model, SaysNextOnlyWhatAShellCanReadAndTheTextHeldOutIsLongEnoughFor) {
   write_plan({{"training", {{"length", 256}}}});  // documents of 2000 bytes: none of 8 L
   const Ended trained = train("a model");
   ASSERT_EQ(trained.status, 0) << trained.err;
-  const std::string model = "'" + path("a model") + "'", text = " --text " + path("text");
+  const std::string model = std::string("'").append(path("a model")).append("'"),
+                    text = " --text " + path("text");
   EXPECT_THAT(trained.out,
               AllOf(HasSubstr("sextant evaluate " + model + " --lengths 256,512,1024" + text),
                     HasSubstr("sextant extend " + model + " --to 1024" + text)));

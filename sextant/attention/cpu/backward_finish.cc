@@ -76,10 +76,13 @@ void write_vectors(const Backward& b, const Vectors& table, float factor, float*
               kSecondsOfFloat * static_cast<double>(size) * static_cast<double>(sums.size()),
               [&](int64_t n, int) {
                 const int64_t row = table.map.rows_turned() ? table.count - 1 - n : n;
-                for (int64_t c = 0; c < table.columns; ++c) {
-                  float sum = 0;
-                  for (const float* part : sums) sum += part[n * table.columns16 + c];
-                  to(0, h, row, c) = factor * sum;
+                for (int64_t c = 0; c < table.columns; c += kLanes) {
+                  float sum[kLanes] = {};
+                  for (const float* part : sums)
+                    for (int64_t lane = 0; lane < kLanes; ++lane)
+                      sum[lane] += part[n * table.columns16 + c + lane];
+                  for (int64_t lane = 0; lane < std::min(kLanes, table.columns - c); ++lane)
+                    to(0, h, row, c + lane) = factor * sum[lane];
                 }
               });
   }

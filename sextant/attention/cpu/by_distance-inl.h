@@ -67,6 +67,11 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
                             int64_t first_row, float* at) {
   const int32_t* rows = map.rows(diagonal);
   const Neighbours* neighbours = map.neighbours(diagonal);
+  if (map.rises(diagonal, count)) {
+    float* to = at + (*rows - first_row);
+    for (int64_t j = 0; j < count; j += kLanes) store(add(load(to + j), load(tile + j)), to + j);
+    return;
+  }
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t row = rows[j] - first_row;
     Lanes x = load(tile + j);

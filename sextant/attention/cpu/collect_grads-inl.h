@@ -143,10 +143,9 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, cons
             columns.last - columns.first, lines + n * kStrip * kScoreRow + columns.first, kScoreRow,
             all.first, sums + n * kStrip * count, count);
   }
-  const float* table_rows = table.row(t.head, all.first);
   if (x_grad)
-    collect_queries(rows, t.exactly || !all_finite(table_rows, count * table.columns16), sums,
-                    count, table_rows, table.columns16, x_grad, x_grad_row);
+    collect_queries(rows, t.exactly || !table.all_finite(t.head, all), sums, count,
+                    table.row(t.head, all.first), table.columns16, x_grad, x_grad_row);
   if (table_grad)
     collect_things(rows, t.exactly, sums, count, x, table.columns16,
                    table_grad + all.first * table.columns16);
@@ -168,8 +167,7 @@ inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, co
     const int64_t count = range.last - range.first;
     std::fill_n(sums, kLanes * count, 0.0F);
     collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);
-    const bool exactly =
-        t.exactly || !all_finite(table.row(t.head, range.first), count * table.columns16);
+    const bool exactly = t.exactly || !table.all_finite(t.head, range);
     add_product(exactly, kLanes, table.columns16, count, {sums, count, 1},
                 {table.row(t.head, range.first), table.columns16, kLanes},
                 key_grads + j * p.depth16, p.depth16);

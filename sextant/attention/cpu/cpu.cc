@@ -55,7 +55,7 @@ class Scratches {
 };
 
 void attend(const Score<float>& score, const Attended<float>& result, const Executor& executor) {
-  const Problem problem(score, kUnit, executor);
+  const Problem problem(score, Pass::kForward, kUnit, executor);
   write_outside_frames(problem, result);
   const Forward forward(problem, result, executor.workers());
   if (forward.items.empty()) return;
@@ -97,7 +97,8 @@ void sum_splits(const Backward& backward, const Executor& executor) {
 void attend_backward(const Score<float>& score, const Attended<const float>& result,
                      AnyView<const float> d_out, const ScoreGrad<float>& grad,
                      const Executor& executor) {
-  const Problem p(score, backward_unit(std::max(score.q.columns, score.v.columns)), executor);
+  const Problem p(score, Pass::kBackward, backward_unit(std::max(score.q.columns, score.v.columns)),
+                  executor);
   Backward backward(p, result, d_out, grad);
   constexpr double kSecondsOfFloat = 3e-10;
   share_out(

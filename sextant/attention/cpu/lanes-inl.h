@@ -157,6 +157,14 @@ HWY_INLINE float max_of(const Lanes& x) {
   return hn::GetLane(hn::MaxOfLanes(F32(), most));
 }
 
+// False if any of the floats (a multiple of kLanes) is infinite or NaN: those times 0 are NaN.
+inline HWY_NOINLINE bool all_finite(const float* x, int64_t count) {
+  const Lanes zero = set(0);
+  Lanes sum = zero;
+  for (int64_t n = 0; n < count; n += kLanes) sum = mul_add(load(x + n), zero, sum);
+  return sum_of(sum) == 0;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu
 HWY_AFTER_NAMESPACE();

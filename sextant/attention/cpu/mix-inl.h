@@ -18,14 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// False if any of the floats (a multiple of kLanes) is infinite or NaN: those times 0 are NaN.
-inline HWY_NOINLINE bool all_finite(const float* x, int64_t count) {
-  const Lanes zero = set(0);
-  Lanes sum = zero;
-  for (int64_t n = 0; n < count; n += kLanes) sum = mul_add(load(x + n), zero, sum);
-  return sum_of(sum) == 0;
-}
-
 // c += a * b like multiply(), but where a is 0, b is not read: b may hold what must not be seen.
 inline HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, Left a,
                                           Right b, float* c, int64_t c_row) {
@@ -66,7 +58,7 @@ HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table)
   s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) { seen = span(seen, run); });
   if (empty(seen)) return -1;
   const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
-  return table.map.one_row(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
+  return table.map.stays(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
 }
 
 // out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of

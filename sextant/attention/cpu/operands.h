@@ -73,7 +73,7 @@ struct KeyProducts {
 };
 
 // q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one to the
-// next. A strip of far keys meets one panel of a clipped table, and mostly the same one in the next unit.
+// next: the last panel that a strip meets, for its next unit begins there, or is of far keys that meet no other.
 struct QueryProducts {
   const float* whole = nullptr;  // with all rows of a short A, [queries][A.count16]; or null
   float* panel = nullptr;        // with sixteen rows of a long one, [queries][kLanes]; or null

@@ -22,7 +22,10 @@ void pack_table_rows(const Table<float>& table, float factor, int64_t head, int6
   const int64_t at = (head * vectors->count16 + row) * vectors->columns16;
   float* panel = vectors->panels.data() + at;
   pack_panel(from, x.row_stride, x.column_stride, count, vectors->columns, factor, panel);
-  unpack_panel(panel, kLanes, vectors->columns16, vectors->rows.data() + at, vectors->columns16);
+  if (float* rows = vectors->rows.data())
+    unpack_panel(panel, kLanes, vectors->columns16, rows + at, vectors->columns16);
+  vectors->finite[static_cast<size_t>((head * vectors->count16 + row) / kLanes)] =
+      all_finite(panel, kLanes * vectors->columns16) ? 1 : 0;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -34,11 +37,12 @@ namespace sextant::cpu {
 
 HWY_EXPORT(pack_table_rows);
 
-void pack_vectors(const Table<float>& table, float factor, Vectors& vectors,
+void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,
                   const Executor& executor) {
   const int64_t size = vectors.heads * vectors.count16 * vectors.columns16;
   vectors.panels = Floats(size);
-  vectors.rows = Floats(size);
+  if (rows) vectors.rows = Floats(size);
+  vectors.finite.resize(static_cast<size_t>(vectors.heads * vectors.count16 / kLanes));
   constexpr double kSecondsOfFloat = 0.5e-9;
   const int64_t panels = vectors.count16 / kLanes;
   share_out(executor, vectors.heads * panels, kSecondsOfFloat * static_cast<double>(size),

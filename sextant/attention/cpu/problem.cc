@@ -32,6 +32,7 @@ Numbers numbers(const Table<float>& table, const Diagonals& diagonals, const Exe
 }
 
 struct Reading {
+  bool rows = false;  // by rows, too
   float factor = 1;
   bool backwards = false;      // by tiles with keys for rows
   bool any_row_order = false;  // scores and results do not sum over rows
@@ -52,7 +53,7 @@ Vectors vectors(Table<float> table, const Diagonals& diagonals, const Reading& r
     table.rows.data = table.rows.at(0, 0, v.count - 1);
     table.rows.row_stride = -table.rows.row_stride;
   }
-  pack_vectors(table, reading.factor, v, executor);
+  pack_vectors(table, reading.factor, reading.rows, v, executor);
   return v;
 }
 
@@ -70,7 +71,7 @@ bool same_times_for_all_batches(const Ways& ways) {
 
 }  // namespace
 
-Problem::Problem(const Score<float>& s, int64_t longest_unit, const Executor& executor)
+Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const Executor& executor)
     : score(s),
       scale(static_cast<float>(s.scale)),
       group(s.k.heads > 0 ? s.q.heads / s.k.heads : 1),
@@ -103,10 +104,13 @@ Problem::Problem(const Score<float>& s, int64_t longest_unit, const Executor& ex
 
   weight = numbers(s.weight, s.diagonals, executor);
   bias = numbers(s.bias, s.diagonals, executor);
-  on_query = vectors(s.on_query, s.diagonals, {.any_row_order = true}, executor);
+  // Sums of rows are the result forward, and the gradients of q and k backward.
+  const bool backward = pass == Pass::kBackward;
+  on_query = vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, executor);
   on_key = vectors(s.on_key, s.diagonals,
-                   {.factor = scale, .backwards = true, .any_row_order = true}, executor);
-  on_value = vectors(s.on_value, s.diagonals, {}, executor);
+                   {.rows = backward, .factor = scale, .backwards = true, .any_row_order = true},
+                   executor);
+  on_value = vectors(s.on_value, s.diagonals, {.rows = !backward}, executor);
 }
 
 }  // namespace sextant::cpu

@@ -2,6 +2,7 @@
 // turned, and the tables in the form that tiles read them in. All of it is O(rows * columns).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +36,10 @@ struct Numbers {
   }
 };
 
-// A, B or C. Products (q . A) read it in panels, mixtures (weights . C) by rows; rows and columns
+// What a call is for.
+enum class Pass { kForward, kBackward };
+
+// A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
 // tiles have keys for rows: there the diagonal falls from one query to the next. Rows of A and B may lie
 // from last to first (map.rows_turned()).
@@ -44,7 +48,8 @@ struct Vectors {
   int64_t count = 0, columns = 0;
   int64_t count16 = 0, columns16 = 0;
   RowMap map;
-  Floats panels, rows;
+  Floats panels, rows;          // no rows if the pass does not read them
+  std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: no infinity or NaN in a panel
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
@@ -54,6 +59,13 @@ struct Vectors {
   }
   const float* row(int64_t h, int64_t row) const {
     return rows.data() + (head_index(h) * count16 + row) * columns16;
+  }
+  bool all_finite(int64_t h, Run some) const {
+    const auto at = [&](int64_t panel) {
+      return finite.begin() + head_index(h) * count16 / kLanes + panel;
+    };
+    return std::all_of(at(some.first / kLanes), at(round_up(some.last, kLanes) / kLanes),
+                       [](uint8_t is) { return is != 0; });
   }
 };
 
@@ -71,12 +83,12 @@ struct Problem {
   Numbers weight, bias;
   Vectors on_query, on_key, on_value;
 
-  Problem(const Score<float>& score, int64_t longest_unit, const Executor& executor);
+  Problem(const Score<float>& score, Pass pass, int64_t longest_unit, const Executor& executor);
   Problem(const Problem&) = delete;
 };
 
-// Fills panels and rows of a table; in prepare.cc, for it is done by vectors.
-void pack_vectors(const Table<float>& table, float factor, Vectors& vectors,
+// Fills the panels of a table and, if asked, its rows; in prepare.cc, for it is done by vectors.
+void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,
                   const Executor& executor);
 
 }  // namespace sextant::cpu

@@ -25,16 +25,19 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
     for (int32_t& row : row_) row = static_cast<int32_t>(turn_rows - 1) - row;
 
   neighbours_.resize(row_.size());
-  other_row_at_.resize(row_.size());
+  stays_to_.resize(row_.size());
+  rises_to_.resize(row_.size());
   neighbours_.back() = {kLanes, 1};  // the margin goes on
-  other_row_at_.back() = static_cast<int32_t>(size);
+  stays_to_.back() = rises_to_.back() = static_cast<int32_t>(size);
   for (int64_t n = size - 2; n >= 0; --n) {
     const auto at = static_cast<size_t>(n);
     const int32_t step = row_[at + 1] - row_[at];
     const auto longer = [](uint8_t length) {
       return static_cast<uint8_t>(std::min<int64_t>(length + 1, kLanes));
     };
-    other_row_at_[at] = step == 0 ? other_row_at_[at + 1] : static_cast<int32_t>(n + 1);
+    const auto next = static_cast<int32_t>(n + 1);
+    stays_to_[at] = step == 0 ? stays_to_[at + 1] : next;
+    rises_to_[at] = step == 1 ? rises_to_[at + 1] : next;
     if (step == 0) neighbours_[at].same = longer(neighbours_[at + 1].same);
     if (step == 1) neighbours_[at].rising = longer(neighbours_[at + 1].rising);
   }
@@ -48,7 +51,8 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
 
 Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
-  if (one_row(diagonal, count)) return {low, int64_t{low} + 1};
+  if (stays(diagonal, count)) return {low, int64_t{low} + 1};
+  if (rises(diagonal, count)) return {low, low + count};
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to;) {
       const Neighbours& next = neighbours_[static_cast<size_t>(n)];

@@ -47,19 +47,12 @@ class RowMap {
     return neighbours_.data() + kMargin + diagonal;
   }
 
-  // Whether all diagonals of a tile, `rows` x kLanes (at most kLanes rows) with its first row's first lane on
-  // `diagonal`, meet one row; or rows that rise by one with each diagonal.
-  bool stays(int64_t diagonal, int64_t rows) const {
-    return neighbours(diagonal - rows + 1)->same == kLanes && neighbours(diagonal)->same == kLanes;
+  // Whether `count` diagonals, at least one, all meet one row; or rows that rise by one with each diagonal.
+  bool stays(int64_t diagonal, int64_t count) const {
+    return stays_to_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
   }
-  bool rises(int64_t diagonal, int64_t rows) const {
-    return neighbours(diagonal - rows + 1)->rising == kLanes &&
-           neighbours(diagonal)->rising == kLanes;
-  }
-
-  // Whether `count` diagonals, at least one, all meet one row.
-  bool one_row(int64_t diagonal, int64_t count) const {
-    return other_row_at_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
+  bool rises(int64_t diagonal, int64_t count) const {
+    return rises_to_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
   }
   // From the least to the greatest row of `count` diagonals.
   Run rows_of(int64_t diagonal, int64_t count) const;
@@ -68,8 +61,9 @@ class RowMap {
   bool rows_turned_ = false;
   std::vector<int32_t> row_;
   std::vector<Neighbours> neighbours_;
-  std::vector<int32_t> other_row_at_;  // the next diagonal (from the margin's first) of another row
-  std::vector<int32_t> low_, high_;    // of each kLanes diagonals
+  // The next diagonal, counted from the margin's first, that another row meets or that does not go on rising.
+  std::vector<int32_t> stays_to_, rises_to_;
+  std::vector<int32_t> low_, high_;  // of each kLanes diagonals
 };
 
 }  // namespace sextant::cpu

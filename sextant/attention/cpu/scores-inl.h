@@ -116,15 +116,18 @@ class StripAddends {
     const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
       return spread_number(products + row - first, products_row, row);
     };
+    const int64_t before = rows_ - 1;  // the next query's diagonals are one before
     if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
+    if (map.rises(diagonal - before, columns_.last - columns_.first + before))
+      return put(products + *map.rows(diagonal) - first, products_row - 1, kLanes);
     Addend* to = list_ + put_++;
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
-      if (map.rises(at, rows_)) {  // the next query's is one row before
+      if (map.rises(at - before, kLanes + before)) {
         *to = {products + row - first, products_row - 1};
         continue;
       }
-      const float* far = map.stays(at, rows_) ? number_of_each(row) : nullptr;
+      const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
       if (!far) spread(map, at, rows_, kLanes, products, products_row, first, place + j, kScoreRow);
       *to = far ? Addend{far, kLanes} : Addend{place + j, kScoreRow};
     }
@@ -161,21 +164,26 @@ HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
 }
 
 // Products of rows x, given by their panels, with rows [first, last) of a table, multiples of kLanes:
-// to[s.rows][last - first].
-HWY_INLINE void multiply_table(const Strip& s, const Vectors& table, Left x, Run rows, float* to) {
-  const int64_t count = rows.last - rows.first;
-  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
+// to[s.rows][to_row].
+HWY_INLINE void multiply_table(const Strip& s, const Vectors& table, Left x, Run rows, float* to,
+                               int64_t to_row) {
+  multiply<Sum::kNew>(s.rows, (rows.last - rows.first) / kLanes, table.columns, x,
                       {table.panel(s.queries.head, rows.first), kLanes, kLanes * table.columns16},
-                      to, count);
+                      to, to_row);
 }
 
 // x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
 HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, Left x,
                                   float* products, float* place, StripAddends& to) {
   const Run rows = rounded_out(met);
-  multiply_table(s, table, x, rows, products);
+  multiply_table(s, table, x, rows, products, rows.last - rows.first);
   to.put_table_products(table.map, s.diagonal(0), met, products, rows.last - rows.first, rows.first,
                         place);
+}
+
+HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, float* to,
+                           int64_t to_row) {
+  for (int64_t i = 0; i < rows; ++i) store(load(from + i * from_row), to + i * to_row);
 }
 
 // q . A, from what is known of it if anything is.
@@ -187,12 +195,21 @@ HWY_INLINE void put_query_product(const Strip& s, float* products, float* place,
   if (known.whole) {
     const float* from = known.whole + s.row * table.count16;
     to.put_table_products(table.map, s.diagonal(0), met, from, table.count16, 0, place);
-  } else if (known.panel && rows.last - rows.first == kLanes) {
+  } else if (known.panel) {
     float* const panel = known.panel + s.row * kLanes;
     int64_t& panel_row = known.panel_row[s.row / kStrip];
-    if (panel_row != rows.first) multiply_table(s, table, queries, rows, panel);
-    panel_row = rows.first;
-    to.put_table_products(table.map, s.diagonal(0), met, panel, kLanes, rows.first, place);
+    const int64_t count = rows.last - rows.first;
+    const bool first_known = panel_row == rows.first;
+    panel_row = rows.last - kLanes;
+    if (count == kLanes) {
+      if (!first_known) multiply_table(s, table, queries, rows, panel, kLanes);
+      return to.put_table_products(table.map, s.diagonal(0), met, panel, kLanes, rows.first, place);
+    }
+    if (first_known) copy_lanes(s.rows, panel, kLanes, products, count);
+    const int64_t skipped = first_known ? kLanes : 0;
+    multiply_table(s, table, queries, {rows.first + skipped, rows.last}, products + skipped, count);
+    copy_lanes(s.rows, products + count - kLanes, count, panel, kLanes);
+    to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
   } else {
     put_table_product(s, table, met, queries, products, place, to);
   }
@@ -395,9 +412,11 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
       if (next < columns.last) next_rows = met(next);
     } while (next < columns.last && rows.last - rows.first == 1 && next_rows == rows);
     if (rows.last - rows.first == 1) {
-      multiply<Sum::kNew>(1, (next - j) / kLanes, table.columns,
-                          {table.row(queries.head, rows.first), 0, 1},
-                          {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
+      multiply<Sum::kNew>(
+          1, (next - j) / kLanes, table.columns,
+          {table.panel(queries.head, round_down(rows.first, kLanes)) + rows.first % kLanes, 0,
+           kLanes},
+          {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
       for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
       continue;
     }
@@ -410,7 +429,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
     for (int64_t i = 0; i < rows16; i += kLanes) {
       const int64_t at = diagonal(j) + i;
       float* const lines = to.near + i * kScoreRow + j;
-      if (table.map.rises(at, kLanes)) {
+      if (table.map.rises(at - kLanes + 1, 2 * kLanes - 1)) {
         unpack_panel(products + *table.map.rows(at) - range.first, count - 1, kLanes, lines,
                      kScoreRow);
       } else {
