@@ -5,7 +5,8 @@
         python3 bench/peers.py --lengths 2048 --methods none,alibi,rope
 
 Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi and FIRE as a mask of floats (FIRE's is
-made in every call, for it is trained) and rope as rotated queries and keys; and flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs).
+made in every call, for it is trained) and rope as rotated queries and keys; and flex_attention, compiled, where this
+torch and its compiler do it (forward only on CPUs).
 Each time is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
 """
 

@@ -24,6 +24,7 @@
 #include <array>
 #include <cstddef>
 
+#include "hwy/cache_control.h"
 #include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 
@@ -103,6 +104,10 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     for (int j = 0; j < kVectors; ++j)
       sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
   }
+  // A tile begins with what it adds to, which may lie far away: the next rows' is asked for meanwhile.
+  if constexpr (kSum == Sum::kAdded)
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kBlocks; ++j) hwy::Prefetch(c + (kRows + i) * c_row + j * kLanes);
   const auto right_at = [&](int j) HWY_ATTR {
     return hn::LoadU(d, b.data + j / kParts * b.block_step + j % kParts * kPart);
   };
