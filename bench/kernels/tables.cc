@@ -18,14 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// The first panel of several is known from the unit before, and the last one kept for the next.
+// The first panel of several is known from the unit before.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
                float* panel, float* products) {
-  const int64_t known = rows > kLanes ? kLanes : 0;
-  if (known > 0) copy_lanes(kStrip, panel, kLanes, products, rows);
-  multiply<Sum::kNew>(kStrip, (rows - known) / kLanes, columns, {queries, 1, kLanes},
-                      {panels + known * columns, kLanes, kLanes * columns}, products + known, rows);
-  if (known > 0) copy_lanes(kStrip, products + rows - kLanes, rows, panel, kLanes);
+  multiply_onward(kStrip, columns, {queries, 1, kLanes}, {panels, kLanes, kLanes * columns}, rows,
+                  rows > kLanes, panel, products);
 }
 
 // met: the rows, of which there are products from a multiple of kLanes on.

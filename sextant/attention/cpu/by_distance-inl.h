@@ -37,26 +37,25 @@ HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row)
 HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
                            int64_t first_row, float* tile) {
   const int32_t* rows = map.rows(diagonal);
-  const Neighbours* neighbours = map.neighbours(diagonal);
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t row = rows[j] - first_row;
-    const Lanes x = neighbours[j].same == kLanes     ? set(at[row])
-                    : neighbours[j].rising == kLanes ? load(at + row)
-                                                     : gather(at, rows + j, first_row);
+    const Lanes x = map.stays(diagonal + j, kLanes)   ? set(at[row])
+                    : map.rises(diagonal + j, kLanes) ? load(at + row)
+                                                      : gather(at, rows + j, first_row);
     store(x, tile + j);
   }
 }
 
 // Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of what
 // it adds to.
-HWY_INLINE void collect_pieces(const int32_t* rows, const Neighbours* neighbours, const Lanes& x,
+HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
                                int64_t first_row, float* at) {
   for (int64_t lane = 0, next; lane < kLanes; lane = next) {
-    const Neighbours& n = neighbours[lane];
-    next = std::min<int64_t>(kLanes, lane + std::max(n.same, n.rising));
+    const int64_t same = map.same(diagonal + lane), rising = map.rising(diagonal + lane);
+    next = std::min(kLanes, lane + std::max(same, rising));
     const Lanes piece = only(x, lane, next);
-    float* to = at + (rows[lane] - first_row);
-    if (n.same >= n.rising)
+    float* to = at + (*map.rows(diagonal + lane) - first_row);
+    if (same >= rising)
       *to += sum_of(piece);
     else
       store(add(load(to - lane), piece), to - lane);
@@ -66,7 +65,6 @@ HWY_INLINE void collect_pieces(const int32_t* rows, const Neighbours* neighbours
 HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, const float* tile,
                             int64_t first_row, float* at) {
   const int32_t* rows = map.rows(diagonal);
-  const Neighbours* neighbours = map.neighbours(diagonal);
   if (map.rises(diagonal, count)) {
     float* to = at + (*rows - first_row);
     for (int64_t j = 0; j < count; j += kLanes) store(add(load(to + j), load(tile + j)), to + j);
@@ -75,17 +73,15 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t row = rows[j] - first_row;
     Lanes x = load(tile + j);
-    if (neighbours[j].same == kLanes) {
+    if (const int64_t same = std::min(map.same(diagonal + j), count - j); same >= kLanes) {
       // Far keys: many blocks of one row, added up before their lanes are.
-      for (; j + kLanes < count && neighbours[j + kLanes].same == kLanes &&
-             rows[j + kLanes] == rows[j];
-           j += kLanes)
+      for (const int64_t last = j + round_down(same, kLanes) - kLanes; j < last; j += kLanes)
         x = add(x, load(tile + j + kLanes));
       at[row] += sum_of(x);
-    } else if (neighbours[j].rising == kLanes) {
+    } else if (map.rises(diagonal + j, kLanes)) {
       store(add(load(at + row), x), at + row);
     } else {
-      collect_pieces(rows + j, neighbours + j, x, first_row, at);
+      collect_pieces(map, diagonal + j, x, first_row, at);
     }
   }
 }

@@ -24,22 +24,15 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   if (rows_turned_)
     for (int32_t& row : row_) row = static_cast<int32_t>(turn_rows - 1) - row;
 
-  neighbours_.resize(row_.size());
   stays_to_.resize(row_.size());
   rises_to_.resize(row_.size());
-  neighbours_.back() = {kLanes, 1};  // the margin goes on
   stays_to_.back() = rises_to_.back() = static_cast<int32_t>(size);
   for (int64_t n = size - 2; n >= 0; --n) {
     const auto at = static_cast<size_t>(n);
     const int32_t step = row_[at + 1] - row_[at];
-    const auto longer = [](uint8_t length) {
-      return static_cast<uint8_t>(std::min<int64_t>(length + 1, kLanes));
-    };
     const auto next = static_cast<int32_t>(n + 1);
     stays_to_[at] = step == 0 ? stays_to_[at + 1] : next;
     rises_to_[at] = step == 1 ? rises_to_[at + 1] : next;
-    if (step == 0) neighbours_[at].same = longer(neighbours_[at + 1].same);
-    if (step == 1) neighbours_[at].rising = longer(neighbours_[at + 1].rising);
   }
 
   for (auto at = row_.begin(); at != row_.end(); at += kLanes) {
@@ -55,13 +48,11 @@ Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
   if (rises(diagonal, count)) return {low, low + count};
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to;) {
-      const Neighbours& next = neighbours_[static_cast<size_t>(n)];
-      const int32_t row = row_[static_cast<size_t>(n)];
-      const int64_t length = std::min<int64_t>(std::max(next.same, next.rising), to - n);
-      low = std::min(low, row);
-      high =
-          std::max(high, next.same >= next.rising ? row : row + static_cast<int32_t>(length - 1));
-      n += length;
+      const auto at = static_cast<size_t>(n);
+      const int64_t next = std::min<int64_t>(std::max(stays_to_[at], rises_to_[at]), to);
+      low = std::min(low, row_[at]);
+      high = std::max(high, row_[static_cast<size_t>(next - 1)]);
+      n = next;
     }
   };
   const int64_t from = diagonal + kMargin, to = from + count;

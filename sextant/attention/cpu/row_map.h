@@ -22,12 +22,6 @@ constexpr Run rounded_out(Run rows) {
   return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
 }
 
-// How the rows of the diagonals from one on lie: how many of them, at most kLanes, are the same row,
-// and how many rise by one each. At least one is either.
-struct Neighbours {
-  uint8_t same = 1, rising = 1;
-};
-
 class RowMap {
  public:
   // Tiles reach past the diagonals that are seen; there they meet the nearest row, unused.
@@ -43,24 +37,23 @@ class RowMap {
 
   // Rows of the diagonals from here on; here >= -kMargin.
   const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
-  const Neighbours* neighbours(int64_t diagonal) const {
-    return neighbours_.data() + kMargin + diagonal;
-  }
 
-  // Whether `count` diagonals, at least one, all meet one row; or rows that rise by one with each diagonal.
-  bool stays(int64_t diagonal, int64_t count) const {
-    return stays_to_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
+  // How many diagonals from here on, this one included, meet the same row; or rows that rise by one each.
+  int64_t same(int64_t diagonal) const {
+    return stays_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
   }
-  bool rises(int64_t diagonal, int64_t count) const {
-    return rises_to_[static_cast<size_t>(kMargin + diagonal)] >= kMargin + diagonal + count;
+  int64_t rising(int64_t diagonal) const {
+    return rises_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
   }
+  // Whether `count` diagonals, at least one, do.
+  bool stays(int64_t diagonal, int64_t count) const { return same(diagonal) >= count; }
+  bool rises(int64_t diagonal, int64_t count) const { return rising(diagonal) >= count; }
   // From the least to the greatest row of `count` diagonals.
   Run rows_of(int64_t diagonal, int64_t count) const;
 
  private:
   bool rows_turned_ = false;
   std::vector<int32_t> row_;
-  std::vector<Neighbours> neighbours_;
   // The next diagonal, counted from the margin's first, that another row meets or that does not go on rising.
   std::vector<int32_t> stays_to_, rises_to_;
   std::vector<int32_t> low_, high_;  // of each kLanes diagonals

@@ -163,27 +163,35 @@ HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
   return table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
 }
 
-// Products of rows x, given by their panels, with rows [first, last) of a table, multiples of kLanes:
-// to[s.rows][to_row].
-HWY_INLINE void multiply_table(const Strip& s, const Vectors& table, Left x, Run rows, float* to,
-                               int64_t to_row) {
-  multiply<Sum::kNew>(s.rows, (rows.last - rows.first) / kLanes, table.columns, x,
-                      {table.panel(s.queries.head, rows.first), kLanes, kLanes * table.columns16},
-                      to, to_row);
+// The panels of a table from a row on, a multiple of kLanes.
+HWY_INLINE Right panels_from(const Vectors& table, int64_t head, int64_t row) {
+  return {table.panel(head, row), kLanes, kLanes * table.columns16};
 }
 
 // x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
 HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, Left x,
                                   float* products, float* place, StripAddends& to) {
   const Run rows = rounded_out(met);
-  multiply_table(s, table, x, rows, products, rows.last - rows.first);
-  to.put_table_products(table.map, s.diagonal(0), met, products, rows.last - rows.first, rows.first,
-                        place);
+  const int64_t count = rows.last - rows.first;
+  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
+                      panels_from(table, s.queries.head, rows.first), products, count);
+  to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
 }
 
 HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, float* to,
                            int64_t to_row) {
   for (int64_t i = 0; i < rows; ++i) store(load(from + i * from_row), to + i * to_row);
+}
+
+// Products of `rows` rows x with `count` rows of a table, given by their panels: to[rows][count]. panel: what
+// was kept of the unit before, [rows][kLanes], which is the first panel's if that is known; then the last's.
+HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, Left x, Right table, int64_t count,
+                                bool first_known, float* panel, float* to) {
+  const int64_t known = first_known ? kLanes : 0;
+  if (first_known) copy_lanes(rows, panel, kLanes, to, count);
+  multiply<Sum::kNew>(rows, (count - known) / kLanes, depth, x, from_block(table, known / kLanes),
+                      to + known, count);
+  copy_lanes(rows, to + count - kLanes, count, panel, kLanes);
 }
 
 // q . A, from what is known of it if anything is.
@@ -196,19 +204,11 @@ HWY_INLINE void put_query_product(const Strip& s, float* products, float* place,
     const float* from = known.whole + s.row * table.count16;
     to.put_table_products(table.map, s.diagonal(0), met, from, table.count16, 0, place);
   } else if (known.panel) {
-    float* const panel = known.panel + s.row * kLanes;
     int64_t& panel_row = known.panel_row[s.row / kStrip];
     const int64_t count = rows.last - rows.first;
-    const bool first_known = panel_row == rows.first;
+    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, rows.first),
+                    count, panel_row == rows.first, known.panel + s.row * kLanes, products);
     panel_row = rows.last - kLanes;
-    if (count == kLanes) {
-      if (!first_known) multiply_table(s, table, queries, rows, panel, kLanes);
-      return to.put_table_products(table.map, s.diagonal(0), met, panel, kLanes, rows.first, place);
-    }
-    if (first_known) copy_lanes(s.rows, panel, kLanes, products, count);
-    const int64_t skipped = first_known ? kLanes : 0;
-    multiply_table(s, table, queries, {rows.first + skipped, rows.last}, products + skipped, count);
-    copy_lanes(s.rows, products + count - kLanes, count, panel, kLanes);
     to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
   } else {
     put_table_product(s, table, met, queries, products, place, to);
@@ -383,8 +383,7 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
   const Vectors& table = p.on_query;
   for (int64_t i = 0; i < rows; i += kLanes)
     multiply<Sum::kNew>(std::min(kLanes, rows - i), table.count16 / kLanes, table.columns,
-                        {panels + i * p.depth16, 1, kLanes},
-                        {table.panel(head, 0), kLanes, kLanes * table.columns16},
+                        {panels + i * p.depth16, 1, kLanes}, panels_from(table, head, 0),
                         to + i * table.count16, table.count16);
 }
 
@@ -424,8 +423,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
                         {keys.plain + j * p.depth16, 1, kLanes},
-                        {table.panel(queries.head, range.first), kLanes, kLanes * table.columns16},
-                        products, count);
+                        panels_from(table, queries.head, range.first), products, count);
     for (int64_t i = 0; i < rows16; i += kLanes) {
       const int64_t at = diagonal(j) + i;
       float* const lines = to.near + i * kScoreRow + j;

@@ -200,7 +200,7 @@ class Evaluate : public torch::autograd::Function<Evaluate> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_y) {
-    expect_first_derivative("relu_network");
+    expect_first_derivative("attend");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor dense = saved[0].contiguous(), above = d_y[0].contiguous();
     variable_list gradients(saved.size());
