@@ -3,8 +3,8 @@
 //   product   <turn q, turn k> + q . A + k . B         one for each way of turning
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
-// Products get their other terms as they are stored (addends.h), and so do scores their bias b where
-// there is no weight or modulus between the two; which terms there are is asked once for each strip. Keys
+// Products get their other terms as they are stored (addends.h), and so do scores their biases b and beta
+// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Keys
 // that a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN
 // included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -134,7 +134,7 @@ class StripAddends {
   }
 
  private:
-  static constexpr int64_t kMost = 3;
+  static constexpr int64_t kMost = 4;
   static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
   const Addend* end() const { return list_ + (columns_.last - columns_.first) / kLanes * count_; }
 
@@ -261,6 +261,19 @@ HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>&
   return {row + first * matrix.column_stride, meet(s.columns, {-first, matrix.columns - first})};
 }
 
+// Where every column of every query has a diagonal, the numbers are one more term of the product: the next
+// query's begin one diagonal before.
+HWY_INLINE bool can_put_query_bias(const Strip& s) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
+         s.diagonal(0) + s.count() <= bias.columns;
+}
+HWY_INLINE void put_query_bias(const Strip& s, StripAddends& to) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  const auto [from, columns] = diagonals_of_query(s, bias, 0);
+  to.put(from + columns.first, bias.row_stride - 1, kLanes);
+}
+
 HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   const View<const float>& bias = s.problem.score.query_bias;
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -273,7 +286,7 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   }
 }
 
-// Without these, the bias is one more term of a product.
+// Without these, biases are more terms of a product.
 HWY_INLINE bool has_weight_or_modulus(const Problem& p) { return p.weight || p.score.q_imag; }
 
 // From products to scores, through weight and modulus.
@@ -300,13 +313,16 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
                           const ScoreStrip& to) {
   const Problem& p = s.problem;
   const bool adds_bias = p.bias && !has_weight_or_modulus(p);
-  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0);
+  const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
+  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
+                        (puts_query_bias ? 1 : 0);
   StripAddends addends(s.rows, s.columns, count);
   if (p.on_query)
     put_query_product(s, scratch.table_products, s.products ? scratch.second.real : to.real,
                       addends);
   if (p.on_key) addends.put_key_products(s.key_products, s.row);
   if (adds_bias) addends.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
+  if (puts_query_bias) put_query_bias(s, addends);
 
   if (s.products)
     add_to_products(s, s.products[way] + s.product_row * kScoreRow, addends.all(), to.real);
@@ -317,7 +333,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   if (to.imaginary)
     key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary, Nothing());
   finish_scores(s, to);
-  if (p.score.query_bias) add_query_bias(s, to.scores);
+  if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
 // Overwrites what the dense mask hides.
