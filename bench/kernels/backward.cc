@@ -44,8 +44,8 @@ void keys_step(int64_t unit, int64_t columns, const float* lines, const float* q
 
 void queries_step(int64_t unit, int64_t columns, const float* lines, const float* keys,
                   float* grads, float* sums) {
-  std::fill_n(grads, kBlock * columns, 0.0F);
-  collect_queries(whole_band(unit), false, lines, kScoreRow, keys, columns, grads, columns);
+  collect_queries<Sum::kNew>(whole_band(unit), false, lines, kScoreRow, keys, columns, grads,
+                             columns);
   add_scaled(kBlock * columns, 0.125F, grads, sums);
 }
 

@@ -216,8 +216,14 @@ class BackwardWalk {
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
-  // Gradients of q and k, way by way.
+  // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
+    float* const query_sums = backward_.grad.q ? query_sum(g, queries, 0) : nullptr;
+    bool waiting = false;
+    const auto add_waiting = [&]() HWY_ATTR {
+      if (waiting) add_queries(t, query_sums);
+      waiting = false;
+    };
     for (size_t way = 0; way < way_count(); ++way) {
       if (!t.ways.has(way)) continue;
       const float* lines = w_.grads;
@@ -231,18 +237,22 @@ class BackwardWalk {
         if (imaginary) pick_way(part, way, imaginary, w_.way_imaginary_grads);
         if (imaginary) imaginary = w_.way_imaginary_grads;
       }
-      collect_way(part, queries, unit, way, lines, w_.query_rows, query_sum(g, queries, 0));
-      if (imaginary)
-        collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows,
-                    query_sum(g, queries, 1));
+      add_waiting();
+      if (imaginary) {
+        collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows);
+        if (wants_queries()) add_queries(t, query_sum(g, queries, 1));
+      }
+      collect_way(part, queries, unit, way, lines, w_.query_rows);
+      waiting = query_sums != nullptr;
     }
     if (p_.on_query) {
-      std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
+      if (!waiting) std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
                     table_grad(p_.on_query, sums_.on_query, t.head),
-                    backward_.grad.q ? w_.turned_grads : nullptr, p_.depth16);
-      if (backward_.grad.q) add_queries(t, query_sum(g, queries, 0));
+                    query_sums ? w_.turned_grads : nullptr, p_.depth16);
+      waiting = query_sums != nullptr;
     }
+    add_waiting();
     if (p_.on_key)
       collect_key_table(t, w_.grads, w_.key_rows.plain, w_.key_products.across, w_.table_products,
                         table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
@@ -267,13 +277,11 @@ class BackwardWalk {
   }
 
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
-                   const float* lines, const RowSets& rows, float* query_sum) {
+                   const float* lines, const RowSets& rows) {
     if (wants_queries()) {
-      std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
-      collect_queries(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way], p_.depth16,
-                      w_.turned_grads, p_.depth16);
+      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
+                                 p_.depth16, w_.turned_grads, p_.depth16);
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
-      add_queries(t, query_sum);
     }
     if (wants_keys())
       collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},

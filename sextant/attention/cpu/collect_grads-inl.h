@@ -91,18 +91,24 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
 }
 
 // to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
-inline HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines,
-                                         int64_t line, const float* things, int64_t columns16,
-                                         float* to, int64_t to_row) {
+template <Sum kSum>
+HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
+                                  const float* things, int64_t columns16, float* to,
+                                  int64_t to_row) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
     const Run run = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
     for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
+    const int64_t rows = std::min(next * kStrip, band.rows) - n * kStrip;
+    float* const sums = to + n * kStrip * to_row;
+    if (kSum == Sum::kNew && (exactly || empty(run))) std::fill_n(sums, rows * to_row, 0.0F);
     if (empty(run)) continue;
-    add_product(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
-                run.last - run.first, {lines + n * kStrip * line + run.first, line, 1},
-                {things + run.first * columns16, columns16, kLanes}, to + n * kStrip * to_row,
-                to_row);
+    const Left left = {lines + n * kStrip * line + run.first, line, 1};
+    const Right right = {things + run.first * columns16, columns16, kLanes};
+    if (exactly)
+      multiply_exactly(rows, columns16 / kLanes, run.last - run.first, left, right, sums, to_row);
+    else
+      multiply<kSum>(rows, columns16 / kLanes, run.last - run.first, left, right, sums, to_row);
   }
 }
 
@@ -144,8 +150,8 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, cons
             all.first, sums + n * kStrip * count, count);
   }
   if (x_grad)
-    collect_queries(rows, t.exactly || !table.all_finite(t.head, all), sums, count,
-                    table.row(t.head, all.first), table.columns16, x_grad, x_grad_row);
+    collect_queries<Sum::kAdded>(rows, t.exactly || !table.all_finite(t.head, all), sums, count,
+                                 table.row(t.head, all.first), table.columns16, x_grad, x_grad_row);
   if (table_grad)
     collect_things(rows, t.exactly, sums, count, x, table.columns16,
                    table_grad + all.first * table.columns16);
