@@ -82,12 +82,14 @@ struct Tile {
   int64_t diagonal(int64_t column) const { return block.diagonal + first_key + column - first; }
 };
 
+// c (+)= a b; exactly: see multiply_exactly().
+template <Sum kSum>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, Left a,
                             Right b, float* c, int64_t c_row) {
-  if (exactly)
-    multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
-  else
-    multiply<Sum::kAdded>(rows, columns16 / kLanes, depth, a, b, c, c_row);
+  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row);
+  for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
+    std::fill_n(c + i * c_row, columns16, 0.0F);
+  multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
 }
 
 // to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
@@ -99,16 +101,11 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
     const Run run = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
     for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
-    const int64_t rows = std::min(next * kStrip, band.rows) - n * kStrip;
-    float* const sums = to + n * kStrip * to_row;
-    if (kSum == Sum::kNew && (exactly || empty(run))) std::fill_n(sums, rows * to_row, 0.0F);
-    if (empty(run)) continue;
-    const Left left = {lines + n * kStrip * line + run.first, line, 1};
-    const Right right = {things + run.first * columns16, columns16, kLanes};
-    if (exactly)
-      multiply_exactly(rows, columns16 / kLanes, run.last - run.first, left, right, sums, to_row);
-    else
-      multiply<kSum>(rows, columns16 / kLanes, run.last - run.first, left, right, sums, to_row);
+    if (kSum == Sum::kAdded && empty(run)) continue;  // a new sum of nothing is 0
+    add_product<kSum>(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
+                      run.last - run.first, {lines + n * kStrip * line + run.first, line, 1},
+                      {things + run.first * columns16, columns16, kLanes}, to + n * kStrip * to_row,
+                      to_row);
   }
 }
 
@@ -117,10 +114,10 @@ inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const fl
                                         int64_t line, Matrix queries, int64_t columns16,
                                         float* to) {
   band.each_rectangle([&](Run things, Run rows) HWY_ATTR {
-    add_product(exactly, things.last - things.first, columns16, rows.last - rows.first,
-                {lines + rows.first * line + things.first, 1, line},
-                {queries.data + rows.first * queries.stride, queries.stride, kLanes},
-                to + things.first * columns16, columns16);
+    add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
+                             {lines + rows.first * line + things.first, 1, line},
+                             {queries.data + rows.first * queries.stride, queries.stride, kLanes},
+                             to + things.first * columns16, columns16);
   });
 }
 
@@ -174,13 +171,13 @@ inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, co
     std::fill_n(sums, kLanes * count, 0.0F);
     collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);
     const bool exactly = t.exactly || !table.all_finite(t.head, range);
-    add_product(exactly, kLanes, table.columns16, count, {sums, count, 1},
-                {table.row(t.head, range.first), table.columns16, kLanes},
-                key_grads + j * p.depth16, p.depth16);
+    add_product<Sum::kAdded>(exactly, kLanes, table.columns16, count, {sums, count, 1},
+                             {table.row(t.head, range.first), table.columns16, kLanes},
+                             key_grads + j * p.depth16, p.depth16);
     if (table_grad)
-      add_product(t.exactly, count, table.columns16, kLanes, {sums, 1, count},
-                  {keys + j * p.depth16, p.depth16, kLanes},
-                  table_grad + range.first * table.columns16, table.columns16);
+      add_product<Sum::kAdded>(t.exactly, count, table.columns16, kLanes, {sums, 1, count},
+                               {keys + j * p.depth16, p.depth16, kLanes},
+                               table_grad + range.first * table.columns16, table.columns16);
   }
 }
 
