@@ -11,7 +11,6 @@
 //
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/soften-inl.h"
-#include "sextant/attention/cpu/totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -22,11 +21,13 @@ void score_step(int64_t columns, const float* queries, const float* keys, float*
                       {keys, kLanes, kLanes * columns}, scores, kScoreRow);
 }
 
-void soften_step(float* scores, float* most) { soften(kStrip, {0, kUnit}, scores, most); }
+void soften_step(float* scores, float* most, float* weights) {
+  soften(kStrip, {0, kUnit}, scores, most, weights);
+}
 
 void mix_step(int64_t columns, const float* weights, const float* values, const Partial& to) {
-  multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, {weights, kScoreRow, 1},
-                                {values, columns, kLanes}, to.out, columns, to.sum);
+  multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, weights, {values, columns, kLanes},
+                                to.out, columns, to.sum);
 }
 
 void merge_step(int64_t columns, const Partial& part, const Partial& all) {
@@ -61,6 +62,7 @@ class Forward {
           keys_ = carver.floats(cpu::kUnit * columns);
           values_ = carver.floats(cpu::kUnit * columns);
           scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
+          weights_ = carver.floats(cpu::kStrip * cpu::kUnit);
           strip_ = cpu::Partial(cpu::kStrip, columns, carver);
           all_ = cpu::Partial(kQueries, columns, carver);
         })) {}
@@ -70,10 +72,10 @@ class Forward {
     (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
   }
   void soften() {  // weights = e^(scores - most)
-    HWY_DYNAMIC_DISPATCH(cpu::soften_step)(scores_, strip_.most);
+    HWY_DYNAMIC_DISPATCH(cpu::soften_step)(scores_, strip_.most, weights_);
   }
   void mix() {  // out = weights v, and the sum of the weights
-    HWY_DYNAMIC_DISPATCH(cpu::mix_step)(columns_, scores_, values_, strip_);
+    HWY_DYNAMIC_DISPATCH(cpu::mix_step)(columns_, weights_, values_, strip_);
   }
   void merge() {  // with what was mixed of earlier units
     HWY_DYNAMIC_DISPATCH(cpu::merge_step)(columns_, strip_, all_.at(row_, columns_));
@@ -82,7 +84,8 @@ class Forward {
 
  private:
   int64_t columns_, row_ = 0;
-  float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr;
+  float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr,
+        *weights_ = nullptr;
   cpu::Partial strip_, all_;
   cpu::Floats numbers_;  // last: what is laid out in it comes before
 };

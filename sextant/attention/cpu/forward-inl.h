@@ -118,9 +118,9 @@ class ForwardTask {
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
-      soften(strip.rows, strip.columns, w_.strip.scores, to.most);
+      soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
-      mix(strip, w_.strip.scores, mixed, values, w_.table_products, to.out, to.sum);
+      mix(strip, w_.strip.scores, w_.weights, mixed, values, w_.table_products, to.out, to.sum);
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
       fresh = 0;
     }
@@ -158,10 +158,12 @@ class ForwardTask {
         f(g, strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
       }
     };
-    each_head([&](int64_t, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+    each_head([&](int64_t, const Strip& strip, float* lines, const Partial&) HWY_ATTR {
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
-      soften(strip.rows, strip.columns, lines, part.most);
     });
+    for (int64_t row = 0; row < all_rows; row += kStrip)
+      soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
+             joined.unit.most + row, joined.weight_panels + row * kUnit);
     mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);

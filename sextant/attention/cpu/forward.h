@@ -45,10 +45,11 @@ struct ForwardItem {
 // Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so that
 // each row of the cache is read once. Row g * queries + i is query i of head g.
 struct Joined {
-  int64_t rows16 = 0;          // 0: items have too many queries for this
-  float** queries = nullptr;   // [ways] of [rows16 / kLanes][depth16][kLanes]
-  float** products = nullptr;  // [ways] of [rows16][kScoreRow]
-  float* weights = nullptr;    // [rows16][kScoreRow]; of one way, in place of its products
+  int64_t rows16 = 0;              // 0: items have too many queries for this
+  float** queries = nullptr;       // [ways] of [rows16 / kLanes][depth16][kLanes]
+  float** products = nullptr;      // [ways] of [rows16][kScoreRow]
+  float* weights = nullptr;        // [rows16][kScoreRow]; of one way, in place of its products
+  float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
   Partial unit;
 
   Joined(const Problem& problem, int64_t rows, Carver& carver);
@@ -73,6 +74,7 @@ struct ForwardScratch {
   int64_t* query_panel_rows;
   float* table_products;
   ScoreStrip strip, second;
+  float* weights;  // of a strip, as a panel: [kUnit][kStrip]
   Partial unit;    // of a strip
   Partial all;     // of all queries of an item: [group][rows16]
   uint8_t* fresh;  // [group][strips]: nothing merged yet

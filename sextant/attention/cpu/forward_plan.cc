@@ -64,6 +64,7 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
     weights = carver.floats(rows16 * kScoreRow);
   else if (products)
     weights = products[0];
+  weight_panels = carver.floats(rows16 * kUnit);
   unit = Partial(rows16, p.width16, carver);
 }
 
@@ -81,6 +82,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       query_panel_rows(has_long_table(p) ? carver.take<int64_t>(p.group * rows16 / kStrip)
                                          : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),
+      weights(carver.floats(kStrip * kUnit)),
       unit(kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),
       fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {

@@ -17,7 +17,6 @@
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
-#include "sextant/attention/cpu/totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -189,25 +188,23 @@ inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run
   const bool narrow = v.format != Format::kWide;
   const Matrix values = narrow ? Matrix{copy, p.width16} : whole_rows(unit, v, key_head, copy);
   const int64_t blocks = p.width16 / kLanes;
-  const int64_t calls = kValuesAtOnce / kStepsBetween * tiles_and_total(rows, blocks);
-  std::fill_n(joined.unit.sum, rows, 0.0F);
+  const int64_t tiles = round_up(rows * blocks, kMostOfTile) / kMostOfTile;
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
-  const auto mix = [&](int64_t j, auto between) HWY_ATTR {
-    const int64_t count = std::min(kValuesAtOnce, seen.last - j);
-    if (narrow) copy_some(unit, v, key_head, {j, j + count}, copy);
-    const float* from = values.data + (narrow ? 0 : j * values.stride);
-    multiply_and_total<Sum::kAdded>(rows, blocks, count, {joined.weights + j, kScoreRow, 1},
-                                    {from, values.stride, kLanes}, joined.unit.out, p.width16,
-                                    joined.unit.sum, between);
-  };
+  std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
   for (int64_t j = seen.first; j < seen.last; j += kValuesAtOnce) {
-    if (rows <= kThinRows) {  // whole rows at once: a stream already
-      mix(j, Nothing());
-    } else {
-      Ahead ahead(v, unit.soon(v, key_head, j + kJoinedRowsAhead), kValuesAtOnce, calls);
-      mix(j, [&ahead]() HWY_ATTR { ahead(); });
-    }
+    const int64_t count = std::min(kValuesAtOnce, seen.last - j);
+    // Of one or two rows, whole rows of values are multiplied at once: a stream already.
+    Ahead ahead(v, rows > kThinRows ? unit.soon(v, key_head, j + kJoinedRowsAhead) : nullptr,
+                kValuesAtOnce, kValuesAtOnce / kStepsBetween * tiles);
+    if (narrow) copy_some(unit, v, key_head, {j, j + count}, copy);
+    const float* from = values.data + (narrow ? 0 : j * values.stride);
+    for (int64_t row = 0; row < rows; row += kStrip)
+      multiply_and_total<Sum::kAdded>(std::min(kStrip, rows - row), blocks, count,
+                                      joined.weight_panels + row * kUnit + j * kStrip,
+                                      {from, values.stride, kLanes},
+                                      joined.unit.out + row * p.width16, p.width16,
+                                      joined.unit.sum + row, [&ahead]() HWY_ATTR { ahead(); });
   }
 }
 

@@ -145,6 +145,7 @@ HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
   return x;
 }
 
+// In an order of the target.
 HWY_INLINE float sum_of(const Lanes& x) {
   V sum = x.part[0];
   for (int p = 1; p < kParts; ++p) sum = hn::Add(sum, x.part[p]);

@@ -12,7 +12,6 @@
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
-#include "sextant/attention/cpu/totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -109,13 +108,13 @@ HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& v
   if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
 }
 
-// out = p (v + C), and the sum of each query's weights. seen: the columns that some query sees, not
-// rounded out.
-HWY_INLINE void mix(const Strip& s, const float* weights, Run seen, Matrix values,
-                    float* table_sums, float* out, float* sum) {
+// out = p (v + C), and the sum of each query's weights. panel: of the weights. seen: the columns that some query
+// sees, not rounded out.
+HWY_INLINE void mix(const Strip& s, const float* weights, const float* panel, Run seen,
+                    Matrix values, float* table_sums, float* out, float* sum) {
   const int64_t width16 = s.problem.width16;
   multiply_and_total<Sum::kNew>(
-      s.rows, width16 / kLanes, seen.last - seen.first, {weights + seen.first, kScoreRow, 1},
+      s.rows, width16 / kLanes, seen.last - seen.first, panel + seen.first * kStrip,
       {values.data + seen.first * values.stride, values.stride, kLanes}, out, width16, sum);
   finish_mix(
       s, weights, [&] { return values; }, table_sums, out, sum);

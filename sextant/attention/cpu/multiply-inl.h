@@ -11,9 +11,10 @@
 // which other rows or columns were computed with it. What else is to be added to a c (addends.h) comes
 // after the whole sum, while it is still in its register: the bits are those of a pass that adds it later.
 //
-// The tile of accumulators stays in registers: 8 rows x 2 blocks on AVX-512 reach 98 % of the
-// multiply-add peak of a Zen 4 core from L2 (g++ 12 and clang 14, -O3), and AVX2's tiles 93 to 96 %
-// of a Zen 3 core's.
+// The tile of accumulators stays in registers. A step of its sums loads rows + blocks numbers for rows * blocks
+// multiply-adds, and cores with AVX-512 load hardly more than one vector a cycle beside two of those (Ice Lake:
+// 1.15 measured, 8 x 2 then reach 75 to 80 % of the peak, 8 x 3 and 6 x 4 90 to 97). AVX2's tiles reach 93 to
+// 96 % of a Zen 3 core's.
 #if defined(SEXTANT_ATTENTION_CPU_MULTIPLY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_MULTIPLY_INL_H_
 #undef SEXTANT_ATTENTION_CPU_MULTIPLY_INL_H_
@@ -21,8 +22,10 @@
 #define SEXTANT_ATTENTION_CPU_MULTIPLY_INL_H_
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/addends.h"
@@ -53,21 +56,24 @@ inline constexpr int kThinBlocks = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
 
 enum class Sum { kNew, kAdded };
 
-// Totals of the rows of a: (+)= the sum over k of a(i, k), added up in the same order as c is, so that
-// it is what c would be if b were 1, bit by bit. These sums ride along: on Zen additions and
-// multiply-adds have pipes of their own.
-enum class Totals {
-  kNone,
-  kOfRows,   // totals[i] of a tile's row i: scalars, which leave the wide pipes alone
-  kOfPanel,  // a(i, k) is a.data[k * a.depth_step + i]: totals[i], i < kPart, in one vector
-};
-
 // What is done between the steps of the sum, once in kStepsBetween. A product that is bound by memory asks
 // there for what it will read next.
 struct Nothing {
   HWY_INLINE void operator()() {}
 };
 inline constexpr int64_t kStepsBetween = 8;
+
+// Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
+// added up in the same order as c is, so that they are what c would be if b were 1, bit by bit. The first tile
+// of a product makes them for all rows.
+struct Totals {
+  using Some = hn::CappedTag<float, kStrip>;
+  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some())), kVectors = kStrip / kSome;
+  float* sums;  // [kStrip]
+};
+struct NoTotals {
+  static constexpr int kVectors = 0;
+};
 
 // The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers; and it
 // is said to be short, for g++ would rather keep its numbers in registers than those of the sums' loop.
@@ -88,22 +94,18 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
-template <Sum kSum, Totals kTotals, int kRows, int kBlocks, class Between, class Plus>
+template <Sum kSum, int kRows, int kBlocks, class Between, class Plus, class Total>
 HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                              float* totals, Between& between, Plus plus) {
+                              Between& between, const Plus& plus, Total totals) {
   const F32 d;
+  const Totals::Some some;
   constexpr int kVectors = kBlocks * kParts;
-  constexpr bool kByRows = kTotals == Totals::kOfRows, kByPanel = kTotals == Totals::kOfPanel;
   // Registers hold either all of the left side's floats at once, or the right side's vectors.
   constexpr bool kHoldLeft = kParts == 2 && kVectors > kRows;
   V sum[kRows][kVectors];
-  float total[kRows];
-  V panel_total = kByPanel && kSum == Sum::kAdded ? hn::LoadU(d, totals) : hn::Zero(d);
-  for (int i = 0; i < kRows; ++i) {
-    total[i] = kByRows && kSum == Sum::kAdded ? totals[i] : 0;
+  for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j)
       sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
-  }
   // A tile begins with what it adds to, which may lie far away: the next rows' is asked for meanwhile.
   if constexpr (kSum == Sum::kAdded)
     for (int i = 0; i < kRows; ++i)
@@ -111,6 +113,12 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
   const auto right_at = [&](int j) HWY_ATTR {
     return hn::LoadU(d, b.data + j / kParts * b.block_step + j % kParts * kPart);
   };
+  hn::Vec<Totals::Some> total[Totals::kVectors];
+  for (int n = 0; n < Total::kVectors; ++n) {
+    total[n] = hn::Zero(some);
+    if constexpr (Total::kVectors > 0 && kSum == Sum::kAdded)
+      total[n] = hn::LoadU(some, totals.sums + n * Totals::kSome);
+  }
   // Counting and branching for each row of b takes slots of dispatch, which are what a core is short of
   // whose other thread is busy: a tenth of the time there. Clang unrolls by itself.
 #if HWY_COMPILER_GCC_ACTUAL
@@ -133,17 +141,47 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
         for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
       }
     }
-    for (int i = 0; i < kRows && kByRows; ++i) total[i] += a.data[i * a.row_step];
-    if (kByPanel) panel_total = hn::Add(panel_total, hn::LoadU(d, a.data));
+    for (int n = 0; n < Total::kVectors; ++n)
+      total[n] = hn::Add(total[n], hn::LoadU(some, a.data + n * Totals::kSome));
     a.data += a.depth_step;
     b.data += b.depth_step;
   }
   add_to_tile<kRows, kBlocks>(plus, sum);
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);
-    if (kByRows) totals[i] = total[i];
-  }
-  if (kByPanel) hn::StoreU(panel_total, d, totals);
+  if constexpr (Total::kVectors > 0)
+    for (int n = 0; n < Total::kVectors; ++n)
+      hn::StoreU(total[n], some, totals.sums + n * Totals::kSome);
+}
+
+// A tile of `rows` rows, one of the kRows.
+template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus, class Total>
+HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, Right b, float* c,
+                                int64_t c_row, Between& between, const Plus& plus, Total totals) {
+  (void)((rows == kRows &&
+          (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, between, plus, totals),
+           true)) ||
+         ...);
+}
+
+// As that, with totals: a function of its own, for g++ gives the others worse code beside it.
+template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus>
+HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const Left& a, const Right& b,
+                                 float* c, int64_t c_row, Between& between, const Plus& plus,
+                                 Totals totals) {
+  multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, totals);
+}
+
+// As that, and if it is the first tile with the totals, if there are any.
+template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus, class Total>
+HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, Left a,
+                              Right b, float* c, int64_t c_row, Between& between, const Plus& plus,
+                              [[maybe_unused]] Total totals) {
+  if constexpr (Total::kVectors > 0)
+    if (HWY_UNLIKELY(first))
+      return multiply_first<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus,
+                                                     totals);
+  multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
 HWY_INLINE Left from_row(Left a, int64_t i) {
@@ -163,93 +201,133 @@ HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 
-template <Sum kSum, Totals kTotals, int kBlocks, int kRows, class Between, class Plus>
-HWY_INLINE void multiply_rows(int64_t& i, int64_t rows, int64_t depth, Left a, Right b, float* c,
-                              int64_t c_row, float* totals, Between& between, const Plus& plus) {
-  for (; i + kRows <= rows; i += kRows)
-    multiply_tile<kSum, kTotals, kRows, kBlocks>(depth, from_row(a, i), b, c + i * c_row, c_row,
-                                                 totals + (kTotals == Totals::kNone ? 0 : i),
-                                                 between, from_row(plus, i));
-}
-
-// All rows of kBlocks blocks, at most kMostRows of them at once.
-template <Sum kSum, int kBlocks, Totals kTotals = Totals::kNone, int kMostRows = kTileRows,
-          class Between, class Plus = Nothing>
+// All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
+template <Sum kSum, int kBlocks, int kMostRows, class Between, class Plus, class Total>
 HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, Right b, float* c,
-                                  int64_t c_row, float* totals, Between between, Plus plus = {}) {
+                                  int64_t c_row, Between between, Plus plus, Total totals) {
   int64_t i = 0;
-  if constexpr (kMostRows >= 8)
-    multiply_rows<kSum, kTotals, kBlocks, 8>(i, rows, depth, a, b, c, c_row, totals, between, plus);
-  if constexpr (kMostRows >= 4)
-    multiply_rows<kSum, kTotals, kBlocks, 4>(i, rows, depth, a, b, c, c_row, totals, between, plus);
-  if constexpr (kMostRows >= 2)
-    multiply_rows<kSum, kTotals, kBlocks, 2>(i, rows, depth, a, b, c, c_row, totals, between, plus);
-  multiply_rows<kSum, kTotals, kBlocks, 1>(i, rows, depth, a, b, c, c_row, totals, between, plus);
+  const auto by = [&](auto some) HWY_ATTR {
+    for (; i + some() <= rows; i += some())
+      multiply_some<kSum, kBlocks, some()>(some(), i == 0, depth, from_row(a, i), b, c + i * c_row,
+                                           c_row, between, from_row(plus, i), totals);
+  };
+  if constexpr (kMostRows >= 8) by(std::integral_constant<int, 8>());
+  if constexpr (kMostRows >= 4) by(std::integral_constant<int, 4>());
+  if constexpr (kMostRows >= 2) by(std::integral_constant<int, 2>());
+  by(std::integral_constant<int, 1>());
 }
 
-// AVX2's tiles have 6, 5 or, if need be, 4 rows and one block, or two blocks and up to 3 rows. Of
-// `rows` that are left to do, how many the next tile takes: 8 = 5 + 3, 16 = 6 + 5 + 5, 7 = 4 + 3.
-inline constexpr int64_t kWideTileRows = 3;
+// Of `rows` that are left to do, how many the next tile takes: 16 = 6 + 5 + 5, 7 = 4 + 3, and 8 = 5 + 3 with
+// AVX2, which does 3 rows by two blocks, or 4 + 4 with AVX-512.
 constexpr int64_t next_rows(int64_t rows) {
-  constexpr std::array<int8_t, 14> kNext = {0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 5, 6, 6, 5};
-  return rows < 14 ? kNext[static_cast<size_t>(rows)] : 6;
+  constexpr std::array<int8_t, 14> kByOnes = {0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 5, 6, 6, 5};
+  constexpr std::array<int8_t, 14> kByFours = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5, 6, 6, 5};
+  return rows >= 14 ? 6 : (kParts == 1 ? kByFours : kByOnes)[static_cast<size_t>(rows)];
 }
 
-// kRows rows of one block, and then of a second one. Totals come with the first.
-template <Sum kSum, int kBlocks, Totals kTotals, int kRows, class Between, class Plus>
-HWY_INLINE void multiply_narrow(int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                                float* totals, Between& between, const Plus& plus) {
-  multiply_tile<kSum, kTotals, kRows, 1>(depth, a, b, c, c_row, totals, between, plus);
-  if constexpr (kBlocks == 2)
-    multiply_tile<kSum, Totals::kNone, kRows, 1>(depth, a, from_block(b, 1), c + kLanes, c_row,
-                                                 nullptr, between, from_block(plus, 1));
-}
-
-// The last rows, up to kWideTileRows.
-template <Sum kSum, int kBlocks, Totals kTotals, class Between, class Plus>
-HWY_INLINE void multiply_wide(int64_t rows, int64_t depth, Left a, Right b, float* c, int64_t c_row,
-                              float* totals, Between& between, const Plus& plus) {
-  if (rows == 3)
-    multiply_tile<kSum, kTotals, 3, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
-  if (rows == 2)
-    multiply_tile<kSum, kTotals, 2, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
-  if (rows == 1)
-    multiply_tile<kSum, kTotals, 1, kBlocks>(depth, a, b, c, c_row, totals, between, plus);
-}
-
-// As multiply_blocks, by AVX2's tiles: `times` times kBlocks blocks, one or two. With totals there are
-// at most kPart rows, a panel. By reference, because g++ copies what was just written in halves as a
-// whole, which waits for the cache.
-template <Sum kSum, int kBlocks, Totals kTotals, class Between, class Plus = Nothing>
-HWY_NOINLINE void multiply_pairs(int64_t rows, int64_t times, int64_t depth, const Left& a,
-                                 const Right& b, float* c, int64_t c_row, float* totals,
-                                 Between between, Plus plus = {}) {
-  static_assert(kBlocks <= 2 && kTotals != Totals::kOfRows);
+// As multiply_blocks, by AVX2's tiles: 6, 5 or, if need be, 4 rows and one block, or up to 3 rows and two
+// blocks; `times` times kBlocks blocks, one or two. By reference, because g++ copies what was just written
+// in halves as a whole, which waits for the cache.
+template <Sum kSum, int kBlocks, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const Left& a,
+                                  const Right& b, float* c, int64_t c_row, Between between,
+                                  Plus plus, Total totals) {
   for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
     const Right right = from_block(b, n * kBlocks);
     const Plus block_plus = from_block(plus, n * kBlocks);
     int64_t i = 0;
-    for (int64_t next; (next = next_rows(rows - i)) > kWideTileRows; i += next) {
-      const Left left = from_row(a, i);
-      const Plus row_plus = from_row(block_plus, i);
-      float* to = c + i * c_row;
-      if (next == 6)
-        multiply_narrow<kSum, kBlocks, kTotals, 6>(depth, left, right, to, c_row, totals, between,
-                                                   row_plus);
-      else if (next == 5)
-        multiply_narrow<kSum, kBlocks, kTotals, 5>(depth, left, right, to, c_row, totals, between,
-                                                   row_plus);
-      else
-        multiply_narrow<kSum, kBlocks, kTotals, 4>(depth, left, right, to, c_row, totals, between,
-                                                   row_plus);
+    for (int64_t next; (next = next_rows(rows - i)) > 3; i += next)
+      for (int j = 0; j < kBlocks; ++j)
+        multiply_some<kSum, 1, 6, 5, 4>(next, n + i + j == 0, depth, from_row(a, i),
+                                        from_block(right, j), c + i * c_row + j * kLanes, c_row,
+                                        between, from_block(from_row(block_plus, i), j), totals);
+    multiply_some<kSum, kBlocks, 3, 2, 1>(rows - i, n + i == 0, depth, from_row(a, i), right,
+                                          c + i * c_row, c_row, between, from_row(block_plus, i),
+                                          totals);
+  }
+}
+
+// As multiply_blocks, by AVX-512's tiles of four blocks, `times` times.
+template <Sum kSum, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const Left& a,
+                                 const Right& b, float* c, int64_t c_row, Between between,
+                                 Plus plus, Total totals) {
+  for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
+    for (int64_t i = 0, next; i < rows; i += next) {
+      next = next_rows(rows - i);
+      multiply_some<kSum, 4, 6, 5, 4, 3, 2, 1>(next, n + i == 0, depth, from_row(a, i),
+                                               from_block(b, n * 4), c + i * c_row, c_row, between,
+                                               from_block(from_row(plus, i), n * 4), totals);
     }
-    if (i == 0)
-      multiply_wide<kSum, kBlocks, kTotals>(rows, depth, a, right, c, c_row, totals, between,
-                                            block_plus);
+}
+
+// kStrip rows by AVX-512's tiles of three blocks, `times` times.
+template <Sum kSum, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const Left& a, const Right& b,
+                                  float* c, int64_t c_row, Between between, Plus plus,
+                                  Total totals) {
+  for (int64_t n = 0; n < times; ++n, c += 3 * kLanes)
+    multiply_some<kSum, 3, kStrip>(kStrip, n == 0, depth, a, from_block(b, n * 3), c, c_row,
+                                   between, from_block(plus, n * 3), totals);
+}
+
+// Of the blocks of a strip, those that AVX-512 does three at a time, which leaves fours: 16 = 4 * 3 + 4.
+constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
+  const int64_t fours = blocks % 3;
+  return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - 4 * fours, 0) : 0;
+}
+
+// A tile has no more blocks times rows, if it has more than kThinRows rows.
+inline constexpr int64_t kMostOfTile = kParts == 1 ? 24 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
+
+// As multiply(), with totals: Totals, or NoTotals.
+template <Sum kSum, class Between, class Plus, class Total>
+HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
+                             int64_t c_row, Between between, Plus plus, Total totals) {
+  int64_t j = 0;
+  // f: makes `some` blocks at a time, the first of all with the totals.
+  const auto by = [&](int64_t some, int64_t times, auto f) HWY_ATTR {
+    if (times == 0) return;
+    if (j == 0)
+      f(a, b, c, plus, totals);
     else
-      multiply_wide<kSum, kBlocks, Totals::kNone>(rows - i, depth, from_row(a, i), right,
-                                                  c + i * c_row, c_row, nullptr, between,
-                                                  from_row(block_plus, i));
+      f(a, from_block(b, j), c + j * kLanes, from_block(plus, j), NoTotals());
+    j += some * times;
+  };
+  const auto by_blocks = [&](auto some, auto most_rows) HWY_ATTR {
+    while (j + some() <= blocks)
+      by(some(), 1,
+         [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+           multiply_blocks<kSum, some(), most_rows()>(rows, depth, l, r, to, c_row, between, p,
+                                                      with);
+         });
+  };
+  using std::integral_constant;
+  if (rows <= kThinRows)
+    by_blocks(integral_constant<int, kThinBlocks>(), integral_constant<int, kThinRows>());
+  if constexpr (kParts == 1) {
+    const int64_t threes = blocks_by_threes(rows, blocks) / 3;
+    by(3, threes, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
+    });
+    const int64_t fours = (blocks - j) / 4;
+    by(4, fours, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
+    });
+  }
+  if constexpr (kParts == 2) {
+    const int64_t pairs = (blocks - j) / 2;
+    by(2, pairs, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
+    });
+    const int64_t ones = blocks - j;
+    by(1, ones, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, between, p, with);
+    });
+  } else {
+    by_blocks(integral_constant<int, kTileBlocks>(), integral_constant<int, kTileRows>());
+    if constexpr (kTileBlocks > 1)
+      by_blocks(integral_constant<int, 1>(), integral_constant<int, kTileRows>());
   }
 }
 
@@ -257,28 +335,20 @@ HWY_NOINLINE void multiply_pairs(int64_t rows, int64_t times, int64_t depth, con
 template <Sum kSum, class Between = Nothing, class Plus = Nothing>
 HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
                          int64_t c_row, Between between = {}, Plus plus = {}) {
-  int64_t j = 0;
-  if (rows <= kThinRows)
-    for (; j + kThinBlocks <= blocks; j += kThinBlocks)
-      multiply_blocks<kSum, kThinBlocks, Totals::kNone, kThinRows>(rows, depth, a, from_block(b, j),
-                                                                   c + j * kLanes, c_row, nullptr,
-                                                                   between, from_block(plus, j));
-  if constexpr (kParts == 2) {
-    const int64_t pairs = (blocks - j) / 2;
-    multiply_pairs<kSum, 2, Totals::kNone>(rows, pairs, depth, a, from_block(b, j), c + j * kLanes,
-                                           c_row, nullptr, between, from_block(plus, j));
-    j += 2 * pairs;
-    multiply_pairs<kSum, 1, Totals::kNone>(rows, blocks - j, depth, a, from_block(b, j),
-                                           c + j * kLanes, c_row, nullptr, between,
-                                           from_block(plus, j));
-  } else {
-    for (; j + kTileBlocks <= blocks; j += kTileBlocks)
-      multiply_blocks<kSum, kTileBlocks>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row,
-                                         nullptr, between, from_block(plus, j));
-    if constexpr (kTileBlocks > 1)
-      for (; j < blocks; ++j)
-        multiply_blocks<kSum, 1>(rows, depth, a, from_block(b, j), c + j * kLanes, c_row, nullptr,
-                                 between, from_block(plus, j));
+  multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, between, plus, NoTotals());
+}
+
+// c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip].
+template <Sum kSum, class Between = Nothing>
+HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
+                                   Right b, float* c, int64_t c_row, float* totals,
+                                   Between between = {}) {
+  multiply_all<kSum>(rows, blocks, depth, {panel, 1, kStrip}, b, c, c_row, between, Nothing(),
+                     Totals{totals});
+  if (blocks > 0) return;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (kSum == Sum::kNew) totals[i] = 0;
+    for (int64_t k = 0; k < depth; ++k) totals[i] += panel[k * kStrip + i];
   }
 }
 

@@ -27,24 +27,36 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE void transpose_in_registers(V*) {}
+HWY_INLINE void transpose_strip(const V* x, float* to) {
+  for (int i = 0; i < kStrip; ++i) hn::StoreU(x[i], F32(), to + i);
+}
 #else
-// x[i] holds row i of a kPart x kPart square; afterwards, column i.
-HWY_INLINE void transpose_in_registers(V* x) {
+// x[i] holds a part of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
+// to 4 g + 3.
+template <int kRows>
+HWY_INLINE void transpose_blocks(V* x) {
   const F32 d;
   const hn::RepartitionToWide<hn::RebindToUnsigned<F32> > d64;
-  V y[kPart];
-  // Within blocks of four lanes: pairs of rows, then pairs of pairs.
-  for (int i = 0; i < kPart; i += 2) {
+  V y[kRows];
+  // Pairs of rows, then pairs of pairs.
+  for (int i = 0; i < kRows; i += 2) {
     y[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
     y[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
   }
-  for (int i = 0; i < kPart; i += 4)
+  for (int i = 0; i < kRows; i += 4)
     for (int half = 0; half < 2; ++half) {
       const auto a = hn::BitCast(d64, y[i + half]), b = hn::BitCast(d64, y[i + 2 + half]);
       x[i + 2 * half] = hn::BitCast(d, hn::InterleaveLower(d64, a, b));
       x[i + 2 * half + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, a, b));
     }
-  // Now block b of x[4 g + i] is column 4 b + i of rows 4 g to 4 g + 3: a transpose of blocks is left.
+}
+
+// x[i] holds row i of a kPart x kPart square; afterwards, column i.
+HWY_INLINE void transpose_in_registers(V* x) {
+  const F32 d;
+  V y[kPart];
+  transpose_blocks<kPart>(x);
+  // A transpose of blocks is left.
   if constexpr (kPart == 8) {
     for (int i = 0; i < 4; ++i) {
       y[i] = hn::ConcatLowerLower(d, x[4 + i], x[i]);
@@ -65,6 +77,30 @@ HWY_INLINE void transpose_in_registers(V* x) {
     }
     for (int i = 0; i < 16; ++i) x[i] = y[i];
   }
+}
+
+// to[j][i] = row(i)[j] of kStrip rows of kPart columns, x, which it spoils.
+HWY_INLINE void transpose_strip(V* x, float* to) {
+  const F32 d;
+  static_assert(kStrip == 8);
+  transpose_blocks<kStrip>(x);
+  if constexpr (kPart == 16) {
+    const hn::Half<F32> half;
+    const auto put = [&](int column, V two) HWY_ATTR {  // and the eighth after it
+      hn::StoreU(hn::LowerHalf(half, two), half, to + column * kStrip);
+      hn::StoreU(hn::UpperHalf(half, two), half, to + (column + 8) * kStrip);
+    };
+    for (int i = 0; i < 4; ++i) {
+      put(i, hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[4 + i]), x[i]));
+      put(4 + i, hn::OddEvenBlocks(x[4 + i], hn::SwapAdjacentBlocks(x[i])));
+    }
+  }
+  for (int i = 0; i < 4 && kPart == 8; ++i) {
+    hn::StoreU(hn::ConcatLowerLower(d, x[4 + i], x[i]), d, to + i * kStrip);
+    hn::StoreU(hn::ConcatUpperUpper(d, x[4 + i], x[i]), d, to + (4 + i) * kStrip);
+  }
+  for (int i = 0; i < kStrip && kPart == 4; ++i)
+    hn::StoreU(x[i], d, to + i % 4 * kStrip + i / 4 * 4);
 }
 #endif
 

@@ -11,6 +11,7 @@
 #include "sextant/attention/cpu/exp-inl.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/pack-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,21 +22,30 @@ namespace HWY_NAMESPACE {
 // must give zeros.
 HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
 
-// Turns the scores of some queries, [rows][kScoreRow], into weights e^(score - most).
-inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most) {
+// Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into
+// a panel, too: [kUnit][kStrip].
+inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most,
+                                float* panel) {
   // First the maxima of all rows, so that no row waits for its own.
+  float base[kStrip] = {};
   for (int64_t i = 0; i < rows; ++i) {
     const float* line = scores + i * kScoreRow;
     Lanes high = load(line + columns.first);
     for (int64_t j = columns.first + kLanes; j < columns.last; j += kLanes)
       high = max(high, load(line + j));
     most[i] = max_of(high);
+    base[i] = base_of(most[i]);
   }
-  for (int64_t i = 0; i < rows; ++i) {
-    float* line = scores + i * kScoreRow;
-    const Lanes base = set(base_of(most[i]));
-    for (int64_t j = columns.first; j < columns.last; j += kLanes)
-      store(exp(sub(load(line + j), base)), line + j);
+  for (int64_t j = columns.first; j < columns.last; j += kPart) {
+    V weights[kStrip];
+    for (int64_t i = 0; i < kStrip; ++i) {
+      weights[i] = hn::Zero(F32());
+      if (HWY_UNLIKELY(i >= rows)) continue;
+      float* const at = scores + i * kScoreRow + j;
+      weights[i] = exp(hn::Sub(hn::LoadU(F32(), at), hn::Set(F32(), base[i])));
+      hn::StoreU(weights[i], F32(), at);
+    }
+    transpose_strip(weights, panel + j * kStrip);
   }
 }
 
