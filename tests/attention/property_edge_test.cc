@@ -183,6 +183,22 @@ TEST_P(Edge, HugeBiasesThatAreEqualGiveTheMeanOfWhatIsSeen) {
   }
 }
 
+// A weight may be taken for 0 only below 2^-110.
+TEST_P(Edge, SmallWeightsOfLargeValuesCount) {
+  for (const double score : {60.0, 70.0, 76.0, 77.0, 100.0, 200.0}) {
+    Problem<float> p;
+    p.q = Tensor<float>(1, 1, 1, 1);
+    p.k = p.v = Tensor<float>(1, 1, 2, 1);
+    p.q(0, 0, 0, 0) = 1;
+    p.k(0, 0, 1, 0) = static_cast<float>(-score);
+    p.v(0, 0, 1, 0) = 0x1p100F;
+    place_plainly(p, 1, whole_runs(1, 2));
+    const double exact = 0x1p100 * std::exp(-score);
+    const float out = attend(p.score(), backend()).out(0, 0, 0, 0);
+    EXPECT_LE(std::abs(out - exact), 0x1p-110 * 0x1p100 + 0x1p-16 * exact) << score;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Edge, testing::ValuesIn(float32_backends()), backend_name);
 
 }  // namespace

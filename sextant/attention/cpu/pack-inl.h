@@ -79,14 +79,14 @@ HWY_INLINE void transpose_in_registers(V* x) {
   }
 }
 
-// to[j][i] = row(i)[j] of kStrip rows of kPart columns, x, which it spoils.
+// to[j][i] = x[i][j] for kStrip rows x of kPart columns, which it spoils.
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
   transpose_blocks<kStrip>(x);
   if constexpr (kPart == 16) {
     const hn::Half<F32> half;
-    const auto put = [&](int column, V two) HWY_ATTR {  // and the eighth after it
+    const auto put = [&](int column, V two) HWY_ATTR {  // and the column eight after it
       hn::StoreU(hn::LowerHalf(half, two), half, to + column * kStrip);
       hn::StoreU(hn::UpperHalf(half, two), half, to + (column + 8) * kStrip);
     };
