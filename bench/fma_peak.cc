@@ -32,34 +32,57 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `rounds` times kChains multiply-adds, each waiting only for the one kChains before it. chains: where
-// they start, and then where they have come to. The compiler must not know that two start alike, for
-// it computes equal chains once.
-MultiplyAdds multiply_add(int64_t rounds, float* HWY_RESTRICT chains) {
-  const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, 0.999F), term = hn::Set(d, 0.001F);
+// `rounds` times kChains steps, each waiting only for the one kChains before it. chains: where they start,
+// and then where they have come to. The compiler must not know that two start alike, for it computes equal
+// chains once. operations: of a lane in a step.
+template <class D, class Step>
+HWY_INLINE MultiplyAdds run_chains(D d, int64_t rounds, float* HWY_RESTRICT chains,
+                                   double operations, Step step) {
   const auto start = [&](size_t n) HWY_ATTR { return hn::Set(d, chains[n]); };
   auto a0 = start(0), a1 = start(1), a2 = start(2), a3 = start(3), a4 = start(4), a5 = start(5);
   auto a6 = start(6), a7 = start(7), a8 = start(8), a9 = start(9), a10 = start(10), a11 = start(11);
   for (int64_t n = 0; n < rounds; ++n) {
-    a0 = hn::MulAdd(a0, factor, term);
-    a1 = hn::MulAdd(a1, factor, term);
-    a2 = hn::MulAdd(a2, factor, term);
-    a3 = hn::MulAdd(a3, factor, term);
-    a4 = hn::MulAdd(a4, factor, term);
-    a5 = hn::MulAdd(a5, factor, term);
-    a6 = hn::MulAdd(a6, factor, term);
-    a7 = hn::MulAdd(a7, factor, term);
-    a8 = hn::MulAdd(a8, factor, term);
-    a9 = hn::MulAdd(a9, factor, term);
-    a10 = hn::MulAdd(a10, factor, term);
-    a11 = hn::MulAdd(a11, factor, term);
+    a0 = step(a0);
+    a1 = step(a1);
+    a2 = step(a2);
+    a3 = step(a3);
+    a4 = step(a4);
+    a5 = step(a5);
+    a6 = step(a6);
+    a7 = step(a7);
+    a8 = step(a8);
+    a9 = step(a9);
+    a10 = step(a10);
+    a11 = step(a11);
   }
   size_t n = 0;
   for (const auto& a : {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11})
     chains[n++] = hn::GetLane(a);
   const double vectors = static_cast<double>(kChains) * static_cast<double>(rounds);
-  return {vectors, 2 * vectors * static_cast<double>(hn::Lanes(d))};
+  return {vectors, operations * vectors * static_cast<double>(hn::Lanes(d))};
+}
+
+MultiplyAdds multiply_add(int64_t rounds, float* HWY_RESTRICT chains) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, 0.999F), term = hn::Set(d, 0.001F);
+  return run_chains(d, rounds, chains, 2,
+                    [&](auto a) HWY_ATTR { return hn::MulAdd(a, factor, term); });
+}
+
+// With products of pairs of bfloat16; none where the machine has no instruction for them.
+MultiplyAdds multiply_add_pairs([[maybe_unused]] int64_t rounds,
+                                [[maybe_unused]] float* HWY_RESTRICT chains) {
+#if defined(HWY_NATIVE_DOT_BF16) && HWY_NATIVE_DOT_BF16
+  const hn::ScalableTag<float> d;
+  const hn::Repartition<hwy::bfloat16_t, decltype(d)> pairs;
+  const auto x = hn::BitCast(pairs, hn::Set(d, 0.999F)), y = hn::BitCast(pairs, hn::Set(d, 0.001F));
+  return run_chains(d, rounds, chains, 4, [&](auto a) HWY_ATTR {
+    auto unused = hn::Zero(d);
+    return hn::ReorderWidenMulAccumulate(d, x, y, a, unused);
+  });
+#else
+  return {};
+#endif
 }
 
 }  // namespace sextant::bench::HWY_NAMESPACE
@@ -70,6 +93,7 @@ namespace sextant::bench {
 namespace {
 
 HWY_EXPORT(multiply_add);
+HWY_EXPORT(multiply_add_pairs);
 
 constexpr int kTries = 20, kClockReadings = 4;
 
@@ -95,9 +119,9 @@ double clock_of_core() {
 // Units for multiply-adds of a core: 2 at most on x86; 4 narrow ones on some ARM cores.
 constexpr double kMostUnits = HWY_ARCH_X86 ? 2 : 4;
 
-}  // namespace
-
-FmaPeak fma_peak(const Executor& executor) {
+// chains_of(rounds, chains): what is measured, on each worker.
+template <class Chains>
+FmaPeak peak_of(const Executor& executor, Chains chains_of) {
   constexpr int64_t kRounds = 3'000'000;  // about 10 ms
   const auto workers = static_cast<size_t>(executor.workers());
   std::array<float, kChains> starts;
@@ -112,7 +136,7 @@ FmaPeak fma_peak(const Executor& executor) {
     const auto start = std::chrono::steady_clock::now();
     executor.run(executor.workers(), [&](int64_t index, int) {
       const auto n = static_cast<size_t>(index);
-      done[n] = HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, chains[n].data());
+      done[n] = chains_of(kRounds, chains[n].data());
     });
     const double seconds = seconds_since(start);
     MultiplyAdds all;
@@ -131,6 +155,20 @@ FmaPeak fma_peak(const Executor& executor) {
                     "GHz, but got {:.2f}",
                     kMostUnits, peak.clock / 1e9, peak.vector_rate));
   return peak;
+}
+
+}  // namespace
+
+FmaPeak fma_peak(const Executor& executor) {
+  return peak_of(executor, [](int64_t rounds, float* chains) {
+    return HWY_DYNAMIC_DISPATCH(multiply_add)(rounds, chains);
+  });
+}
+
+FmaPeak bfloat16_peak(const Executor& executor) {
+  return peak_of(executor, [](int64_t rounds, float* chains) {
+    return HWY_DYNAMIC_DISPATCH(multiply_add_pairs)(rounds, chains);
+  });
 }
 
 }  // namespace sextant::bench

@@ -15,4 +15,8 @@ struct FmaPeak {
 // any core has units for: then the compiler has left out a part of the loop.
 FmaPeak fma_peak(const Executor& executor);
 
+// The same with products of pairs of bfloat16 that are added up in float32: four operations each. Zeros where
+// the machine, or this build's Highway, has no instruction for them.
+FmaPeak bfloat16_peak(const Executor& executor);
+
 }  // namespace sextant::bench

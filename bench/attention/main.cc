@@ -68,7 +68,9 @@ void declare(CLI::App& app, Options& o) {
       "--rows-first", o.sizes.rows_first,
       "q, k and v lie as [batch, rows, heads, columns], as models have them, and not heads first");
   app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
-  app.add_option("--backend", o.backend, "the backend that is ours");
+  app.add_option(
+      "--backend", o.backend,
+      "the backend that is ours: cpu, cpu-bf16 (whose share is of the peak of bfloat16)");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--eager,!--no-eager", o.measure.eager,
@@ -114,14 +116,19 @@ nlohmann::json run(const Options& o) {
   at::set_num_threads(o.threads);
   at::manual_seed(1);
   const auto executor = make_thread_pool(o.threads);
-  const FmaPeak fma = fma_peak(*executor);
-  const Peaks peaks = {fma.operations, read_peak(*executor)};
+  const FmaPeak fma = fma_peak(*executor), bfloat16 = bfloat16_peak(*executor);
+  const bool pairs = sextant::backend(o.backend).products == Format::kBfloat16;
+  const Peaks peaks = {pairs && bfloat16.operations > 0 ? bfloat16.operations : fma.operations,
+                       read_peak(*executor)};
   fmt::print(
       "{} threads, FMA peak {:.0f} GFLOP/s ({:.2f} vectors a cycle at {:.2f} GHz), read peak "
       "{:.1f} "
       "GB/s; {} keys to decode on; {} rounds\n",
       o.threads, fma.operations / 1e9, fma.vector_rate, fma.clock / 1e9, peaks.bytes_read / 1e9,
       o.sizes.cache, o.measure.rounds.rounds);
+  fmt::print("products of bfloat16: {}\n",
+             bfloat16.operations > 0 ? fmt::format("peak {:.0f} GFLOP/s", bfloat16.operations / 1e9)
+                                     : "no instruction for them here");
   nlohmann::json all = nlohmann::json::array();
   for (const int64_t head_dim : o.head_sizes) {
     for (const int64_t length : o.lengths) {
@@ -132,11 +139,17 @@ nlohmann::json run(const Options& o) {
       run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
     }
   }
-  return {
-      {"threads", o.threads},   {"fma_peak", peaks.operations},     {"read_peak", peaks.bytes_read},
-      {"batch", o.sizes.batch}, {"heads", o.sizes.heads},           {"cache", o.sizes.cache},
-      {"dtype", o.dtype},       {"rows_first", o.sizes.rows_first}, {"backend", o.backend},
-      {"measured", all}};
+  return {{"threads", o.threads},
+          {"fma_peak", fma.operations},
+          {"bfloat16_peak", bfloat16.operations},
+          {"read_peak", peaks.bytes_read},
+          {"batch", o.sizes.batch},
+          {"heads", o.sizes.heads},
+          {"cache", o.sizes.cache},
+          {"dtype", o.dtype},
+          {"rows_first", o.sizes.rows_first},
+          {"backend", o.backend},
+          {"measured", all}};
 }
 
 // libgomp's threads spin after each parallel region and take the cores from everyone else, libtorch's

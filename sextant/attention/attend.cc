@@ -40,7 +40,8 @@ AttendBackward<T> backward_of(const Backend& backend) {
 }  // namespace
 
 std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 2> all = {&reference_backend(), &cpu_backend()};
+  static const std::array<const Backend*, 3> all = {&reference_backend(), &cpu_backend(),
+                                                    &cpu_bfloat16_backend()};
   return all;
 }
 

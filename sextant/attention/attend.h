@@ -15,6 +15,8 @@ namespace sextant {
 struct Backend {
   std::string_view name;
   std::string_view description;
+  // What q, k, weights and v are rounded to before they are multiplied; kWide: they are not.
+  Format products = Format::kWide;
   void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
   void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
                               AnyView<const float> d_out, const ScoreGrad<float>&,
@@ -27,6 +29,14 @@ struct Backend {
 
 const Backend& reference_backend();  // float64 inside, naive: the oracle
 const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
+// As that, but forward q and k (once they are turned), weights and v are rounded to bfloat16, and products of
+// those are added up in float32: up to twice as fast where the machine multiplies bfloat16 (AVX512_BF16, NEON's BF16;
+// with Highway 1.2 or later), and slower than cpu elsewhere. Each weight and value is off by up to 2^-9 of itself, a
+// score by 2^-8 scale |q| |k|, q and k that lie as bfloat16 and are not turned excepted; numbers beyond 3.39e38 are
+// infinite. Tables and biases are as in cpu, and so are few queries (8 at most, at once with a group's heads), which
+// are bound by memory, so that a token decoded has other bits than in the whole text. Backward it is cpu.
+const Backend& cpu_bfloat16_backend();
+bool multiplies_bfloat16();  // whether this machine, in this build, has an instruction for it
 
 std::span<const Backend* const> backends();
 const Backend& backend(std::string_view name);  // throws Error that lists the names there are

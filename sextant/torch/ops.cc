@@ -3,6 +3,7 @@
 //
 // The kernels are boxed, they read their arguments off a stack: the arguments are then listed once,
 // in arguments.h, and not in six signatures.
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -24,11 +25,22 @@ namespace {
 
 using torch::jit::Stack;
 
+// torch.set_float32_matmul_precision("medium") says that products may round what they multiply to bfloat16
+// where that is fast.
+bool may_round_to_bfloat16() {
+  try {
+    return at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM;
+  } catch (const c10::Error&) {  // from PyTorch 2.9 on: settings that contradict each other
+    return false;
+  }
+}
+
 // float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so the
 // oracle runs it.
 template <class T>
 const Backend& backend_for() {
-  return std::is_same_v<T, float> ? cpu_backend() : reference_backend();
+  if (!std::is_same_v<T, float>) return reference_backend();
+  return multiplies_bfloat16() && may_round_to_bfloat16() ? cpu_bfloat16_backend() : cpu_backend();
 }
 
 // Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as [batch,

@@ -217,7 +217,8 @@ void Property::check(const std::function<std::string(const Draw&)>& wrong) const
 std::vector<const Backend*> float32_backends() {
   std::vector<const Backend*> some;
   for (const Backend* backend : backends()) {
-    if (backend->attend_f32 != nullptr) some.push_back(backend);
+    const bool exact = backend->products == Format::kWide;
+    if (backend->attend_f32 != nullptr && exact) some.push_back(backend);
   }
   return some;
 }

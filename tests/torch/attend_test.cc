@@ -1,5 +1,6 @@
 // The operators give libtorch what the backends compute: values, gradients, shapes, errors.
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -404,6 +405,30 @@ TEST(Attend, Float32IsNearFloat64) {
     const Tensors grads = gradients_of(out, wide), narrow_grads = gradients_of(narrow_out, narrow);
     for (size_t n = 0; n < grads.size(); ++n)
       EXPECT_LE(largest_difference(grads[n], narrow_grads[n]), 2e-5) << names(wide)[n];
+  }
+}
+
+// torch.set_float32_matmul_precision("medium"): never in float64, and no bit changes where bfloat16 is not fast.
+TEST(Attend, MediumPrecisionMayRoundToBfloat16WhereThatIsFast) {
+  const auto out_with = [](const Operands& o, at::Float32MatmulPrecision precision) {
+    at::globalContext().setFloat32MatmulPrecision(precision);
+    at::Tensor out = out_of(o);
+    at::globalContext().setFloat32MatmulPrecision(at::Float32MatmulPrecision::HIGHEST);
+    return out;
+  };
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    Operands o;
+    o.q = normal({1, 2, 40, 16}).to(type);
+    o.k = normal({1, 2, 40, 16}).to(type);
+    o.v = normal({1, 2, 40, 16}).to(type);
+    const Placement placement = {.batch = 1, .queries = 40, .keys = 40};
+    o.frames = frames(placement);
+    o.sweeps = {{.runs = visible_runs(placement)}};
+    const at::Tensor exact = out_with(o, at::Float32MatmulPrecision::HIGHEST);
+    const at::Tensor medium = out_with(o, at::Float32MatmulPrecision::MEDIUM);
+    const bool rounded = multiplies_bfloat16() && type == at::kFloat;
+    EXPECT_EQ(!at::equal(exact, medium), rounded);
+    EXPECT_LE(largest_difference(exact, medium), 0.1);
   }
 }
 

@@ -54,8 +54,9 @@ class Scratches {
   std::vector<Scratch> list_;
 };
 
+template <Pass kPass>
 void attend(const Score<float>& score, const Attended<float>& result, const Executor& executor) {
-  const Problem problem(score, Pass::kForward, kUnit, executor);
+  const Problem problem(score, kPass, kUnit, executor);
   write_outside_frames(problem, result);
   const Forward forward(problem, result, executor.workers());
   if (forward.items.empty()) return;
@@ -134,9 +135,20 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
 const Backend& cpu_backend() {
   static const Backend backend{.name = "cpu",
                                .description = "float32, SIMD, tiled, threaded",
-                               .attend_f32 = cpu::attend,
+                               .attend_f32 = cpu::attend<cpu::Pass::kForward>,
                                .attend_backward_f32 = cpu::attend_backward};
   return backend;
 }
+
+const Backend& cpu_bfloat16_backend() {
+  static const Backend backend{.name = "cpu-bf16",
+                               .description = "as cpu, with products of bfloat16 forward",
+                               .products = Format::kBfloat16,
+                               .attend_f32 = cpu::attend<cpu::Pass::kForwardOfPairs>,
+                               .attend_backward_f32 = cpu::attend_backward};
+  return backend;
+}
+
+bool multiplies_bfloat16() { return cpu::has_dots_of_pairs(); }
 
 }  // namespace sextant

@@ -80,14 +80,22 @@ class ForwardTask {
     const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
     if (joined()) return attend_joined(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
-    const KeyTile tile = {keys, w_.keys.plain, w_.keys.turned};
-    // A copy is worth it for those who read it more than once.
-    const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
-    const Matrix values = rows_of(rows, p_.score.v, item_.key_head, w_.values);
+    const KeyTile tile = {keys, w_.keys.plain, w_.keys.factors()};
+    const Values values = values_of(rows);
     for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
   }
 
-  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, Matrix values) {
+  Values values_of(const FrameRows& rows) {
+    // A copy is worth it for those who read it more than once.
+    const bool copies = p_.group * item_.rows > kStrip && !p_.pairs;
+    const auto rows_of = copies ? near_rows : whole_rows;
+    const Matrix values = rows_of(rows, p_.score.v, item_.key_head, w_.values);
+    if (!p_.pairs) return {values};
+    pair_rows(values.data, values.stride, rows.rows, p_.width16, w_.value_pairs);
+    return {values, w_.value_pairs};
+  }
+
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, const Values& values) {
     const QueryTile queries = {
         .block = &block_,
         .head = head(g),
@@ -118,7 +126,8 @@ class ForwardTask {
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
-      soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+      const auto into_weights = p_.pairs ? soften_pairs : soften;
+      into_weights(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
       mix(strip, w_.strip.scores, w_.weights, mixed, values, w_.table_products, to.out, to.sum);
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
@@ -186,16 +195,20 @@ class ForwardTask {
   // The turned queries of a head, with the growth that belongs to this unit of keys.
   const float* const* turned(int64_t unit, int64_t g, const std::vector<Panels>& heads,
                              const std::vector<Panels>& grown) {
-    const auto n = static_cast<size_t>(g);
-    if (grown.empty()) return heads[n].turned;
+    const Panels& head = heads[static_cast<size_t>(g)];
+    if (grown.empty()) return head.factors();
+    const Panels& to = grown[0];
     const FrameRows rows = {p_, block_, Side::kQuery, item_.first, item_.rows};
     for (size_t way = 0; way < p_.ways.list.size(); ++way) {
-      if (p_.ways.list[way].grows)
-        grow_queries(rows, way, unit, heads[n].turned[way], w_.factors, grown[0].turned[way]);
-      else
-        grown[0].turned[way] = heads[n].turned[way];
+      if (p_.ways.list[way].grows) {
+        grow_queries(rows, way, unit, head.turned[way], w_.factors, to.turned[way],
+                     p_.pairs ? to.pairs[way] : nullptr);
+      } else {
+        to.turned[way] = head.turned[way];
+        if (p_.pairs) to.pairs[way] = head.pairs[way];
+      }
     }
-    return grown[0].turned;
+    return to.factors();
   }
 
   float* all_query_products(int64_t g) const {

@@ -20,6 +20,8 @@ void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScrat
   ForwardTask(forward, item, scratch).merge_units();
 }
 
+bool has_dots() { return kHasDots; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu
 HWY_AFTER_NAMESPACE();
@@ -29,6 +31,7 @@ namespace sextant::cpu {
 
 HWY_EXPORT(forward_item);
 HWY_EXPORT(forward_merge);
+HWY_EXPORT(has_dots);
 
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
   HWY_DYNAMIC_DISPATCH(forward_item)(forward, item, scratch);
@@ -37,6 +40,8 @@ void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardSc
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
   HWY_DYNAMIC_DISPATCH(forward_merge)(forward, item, scratch);
 }
+
+bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 
 }  // namespace sextant::cpu
 #endif

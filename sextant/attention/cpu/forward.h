@@ -63,6 +63,7 @@ struct ForwardScratch {
   Sight sight;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied
+  float* value_pairs;         // [unit / 2][width16], if products are of pairs
   std::vector<Panels> heads;  // of queries, for each head of the group
   std::vector<Panels> imaginary;
   std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
@@ -111,5 +112,6 @@ struct Forward {
 // In forward.cc, once for each SIMD target.
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+bool has_dots_of_pairs();  // whether the machine has an instruction for them (pairs-inl.h)
 
 }  // namespace sextant::cpu

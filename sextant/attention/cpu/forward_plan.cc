@@ -74,6 +74,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
       sight(p, rows16, carver),
       keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
       values(carver.floats(p.unit * p.width16)),
+      value_pairs(p.pairs ? carver.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
       factors(carver.floats(p.depth16)),
       key_products(p, rows16, carver),
       query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)

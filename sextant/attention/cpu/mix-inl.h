@@ -108,16 +108,30 @@ HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& v
   if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
 }
 
-// out = p (v + C), and the sum of each query's weights. panel: of the weights. seen: the columns that some query
-// sees, not rounded out.
+// Values of a unit: rows, and those in pairs (pair_rows()) if products are of these, which are then padded as rows.
+struct Values {
+  Matrix rows;
+  const float* pairs = nullptr;
+};
+
+// out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
+// columns that some query sees, not rounded out.
 HWY_INLINE void mix(const Strip& s, const float* weights, const float* panel, Run seen,
-                    Matrix values, float* table_sums, float* out, float* sum) {
-  const int64_t width16 = s.problem.width16;
-  multiply_and_total<Sum::kNew>(
-      s.rows, width16 / kLanes, seen.last - seen.first, panel + seen.first * kStrip,
-      {values.data + seen.first * values.stride, values.stride, kLanes}, out, width16, sum);
+                    const Values& values, float* table_sums, float* out, float* sum) {
+  const int64_t width16 = s.problem.width16, blocks = width16 / kLanes;
+  if (values.pairs) {
+    const Run some = pairs_of(seen);
+    multiply_and_total<Sum::kNewOfPairs>(
+        s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
+        {values.pairs + some.first * width16, width16, kLanes}, out, width16, sum);
+  } else {
+    const auto [rows, stride] = values.rows;
+    multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first,
+                                  panel + seen.first * kStrip,
+                                  {rows + seen.first * stride, stride, kLanes}, out, width16, sum);
+  }
   finish_mix(
-      s, weights, [&] { return values; }, table_sums, out, sum);
+      s, weights, [&] { return values.rows; }, table_sums, out, sum);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,6 +10,7 @@
 // in order with fused multiply-add and one accumulator for each c, so a result does not depend on
 // which other rows or columns were computed with it. What else is to be added to a c (addends.h) comes
 // after the whole sum, while it is still in its register: the bits are those of a pass that adds it later.
+// Of pairs (pairs-inl.h) a(i, k) and b(k, j) hold two numbers each, whose products are added both.
 //
 // The tile of accumulators stays in registers. A step of its sums loads rows + blocks numbers for rows * blocks
 // multiply-adds, and cores with AVX-512 load hardly more than one vector a cycle beside two of those (Ice Lake:
@@ -30,6 +31,7 @@
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
@@ -54,7 +56,16 @@ inline constexpr int kTileBlocks = kParts <= 2 ? 2 : 1;
 inline constexpr int kThinRows = kParts == 1 ? 2 : 1;
 inline constexpr int kThinBlocks = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
 
-enum class Sum { kNew, kAdded };
+enum class Sum { kNew, kAdded, kNewOfPairs };
+
+template <Sum kSum, class D>
+HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b,
+                                  hn::Vec<D> sum) {
+  if constexpr (kSum == Sum::kNewOfPairs)
+    return add_dot(d, a, b, sum);
+  else
+    return hn::MulAdd(a, b, sum);
+}
 
 // What is done between the steps of the sum, once in kStepsBetween. A product that is bound by memory asks
 // there for what it will read next.
@@ -74,6 +85,13 @@ struct Totals {
 struct NoTotals {
   static constexpr int kVectors = 0;
 };
+template <Sum kSum, class D>
+HWY_INLINE hn::Vec<D> add_line(D d, hn::Vec<D> line, hn::Vec<D> sum) {
+  if constexpr (kSum == Sum::kNewOfPairs)
+    return add_dot(d, line, hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), kPairOfOnes)), sum);
+  else
+    return hn::Add(sum, line);
+}
 
 // The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers; and it
 // is said to be short, for g++ would rather keep its numbers in registers than those of the sums' loop.
@@ -131,18 +149,19 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
       for (int i = 0; i < kRows; ++i) left[i] = hn::Set(d, a.data[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) {
         const V right = right_at(j);
-        for (int i = 0; i < kRows; ++i) sum[i][j] = hn::MulAdd(left[i], right, sum[i][j]);
+        for (int i = 0; i < kRows; ++i) sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
       }
     } else {
       V right[kVectors];
       for (int j = 0; j < kVectors; ++j) right[j] = right_at(j);
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a.data[i * a.row_step]);
-        for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
+        for (int j = 0; j < kVectors; ++j)
+          sum[i][j] = add_product<kSum>(d, left, right[j], sum[i][j]);
       }
     }
     for (int n = 0; n < Total::kVectors; ++n)
-      total[n] = hn::Add(total[n], hn::LoadU(some, a.data + n * Totals::kSome));
+      total[n] = add_line<kSum>(some, hn::LoadU(some, a.data + n * Totals::kSome), total[n]);
     a.data += a.depth_step;
     b.data += b.depth_step;
   }
@@ -338,7 +357,8 @@ HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Ri
   multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
-// c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip].
+// c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip]. Of
+// pairs: at least one block.
 template <Sum kSum, class Between = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
                                    Right b, float* c, int64_t c_row, float* totals,

@@ -17,6 +17,8 @@ struct Panels {
   bool has_plain = false;
   float* plain = nullptr;    // as the method gave them; null if nobody reads them
   float** turned = nullptr;  // [ways]; plain where the way does not turn this side
+  // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of those.
+  float** pairs = nullptr;
 
   Panels() = default;
   // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
@@ -30,7 +32,16 @@ struct Panels {
       float* own = rotation(problem.ways.list[w], side) ? carver.floats(size) : plain;
       if (turned) turned[w] = own;
     }
+    if (!problem.pairs) return;
+    pairs = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+      float* own = carver.floats(size / 2);
+      if (pairs) pairs[w] = own;
+    }
   }
+
+  // What products read.
+  const float* const* factors() const { return pairs ? pairs : turned; }
 
   static const Rotation* rotation(const Way& way, Side side) {
     return side == Side::kQuery ? way.query.rotation : way.key.rotation;
@@ -42,15 +53,15 @@ struct QueryTile {
   const Block* block = nullptr;
   int64_t head = 0, first = 0, rows = 0;
   const float* plain = nullptr;
-  const float* const* turned = nullptr;     // [ways]
-  const float* const* imaginary = nullptr;  // [ways], or null: no modulus
+  const float* const* turned = nullptr;     // [ways]; in pairs, if products are of those
+  const float* const* imaginary = nullptr;  // the same, or null: no modulus
 };
 
 // The keys of one unit.
 struct KeyTile {
   Run keys;  // of the frame
   const float* plain = nullptr;
-  const float* const* turned = nullptr;  // [ways]
+  const float* const* turned = nullptr;  // [ways]; in pairs, if products are of those
 };
 
 // k . B of a tile of queries with a unit of keys.

@@ -12,6 +12,7 @@
 
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/pack-inl.h"
+#include "sextant/attention/cpu/pairs-inl.h"
 #include "sextant/attention/cpu/sight.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,13 +79,16 @@ HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, 
     };
     if (to.plain) pack(to.plain + at);
     for (size_t way = 0; way < p.ways.list.size(); ++way) {
+      if (!ways.has(way)) continue;
       float* panel = to.turned[way] + at;
-      if (to.turned[way] == to.plain || !ways.has(way)) continue;
-      if (to.plain)
-        std::copy_n(to.plain + at, kLanes * p.depth16, panel);
-      else
-        pack(panel);
-      turn_panel(rows.phases(way), rows.first + i, Rotate::kForth, panel);
+      if (to.turned[way] != to.plain) {
+        if (to.plain)
+          std::copy_n(to.plain + at, kLanes * p.depth16, panel);
+        else
+          pack(panel);
+        turn_panel(rows.phases(way), rows.first + i, Rotate::kForth, panel);
+      }
+      if (to.pairs) pair_panel(panel, p.depth16, to.pairs[way] + at / 2);
     }
   }
 }
@@ -101,9 +105,9 @@ HWY_INLINE void growth_factors(const Rotation& rotation, const int64_t* query_or
   }
 }
 
-// Panels of queries, times the growth factors that belong to a unit of keys.
+// Panels of queries, times the growth factors that belong to a unit of keys; and in pairs, or null.
 HWY_INLINE void grow_queries(const FrameRows& queries, size_t way, int64_t unit, const float* from,
-                             float* factors, float* to) {
+                             float* factors, float* to, float* pairs = nullptr) {
   const Problem& p = queries.problem;
   const FramePhases& phases = p.phases.at(queries.block.phases, way);
   for (int64_t i = 0; i < queries.rows; i += kLanes) {
@@ -114,6 +118,8 @@ HWY_INLINE void grow_queries(const FrameRows& queries, size_t way, int64_t unit,
       const int64_t at = i * p.depth16 + c * kLanes;
       store(mul(set(factors[c]), load(from + at)), to + at);
     }
+    const int64_t at = i * p.depth16;
+    if (pairs) pair_panel(to + at, p.depth16, pairs + at / 2);
   }
 }
 

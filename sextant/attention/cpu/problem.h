@@ -36,8 +36,8 @@ struct Numbers {
   }
 };
 
-// What a call is for.
-enum class Pass { kForward, kBackward };
+// What a call is for; kForwardOfPairs: forward with products of pairs of bfloat16.
+enum class Pass { kForward, kForwardOfPairs, kBackward };
 
 // A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
@@ -75,6 +75,7 @@ struct Problem {
   int64_t group = 1;               // query heads that share a key head
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
+  bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
   int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
   std::vector<Block> blocks;       // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start

@@ -72,18 +72,29 @@ struct ScoreScratch {
   float* table_products;  // [kStrip][rows of A or C]
 };
 
-HWY_INLINE Left query_rows(const Strip& s, const float* panels) {
+// columns: of a panel.
+HWY_INLINE Left query_rows(const Strip& s, const float* panels, int64_t columns) {
   const int64_t row = s.row;
-  return {panels + round_down(row, kLanes) * s.problem.depth16 + row % kLanes, 1, kLanes};
+  return {panels + round_down(row, kLanes) * columns + row % kLanes, 1, kLanes};
+}
+
+template <Sum kSum, class Plus>
+HWY_INLINE void multiply_keys_of(const Strip& s, int64_t depth, int64_t columns,
+                                 const float* queries, const float* keys, float* to, Plus plus) {
+  const int64_t panel = kLanes * columns;
+  multiply<kSum>(s.rows, s.count() / kLanes, depth, query_rows(s, queries, columns),
+                 {keys + s.columns.first / kLanes * panel, kLanes, panel}, to + s.columns.first,
+                 kScoreRow, Nothing(), plus);
 }
 
 template <class Plus>
 HWY_INLINE void key_product(const Strip& s, const float* queries, const float* keys, float* to,
                             Plus plus) {
-  const int64_t panel = kLanes * s.problem.depth16;
-  multiply<Sum::kNew>(s.rows, s.count() / kLanes, s.problem.depth, query_rows(s, queries),
-                      {keys + s.columns.first / kLanes * panel, kLanes, panel},
-                      to + s.columns.first, kScoreRow, Nothing(), plus);
+  const int64_t depth = s.problem.depth, depth16 = s.problem.depth16;
+  if (s.problem.pairs)
+    multiply_keys_of<Sum::kNewOfPairs>(s, (depth + 1) / 2, depth16 / 2, queries, keys, to, plus);
+  else
+    multiply_keys_of<Sum::kNew>(s, depth, depth16, queries, keys, to, plus);
 }
 
 // What is added to the products of a strip.
@@ -198,7 +209,7 @@ HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, Left x, Right table
 HWY_INLINE void put_query_product(const Strip& s, float* products, float* place, StripAddends& to) {
   const Vectors& table = s.problem.on_query;
   const QueryProducts& known = s.query_products;
-  const Left queries = query_rows(s, s.queries.plain);
+  const Left queries = query_rows(s, s.queries.plain, s.problem.depth16);
   const Run met = rows_met(s, table), rows = rounded_out(met);
   if (known.whole) {
     const float* from = known.whole + s.row * table.count16;

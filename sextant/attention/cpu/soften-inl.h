@@ -12,6 +12,7 @@
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/pack-inl.h"
+#include "sextant/attention/cpu/pairs-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,12 +23,9 @@ namespace HWY_NAMESPACE {
 // must give zeros.
 HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
 
-// Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into
-// a panel, too: [kUnit][kStrip].
-inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most,
-                                float* panel) {
-  // First the maxima of all rows, so that no row waits for its own.
-  float base[kStrip] = {};
+// The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from each.
+HWY_INLINE void find_most(int64_t rows, Run columns, const float* scores, float* most,
+                          float* base) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* line = scores + i * kScoreRow;
     Lanes high = load(line + columns.first);
@@ -36,17 +34,52 @@ inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float*
     most[i] = max_of(high);
     base[i] = base_of(most[i]);
   }
+}
+
+HWY_INLINE V weights_of(const float* scores, float base) {
+  return exp(hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
+}
+
+// Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into
+// a panel, too: [kUnit][kStrip].
+inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most,
+                                float* panel) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
   for (int64_t j = columns.first; j < columns.last; j += kPart) {
     V weights[kStrip];
     for (int64_t i = 0; i < kStrip; ++i) {
       weights[i] = hn::Zero(F32());
       if (HWY_UNLIKELY(i >= rows)) continue;
       float* const at = scores + i * kScoreRow + j;
-      weights[i] = exp(hn::Sub(hn::LoadU(F32(), at), hn::Set(F32(), base[i])));
+      weights[i] = weights_of(at, base[i]);
       hn::StoreU(weights[i], F32(), at);
     }
     transpose_strip(weights, panel + j * kStrip);
   }
+}
+
+// As that with weights that are rounded to bfloat16, and a panel of pairs: [kUnit / 2][kStrip].
+inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
+                                      float* panel) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
+  const auto rounded = [&](int64_t i, int64_t j) HWY_ATTR {
+    if (HWY_UNLIKELY(i >= rows || j < columns.first || j >= columns.last))
+      return hn::Zero(hn::RebindToUnsigned<F32>());
+    float* const at = scores + i * kScoreRow + j;
+    const Bits<F32> weights = round_weight(weights_of(at, base[i]));
+    hn::StoreU(hn::BitCast(F32(), weights), F32(), at);
+    return weights;
+  };
+  for (int64_t block = round_down(columns.first, kPairBlock); block < columns.last;
+       block += kPairBlock)
+    for (int64_t p = 0; p < kLanes; p += kPart) {
+      V pairs[kStrip];
+      for (int64_t i = 0; i < kStrip; ++i)
+        pairs[i] = join(rounded(i, block + p), rounded(i, block + p + kLanes));
+      transpose_strip(pairs, panel + (block / 2 + p) * kStrip);
+    }
 }
 
 // Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
