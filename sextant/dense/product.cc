@@ -1,11 +1,11 @@
-// A tile of c, kTileRows x 2 vectors, stays in registers while the products of one block of the inner
-// dimension are added up:
+// A tile of c, kTileRows rows of kTileVectors vectors, stays in registers while the products of one block of the
+// inner dimension are added up:
 //
-//                       b, packed: panels of 2 vectors' columns, one row of the panel after the other
+//                       b, packed: panels of a tile's columns, one row of the panel after the other
 //                       |  panel  |
-//    a: kTileRows rows  [ tile of c ]     each step: 2 loads of b, a broadcast of each row of a
+//    a: kTileRows rows  [ tile of c ]     each step: kTileVectors loads of b, a broadcast of each row of a
 //
-// A panel of a block (16 KB) stays in L1 while a group of rows of a passes by, and the group in L2 while
+// A panel of a block (16 or 32 KB) stays in L1 while a group of rows of a passes by, and the group in L2 while
 // panels do.
 //
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
@@ -28,10 +28,9 @@
 #define SEXTANT_DENSE_PRODUCT_ONCE
 namespace sextant::dense {
 
-inline constexpr int64_t kBlock = 256;     // of the inner dimension: terms of a tile's sums
 inline constexpr int64_t kColumns = 512;   // of b that are packed at a time
 inline constexpr int64_t kGroupRows = 96;  // of a, one task; a multiple of each target's tile
-inline constexpr int64_t kMostPanel = 32;  // columns of a panel at most
+inline constexpr int64_t kMostPanel = 64;  // columns of a panel at most
 
 // One block of the inner dimension and some columns of b.
 struct Part {
@@ -54,9 +53,13 @@ using F32 = hn::CappedTag<float, 16>;
 using V = hn::Vec<F32>;
 
 inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
-inline constexpr int64_t kPanel = 2 * kLanes;
-// Accumulators, two vectors of b and a broadcast fill the registers.
-inline constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+// Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads more for each
+// multiply-add than an Ice Lake core has loads for (sextant/attention/cpu/multiply-inl.h).
+inline constexpr int kTileRows = 6, kTileVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+inline constexpr int64_t kPanel = kTileVectors * kLanes;
+
+// Of the inner dimension: terms of a tile's sums.
+int64_t block() { return kTileVectors == 4 ? 128 : 256; }
 
 void pack_panel(const Matrix& b, int64_t panel, float* to) {
   const F32 d;
@@ -64,8 +67,7 @@ void pack_panel(const Matrix& b, int64_t panel, float* to) {
   const float* from = b.data + first * b.column_stride;
   if (columns == kPanel && b.column_stride == 1) {
     for (int64_t k = 0; k < b.rows; ++k, from += b.row_stride, to += kPanel) {
-      hn::StoreU(hn::LoadU(d, from), d, to);
-      hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+      for (int64_t n = 0; n < kPanel; n += kLanes) hn::StoreU(hn::LoadU(d, from + n), d, to + n);
     }
     return;
   }
@@ -74,40 +76,42 @@ void pack_panel(const Matrix& b, int64_t panel, float* to) {
       to[k * kPanel + n] = n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
 }
 
+using Tile = V[kTileRows][kTileVectors];
+
 // The tile's sums of `depth` products. a: the tile's rows.
-HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth, V* left,
-                       V* right) {
+HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth, Tile& sum) {
   const F32 d;
   const float* row[kTileRows];
+  V total[kTileRows][kTileVectors];  // of its own, so that it stays in registers
   for (int r = 0; r < kTileRows; ++r) {
     row[r] = a[r];
-    left[r] = right[r] = hn::Zero(d);
+    for (int v = 0; v < kTileVectors; ++v) total[r][v] = hn::Zero(d);
   }
   for (int64_t k = 0; k < depth; ++k, panel += kPanel) {
-    const V b0 = hn::LoadU(d, panel), b1 = hn::LoadU(d, panel + kLanes);
+    V right[kTileVectors];
+    for (int v = 0; v < kTileVectors; ++v) right[v] = hn::LoadU(d, panel + v * kLanes);
     for (int r = 0; r < kTileRows; ++r) {
       const V x = hn::Set(d, row[r][k]);
-      left[r] = hn::MulAdd(x, b0, left[r]);
-      right[r] = hn::MulAdd(x, b1, right[r]);
+      for (int v = 0; v < kTileVectors; ++v) total[r][v] = hn::MulAdd(x, right[v], total[r][v]);
     }
   }
+  for (int r = 0; r < kTileRows; ++r)
+    for (int v = 0; v < kTileVectors; ++v) sum[r][v] = total[r][v];
 }
 
 // One row of a tile, of `columns` <= kPanel columns. base may be null.
-HWY_INLINE void write_row(V left, V right, int64_t columns, const float* base, float* to) {
+HWY_INLINE void write_row(const V (&sum)[kTileVectors], int64_t columns, const float* base,
+                          float* to) {
   const F32 d;
   if (columns == kPanel) {
-    if (base) {
-      left = hn::Add(left, hn::LoadU(d, base));
-      right = hn::Add(right, hn::LoadU(d, base + kLanes));
+    for (int v = 0; v < kTileVectors; ++v) {
+      const int64_t at = v * kLanes;
+      hn::StoreU(base ? hn::Add(sum[v], hn::LoadU(d, base + at)) : sum[v], d, to + at);
     }
-    hn::StoreU(left, d, to);
-    hn::StoreU(right, d, to + kLanes);
     return;
   }
   alignas(64) float line[kPanel];
-  hn::Store(left, d, line);
-  hn::Store(right, d, line + kLanes);
+  for (int v = 0; v < kTileVectors; ++v) hn::Store(sum[v], d, line + v * kLanes);
   for (int64_t n = 0; n < columns; ++n) to[n] = base ? base[n] + line[n] : line[n];
 }
 
@@ -121,13 +125,12 @@ void multiply_group(const Part& part, int64_t first) {
       const float* a[kTileRows];
       for (int r = 0; r < kTileRows; ++r)
         a[r] = part.a.data + std::min(row + r, last - 1) * part.a.row_stride;
-      V left[kTileRows], right[kTileRows];
-      add_up(a, part.panels + at * depth, depth, left, right);
+      Tile sum;
+      add_up(a, part.panels + at * depth, depth, sum);
       const int64_t there = std::min<int64_t>(kTileRows, last - row);
       for (int r = 0; r < there; ++r) {
         const int64_t offset = (row + r) * part.stride + at;
-        write_row(left[r], right[r], columns, part.base ? part.base + offset : nullptr,
-                  part.c + offset);
+        write_row(sum[r], columns, part.base ? part.base + offset : nullptr, part.c + offset);
       }
     }
   }
@@ -148,6 +151,7 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::dense {
 namespace {
 
+HWY_EXPORT(block);
 HWY_EXPORT(pack_share);
 HWY_EXPORT(multiply_group);
 
@@ -167,15 +171,16 @@ void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
     for (int64_t n = 0; n < a.rows * stride; ++n) c[n] = base ? base[n] : 0.0F;
     return;
   }
+  const int64_t block = HWY_DYNAMIC_DISPATCH(block)();
   // Kept between calls: fresh pages cost as much as the packing.
   thread_local std::vector<float> panels;
   const size_t room = static_cast<size_t>(pieces(std::min(kColumns, b.columns), kMostPanel) *
-                                          kMostPanel * std::min(kBlock, b.rows));
+                                          kMostPanel * std::min(block, b.rows));
   if (panels.size() < room) panels.resize(room);
   for (int64_t column = 0; column < b.columns; column += kColumns) {
     const int64_t columns = std::min(kColumns, b.columns - column);
-    for (int64_t k = 0; k < b.rows; k += kBlock) {
-      const int64_t depth = std::min(kBlock, b.rows - k);
+    for (int64_t k = 0; k < b.rows; k += block) {
+      const int64_t depth = std::min(block, b.rows - k);
       const float* const before = k == 0 ? base : c;
       const Part part = {.a = cut(a, 0, a.rows, k, depth),
                          .b = cut(b, k, depth, column, columns),
