@@ -13,7 +13,7 @@
 #include "bench/position/peers.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
-#include "sextant/attention/cpu/cos_sin.h"
+#include "sextant/attention/cos_sin.h"
 #include "sextant/error.h"
 #include "sextant/position/spectrum.h"
 
@@ -50,9 +50,10 @@ nlohmann::json time_length(const Options& o, int64_t length) {
   std::vector<float> cos(static_cast<size_t>(length)), sin(cos.size());
   Table table(kTable);
   volatile float seen = 0;  // so that what is read is wanted
+  const TimeRun text = {.first = o.first, .count = length};
   const Contestant ours = {[&] {
     for (const Rotation::Pair& pair : exact.pairs)
-      cpu::fast_cos_sin_run(pair.speed * o.first, pair.speed, length, cos.data(), sin.data());
+      cos_sin_of_times(pair.speed, {}, {&text, 1}, cos.data(), sin.data());
   }};
   const Contestant glibc = {[&] {
     for (const Spectrum::Pair& pair : spectrum.pairs)

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "sextant/attention/cos_sin.h"
 #include "sextant/attention/packed.h"
 #include "sextant/error.h"
 
@@ -249,15 +250,16 @@ void KvCache::turn_rows(Text& text, int64_t first, int64_t last, const Rotation*
     own_page(text, n);
   const double gain = to->gain / (from ? from->gain : 1);
   const AnyView<float> held = keys();
+  const TimeRun times = {.first = to_position, .count = count};
   std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
   for (size_t f = 0; f < to->pairs.size(); ++f) {
     const Rotation::Pair& pair = to->pairs[f];
-    Turns start = pair.speed * to_position, step = pair.speed;
+    Turns speed = pair.speed, offset;
     if (from) {
-      start = start - from->pairs[f].speed * from_position;
-      step = step - from->pairs[f].speed;
+      speed = speed - from->pairs[f].speed;
+      offset = from->pairs[f].speed * (to_position - from_position);
     }
-    cos_sin_run(start, step, count, cos.data(), sin.data());
+    cos_sin_of_times(speed, offset, {&times, 1}, cos.data(), sin.data());
     for (int64_t h = 0; h < shape_.key_heads; ++h)
       for (int64_t n = 0; n < count; ++n) {
         const auto [page, row] = stored(text, first + n);

@@ -1,4 +1,5 @@
-// Rows turned in place have the bits of the formula with exact angles, wherever pairs and rows lie.
+// Rows turned in place have the bits of the formula with the cos and sin of each time alone, wherever pairs
+// and rows lie.
 #include "sextant/attention/turn.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "sextant/attention/cos_sin.h"
 #include "sextant/error.h"
 
 namespace sextant {
@@ -46,11 +48,11 @@ void turn_by_formula(const View<float>& x, const Turn& turn) {
       for (int64_t row = 0; row < x.rows; ++row)
         for (const Rotation::Pair& pair : rotation.pairs) {
           const int64_t time = turn.times[b * turn.batch_stride + row * turn.row_stride];
-          const CosSin angle = cos_sin(pair.speed * time);
-          const auto times_gain = [&](double value) {
-            return static_cast<float>(static_cast<float>(value) * rotation.gain);
-          };
-          const float cos = times_gain(angle.cos), sin = times_gain(angle.sin);
+          const TimeRun run = {.first = time, .count = 1};
+          float cos = 0, sin = 0;
+          cos_sin_of_times(pair.speed, {}, {&run, 1}, &cos, &sin);
+          cos = static_cast<float>(cos * rotation.gain);
+          sin = static_cast<float>(sin * rotation.gain);
           float &a = x(b, h, row, pair.first), &c = x(b, h, row, pair.second);
           const float turned = std::fma(-c, sin, a * cos);
           c = std::fma(a, sin, c * cos);

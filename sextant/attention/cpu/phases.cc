@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sextant/attention/cpu/cos_sin.h"
+#include "sextant/attention/cos_sin.h"
 #include "sextant/attention/cpu/parallel.h"
 
 namespace sextant::cpu {
@@ -38,24 +38,27 @@ struct Rows {
   }
 };
 
-// Times mostly run evenly, and an even run of phases is cheap.
-void fill_pair(const Rows& rows, size_t f, float* cos, float* sin) {
+// Times mostly run evenly, and an even run of phases is cheap. One list for each axis that pairs go by.
+std::vector<std::vector<TimeRun>> time_runs(const Rows& rows) {
+  std::vector<std::vector<TimeRun>> axes;
+  for (const Rotation::Pair& pair : rows.turn->rotation->pairs)
+    axes.resize(std::max(axes.size(), static_cast<size_t>(pair.axis) + 1));
+  for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
+    for (int64_t from = 0, to; from < rows.count; from = to) {
+      to = from + 1;
+      const int64_t first = rows.time(axis, from);
+      const int64_t step = to < rows.count ? rows.time(axis, to) - first : 0;
+      while (to < rows.count && rows.time(axis, to) - rows.time(axis, to - 1) == step) ++to;
+      axes[static_cast<size_t>(axis)].push_back({first, step, to - from});
+    }
+  return axes;
+}
+
+void fill_pair(const Rows& rows, const std::vector<std::vector<TimeRun>>& axes, size_t f,
+               float* cos, float* sin) {
   const Rotation::Pair& pair = rows.turn->rotation->pairs[f];
   const Turns offset = rows.turn->offset.empty() ? Turns{} : rows.turn->offset[f];
-  for (int64_t from = 0, to; from < rows.count; from = to) {
-    to = from + 1;
-    const int64_t start = rows.time(pair.axis, from);
-    const int64_t step = to < rows.count ? rows.time(pair.axis, to) - start : 0;
-    while (to < rows.count && rows.time(pair.axis, to) - rows.time(pair.axis, to - 1) == step) ++to;
-    if (step == 0) {  // rows that stand still, as beyond a window
-      cos_sin_run(pair.speed * start + offset, {}, 1, cos + from, sin + from);
-      std::fill(cos + from + 1, cos + to, cos[from]);
-      std::fill(sin + from + 1, sin + to, sin[from]);
-      continue;
-    }
-    fast_cos_sin_run(pair.speed * start + offset, pair.speed * step, to - from, cos + from,
-                     sin + from);
-  }
+  cos_sin_of_times(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
 }
 
 void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, float* cos,
@@ -134,8 +137,9 @@ int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t un
 
 void fill_phases(const Turn& turn, int64_t batch, Run run, int64_t stride, float* cos, float* sin) {
   const Rows rows = {&turn, batch, run.first, run.last - run.first, false};
+  const auto axes = time_runs(rows);
   for (size_t f = 0; f < turn.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
-    fill_pair(rows, f, cos, sin);
+    fill_pair(rows, axes, f, cos, sin);
     scale_pair(rows, f, {}, 1, cos, sin);
   }
 }
@@ -145,6 +149,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
     : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {
   struct Task {
     Rows rows;
+    std::vector<std::vector<TimeRun>> axes;
     SidePhases* side;
     int64_t group;
     int64_t at;  // in data_
@@ -161,7 +166,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
       side.rotation = rows.turn->rotation;
       side.stride = round_up(rows.count, kLanes);
       if (way.grows) set_origins(rows, group, side);
-      tasks.push_back({rows, &side, group, size});
+      tasks.push_back({rows, time_runs(rows), &side, group, size});
       const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
       size += 2 * pairs * side.stride;
       work += pairs * rows.count;
@@ -198,7 +203,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
                 std::fill(cos + task.rows.count, cos + side.stride, 0.0F);
                 std::fill(sin + task.rows.count, sin + side.stride, 0.0F);
                 const auto pair = static_cast<size_t>(f);
-                fill_pair(task.rows, pair, cos, sin);
+                fill_pair(task.rows, task.axes, pair, cos, sin);
                 scale_pair(task.rows, pair, side, task.group, cos, sin);
               }
             });
