@@ -30,6 +30,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 #include "sextant/attention/simd_targets.h"
 
@@ -164,14 +165,15 @@ class Wheel {
     std::copy_n(group_powers + 3, 3, blocks_);
   }
 
-  // The times first .. first + count - 1.
-  void turn(int64_t first, int64_t count, float* cos, float* sin) {
-    for (int64_t n = 0; n < count;) {
-      const int64_t time = first + n, at = time & (kLap - 1);
+  // The times of a run, a block of phases at a time. Its step is not 0.
+  void turn(const TimeRun& run, float* cos, float* sin) {
+    for (int64_t n = 0; n < run.count;) {
+      const int64_t time = run.first + n * run.step, at = time & (kLap - 1);
       if (time - at != lap_) start_lap(time - at);
-      const int64_t some = std::min(count - n, kBlock - at % kBlock);
-      turn_in_block(at, some, cos + n, sin + n);
-      n += some;
+      const int64_t ahead = run.step > 0 ? kBlock - 1 - at % kBlock : at % kBlock;
+      const int64_t in_block = std::min(ahead / std::abs(run.step) + 1, run.count - n);
+      turn_in_block(at, run.step, in_block, cos + n, sin + n);
+      n += in_block;
     }
   }
 
@@ -184,11 +186,12 @@ class Wheel {
     exact_ = cos_sin(phase);
   }
 
-  // From time `at` of the lap on, to the end of its block at most.
-  HWY_INLINE void turn_in_block(int64_t at, int64_t count, float* cos, float* sin) {
-    const int64_t skipped = at % kGroup, first = at - skipped;
-    const int64_t groups = (skipped + count + kGroup - 1) / kGroup;
-    const bool whole = groups * kGroup == count;
+  // Times at, at + step ... of the lap, all in one block: whole groups, of which the others are left out.
+  HWY_INLINE void turn_in_block(int64_t at, int64_t step, int64_t count, float* cos, float* sin) {
+    const int64_t end = at + (count - 1) * step;
+    const int64_t first = std::min(at, end) & -kGroup;
+    const int64_t groups = (std::max(at, end) - first) / kGroup + 1;
+    const bool whole = step == 1 && groups * kGroup == count;
     float part[2][kBlock];
     float* const c = whole ? cos : part[0];
     float* const s = whole ? sin : part[1];
@@ -198,8 +201,8 @@ class Wheel {
       do_again(first, groups * kGroup, c, s);
     if (whole) return;
     for (int64_t n = 0; n < count; ++n) {
-      cos[n] = c[skipped + n];
-      sin[n] = s[skipped + n];
+      cos[n] = c[at - first + n * step];
+      sin[n] = s[at - first + n * step];
     }
   }
 
@@ -274,15 +277,12 @@ class Wheel {
 void turn_runs(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos, float* sin) {
   Wheel wheel(speed, offset, runs.front().first);
   for (const TimeRun& run : runs) {
-    if (run.step == 1) {
-      wheel.turn(run.first, run.count, cos, sin);
-    } else if (run.step == 0 && run.count > 0) {
-      wheel.turn(run.first, 1, cos, sin);
+    if (run.step != 0) {
+      wheel.turn(run, cos, sin);
+    } else if (run.count > 0) {
+      wheel.turn({.first = run.first, .count = 1}, cos, sin);
       std::fill_n(cos + 1, run.count - 1, *cos);
       std::fill_n(sin + 1, run.count - 1, *sin);
-    } else {
-      for (int64_t n = 0; n < run.count; ++n)
-        wheel.turn(run.first + n * run.step, 1, cos + n, sin + n);
     }
     cos += run.count;
     sin += run.count;
