@@ -1,8 +1,5 @@
 #include "sextant/position/turns.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <numbers>
 
 #include "sextant/position/fixed_point.h"
@@ -72,57 +69,6 @@ CosSin cos_sin(Turns angle) {
       return {-c, -s};
     default:
       return {s, -c};
-  }
-}
-
-// An exact anchor at the start of each block, turned by a table of the first multiples of `step`:
-//
-//   cos(a + t) = cos a cos t - sin a sin t,  sin(a + t) = sin a cos t + cos a sin t
-//
-// in doubles, which is within 2^-50 of what cos_sin gives. A block where that leaves open how some
-// value rounds (beside a zero, or beside the middle of two floats; one value in a million) is done
-// again by cos_sin.
-void cos_sin_run(Turns start, Turns step, int64_t count, float* cos, float* sin) {
-  constexpr int64_t kLongest = 64;
-  constexpr double kDoubt = 0x1p-49;
-  if (step == Turns{} && count > 0) {
-    const CosSin value = cos_sin(start);
-    std::fill_n(cos, count, static_cast<float>(value.cos));
-    std::fill_n(sin, count, static_cast<float>(value.sin));
-    return;
-  }
-
-  int64_t block = 1;  // about sqrt(count): as many anchors as entries of the table
-  while (block < kLongest && block * block < count) block *= 2;
-  std::array<double, kLongest> table_cos, table_sin;
-  table_cos[0] = 1;
-  table_sin[0] = 0;
-  for (int64_t n = 1; n < block; ++n) {
-    const CosSin value = cos_sin(step * n);
-    table_cos[static_cast<size_t>(n)] = value.cos;
-    table_sin[static_cast<size_t>(n)] = value.sin;
-  }
-  for (int64_t first = 0; first < count; first += block, cos += block, sin += block) {
-    const Turns angle = start + step * first;
-    const CosSin anchor = cos_sin(angle);
-    const auto length = static_cast<size_t>(std::min(block, count - first));
-    uint32_t doubt = 0;
-    for (size_t n = 0; n < length; ++n) {
-      const double c = anchor.cos * table_cos[n] - anchor.sin * table_sin[n];
-      const double s = anchor.sin * table_cos[n] + anchor.cos * table_sin[n];
-      const auto c_low = static_cast<float>(c - kDoubt), s_low = static_cast<float>(s - kDoubt);
-      const auto c_high = static_cast<float>(c + kDoubt), s_high = static_cast<float>(s + kDoubt);
-      doubt |= std::bit_cast<uint32_t>(c_low) ^ std::bit_cast<uint32_t>(c_high);
-      doubt |= std::bit_cast<uint32_t>(s_low) ^ std::bit_cast<uint32_t>(s_high);
-      cos[n] = c_low;
-      sin[n] = s_low;
-    }
-    if (doubt == 0) continue;
-    for (size_t n = 0; n < length; ++n) {
-      const CosSin value = cos_sin(angle + step * static_cast<int64_t>(n));
-      cos[n] = static_cast<float>(value.cos);
-      sin[n] = static_cast<float>(value.sin);
-    }
   }
 }
 

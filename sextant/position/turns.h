@@ -32,9 +32,4 @@ struct CosSin {
 // ulp.
 CosSin cos_sin(Turns angle);
 
-// cos and sin of start + n * step for n = 0 .. count - 1, rounded to float32: the very bits that
-// cos_sin gives, however a sequence is cut into runs. Costs a third of that for runs of 64, a tenth
-// for runs of 1000 and more.
-void cos_sin_run(Turns start, Turns step, int64_t count, float* cos, float* sin);
-
 }  // namespace sextant

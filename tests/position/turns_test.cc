@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 #include <random>
-#include <vector>
 
 namespace sextant {
 namespace {
@@ -85,38 +84,6 @@ TEST(Turns, CosAndSinLieOnTheUnitCircle) {
     const CosSin value = cos_sin(random_turns(random));
     EXPECT_NEAR(value.cos * value.cos + value.sin * value.sin, 1, 0x1p-50);
   }
-}
-
-void expect_run_equals_single_calls(Turns start, Turns step, int64_t count) {
-  std::vector<float> cos(static_cast<size_t>(count)), sin(cos);
-  cos_sin_run(start, step, count, cos.data(), sin.data());
-  for (int64_t n = 0; n < count; ++n) {
-    const CosSin value = cos_sin(start + step * n);
-    ASSERT_EQ(cos[static_cast<size_t>(n)], static_cast<float>(value.cos)) << n;
-    ASSERT_EQ(sin[static_cast<size_t>(n)], static_cast<float>(value.sin)) << n;
-  }
-}
-
-TEST(Turns, RunGivesTheBitsOfSingleCalls) {
-  std::mt19937_64 random(4);
-  for (const int64_t count : {0, 1, 2, 63, 64, 65, 128, 1000}) {
-    for (int i = 0; i < 100; ++i) {
-      const Turns start = i % 2 == 0 ? Turns{} : random_turns(random);
-      Turns step = random_turns(random);
-      step.high >>= i % 64;  // from fast to slower than a turn in 2^64 positions
-      expect_run_equals_single_calls(start, step, count);
-    }
-  }
-}
-
-TEST(Turns, RunGivesTheBitsOfSingleCallsAcrossZeros) {
-  for (const uint64_t step : {uint64_t{1}, uint64_t{1} << 40, uint64_t{1} << 62}) {
-    for (const uint64_t quarter : {0u, 1u, 2u, 3u}) {
-      const Turns zero{quarter << 62, 0};
-      expect_run_equals_single_calls(zero - Turns{step, 5} * 150, {step, 5}, 300);
-    }
-  }
-  expect_run_equals_single_calls({}, {}, 300);
 }
 
 }  // namespace
