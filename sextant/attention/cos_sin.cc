@@ -4,25 +4,25 @@
 //
 // in doubles. Which phases those are depends on the time alone and not on where a run begins:
 //
-//   time = 1024 h + 128 b + 16 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 16
-//   offset + speed 1024 h             exact, for each h
-//   speed, speed 16                   exact
-//   speed 128 b, speed 16 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and a power
+//   time = 2048 h + 256 b + 32 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 32
+//   offset + speed 2048 h             exact, for each h
+//   speed, speed 32                   exact
+//   speed 256 b, speed 32 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and a power
 //                                     for each bit of b, m and l
 //
 // and all operations are always the same, so a value has the same bits in every run.
 //
 // How right it is. An exact cos or sin is within 2^-50 of itself. A product adds up the errors of its factors, and
-// rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 + 15 exact factors, so before
-// it is rounded to float32 it is within 79 * 2^-50 + 78 * 2^-51.5 < E = 2^-43.2. Next to a zero that is
+// rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 + 31 exact factors, so before
+// it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E = 2^-42.9. Next to a zero that is
 // much, so values less than 2^-16 of a turn from a quarter turn, one in 2^13, are done again by their exact phase.
-// All others are above 6.28 * 2^-16, of which E is 2^-29.8: at most 0.018 ulp of float32, 0.518 with the rounding.
+// All others are above 6.28 * 2^-16, of which E is 2^-29.5: at most 0.023 ulp of float32, 0.523 with the rounding.
 //
 // Slow pairs stand next to a zero for long. There the one of cos and sin that is small has a small error, too: each
 // product that it is a sum of has a small factor, so by the same counting it is within E times the sum of its
-// factors' angles. At distance d (in turns) from a quarter turn that sum is at most 2 pi (d + 2 * 1024 |speed|), and the
-// value at least 2 pi d * 0.9. So where |speed| < 2^-14-s only those within 2^-16-s turns have to be done again: of all
-// others the error is at most E (1 + 2^13) / 0.9 < 2^-30 of it. s is the greatest number for which that holds.
+// factors' angles. At distance d (in turns) from a quarter turn that sum is at most 2 pi (d + 2 * 2048 |speed|), and the
+// value at least 2 pi d * 0.9. So where |speed| < 2^-15-s only those within 2^-16-s turns have to be done again: of all
+// others the error is at most E (1 + 2^13) / 0.9 < 2^-29.5 of it. s is the greatest number for which that holds.
 //
 // How near a phase is to a quarter turn is seen by integers, the first 32 bits behind the point of 4 * 2^s * phase. (They
 // are near zero at other multiples of 2^-2-s turns as well, where doing it again does no harm.)
@@ -44,7 +44,7 @@
 #define SEXTANT_ATTENTION_COS_SIN_ONCE
 namespace sextant {
 
-inline constexpr int64_t kGroup = 16;                // times for each m
+inline constexpr int64_t kGroup = 32;                // times for each m
 inline constexpr int64_t kGroups = 8;                // m for each b
 inline constexpr int64_t kBlock = kGroups * kGroup;  // times for each b
 inline constexpr int64_t kLap = 8 * kBlock;          // times for each h
@@ -67,7 +67,7 @@ class NearZeros {
     const Turns size = speed.high >> 63 != 0 ? Turns{} - speed : speed;
     const int zeros =
         size.high != 0 ? std::countl_zero(size.high) : 64 + std::countl_zero(size.low);
-    shift_ = 2 + std::max(zeros - 14, 0);
+    shift_ = 2 + std::max(zeros - 15, 0);
     step_ = bits(speed);
   }
 
@@ -96,7 +96,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using F64 = hn::CappedTag<double, 8>;
 using F32 = hn::Rebind<float, F64>;
-using U32 = hn::CappedTag<uint32_t, kGroup>;
+using U32 = hn::CappedTag<uint32_t, 16>;
 
 inline constexpr auto kVector = static_cast<int64_t>(hn::MaxLanes(F64()));
 inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
@@ -154,11 +154,12 @@ class Wheel {
   Wheel(Turns speed, Turns offset, int64_t time) : speed_(speed), offset_(offset), near_(speed) {
     const CosSin step = cos_sin(speed), group_step = cos_sin(speed * kGroup);
     start_lap(time & -kLap);
-    Arrow powers[4];
+    Arrow powers[5];
     square_on(step, powers);
     multiply_out(powers, in_group_);
-    for (int64_t n = 0; n < 8; n += kVector)
-      store(turned(load(in_group_, n), powers[3]), in_group_, 8 + n);
+    for (int64_t bit = 3, have = 8; have < kGroup; ++bit, have *= 2)
+      for (int64_t n = 0; n < have; n += kVector)
+        store(turned(load(in_group_, n), powers[bit]), in_group_, have + n);
     Arrow group_powers[6];
     square_on(group_step, group_powers);
     multiply_out(group_powers, groups_);
@@ -265,9 +266,9 @@ class Wheel {
 
   Turns speed_, offset_;
   NearZeros near_;
-  Arrows<kGroup> in_group_;  // multiples 0 .. 15 of the speed
-  Arrows<kGroups> groups_;   // 0, 16, 32 .. 112
-  Arrow blocks_[3];          // 128, 256 and 512, each in all lanes
+  Arrows<kGroup> in_group_;  // multiples 0 .. 31 of the speed
+  Arrows<kGroups> groups_;   // 0, 32, 64 .. 224
+  Arrow blocks_[3];          // 256, 512 and 1024, each in all lanes
   // The lap that is under way: its first time, that one's mark, and its exact cos and sin.
   int64_t lap_;
   uint32_t mark_;

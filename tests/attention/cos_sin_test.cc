@@ -1,4 +1,4 @@
-// cos and sin of times are right to 0.52 ulp whatever the speed and the place, and have the same bits however
+// cos and sin of times are right to 0.53 ulp whatever the speed and the place, and have the same bits however
 // times are cut into runs.
 #include "sextant/attention/cos_sin.h"
 
@@ -41,7 +41,7 @@ double ulps(float value, double truth) {
 
 // cos_sin() is within 2^-26 ulp of float32.
 void expect_right(Turns speed, Turns offset, const TimeRun& run) {
-  constexpr double kMost = 0.52;
+  constexpr double kMost = 0.53;
   const Values got = values(speed, offset, {run});
   for (int64_t n = 0; n < run.count; ++n) {
     const CosSin truth = cos_sin(offset + speed * (run.first + n * run.step));
@@ -132,9 +132,9 @@ void expect_same_bits_in_any_runs() {
     expect_same_bits_singly(speed, offset, {{.first = far, .count = 70}});
     expect_same_bits_singly(speed, {}, {{.first = first, .count = 1100}});
     // Runs that begin anywhere in a long one, across the positions where anchors change.
-    const Values whole = values(speed, offset, {{.first = first, .count = 5000}});
+    const Values whole = values(speed, offset, {{.first = first, .count = 6000}});
     for (int64_t n = 0; n < 30; ++n) {
-      const auto at = static_cast<int64_t>(random() % 3900);
+      const auto at = static_cast<int64_t>(random() % 4900);
       const auto count = static_cast<int64_t>(1 + random() % 1100);
       const auto part = [&](const std::vector<float>& x) {
         return std::vector<float>(x.begin() + at, x.begin() + at + count);
@@ -142,7 +142,7 @@ void expect_same_bits_in_any_runs() {
       expect_same_bits(values(speed, offset, {{.first = first + at, .count = count}}),
                        {part(whole.cos), part(whole.sin)});
     }
-    for (const int64_t step : {-1, 2, -7, 16, 129, 1000003})
+    for (const int64_t step : {-1, 2, -7, 32, 129, 2051, 1000003})
       expect_same_bits_singly(speed, offset, {{.first = first, .step = step, .count = 50}});
     expect_same_bits_singly(speed, {},
                             {{.first = first, .step = 0, .count = 5},
@@ -170,8 +170,8 @@ void expect_same_bits_of_ties_in_any_runs() {
       const int64_t time = (n % 2 == 0 ? far : -far) + n;
       const Turns offset = phase_of_tie(random) - speed * time - (n % 4 < 2 ? Turns{} : kQuarter);
       const Values alone = values(speed, offset, {{.first = time, .count = 1}});
-      for (const int64_t step : {1, 1, 1, 1, 2, -3, 500}) {
-        const auto before = static_cast<int64_t>(random() % 1500);
+      for (const int64_t step : {1, 1, 1, 1, 2, -3, 900}) {
+        const auto before = static_cast<int64_t>(random() % 3000);
         const TimeRun run = {.first = time - before * step, .step = step, .count = before + 200};
         const Values all = values(speed, offset, {run});
         const auto at = static_cast<size_t>(before);
