@@ -17,8 +17,8 @@ struct TimeRun {
 // 0.53 ulp of the exact ones. The bits depend on speed, offset and the time alone, not on which times
 // are asked for besides: a token that is decoded has those that it has in the whole text.
 //
-// In nanoseconds, on a core with AVX-512: 80 for a call and 0.3 for each time of long runs of step 1; 1 to 10 for times that are some
-// apart, 40 where they are thousands apart.
+// Takes, on a core with AVX-512, 80 ns for a call and 0.3 for each time of long runs of step 1, 1 to 15 for
+// times that are some apart, and 40 for those that are more than 2048 apart.
 void cos_sin_of_times(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos,
                       float* sin);
 
