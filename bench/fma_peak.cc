@@ -41,20 +41,8 @@ HWY_INLINE MultiplyAdds run_chains(D d, int64_t rounds, float* HWY_RESTRICT chai
   const auto start = [&](size_t n) HWY_ATTR { return hn::Set(d, chains[n]); };
   auto a0 = start(0), a1 = start(1), a2 = start(2), a3 = start(3), a4 = start(4), a5 = start(5);
   auto a6 = start(6), a7 = start(7), a8 = start(8), a9 = start(9), a10 = start(10), a11 = start(11);
-  for (int64_t n = 0; n < rounds; ++n) {
-    a0 = step(a0);
-    a1 = step(a1);
-    a2 = step(a2);
-    a3 = step(a3);
-    a4 = step(a4);
-    a5 = step(a5);
-    a6 = step(a6);
-    a7 = step(a7);
-    a8 = step(a8);
-    a9 = step(a9);
-    a10 = step(a10);
-    a11 = step(a11);
-  }
+  const auto each = [&](auto&... a) HWY_ATTR { ((a = step(a)), ...); };
+  for (int64_t n = 0; n < rounds; ++n) each(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11);
   size_t n = 0;
   for (const auto& a : {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11})
     chains[n++] = hn::GetLane(a);

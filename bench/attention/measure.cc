@@ -1,8 +1,7 @@
 #include "bench/attention/measure.h"
 
-#include <fmt/core.h>
-
 #include <c10/core/GradMode.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

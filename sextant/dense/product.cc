@@ -82,21 +82,18 @@ using Tile = V[kTileRows][kTileVectors];
 HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth, Tile& sum) {
   const F32 d;
   const float* row[kTileRows];
-  V total[kTileRows][kTileVectors];  // of its own, so that it stays in registers
   for (int r = 0; r < kTileRows; ++r) {
     row[r] = a[r];
-    for (int v = 0; v < kTileVectors; ++v) total[r][v] = hn::Zero(d);
+    for (int v = 0; v < kTileVectors; ++v) sum[r][v] = hn::Zero(d);
   }
   for (int64_t k = 0; k < depth; ++k, panel += kPanel) {
     V right[kTileVectors];
     for (int v = 0; v < kTileVectors; ++v) right[v] = hn::LoadU(d, panel + v * kLanes);
     for (int r = 0; r < kTileRows; ++r) {
       const V x = hn::Set(d, row[r][k]);
-      for (int v = 0; v < kTileVectors; ++v) total[r][v] = hn::MulAdd(x, right[v], total[r][v]);
+      for (int v = 0; v < kTileVectors; ++v) sum[r][v] = hn::MulAdd(x, right[v], sum[r][v]);
     }
   }
-  for (int r = 0; r < kTileRows; ++r)
-    for (int v = 0; v < kTileVectors; ++v) sum[r][v] = total[r][v];
 }
 
 // One row of a tile, of `columns` <= kPanel columns. base may be null.

@@ -30,7 +30,8 @@ using torch::jit::Stack;
 bool may_round_to_bfloat16() {
   try {
     return at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM;
-  } catch (const c10::Error&) {  // from PyTorch 2.9 on: settings that contradict each other
+  } catch (const c10::Error&) {
+    // Newer versions do not say it where CUDA's or oneDNN's own setting is another; we stay exact then.
     return false;
   }
 }
