@@ -44,8 +44,8 @@ HWY_INLINE MultiplyAdds run_chains(D d, int64_t rounds, float* HWY_RESTRICT chai
   const auto each = [&](auto&... a) HWY_ATTR { ((a = step(a)), ...); };
   for (int64_t n = 0; n < rounds; ++n) each(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11);
   size_t n = 0;
-  for (const auto& a : {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11})
-    chains[n++] = hn::GetLane(a);
+  const auto put = [&](const auto&... a) HWY_ATTR { ((chains[n++] = hn::GetLane(a)), ...); };
+  put(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11);
   const double vectors = static_cast<double>(kChains) * static_cast<double>(rounds);
   return {vectors, operations * vectors * static_cast<double>(hn::Lanes(d))};
 }

@@ -1,4 +1,4 @@
-# What ./run, ./check and scripts/check_torch.sh share: packages, configuration, build. They source it; it does nothing alone.
+# What ./run, ./check and scripts/check_*.sh share: packages, configuration, build. They source it; it does nothing alone.
 #
 # Everything it says goes to standard error, for standard output belongs to the command. Output of
 # apt-get, CMake and Ninja goes to a log beside the build and is shown when it fails.

@@ -17,8 +17,10 @@
 #include "sextant/attention/cpu/turn_back-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sextant::cpu {
+namespace sextant::bench {
 namespace HWY_NAMESPACE {
+using namespace cpu;
+using namespace cpu::HWY_NAMESPACE;
 
 // c = a b for the strips from `row` on: b is a unit of keys or values in panels, c lines.
 void strip_product_step(int64_t unit, int64_t columns, const float* a, int64_t row_step,
@@ -50,21 +52,17 @@ void queries_step(int64_t unit, int64_t columns, const float* lines, const float
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace sextant::cpu
+}  // namespace sextant::bench
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sextant::cpu {
+namespace sextant::bench {
+namespace {
 
 HWY_EXPORT(strip_product_step);
 HWY_EXPORT(differentiate_step);
 HWY_EXPORT(keys_step);
 HWY_EXPORT(queries_step);
-
-}  // namespace sextant::cpu
-
-namespace sextant::bench {
-namespace {
 
 constexpr int64_t kQueries = 2048;
 
@@ -80,27 +78,27 @@ class Backward {
   }
 
   void score(int64_t row) {  // scores = q k
-    HWY_DYNAMIC_DISPATCH(cpu::strip_product_step)
+    HWY_DYNAMIC_DISPATCH(strip_product_step)
     (unit_, columns_, queries_ + in_panels(row, columns_), 1, cpu::kLanes, keys_,
      line(weights_, row));
   }
   void multiply_values(int64_t row) {  // dp = do v
-    HWY_DYNAMIC_DISPATCH(cpu::strip_product_step)
+    HWY_DYNAMIC_DISPATCH(strip_product_step)
     (unit_, columns_, d_out_ + row * columns_, columns_, 1, values_, line(grads_, row));
   }
   void differentiate(int64_t row) {  // p = e^(scores - lse), ds = p (dp - mean)
-    HWY_DYNAMIC_DISPATCH(cpu::differentiate_step)
+    HWY_DYNAMIC_DISPATCH(differentiate_step)
     (unit_, line(weights_, row), line(grads_, row), lse_ + row, mean_ + row);
   }
   void collect_values() {  // dv += p^T do
-    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, weights_, d_out_, value_grads_);
+    HWY_DYNAMIC_DISPATCH(keys_step)(unit_, columns_, weights_, d_out_, value_grads_);
   }
   void collect_queries() {  // dq += ds k
-    HWY_DYNAMIC_DISPATCH(cpu::queries_step)
+    HWY_DYNAMIC_DISPATCH(queries_step)
     (unit_, columns_, grads_, key_rows_, query_grads_, query_sums_ + first_ * columns_);
   }
   void collect_keys() {  // dk += ds^T q
-    HWY_DYNAMIC_DISPATCH(cpu::keys_step)(unit_, columns_, grads_, query_rows_, key_grads_);
+    HWY_DYNAMIC_DISPATCH(keys_step)(unit_, columns_, grads_, query_rows_, key_grads_);
   }
   void next() { first_ = (first_ + cpu::kBlock) % kQueries; }
 

@@ -13,8 +13,10 @@
 #include "sextant/attention/cpu/soften-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sextant::cpu {
+namespace sextant::bench {
 namespace HWY_NAMESPACE {
+using namespace cpu;
+using namespace cpu::HWY_NAMESPACE;
 
 void score_step(int64_t columns, const float* queries, const float* keys, float* scores) {
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, {queries, 1, kLanes},
@@ -35,21 +37,17 @@ void merge_step(int64_t columns, const Partial& part, const Partial& all) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace sextant::cpu
+}  // namespace sextant::bench
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sextant::cpu {
+namespace sextant::bench {
+namespace {
 
 HWY_EXPORT(score_step);
 HWY_EXPORT(soften_step);
 HWY_EXPORT(mix_step);
 HWY_EXPORT(merge_step);
-
-}  // namespace sextant::cpu
-
-namespace sextant::bench {
-namespace {
 
 constexpr int64_t kQueries = 512;
 
@@ -68,17 +66,17 @@ class Forward {
         })) {}
 
   void score() {  // scores = q k
-    HWY_DYNAMIC_DISPATCH(cpu::score_step)
+    HWY_DYNAMIC_DISPATCH(score_step)
     (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
   }
   void soften() {  // weights = e^(scores - most)
-    HWY_DYNAMIC_DISPATCH(cpu::soften_step)(scores_, strip_.most, weights_);
+    HWY_DYNAMIC_DISPATCH(soften_step)(scores_, strip_.most, weights_);
   }
   void mix() {  // out = weights v, and the sum of the weights
-    HWY_DYNAMIC_DISPATCH(cpu::mix_step)(columns_, weights_, values_, strip_);
+    HWY_DYNAMIC_DISPATCH(mix_step)(columns_, weights_, values_, strip_);
   }
   void merge() {  // with what was mixed of earlier units
-    HWY_DYNAMIC_DISPATCH(cpu::merge_step)(columns_, strip_, all_.at(row_, columns_));
+    HWY_DYNAMIC_DISPATCH(merge_step)(columns_, strip_, all_.at(row_, columns_));
   }
   void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
 

@@ -15,8 +15,10 @@
 #include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sextant::cpu {
+namespace sextant::bench {
 namespace HWY_NAMESPACE {
+using namespace cpu;
+using namespace cpu::HWY_NAMESPACE;
 
 // The first panel of several is known from the unit before.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
@@ -46,20 +48,16 @@ void collect_step(const RowMap& map, int64_t diagonal, Run rows, const float* we
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace sextant::cpu
+}  // namespace sextant::bench
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sextant::cpu {
+namespace sextant::bench {
+namespace {
 
 HWY_EXPORT(rows_step);
 HWY_EXPORT(table_score_step);
 HWY_EXPORT(collect_step);
-
-}  // namespace sextant::cpu
-
-namespace sextant::bench {
-namespace {
 
 constexpr int64_t kQueries = 512;                          // that share a unit of keys
 constexpr int64_t kDiagonals = kQueries + cpu::kUnit - 1;  // that they meet
@@ -82,17 +80,17 @@ class Tables {
 
   void multiply() {  // products = q A
     const Run rows = cpu::rounded_out(met());
-    HWY_DYNAMIC_DISPATCH(cpu::rows_step)
+    HWY_DYNAMIC_DISPATCH(rows_step)
     (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
      rows.last - rows.first, panel_ + row_ * cpu::kLanes, products_);
   }
   void score() {  // scores = q k + products
-    HWY_DYNAMIC_DISPATCH(cpu::table_score_step)
+    HWY_DYNAMIC_DISPATCH(table_score_step)
     (map_, diagonal(), met(), columns_, queries_ + in_panels(row_, columns_), keys_, products_,
      scores_);
   }
   void collect() {  // sums, by row, of weights
-    HWY_DYNAMIC_DISPATCH(cpu::collect_step)
+    HWY_DYNAMIC_DISPATCH(collect_step)
     (map_, diagonal(), cpu::rounded_out(met()), scores_, products_);
   }
   void next() { row_ = (row_ + cpu::kStrip) % kQueries; }

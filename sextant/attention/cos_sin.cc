@@ -103,6 +103,9 @@ inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
 
 struct Arrow {
   hn::Vec<F64> cos, sin;
+  // Undeclared, it has not the target's attributes, and g++ refuses NEON's vectors.
+  Arrow() = default;
+  HWY_INLINE Arrow(hn::Vec<F64> cos_, hn::Vec<F64> sin_) : cos(cos_), sin(sin_) {}
 };
 
 HWY_INLINE Arrow all(double cos, double sin) { return {hn::Set(F64(), cos), hn::Set(F64(), sin)}; }

@@ -30,6 +30,8 @@ inline constexpr int kParts = 16 / kPart;
 
 struct Lanes {
   V part[kParts];
+  // Undeclared, it has not the target's attributes, and g++ refuses NEON's vectors.
+  Lanes() = default;
 };
 
 // A vector of float32 from numbers of any format.
