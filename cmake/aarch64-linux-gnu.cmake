@@ -1,7 +1,6 @@
 # A toolchain for AArch64 on Debian of another architecture, whose tests run in an emulator (scripts/check_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 # Debian keeps this architecture's packages beside the machine's own.

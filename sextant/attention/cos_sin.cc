@@ -103,7 +103,7 @@ inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
 
 struct Arrow {
   hn::Vec<F64> cos, sin;
-  // Undeclared, it has not the target's attributes, and g++ refuses NEON's vectors.
+  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
   Arrow() = default;
   HWY_INLINE Arrow(hn::Vec<F64> cos_, hn::Vec<F64> sin_) : cos(cos_), sin(sin_) {}
 };

@@ -30,7 +30,7 @@ inline constexpr int kParts = 16 / kPart;
 
 struct Lanes {
   V part[kParts];
-  // Undeclared, it has not the target's attributes, and g++ refuses NEON's vectors.
+  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
   Lanes() = default;
 };
 
