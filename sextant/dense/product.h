@@ -1,7 +1,7 @@
-// Products of many rows by a weight of some hundred rows and columns, float32.
+// Products whose sides are many rows and some hundred columns, as those of a layer forward and backward; float32.
 //
-// A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here only the weight is
-// packed. (Gradients of weights are sums over many rows, and there a BLAS is the faster one.)
+// A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one is read where
+// it lies if its rows are whole in memory.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Matrix {
 };
 
 // c = base + a b; base null: zeros. Of c and base [a.rows, b.columns] the rows lie one after the other;
-// they may be the same. The same bits for any number of threads. Throws Error unless a.column_stride is 1 and
-// a.columns is b.rows.
+// they may be the same. The same bits for any number of threads. Throws Error unless a.columns is b.rows and a has
+// a stride of 1.
 void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
               const Executor& executor);
 

@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
@@ -63,7 +62,8 @@ class Projected : public torch::autograd::Function<Projected> {
     if (context->needs_input_grad(0))
       d_inputs[0] = product(matrix_of(d_y), matrix_of(weight), x.sizes(), {}, x.options());
     if (context->needs_input_grad(1))
-      d_inputs[1] = at::mm(d_y.view({-1, weight.size(0)}).t(), x.view({-1, weight.size(1)}));
+      d_inputs[1] =
+          product(matrix_of(d_y).transposed(), matrix_of(x), weight.sizes(), {}, x.options());
     if (context->saved_data.at("inputs").toInt() > 2) d_inputs.push_back(d_y);
     return d_inputs;
   }

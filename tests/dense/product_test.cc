@@ -55,6 +55,9 @@ TEST(Product, IsTheSumOfProducts) {
     expect_product(left, right, nullptr, c);
     multiply(left, turned, base.data(), c.data(), serial_executor());
     expect_product(left, turned, base.data(), c);
+    const Matrix columns = Matrix{a.data(), s.depth, s.rows, s.rows}.transposed();
+    multiply(columns, right, base.data(), c.data(), serial_executor());
+    expect_product(columns, right, base.data(), c);
     c = base;  // in place
     multiply(left, right, c.data(), c.data(), serial_executor());
     expect_product(left, right, base.data(), c);
@@ -78,6 +81,12 @@ TEST(Product, HasTheSameBitsForAnyNumberOfThreads) {
     multiply(left, right, nullptr, many.data(), *make_thread_pool(threads));
     EXPECT_EQ(one, many) << threads;
   }
+  const Matrix columns = Matrix{a.data(), 270, 300, 300}.transposed();
+  multiply(columns, right, nullptr, one.data(), serial_executor());
+  for (const int threads : {2, 3, 5}) {
+    multiply(columns, right, nullptr, many.data(), *make_thread_pool(threads));
+    EXPECT_EQ(one, many) << threads;
+  }
 }
 
 TEST(Product, RefusesWhatDoesNotFit) {
@@ -88,7 +97,7 @@ TEST(Product, RefusesWhatDoesNotFit) {
     return [&, x] { multiply(x, right, nullptr, c.data(), serial_executor()); };
   };
   EXPECT_THAT(multiplied(left), testing::ThrowsMessage<Error>(testing::HasSubstr("multiply: a:")));
-  EXPECT_THAT(multiplied(right.transposed()),
+  EXPECT_THAT(multiplied({a.data(), 3, 3, 2, 2}),
               testing::ThrowsMessage<Error>(testing::HasSubstr("multiply: a:")));
 }
 
