@@ -34,18 +34,25 @@ namespace sextant::dense {
 
 inline constexpr int64_t kColumns = 512;   // of b that are packed at a time
 inline constexpr int64_t kGroupRows = 96;  // of a, one task at most
-inline constexpr int64_t kRowStep = 6;     // a group has a multiple of it; whole tiles of every target
+inline constexpr int64_t kRowStep = 6;  // a group has a multiple of it; whole tiles of every target
 inline constexpr int64_t kMostPanel = 64;  // columns of a panel at most
 
 // One block of the inner dimension and some columns of b.
 struct Part {
-  Matrix a, b;        // of this part
-  const float* base;  // null: zeros; its rows and those of c are `stride` apart
+  Matrix a, b;  // of this part
+  Finish finish;
   float* c;
-  int64_t stride;
-  float* panels;  // of b
-  float* groups;  // of a, one after the other for the workers; not used where a's rows are whole
+  int64_t stride;  // from row to row of c and of what finishes it
+  float* panels;   // of b
+  float* groups;   // of a, one after the other for the workers; not used where a's rows are whole
 };
+
+// The same further on in c.
+inline Finish moved(const Finish& finish, int64_t by) {
+  return {finish.base ? finish.base + by : nullptr,
+          finish.slope_at ? finish.slope_at + by : nullptr,
+          finish.squared_relu ? finish.squared_relu + by : nullptr};
+}
 
 }  // namespace sextant::dense
 #endif
@@ -105,20 +112,58 @@ HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth,
   }
 }
 
-// One row of a tile, of `columns` <= kPanel columns. base may be null.
-HWY_INLINE void write_row(const V (&sum)[kTileVectors], int64_t columns, const float* base,
-                          float* to) {
+// max(x, 0), and NaN of NaN, which the maximum of x86 would make 0.
+HWY_INLINE V relu(V x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(F32())), x); }
+
+// One row of a tile.
+HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Finish& finish, float* to) {
   const F32 d;
-  if (columns == kPanel) {
-    for (int v = 0; v < kTileVectors; ++v) {
-      const int64_t at = v * kLanes;
-      hn::StoreU(base ? hn::Add(sum[v], hn::LoadU(d, base + at)) : sum[v], d, to + at);
+  for (int v = 0; v < kTileVectors; ++v) {
+    const int64_t at = v * kLanes;
+    V x = sum[v];
+    if (finish.base) x = hn::Add(x, hn::LoadU(d, finish.base + at));
+    if (finish.slope_at) {
+      const V positive = relu(hn::LoadU(d, finish.slope_at + at));
+      x = hn::Mul(hn::Add(positive, positive), x);
     }
+    hn::StoreU(x, d, to + at);
+    if (finish.squared_relu) hn::StoreU(hn::Mul(relu(x), relu(x)), d, finish.squared_relu + at);
+  }
+}
+
+// The same of `columns` < kPanel columns of sums in memory.
+void write_part_of_row(const float* sums, int64_t columns, const Finish& finish, float* to) {
+  float base[kPanel] = {}, slope_at[kPanel] = {}, c[kPanel], squared_relu[kPanel];
+  Finish whole;
+  if (finish.base) whole.base = std::copy_n(finish.base, columns, base) - columns;
+  if (finish.slope_at) whole.slope_at = std::copy_n(finish.slope_at, columns, slope_at) - columns;
+  if (finish.squared_relu) whole.squared_relu = squared_relu;
+  V sum[kTileVectors];
+  for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
+  write_row(sum, whole, c);
+  std::copy_n(c, columns, to);
+  if (finish.squared_relu) std::copy_n(squared_relu, columns, finish.squared_relu);
+}
+
+// `rows` rows of a tile and `columns` columns. g++ keeps sums in registers only where loops over all of them are
+// unrolled early.
+HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const Part& part,
+                           int64_t offset) {
+  if (columns == kPanel) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kTileRows; ++r)
+      if (r < rows)
+        write_row(sum[r], moved(part.finish, offset + r * part.stride),
+                  part.c + offset + r * part.stride);
     return;
   }
-  alignas(64) float line[kPanel];
-  for (int v = 0; v < kTileVectors; ++v) hn::Store(sum[v], d, line + v * kLanes);
-  for (int64_t n = 0; n < columns; ++n) to[n] = base ? base[n] + line[n] : line[n];
+  float sums[kTileRows * kPanel];
+#pragma GCC unroll 8
+  for (int r = 0; r < kTileRows; ++r)
+    for (int v = 0; v < kTileVectors; ++v)
+      hn::StoreU(sum[r][v], F32(), sums + r * kPanel + v * kLanes);
+  for (int64_t r = 0; r < rows; ++r, offset += part.stride)
+    write_part_of_row(sums + r * kPanel, columns, moved(part.finish, offset), part.c + offset);
 }
 
 // Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's numbers.
@@ -154,11 +199,8 @@ void multiply_group(const Part& part, int64_t first, int64_t last, int worker) {
       Tile sum;
       const float* const panel = part.panels + at * depth;
       whole ? add_up<1>(a, panel, depth, sum) : add_up<kTileRows>(a, panel, depth, sum);
-      const int64_t there = std::min<int64_t>(kTileRows, last - row);
-      for (int r = 0; r < there; ++r) {
-        const int64_t offset = (row + r) * part.stride + at;
-        write_row(sum[r], columns, part.base ? part.base + offset : nullptr, part.c + offset);
-      }
+      write_tile(sum, std::min<int64_t>(kTileRows, last - row), columns, part,
+                 row * part.stride + at);
     }
   }
 }
@@ -189,17 +231,14 @@ Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t c
 
 }  // namespace
 
-void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
+void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
               const Executor& executor) {
   if ((a.column_stride != 1 && a.row_stride != 1) || a.columns != b.rows)
     fail(
-        "multiply: a: expected rows or columns whole in memory, and rows as long as b has rows, but "
+        "multiply: a: expected rows or columns whole in memory, and rows as long as b has rows, "
+        "but "
         "got others");
   const int64_t stride = b.columns;
-  if (a.columns == 0) {
-    for (int64_t n = 0; n < a.rows * stride; ++n) c[n] = base ? base[n] : 0.0F;
-    return;
-  }
   const int64_t block = HWY_DYNAMIC_DISPATCH(block)();
   // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each vector lies on
   // two, products take an eighth longer.
@@ -219,12 +258,16 @@ void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
   };
   for (int64_t column = 0; column < b.columns; column += kColumns) {
     const int64_t columns = std::min(kColumns, b.columns - column);
-    for (int64_t k = 0; k < b.rows; k += block) {
+    for (int64_t k = 0; k == 0 || k < b.rows; k += block) {  // of no terms, sums are zeros
       const int64_t depth = std::min(block, b.rows - k);
-      const float* const before = k == 0 ? base : c;
+      // Sums grow in c; what is done with whole ones waits for the last block.
+      const bool last = k + depth == b.rows;
+      const Finish then = {.base = k == 0 ? finish.base : c,
+                           .slope_at = last ? finish.slope_at : nullptr,
+                           .squared_relu = last ? finish.squared_relu : nullptr};
       const Part part = {.a = cut(a, 0, a.rows, k, depth),
                          .b = cut(b, k, depth, column, columns),
-                         .base = before ? before + column : nullptr,
+                         .finish = moved(then, column),
                          .c = c + column,
                          .stride = stride,
                          .panels = scratch.data(),

@@ -18,10 +18,17 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-// c = base + a b; base null: zeros. Of c and base [a.rows, b.columns] the rows lie one after the other;
-// they may be the same. The same bits for any number of threads. Throws Error unless a.columns is b.rows and a has
-// a stride of 1.
-void multiply(const Matrix& a, const Matrix& b, const float* base, float* c,
+// What is done with each sum before it is written. All have the rows of c, one after the other; base may be c.
+struct Finish {
+  const float* base = nullptr;  // is added
+  const float* slope_at =
+      nullptr;  // the slope of max(x, 0)^2 at these x, 2 max(x, 0): multiplies the sum
+  float* squared_relu = nullptr;  // gets max(c, 0)^2 (So et al. 2021, "Primer")
+};
+
+// c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any number of
+// threads. Throws Error unless a.columns is b.rows and a has a stride of 1.
+void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
               const Executor& executor);
 
 }  // namespace sextant::dense

@@ -74,17 +74,19 @@ void normalize_rows(const Norm& norm, const float* x, const float* gain, float* 
 // d_gain is added to. With z = (x - mean) inverse and g = d_y gain:
 //   d_x = (g - mean of g - z (mean of g z)) inverse,   d_gain = sum over rows of d_y z
 // and not centered the same without the mean of g.
-void differentiate_norm_rows(const Norm& norm, const float* x, const float* gain, const float* mean,
-                             const float* inverse, const float* d_y, float* d_x, float* d_gain,
-                             int64_t first, int64_t last) {
+void differentiate_norm_rows(const Norm& norm, const Normalized& of, const float* d_y,
+                             const float* base, float* d_x, float* d_gain, int64_t first,
+                             int64_t last) {
   const F32 d;
   const int64_t width = norm.width;
   const auto count = static_cast<float>(width);
   for (int64_t row = first; row < last; ++row) {
-    const float* const from = x + row * width;
+    const float* const from = of.x + row * width;
+    const float* const gain = of.gain;
     const float* const dy = d_y + row * width;
+    const float* const plus = base ? base + row * width : nullptr;
     float* const dx = d_x + row * width;
-    const float middle = norm.centered ? mean[row] : 0, by = inverse[row];
+    const float middle = norm.centered ? of.mean[row] : 0, by = of.inverse[row];
     const V middles = hn::Set(d, middle), factor = hn::Set(d, by);
     const auto z = [&](int64_t n) HWY_ATTR {
       return hn::Mul(hn::Sub(hn::LoadU(d, from + n), middles), factor);
@@ -104,37 +106,13 @@ void differentiate_norm_rows(const Norm& norm, const float* x, const float* gain
       const V at = z(n);
       hn::StoreU(hn::MulAdd(hn::LoadU(d, dy + n), at, hn::LoadU(d, d_gain + n)), d, d_gain + n);
       const V rest = hn::NegMulAdd(at, means_gz, hn::Sub(g(n), means_g));
-      hn::StoreU(hn::Mul(rest, factor), d, dx + n);
+      hn::StoreU(hn::MulAdd(rest, factor, plus ? hn::LoadU(d, plus + n) : hn::Zero(d)), d, dx + n);
     }
     for (; n < width; ++n) {
       d_gain[n] += dy[n] * one_z(n);
-      dx[n] = (one_g(n) - mean_g - one_z(n) * mean_gz) * by;
+      dx[n] = (one_g(n) - mean_g - one_z(n) * mean_gz) * by + (plus ? plus[n] : 0);
     }
   }
-}
-
-// max(x, 0), and NaN of NaN, which the maximum of x86 would make 0.
-HWY_INLINE V relu(V x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(F32())), x); }
-HWY_INLINE float relu(float x) { return x < 0 ? 0 : x; }
-
-void square_relu_of(const float* x, float* y, int64_t count) {
-  const F32 d;
-  int64_t n = 0;
-  for (; n + kLanes <= count; n += kLanes) {
-    const V positive = relu(hn::LoadU(d, x + n));
-    hn::StoreU(hn::Mul(positive, positive), d, y + n);
-  }
-  for (; n < count; ++n) y[n] = relu(x[n]) * relu(x[n]);
-}
-
-void differentiate_square_relu_of(const float* x, const float* d_y, float* d_x, int64_t count) {
-  const F32 d;
-  int64_t n = 0;
-  for (; n + kLanes <= count; n += kLanes) {
-    const V positive = relu(hn::LoadU(d, x + n));
-    hn::StoreU(hn::Mul(hn::Add(positive, positive), hn::LoadU(d, d_y + n)), d, d_x + n);
-  }
-  for (; n < count; ++n) d_x[n] = 2 * relu(x[n]) * d_y[n];
 }
 
 }  // namespace HWY_NAMESPACE
@@ -147,8 +125,6 @@ namespace {
 
 HWY_EXPORT(normalize_rows);
 HWY_EXPORT(differentiate_norm_rows);
-HWY_EXPORT(square_relu_of);
-HWY_EXPORT(differentiate_square_relu_of);
 
 constexpr int64_t kRows = 64;  // of a piece
 
@@ -161,34 +137,18 @@ void normalize(const Norm& norm, const float* x, const float* gain, float* y, fl
   });
 }
 
-void differentiate_norm(const Norm& norm, const float* x, const float* gain, const float* mean,
-                        const float* inverse, const float* d_y, float* d_x, float* d_gain,
-                        const Executor& executor) {
+void differentiate_norm(const Norm& norm, const Normalized& of, const float* d_y, const float* base,
+                        float* d_x, float* d_gain, const Executor& executor) {
   const auto width = static_cast<size_t>(norm.width);
   const auto parts = static_cast<size_t>(pieces(norm.rows, kRows));
   std::vector<float> gains(parts * width, 0);  // each piece's part of d_gain
   in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
     HWY_DYNAMIC_DISPATCH(differentiate_norm_rows)
-    (norm, x, gain, mean, inverse, d_y, d_x, gains.data() + first / kRows * norm.width, first,
-     last);
+    (norm, of, d_y, base, d_x, gains.data() + first / kRows * norm.width, first, last);
   });
   std::fill_n(d_gain, width, 0.0F);
   for (size_t part = 0; part < parts; ++part)
     for (size_t n = 0; n < width; ++n) d_gain[n] += gains[part * width + n];
-}
-
-void square_relu(const float* x, float* y, int64_t count, const Executor& executor) {
-  in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(square_relu_of)(x + first, y + first, last - first);
-  });
-}
-
-void differentiate_square_relu(const float* x, const float* d_y, float* d_x, int64_t count,
-                               const Executor& executor) {
-  in_pieces(count, kNumbers, executor, [&](int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(differentiate_square_relu_of)
-    (x + first, d_y + first, d_x + first, last - first);
-  });
 }
 
 }  // namespace sextant::dense

@@ -1,5 +1,5 @@
-// What a transformer does to each row of its stream between products: norms and an activation, with their
-// derivatives, each in one pass over memory.
+// What a transformer does to each row of its stream between products: norms, with their derivatives, each in one
+// pass over memory.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Norm {
 void normalize(const Norm& norm, const float* x, const float* gain, float* y, float* mean,
                float* inverse, const Executor& executor);
 
-// From d_y: d_x [rows, width] and d_gain [width], the same bits for any number of threads.
-void differentiate_norm(const Norm& norm, const float* x, const float* gain, const float* mean,
-                        const float* inverse, const float* d_y, float* d_x, float* d_gain,
-                        const Executor& executor);
+// What normalize() read and left.
+struct Normalized {
+  const float *x, *gain, *mean, *inverse;
+};
 
-// y = max(x, 0)^2 (So et al. 2021, "Primer"); d_x = 2 max(x, 0) d_y. May be in place.
-void square_relu(const float* x, float* y, int64_t count, const Executor& executor);
-void differentiate_square_relu(const float* x, const float* d_y, float* d_x, int64_t count,
-                               const Executor& executor);
+// From d_y: d_x [rows, width], with base added if it is not null, and d_gain [width]. The same bits for any number
+// of threads.
+void differentiate_norm(const Norm& norm, const Normalized& of, const float* d_y, const float* base,
+                        float* d_x, float* d_gain, const Executor& executor);
 
 }  // namespace sextant::dense

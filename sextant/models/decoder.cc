@@ -29,6 +29,10 @@ void check_tokens(const at::Tensor& tokens) {
   }
 }
 
+NormOptions norm_options(const DecoderOptions& options) {
+  return {.epsilon = options.norm_epsilon, .centered = options.norm == Norm::kLayerNorm};
+}
+
 }  // namespace
 
 int64_t DecoderCache::add() {
@@ -300,26 +304,23 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
 }
 
 at::Tensor Decoder::after_mlp(const at::Tensor& x, const Layer& layer) const {
-  const at::Tensor up = projected(norm(x, layer.mlp_norm), layer.mlp_up);
-  at::Tensor hidden;
+  const auto up = [&] { return projected(norm(x, layer.mlp_norm), layer.mlp_up); };
   switch (options_.activation) {
     case Activation::kGelu:
-      hidden = at::gelu(up);
-      break;
+      return projected(at::gelu(up()), layer.mlp_down, x);
     case Activation::kSquaredRelu:
-      hidden = squared_relu(up);
-      break;
+      return squared_relu_layer(x, layer.mlp_norm, layer.mlp_up, layer.mlp_down,
+                                norm_options(options_));
     case Activation::kSwiGlu: {
-      const std::vector<at::Tensor> halves = up.chunk(2, /*dim=*/-1);
-      hidden = at::silu(halves[0]) * halves[1];
-      break;
+      const std::vector<at::Tensor> halves = up().chunk(2, /*dim=*/-1);
+      return projected(at::silu(halves[0]) * halves[1], layer.mlp_down, x);
     }
   }
-  return projected(hidden, layer.mlp_down, x);
+  fail("decoder: activation: expected one of the enumeration, but got another");
 }
 
 at::Tensor Decoder::norm(const at::Tensor& x, const at::Tensor& gain) const {
-  return normalized(x, gain, options_.norm_epsilon, options_.norm == Norm::kLayerNorm);
+  return normalized(x, gain, norm_options(options_));
 }
 
 void Decoder::replace_method(std::unique_ptr<Method> method) {

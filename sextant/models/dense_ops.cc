@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
@@ -29,11 +30,35 @@ dense::Matrix matrix_of(const at::Tensor& x) {
 }
 
 at::Tensor product(const dense::Matrix& a, const dense::Matrix& b, at::IntArrayRef sizes,
-                   const at::Tensor& base, const at::TensorOptions& options) {
+                   const dense::Finish& finish, const at::TensorOptions& options) {
   at::Tensor c = at::empty(sizes, options);
-  dense::multiply(a, b, base.defined() ? base.data_ptr<float>() : nullptr, c.data_ptr<float>(),
-                  torch_executor());
+  dense::multiply(a, b, finish, c.data_ptr<float>(), torch_executor());
   return c;
+}
+
+bool few(const at::Tensor& x) { return matrix_of(x).rows < kFewRows; }
+
+// x weight^T, finished. Not for few rows.
+at::Tensor outputs_of(const at::Tensor& x, const at::Tensor& weight, const dense::Finish& finish) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  return product(matrix_of(x), matrix_of(weight).transposed(), sizes, finish, x.options());
+}
+
+at::Tensor multiplied(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base) {
+  if (!few(x))
+    return outputs_of(x, weight, {.base = base.defined() ? base.data_ptr<float>() : nullptr});
+  const at::Tensor y = at::linear(x, weight);
+  return base.defined() ? at::add(base, y) : y;
+}
+
+at::Tensor input_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
+                          const dense::Finish& finish = {}) {
+  return product(matrix_of(d_y), matrix_of(weight), x.sizes(), finish, x.options());
+}
+
+at::Tensor weight_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y) {
+  return product(matrix_of(d_y).transposed(), matrix_of(x), weight.sizes(), {}, x.options());
 }
 
 // inputs: x, weight and, if there is one, base.
@@ -44,14 +69,7 @@ class Projected : public torch::autograd::Function<Projected> {
     const at::Tensor base = inputs.size() > 2 ? inputs[2].contiguous() : at::Tensor();
     context->save_for_backward({x, weight});
     context->saved_data["inputs"] = static_cast<int64_t>(inputs.size());
-    const dense::Matrix rows = matrix_of(x);
-    if (rows.rows < kFewRows) {
-      const at::Tensor y = at::linear(x, weight);
-      return {base.defined() ? at::add(base, y) : y};
-    }
-    std::vector<int64_t> sizes = x.sizes().vec();
-    sizes.back() = weight.size(0);
-    return {product(rows, matrix_of(weight).transposed(), sizes, base, x.options())};
+    return {multiplied(x, weight, base)};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_outputs) {
@@ -59,66 +77,114 @@ class Projected : public torch::autograd::Function<Projected> {
     const at::Tensor &x = saved[0], &weight = saved[1];
     const at::Tensor d_y = d_outputs[0].contiguous();
     variable_list d_inputs = {at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(0))
-      d_inputs[0] = product(matrix_of(d_y), matrix_of(weight), x.sizes(), {}, x.options());
-    if (context->needs_input_grad(1))
-      d_inputs[1] =
-          product(matrix_of(d_y).transposed(), matrix_of(x), weight.sizes(), {}, x.options());
+    if (context->needs_input_grad(0)) d_inputs[0] = input_gradient(x, weight, d_y);
+    if (context->needs_input_grad(1)) d_inputs[1] = weight_gradient(x, weight, d_y);
     if (context->saved_data.at("inputs").toInt() > 2) d_inputs.push_back(d_y);
     return d_inputs;
   }
 };
 
-dense::Norm norm_of(const at::Tensor& x, double epsilon, bool centered) {
-  return {.rows = matrix_of(x).rows, .width = x.size(-1), .epsilon = epsilon, .centered = centered};
+struct Normed {
+  at::Tensor y, statistics;
+};
+
+dense::Norm norm_of(const at::Tensor& x, const NormOptions& options) {
+  return {.rows = matrix_of(x).rows,
+          .width = x.size(-1),
+          .epsilon = options.epsilon,
+          .centered = options.centered};
+}
+
+Normed normalize(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options) {
+  const dense::Norm norm = norm_of(x, options);
+  const Normed result = {at::empty_like(x), at::empty({2, norm.rows}, x.options())};
+  auto* const mean = result.statistics.data_ptr<float>();
+  dense::normalize(norm, x.data_ptr<float>(), gain.data_ptr<float>(), result.y.data_ptr<float>(),
+                   mean, mean + norm.rows, torch_executor());
+  return result;
+}
+
+struct NormGradients {
+  at::Tensor x, gain;
+};
+
+// base: is added to that of x; may be undefined.
+NormGradients differentiate_norm(const at::Tensor& x, const at::Tensor& gain,
+                                 const at::Tensor& statistics, const NormOptions& options,
+                                 const at::Tensor& d_y, const at::Tensor& base) {
+  const dense::Norm norm = norm_of(x, options);
+  const auto* const mean = statistics.data_ptr<float>();
+  NormGradients d = {at::empty_like(x), at::empty_like(gain)};
+  dense::differentiate_norm(
+      norm, {x.data_ptr<float>(), gain.data_ptr<float>(), mean, mean + norm.rows},
+      d_y.data_ptr<float>(), base.defined() ? base.data_ptr<float>() : nullptr,
+      d.x.data_ptr<float>(), d.gain.data_ptr<float>(), torch_executor());
+  return d;
+}
+
+void save(AutogradContext& context, const NormOptions& options) {
+  context.saved_data["epsilon"] = options.epsilon;
+  context.saved_data["centered"] = options.centered;
+}
+
+NormOptions saved_norm(const AutogradContext& context) {
+  return {.epsilon = context.saved_data.at("epsilon").toDouble(),
+          .centered = context.saved_data.at("centered").toBool()};
 }
 
 class Normalized : public torch::autograd::Function<Normalized> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& input,
-                               const at::Tensor& gain, double epsilon, bool centered) {
-    const at::Tensor x = input.contiguous(), y = at::empty_like(x);
-    const dense::Norm norm = norm_of(x, epsilon, centered);
-    const at::Tensor statistics = at::empty({2, norm.rows}, x.options());
-    auto* const mean = statistics.data_ptr<float>();
-    dense::normalize(norm, x.data_ptr<float>(), gain.data_ptr<float>(), y.data_ptr<float>(), mean,
-                     mean + norm.rows, torch_executor());
-    context->save_for_backward({x, gain, statistics});
-    context->saved_data["epsilon"] = epsilon;
-    context->saved_data["centered"] = centered;
-    return {y};
+                               const at::Tensor& gain, const NormOptions& options) {
+    const at::Tensor x = input.contiguous();
+    const Normed normed = normalize(x, gain, options);
+    context->save_for_backward({x, gain, normed.statistics});
+    save(*context, options);
+    return {normed.y};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &gain = saved[1];
-    const at::Tensor d_y = d_outputs[0].contiguous();
-    const dense::Norm norm = norm_of(x, context->saved_data.at("epsilon").toDouble(),
-                                     context->saved_data.at("centered").toBool());
-    const auto* const mean = saved[2].data_ptr<float>();
-    at::Tensor d_x = at::empty_like(x), d_gain = at::empty_like(gain);
-    dense::differentiate_norm(norm, x.data_ptr<float>(), gain.data_ptr<float>(), mean,
-                              mean + norm.rows, d_y.data_ptr<float>(), d_x.data_ptr<float>(),
-                              d_gain.data_ptr<float>(), torch_executor());
-    return {d_x, d_gain, {}, {}};
+    const NormGradients d = differentiate_norm(saved[0], saved[1], saved[2], saved_norm(*context),
+                                               d_outputs[0].contiguous(), {});
+    return {d.x, d.gain, {}};
   }
 };
 
-class SquaredRelu : public torch::autograd::Function<SquaredRelu> {
+class SquaredReluLayer : public torch::autograd::Function<SquaredReluLayer> {
  public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& input) {
-    const at::Tensor x = input.contiguous(), y = at::empty_like(x);
-    dense::square_relu(x.data_ptr<float>(), y.data_ptr<float>(), x.numel(), torch_executor());
-    context->save_for_backward({x});
-    return {y};
+  static variable_list forward(AutogradContext* context, const at::Tensor& input,
+                               const at::Tensor& gain, const at::Tensor& up_weight,
+                               const at::Tensor& down_weight, const NormOptions& options) {
+    const at::Tensor x = input.contiguous(), up = up_weight.contiguous(),
+                     down = down_weight.contiguous();
+    const Normed normed = normalize(x, gain, options);
+    at::Tensor raised, hidden;
+    if (few(x)) {
+      raised = multiplied(normed.y, up, at::Tensor());
+      hidden = at::relu(raised).square();
+    } else {
+      std::vector<int64_t> sizes = x.sizes().vec();
+      sizes.back() = up.size(0);
+      hidden = at::empty(sizes, x.options());
+      raised = outputs_of(normed.y, up, {.squared_relu = hidden.data_ptr<float>()});
+    }
+    context->save_for_backward({x, gain, normed.statistics, normed.y, up, raised, hidden, down});
+    save(*context, options);
+    return {multiplied(hidden, down, x)};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_outputs) {
-    const at::Tensor x = context->get_saved_variables()[0], d_y = d_outputs[0].contiguous();
-    at::Tensor d_x = at::empty_like(x);
-    dense::differentiate_square_relu(x.data_ptr<float>(), d_y.data_ptr<float>(),
-                                     d_x.data_ptr<float>(), x.numel(), torch_executor());
-    return {d_x};
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &gain = saved[1], &statistics = saved[2], &normed = saved[3];
+    const at::Tensor &up = saved[4], &raised = saved[5], &hidden = saved[6], &down = saved[7];
+    const at::Tensor d_y = d_outputs[0].contiguous();
+    const at::Tensor d_raised =
+        input_gradient(hidden, down, d_y, {.slope_at = raised.data_ptr<float>()});
+    const NormGradients d = differentiate_norm(x, gain, statistics, saved_norm(*context),
+                                               input_gradient(normed, up, d_raised), d_y);
+    return {
+        d.x, d.gain, weight_gradient(normed, up, d_raised), weight_gradient(hidden, down, d_y), {}};
   }
 };
 
@@ -130,10 +196,13 @@ at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return Projected::apply(at::TensorList(inputs))[0];
 }
 
-at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, double epsilon, bool centered) {
-  return Normalized::apply(x, gain, epsilon, centered)[0];
+at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options) {
+  return Normalized::apply(x, gain, options)[0];
 }
 
-at::Tensor squared_relu(const at::Tensor& x) { return SquaredRelu::apply(x)[0]; }
+at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
+                              const at::Tensor& down, const NormOptions& options) {
+  return SquaredReluLayer::apply(x, gain, up, down, options)[0];
+}
 
 }  // namespace sextant

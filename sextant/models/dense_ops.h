@@ -9,10 +9,16 @@ namespace sextant {
 // x weight^T, or base + x weight^T. x: [..., columns], weight: [rows, columns], base and result: [..., rows].
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base = {});
 
-// LayerNorm without a bias, or RMSNorm if not centered, over the last dimension. gain: of its size.
-at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, double epsilon, bool centered);
+struct NormOptions {
+  double epsilon = 1e-5;
+  bool centered = true;
+};
 
-// max(x, 0)^2
-at::Tensor squared_relu(const at::Tensor& x);
+// LayerNorm without a bias, or RMSNorm if not centered, over the last dimension. gain: of its size.
+at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options);
+
+// x + max(normalized(x) up^T, 0)^2 down^T. up: [hidden, columns], down: [columns, hidden].
+at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
+                              const at::Tensor& down, const NormOptions& options);
 
 }  // namespace sextant

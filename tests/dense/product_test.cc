@@ -51,40 +51,70 @@ TEST(Product, IsTheSumOfProducts) {
     const Matrix right = {b.data(), s.depth, s.columns, s.columns};
     const Matrix turned = Matrix{b.data(), s.columns, s.depth, s.depth}.transposed();
     std::vector<float> c(base.size(), NAN);
-    multiply(left, right, nullptr, c.data(), serial_executor());
-    expect_product(left, right, nullptr, c);
-    multiply(left, turned, base.data(), c.data(), serial_executor());
+    multiply(left, right, {}, c.data(), serial_executor());
+    expect_product(left, right, {}, c);
+    multiply(left, turned, {.base = base.data()}, c.data(), serial_executor());
     expect_product(left, turned, base.data(), c);
     const Matrix columns = Matrix{a.data(), s.depth, s.rows, s.rows}.transposed();
-    multiply(columns, right, base.data(), c.data(), serial_executor());
+    multiply(columns, right, {.base = base.data()}, c.data(), serial_executor());
     expect_product(columns, right, base.data(), c);
     c = base;  // in place
-    multiply(left, right, c.data(), c.data(), serial_executor());
+    multiply(left, right, {.base = c.data()}, c.data(), serial_executor());
     expect_product(left, right, base.data(), c);
   }
+}
+
+// Of whole and cut panels, of one and several blocks of the inner dimension.
+TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
+  for (const Sizes& s : kSizes) {
+    const std::vector<float> a = draws(s.rows * s.depth, 1), b = draws(s.depth * s.columns, 2);
+    const std::vector<float> at = draws(s.rows * s.columns, 3);
+    const Matrix left = {a.data(), s.rows, s.depth, s.depth};
+    const Matrix right = {b.data(), s.depth, s.columns, s.columns};
+    std::vector<float> plain(at.size()), c(at.size(), NAN), squared(at.size(), NAN);
+    multiply(left, right, {}, plain.data(), serial_executor());
+    multiply(left, right, {.squared_relu = squared.data()}, c.data(), serial_executor());
+    EXPECT_EQ(c, plain);
+    multiply(left, right, {.slope_at = at.data()}, c.data(), serial_executor());
+    for (size_t n = 0; n < c.size(); ++n) {
+      ASSERT_EQ(squared[n], plain[n] > 0 ? plain[n] * plain[n] : 0) << n;
+      ASSERT_EQ(c[n], at[n] > 0 ? 2 * at[n] * plain[n] : 0) << n;
+    }
+  }
+}
+
+TEST(Product, SquaresNanAndItsSlopeToNan) {
+  const std::vector<float> a(21, NAN), one = {1};
+  std::vector<float> c(21), squared(21);
+  const Matrix left = {a.data(), 21, 1, 1}, right = {one.data(), 1, 1, 1};
+  multiply(left, right, {.squared_relu = squared.data()}, c.data(), serial_executor());
+  for (const float number : squared) EXPECT_TRUE(std::isnan(number));
+  const std::vector<float> ones(21, 1);
+  multiply({ones.data(), 21, 1, 1}, right, {.slope_at = a.data()}, c.data(), serial_executor());
+  for (const float number : c) EXPECT_TRUE(std::isnan(number));
 }
 
 TEST(Product, ReadsRowsThatLieApart) {
   const std::vector<float> a = draws(30 * 50, 1), b = draws(20 * 40, 2);
   const Matrix left = {a.data() + 3, 30, 20, 50}, right = {b.data() + 5, 20, 30, 40};
   std::vector<float> c(30 * 30, NAN);
-  multiply(left, right, nullptr, c.data(), serial_executor());
-  expect_product(left, right, nullptr, c);
+  multiply(left, right, {}, c.data(), serial_executor());
+  expect_product(left, right, {}, c);
 }
 
 TEST(Product, HasTheSameBitsForAnyNumberOfThreads) {
   const std::vector<float> a = draws(300 * 270, 1), b = draws(270 * 530, 2);
   const Matrix left = {a.data(), 300, 270, 270}, right = {b.data(), 270, 530, 530};
   std::vector<float> one(300 * 530), many(300 * 530);
-  multiply(left, right, nullptr, one.data(), serial_executor());
+  multiply(left, right, {}, one.data(), serial_executor());
   for (const int threads : {2, 3, 5}) {
-    multiply(left, right, nullptr, many.data(), *make_thread_pool(threads));
+    multiply(left, right, {}, many.data(), *make_thread_pool(threads));
     EXPECT_EQ(one, many) << threads;
   }
   const Matrix columns = Matrix{a.data(), 270, 300, 300}.transposed();
-  multiply(columns, right, nullptr, one.data(), serial_executor());
+  multiply(columns, right, {}, one.data(), serial_executor());
   for (const int threads : {2, 3, 5}) {
-    multiply(columns, right, nullptr, many.data(), *make_thread_pool(threads));
+    multiply(columns, right, {}, many.data(), *make_thread_pool(threads));
     EXPECT_EQ(one, many) << threads;
   }
 }
@@ -94,7 +124,7 @@ TEST(Product, RefusesWhatDoesNotFit) {
   std::vector<float> c(12);
   const Matrix left = {a.data(), 3, 4, 4}, right = {b.data(), 3, 4, 4};
   const auto multiplied = [&](const Matrix& x) {
-    return [&, x] { multiply(x, right, nullptr, c.data(), serial_executor()); };
+    return [&, x] { multiply(x, right, {}, c.data(), serial_executor()); };
   };
   EXPECT_THAT(multiplied(left), testing::ThrowsMessage<Error>(testing::HasSubstr("multiply: a:")));
   EXPECT_THAT(multiplied({a.data(), 3, 3, 2, 2}),

@@ -59,8 +59,8 @@ Result run(const Norm& norm, const Numbers& x, const Numbers& gain, const Number
            Numbers(gain.size(), NAN)};
   float* const mean = norm.centered ? r.mean.data() : nullptr;
   normalize(norm, x.data(), gain.data(), r.y.data(), mean, r.inverse.data(), executor);
-  differentiate_norm(norm, x.data(), gain.data(), mean, r.inverse.data(), d_y.data(), r.d_x.data(),
-                     r.d_gain.data(), executor);
+  differentiate_norm(norm, {x.data(), gain.data(), mean, r.inverse.data()}, d_y.data(), nullptr,
+                     r.d_x.data(), r.d_gain.data(), executor);
   return r;
 }
 
@@ -98,27 +98,15 @@ TEST(Norm, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(SquareRelu, AndItsDerivativeAreThoseOfTheFormula) {
-  const int64_t count = 2 * 16384 + 5;
-  const Numbers x = draws(count, 1), d_y = draws(count, 2);
-  Numbers y(x.size()), d_x = d_y;
-  square_relu(x.data(), y.data(), count, serial_executor());
-  differentiate_square_relu(x.data(), d_x.data(), d_x.data(), count, serial_executor());
-  for (size_t n = 0; n < x.size(); ++n) {
-    ASSERT_EQ(y[n], x[n] > 0 ? x[n] * x[n] : 0);
-    ASSERT_EQ(d_x[n], x[n] > 0 ? 2 * x[n] * d_y[n] : 0);
-  }
-}
-
-TEST(SquareRelu, OfNanIsNan) {
-  const Numbers x(21, NAN), d_y(21, 1);
-  Numbers y(21), d_x(21);
-  square_relu(x.data(), y.data(), 21, serial_executor());
-  differentiate_square_relu(x.data(), d_y.data(), d_x.data(), 21, serial_executor());
-  for (size_t n = 0; n < x.size(); ++n) {
-    EXPECT_TRUE(std::isnan(y[n])) << n;
-    EXPECT_TRUE(std::isnan(d_x[n])) << n;
-  }
+TEST(Norm, AddsWhatElseFlowsBack) {
+  const Norm norm = {.rows = 3, .width = 21, .epsilon = 1e-5};
+  const Numbers x = draws(63, 1), gain = draws(21, 2), d_y = draws(63, 3), base = draws(63, 4);
+  const Result alone = run(norm, x, gain, d_y, serial_executor());
+  Numbers d_x(63, NAN), d_gain(21, NAN);
+  differentiate_norm(norm, {x.data(), gain.data(), alone.mean.data(), alone.inverse.data()},
+                     d_y.data(), base.data(), d_x.data(), d_gain.data(), serial_executor());
+  for (size_t n = 0; n < d_x.size(); ++n) EXPECT_NEAR(d_x[n], alone.d_x[n] + base[n], 1e-6) << n;
+  EXPECT_EQ(d_gain, alone.d_gain);
 }
 
 }  // namespace

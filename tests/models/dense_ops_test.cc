@@ -73,10 +73,10 @@ TEST(Projected, TakesAPartOfAWeight) {
 TEST(Normalized, AndItsGradientsAreLibtorchs) {
   for (const at::Tensor& x : stream_of(30, 24)) {
     const Tensors inputs = {2 * x + 1, at::randn({24})};
-    expect_same([](const Tensors& in) { return normalized(in[0], in[1], 1e-5, true); },
+    expect_same([](const Tensors& in) { return normalized(in[0], in[1], {}); },
                 [](const Tensors& in) { return at::layer_norm(in[0], {24}, in[1], {}, 1e-5); },
                 inputs, 1e-5);
-    expect_same([](const Tensors& in) { return normalized(in[0], in[1], 1e-5, false); },
+    expect_same([](const Tensors& in) { return normalized(in[0], in[1], {.centered = false}); },
                 [](const Tensors& in) {
                   return in[0] * at::rsqrt(in[0].square().mean(-1, /*keepdim=*/true) + 1e-5) *
                          in[1];
@@ -85,10 +85,18 @@ TEST(Normalized, AndItsGradientsAreLibtorchs) {
   }
 }
 
-TEST(SquaredRelu, AndItsGradientAreLibtorchs) {
-  for (const at::Tensor& x : stream_of(30, 24))
-    expect_same([](const Tensors& in) { return squared_relu(in[0]); },
-                [](const Tensors& in) { return at::relu(in[0]).square(); }, {x}, 1e-6);
+TEST(SquaredReluLayer, AndItsGradientsAreLibtorchs) {
+  for (const int64_t rows : {1, 15, 16, 40})
+    for (const at::Tensor& x : stream_of(rows, 24)) {
+      const Tensors inputs = {x, at::randn({24}), at::randn({70, 24}), at::randn({24, 70})};
+      expect_same(
+          [](const Tensors& in) { return squared_relu_layer(in[0], in[1], in[2], in[3], {}); },
+          [](const Tensors& in) {
+            const at::Tensor y = at::layer_norm(in[0], {24}, in[1], {}, 1e-5);
+            return in[0] + at::linear(at::relu(at::linear(y, in[2])).square(), in[3]);
+          },
+          inputs, 1e-5);
+    }
 }
 
 }  // namespace
