@@ -75,19 +75,27 @@ static_assert(kGroupRows % kRowStep == 0 && kRowStep % kTileRows == 0 && kMostPa
 // Of the inner dimension: terms of a tile's sums.
 int64_t block() { return kTileVectors == 4 ? 128 : 256; }
 
-void pack_panel(const Matrix& b, int64_t panel, float* to) {
+// Panels [first, last) of b's columns.
+void pack_panels(const Matrix& b, int64_t first, int64_t last, float* panels) {
   const F32 d;
-  const int64_t first = panel * kPanel, columns = std::min(kPanel, b.columns - first);
-  const float* from = b.data + first * b.column_stride;
-  if (columns == kPanel && b.column_stride == 1) {
-    for (int64_t k = 0; k < b.rows; ++k, from += b.row_stride, to += kPanel) {
+  const int64_t depth = b.rows, size = depth * kPanel;
+  // Row after row, which the processor fetches ahead of us.
+  const int64_t whole = b.column_stride == 1 ? std::min(last, b.columns / kPanel) : first;
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t panel = first; panel < whole; ++panel) {
+      const float* const from = b.data + k * b.row_stride + panel * kPanel;
+      float* const to = panels + panel * size + k * kPanel;
       for (int64_t n = 0; n < kPanel; n += kLanes) hn::StoreU(hn::LoadU(d, from + n), d, to + n);
     }
-    return;
   }
-  for (int64_t n = 0; n < kPanel; ++n)
-    for (int64_t k = 0; k < b.rows; ++k)
-      to[k * kPanel + n] = n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
+  for (int64_t panel = std::max(first, whole); panel < last; ++panel) {
+    const float* const from = b.data + panel * kPanel * b.column_stride;
+    const int64_t columns = std::min(kPanel, b.columns - panel * kPanel);
+    for (int64_t n = 0; n < kPanel; ++n)
+      for (int64_t k = 0; k < depth; ++k)
+        panels[panel * size + k * kPanel + n] =
+            n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
+  }
 }
 
 using Tile = V[kTileRows][kTileVectors];
@@ -168,17 +176,14 @@ HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const
 
 // Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's numbers.
 void pack_group(const Matrix& a, int64_t first, int64_t last, float* to) {
-  const int64_t columns = a.columns, stride = a.column_stride;
-  for (int64_t row = first; row < last; row += kTileRows) {
-    const float* from = a.data + row;
-    const int64_t there = std::min<int64_t>(kTileRows, last - row);
-    for (int64_t k = 0; k < columns; ++k, from += stride, to += kTileRows) {
-      if (there == kTileRows) {
-        std::memcpy(to, from, kTileRows * sizeof(float));  // of a fixed size: two moves
-      } else {
-        for (int64_t r = 0; r < kTileRows; ++r) to[r] = from[std::min(r, there - 1)];
-      }
-    }
+  const int64_t columns = a.columns, size = kTileRows * columns;
+  for (int64_t k = 0; k < columns; ++k, to += kTileRows) {
+    const float* from = a.data + first + k * a.column_stride;
+    float* tile = to;
+    int64_t rows = last - first;
+    for (; rows >= kTileRows; rows -= kTileRows, from += kTileRows, tile += size)
+      std::memcpy(tile, from, kTileRows * sizeof(float));  // of a fixed size: two moves
+    for (int64_t r = 0; rows > 0 && r < kTileRows; ++r) tile[r] = from[std::min(r, rows - 1)];
   }
 }
 
@@ -208,8 +213,7 @@ void multiply_group(const Part& part, int64_t first, int64_t last, int worker) {
 // One share in `shares` of b's panels.
 void pack_share(const Part& part, int64_t share, int64_t shares) {
   const int64_t panels = (part.b.columns + kPanel - 1) / kPanel;
-  for (int64_t n = share * panels / shares; n < (share + 1) * panels / shares; ++n)
-    pack_panel(part.b, n, part.panels + n * kPanel * part.b.rows);
+  pack_panels(part.b, share * panels / shares, (share + 1) * panels / shares, part.panels);
 }
 
 }  // namespace HWY_NAMESPACE
