@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -139,7 +138,7 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
     x = x.index_select(0, asked);
     answers = answers.index_select(0, asked);
   }
-  return at::cross_entropy_loss(logits_of(x), answers, /*weight=*/{}, at::Reduction::None);
+  return cross_entropy(logits_of(x), answers);
 }
 
 at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {

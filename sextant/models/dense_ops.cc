@@ -8,10 +8,13 @@
 #include <ATen/ops/relu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <string>
 #include <vector>
 
+#include "sextant/dense/cross_entropy.h"
 #include "sextant/dense/product.h"
 #include "sextant/dense/rows.h"
+#include "sextant/error.h"
 #include "sextant/torch/executor.h"
 
 namespace sextant {
@@ -188,6 +191,34 @@ class SquaredReluLayer : public torch::autograd::Function<SquaredReluLayer> {
   }
 };
 
+class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& input,
+                               const at::Tensor& targets) {
+    const at::Tensor logits = input.contiguous();
+    at::Tensor loss = at::empty({logits.size(0)}, logits.options()), lse = at::empty_like(loss);
+    dense::cross_entropy(answers(logits, targets), loss.data_ptr<float>(), lse.data_ptr<float>(),
+                         torch_executor());
+    context->save_for_backward({logits, targets, lse});
+    return {loss};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &logits = saved[0], d_loss = d_outputs[0].contiguous();
+    at::Tensor d_logits = at::empty_like(logits);
+    dense::differentiate_cross_entropy(answers(logits, saved[1]), saved[2].data_ptr<float>(),
+                                       d_loss.data_ptr<float>(), d_logits.data_ptr<float>(),
+                                       torch_executor());
+    return {d_logits, {}};
+  }
+
+ private:
+  static dense::Answers answers(const at::Tensor& logits, const at::Tensor& targets) {
+    return {logits.data_ptr<float>(), targets.data_ptr<int64_t>(), logits.size(0), logits.size(1)};
+  }
+};
+
 }  // namespace
 
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base) {
@@ -203,6 +234,16 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOpt
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options) {
   return SquaredReluLayer::apply(x, gain, up, down, options)[0];
+}
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets) {
+  const at::Tensor whole = targets.contiguous();
+  const auto* const words = whole.data_ptr<int64_t>();
+  for (int64_t n = 0; n < whole.numel(); ++n)
+    if (words[n] < 0 || words[n] >= logits.size(1))
+      fail("cross_entropy: targets: expected 0 to " + std::to_string(logits.size(1) - 1) +
+           ", but got " + std::to_string(words[n]));
+  return CrossEntropy::apply(logits, whole)[0];
 }
 
 }  // namespace sextant

@@ -21,4 +21,8 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOpt
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options);
 
+// The loss of each row of logits [rows, columns] for the column that was right, int64 in [0, columns); in nats.
+// Throws Error on another target.
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets);
+
 }  // namespace sextant

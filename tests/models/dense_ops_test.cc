@@ -2,15 +2,22 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <vector>
+
+#include "sextant/error.h"
 
 namespace sextant {
 namespace {
@@ -97,6 +104,25 @@ TEST(SquaredReluLayer, AndItsGradientsAreLibtorchs) {
           },
           inputs, 1e-5);
     }
+}
+
+TEST(CrossEntropy, AndItsGradientAreLibtorchs) {
+  const at::Tensor targets = at::randint(37, {50}, at::kLong);
+  expect_same([&](const Tensors& in) { return cross_entropy(in[0], targets); },
+              [&](const Tensors& in) {
+                return at::cross_entropy_loss(in[0], targets, {}, at::Reduction::None);
+              },
+              {3 * at::randn({50, 37})}, 1e-6);
+}
+
+TEST(CrossEntropy, RefusesTargetsThatAreNoColumns) {
+  for (const int64_t target : {-1, 4})
+    EXPECT_THAT(
+        [&] {
+          cross_entropy(at::randn({1, 4}), at::full({1}, target, at::kLong));
+        },
+        testing::ThrowsMessage<Error>(
+            testing::HasSubstr("targets: expected 0 to 3, but got " + std::to_string(target))));
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "sextant/dense/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/attention/simd_targets.h"
+#include "sextant/dense/pieces.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/dense/cross_entropy.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "hwy/highway.h"
+#include "sextant/attention/cpu/exp-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::dense {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using cpu::HWY_NAMESPACE::exp;
+using cpu::HWY_NAMESPACE::F32;
+using cpu::HWY_NAMESPACE::V;
+
+inline constexpr int64_t kLanes = cpu::HWY_NAMESPACE::kPart;
+
+// e^x of one number, as the vectors have it.
+HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(hn::Set(F32(), x))); }
+
+void cross_entropy_rows(const Answers& answers, float* loss, float* lse, int64_t first,
+                        int64_t last) {
+  const F32 d;
+  const int64_t columns = answers.columns;
+  for (int64_t row = first; row < last; ++row) {
+    const float* const x = answers.logits + row * columns;
+    V tops = hn::Set(d, x[0]);
+    int64_t n = 0;
+    for (; n + kLanes <= columns; n += kLanes) tops = hn::Max(tops, hn::LoadU(d, x + n));
+    float top = hn::GetLane(hn::MaxOfLanes(d, tops));
+    for (; n < columns; ++n) top = std::max(top, x[n]);
+    tops = hn::Set(d, top);
+    V sums = hn::Zero(d);
+    for (n = 0; n + kLanes <= columns; n += kLanes)
+      sums = hn::Add(sums, exp(hn::Sub(hn::LoadU(d, x + n), tops)));
+    float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+    for (; n < columns; ++n) sum += exp_of(x[n] - top);
+    const double log = std::log(static_cast<double>(sum)), most = top;
+    lse[row] = static_cast<float>(most + log);
+    // Not from lse, which is rounded: a loss is often small beside it.
+    loss[row] = static_cast<float>(log + (most - static_cast<double>(x[answers.targets[row]])));
+  }
+}
+
+void differentiate_rows(const Answers& answers, const float* lse, const float* d_loss,
+                        float* d_logits, int64_t first, int64_t last) {
+  const F32 d;
+  const int64_t columns = answers.columns;
+  for (int64_t row = first; row < last; ++row) {
+    const float* const x = answers.logits + row * columns;
+    float* const to = d_logits + row * columns;
+    const V all = hn::Set(d, lse[row]), factor = hn::Set(d, d_loss[row]);
+    int64_t n = 0;
+    for (; n + kLanes <= columns; n += kLanes)
+      hn::StoreU(hn::Mul(factor, exp(hn::Sub(hn::LoadU(d, x + n), all))), d, to + n);
+    for (; n < columns; ++n) to[n] = d_loss[row] * exp_of(x[n] - lse[row]);
+    to[answers.targets[row]] -= d_loss[row];
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::dense
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant::dense {
+namespace {
+
+HWY_EXPORT(cross_entropy_rows);
+HWY_EXPORT(differentiate_rows);
+
+// Of a piece: some tens of microseconds of work.
+int64_t rows_of_piece(const Answers& answers) {
+  return std::max<int64_t>(1, kNumbers / answers.columns);
+}
+
+}  // namespace
+
+void cross_entropy(const Answers& answers, float* loss, float* lse, const Executor& executor) {
+  in_pieces(answers.rows, rows_of_piece(answers), executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(cross_entropy_rows)(answers, loss, lse, first, last);
+  });
+}
+
+void differentiate_cross_entropy(const Answers& answers, const float* lse, const float* d_loss,
+                                 float* d_logits, const Executor& executor) {
+  in_pieces(answers.rows, rows_of_piece(answers), executor, [&](int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(differentiate_rows)(answers, lse, d_loss, d_logits, first, last);
+  });
+}
+
+}  // namespace sextant::dense
+#endif
