@@ -16,10 +16,14 @@ void write_queries(const Backward& b, const BackwardTask& task, std::span<const 
   for (int64_t g = 0; g < p.group; ++g)
     for (int64_t i = 0; i < to.rows; ++i) {
       const int64_t row = at + (g * to.rows + i) * p.depth16;
+      float* out = to.at(task.batch, task.key_head * p.group + g, i);
+      if (sums.size() == 1 && to.column_stride == 1) {
+        std::copy_n(sums[0] + row, p.depth, out);
+        continue;
+      }
       std::copy_n(sums[0] + row, p.depth, line.data());
       for (const float* more : sums.subspan(1))
         for (int64_t c = 0; c < p.depth; ++c) line[static_cast<size_t>(c)] += more[row + c];
-      float* out = to.at(task.batch, task.key_head * p.group + g, i);
       for (int64_t c = 0; c < p.depth; ++c)
         out[c * to.column_stride] = line[static_cast<size_t>(c)];
     }

@@ -258,8 +258,9 @@ class ForwardTask {
       const Lanes factor = set(sum == 0 ? 0 : keep / sum);
       for (int64_t c = 0; c < p_.width16; c += kLanes)
         store(mul(factor, load(row.out + c)), row.out + c);
-      write_row(row.out, to.out, b, h, query);
     }
+    write_rows(w_.all.at(g * w_.rows16, p_.width16).out, p_.width16, to.out, b, h,
+               block_.frame.query_row + item_.first, item_.rows);
   }
 
   const Forward& forward_;

@@ -175,18 +175,19 @@ HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x
   return {copy, columns16};
 }
 
-HWY_INLINE void write_row(const float* from, const AnyView<float>& to, int64_t batch, int64_t head,
-                          int64_t row) {
+// `count` rows, which lie `width16` apart, of a head to its rows from `row` on.
+inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const AnyView<float>& to,
+                                    int64_t batch, int64_t head, int64_t row, int64_t count) {
   to.visit([&](const auto& view) HWY_ATTR {
     using Number = std::remove_pointer_t<decltype(view.data)>;
     Number* at = view.at(batch, head, row);
-    if constexpr (std::is_same_v<Number, float>)
-      if (view.column_stride == 1) {
-        std::copy_n(from, view.columns, at);
-        return;
-      }
-    for (int64_t c = 0; c < view.columns; ++c)
-      at[c * view.column_stride] = narrowed<Number>(from[c]);
+    for (int64_t i = 0; i < count; ++i, from += width16, at += view.row_stride) {
+      int64_t c = 0;
+      if constexpr (std::is_same_v<Number, float>)
+        if (view.column_stride == 1)
+          for (; c + kLanes <= view.columns; c += kLanes) store(load(from + c), at + c);
+      for (; c < view.columns; ++c) at[c * view.column_stride] = narrowed<Number>(from[c]);
+    }
   });
 }
 
