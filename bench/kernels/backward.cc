@@ -125,7 +125,7 @@ class Backward {
   int64_t columns_, unit_, first_ = 0;
   float *keys_, *key_rows_, *key_grads_, *queries_, *query_rows_, *values_, *value_grads_;
   float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *d_out_;
-  cpu::Floats numbers_;  // last: what is laid out in it comes before
+  Floats numbers_;  // last: what is laid out in it comes before
 };
 
 }  // namespace

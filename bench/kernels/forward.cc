@@ -85,7 +85,7 @@ class Forward {
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr,
         *weights_ = nullptr;
   cpu::Partial strip_, all_;
-  cpu::Floats numbers_;  // last: what is laid out in it comes before
+  Floats numbers_;  // last: what is laid out in it comes before
 };
 
 }  // namespace

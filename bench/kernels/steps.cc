@@ -2,10 +2,10 @@
 
 namespace sextant::bench {
 
-cpu::Floats filled(const std::function<void(cpu::Carver&)>& lay_out) {
+Floats filled(const std::function<void(cpu::Carver&)>& lay_out) {
   cpu::Carver measure;
   lay_out(measure);
-  cpu::Floats numbers(measure.used());
+  Floats numbers(measure.used());
   constexpr int64_t kStep = 37, kPeriod = 101;
   for (int64_t n = 0; n < measure.used(); ++n)
     numbers.data()[n] =

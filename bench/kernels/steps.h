@@ -36,7 +36,7 @@ Steps far_tile_steps(int64_t columns);
 
 // Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no two
 // neighbours are alike.
-cpu::Floats filled(const std::function<void(cpu::Carver&)>& lay_out);
+Floats filled(const std::function<void(cpu::Carver&)>& lay_out);
 
 // Query `row` in panels of queries.
 constexpr int64_t in_panels(int64_t row, int64_t columns) {

@@ -110,7 +110,7 @@ class Tables {
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
   float *queries_, *keys_, *panels_, *scores_, *panel_, *products_;
-  cpu::Floats numbers_;  // last: what is laid out in it comes before
+  Floats numbers_;  // last: what is laid out in it comes before
 };
 
 Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32_t>& row_at) {

@@ -11,20 +11,20 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "hwy/highway.h"
-#include "sextant/attention/cpu/exp-inl.h"
+#include "sextant/attention/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using cpu::HWY_NAMESPACE::exp;
-using cpu::HWY_NAMESPACE::F32;
-using cpu::HWY_NAMESPACE::V;
+using sextant::HWY_NAMESPACE::exp;
+using F32 = hn::CappedTag<float, 16>;
+using V = hn::Vec<F32>;
 
-inline constexpr int64_t kLanes = cpu::HWY_NAMESPACE::kPart;
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
 
 // e^x of one number, as the vectors have it.
-HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(hn::Set(F32(), x))); }
+HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(F32(), hn::Set(F32(), x))); }
 
 void cross_entropy_rows(const Answers& answers, float* loss, float* lse, int64_t first,
                         int64_t last) {
@@ -40,7 +40,7 @@ void cross_entropy_rows(const Answers& answers, float* loss, float* lse, int64_t
     tops = hn::Set(d, top);
     V sums = hn::Zero(d);
     for (n = 0; n + kLanes <= columns; n += kLanes)
-      sums = hn::Add(sums, exp(hn::Sub(hn::LoadU(d, x + n), tops)));
+      sums = hn::Add(sums, exp(d, hn::Sub(hn::LoadU(d, x + n), tops)));
     float sum = hn::GetLane(hn::SumOfLanes(d, sums));
     for (; n < columns; ++n) sum += exp_of(x[n] - top);
     const double log = std::log(static_cast<double>(sum)), most = top;
@@ -60,7 +60,7 @@ void differentiate_rows(const Answers& answers, const float* lse, const float* d
     const V all = hn::Set(d, lse[row]), factor = hn::Set(d, d_loss[row]);
     int64_t n = 0;
     for (; n + kLanes <= columns; n += kLanes)
-      hn::StoreU(hn::Mul(factor, exp(hn::Sub(hn::LoadU(d, x + n), all))), d, to + n);
+      hn::StoreU(hn::Mul(factor, exp(d, hn::Sub(hn::LoadU(d, x + n), all))), d, to + n);
     for (; n < columns; ++n) to[n] = d_loss[row] * exp_of(x[n] - lse[row]);
     to[answers.targets[row]] -= d_loss[row];
   }
@@ -79,7 +79,7 @@ HWY_EXPORT(differentiate_rows);
 
 // Of a piece: some tens of microseconds of work.
 int64_t rows_of_piece(const Answers& answers) {
-  return std::max<int64_t>(1, kNumbers / answers.columns);
+  return std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, answers.columns));
 }
 
 }  // namespace

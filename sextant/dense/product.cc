@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sextant/attention/cpu/workspace.h"
+#include "sextant/attention/floats.h"
 #include "sextant/attention/simd_targets.h"
 #include "sextant/dense/pieces.h"
 #include "sextant/error.h"
@@ -142,10 +142,14 @@ HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Finish& finish, fl
 // The same of `columns` < kPanel columns of sums in memory.
 void write_part_of_row(const float* sums, int64_t columns, const Finish& finish, float* to) {
   float base[kPanel] = {}, slope_at[kPanel] = {}, c[kPanel], squared_relu[kPanel];
-  Finish whole;
-  if (finish.base) whole.base = std::copy_n(finish.base, columns, base) - columns;
-  if (finish.slope_at) whole.slope_at = std::copy_n(finish.slope_at, columns, slope_at) - columns;
-  if (finish.squared_relu) whole.squared_relu = squared_relu;
+  const auto copied = [&](const float* from, float* to_whole) {
+    if (from == nullptr) return from;
+    std::copy_n(from, columns, to_whole);
+    return static_cast<const float*>(to_whole);
+  };
+  const Finish whole = {.base = copied(finish.base, base),
+                        .slope_at = copied(finish.slope_at, slope_at),
+                        .squared_relu = finish.squared_relu ? squared_relu : nullptr};
   V sum[kTileVectors];
   for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
   write_row(sum, whole, c);
@@ -238,21 +242,18 @@ Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t c
 void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
               const Executor& executor) {
   if ((a.column_stride != 1 && a.row_stride != 1) || a.columns != b.rows)
-    fail(
-        "multiply: a: expected rows or columns whole in memory, and rows as long as b has rows, "
-        "but "
-        "got others");
+    fail("multiply: a: expected rows or columns whole in memory and a column for each row of b");
   const int64_t stride = b.columns;
   const int64_t block = HWY_DYNAMIC_DISPATCH(block)();
   // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each vector lies on
   // two, products take an eighth longer.
-  thread_local cpu::Floats scratch;
+  thread_local Floats scratch;
   thread_local int64_t floats = 0;
   const int64_t most = std::min(block, b.rows);
   const int64_t panels = pieces(std::min(kColumns, b.columns), kMostPanel) * kMostPanel * most;
   const int64_t groups = a.column_stride == 1 ? 0 : executor.workers() * kGroupRows * most;
   if (floats < panels + groups) {
-    scratch = cpu::Floats(panels + groups);
+    scratch = Floats(panels + groups);
     floats = panels + groups;
   }
   // Of a size, so that workers end together.

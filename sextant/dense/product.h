@@ -20,10 +20,12 @@ struct Matrix {
 
 // What is done with each sum before it is written. All have the rows of c, one after the other; base may be c.
 struct Finish {
-  const float* base = nullptr;  // is added
-  const float* slope_at =
-      nullptr;  // the slope of max(x, 0)^2 at these x, 2 max(x, 0): multiplies the sum
-  float* squared_relu = nullptr;  // gets max(c, 0)^2 (So et al. 2021, "Primer")
+  // Is added.
+  const float* base = nullptr;
+  // Then multiplied by the slope of max(x, 0)^2 at these x, 2 max(x, 0).
+  const float* slope_at = nullptr;
+  // Gets max(c, 0)^2 (So et al. 2021, "Primer").
+  float* squared_relu = nullptr;
 };
 
 // c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any number of

@@ -238,6 +238,9 @@ at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets) {
   const at::Tensor whole = targets.contiguous();
+  if (logits.dim() != 2 || whole.numel() != logits.size(0))
+    fail("cross_entropy: targets: expected one for each row of logits, but got " +
+         std::to_string(whole.numel()));
   const auto* const words = whole.data_ptr<int64_t>();
   for (int64_t n = 0; n < whole.numel(); ++n)
     if (words[n] < 0 || words[n] >= logits.size(1))

@@ -123,6 +123,12 @@ TEST(CrossEntropy, RefusesTargetsThatAreNoColumns) {
         },
         testing::ThrowsMessage<Error>(
             testing::HasSubstr("targets: expected 0 to 3, but got " + std::to_string(target))));
+  EXPECT_THAT(
+      [] {
+        cross_entropy(at::randn({2, 4}), at::full({1}, 0, at::kLong));
+      },
+      testing::ThrowsMessage<Error>(
+          testing::HasSubstr("targets: expected one for each row of logits, but got 1")));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <cmath>
 
 #include "sextant/attention/cpu/backward.h"
-#include "sextant/attention/cpu/exp-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/exp-inl.h"
 #include "sextant/attention/view.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -131,6 +132,12 @@ HWY_INLINE Lanes neg_mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
 HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
   Lanes x;
   for (int p = 0; p < kParts; ++p) x.part[p] = hn::Max(a.part[p], b.part[p]);
+  return x;
+}
+
+HWY_INLINE Lanes exp(const Lanes& a) {
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) x.part[p] = sextant::HWY_NAMESPACE::exp(F32(), a.part[p]);
   return x;
 }
 

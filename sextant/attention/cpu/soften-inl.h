@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "sextant/attention/cpu/exp-inl.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/pack-inl.h"
@@ -37,7 +36,8 @@ HWY_INLINE void find_most(int64_t rows, Run columns, const float* scores, float*
 }
 
 HWY_INLINE V weights_of(const float* scores, float base) {
-  return exp(hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
+  return sextant::HWY_NAMESPACE::exp(F32(),
+                                     hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
 // Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into

@@ -1,32 +1,12 @@
-// Scratch memory: one aligned allocation, cut into pieces before any task runs.
+// Scratch memory: one allocation, cut into pieces before any task runs.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/floats.h"
 
 namespace sextant::cpu {
-
-// Uninitialised floats on a cache line of their own.
-class Floats {
- public:
-  Floats() = default;
-  explicit Floats(int64_t count)
-      : data_(static_cast<float*>(::operator new (static_cast<size_t>(count) * sizeof(float),
-                                                  std::align_val_t{kAlignment}))) {}
-  float* data() { return data_.get(); }
-  const float* data() const { return data_.get(); }
-
- private:
-  static constexpr size_t kAlignment = 64;
-  struct Free {
-    void operator()(float* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
-  };
-  std::unique_ptr<float, Free> data_;
-};
 
 // Hands out pieces of a block of floats. Without a block it only counts, so that the same layout
 // code first learns the size and then cuts:

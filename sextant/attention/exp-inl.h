@@ -9,22 +9,24 @@
 // Results below 2^-110 are exact zeros, and so is e^-infinity. Weights down to 2^-126 times values would begin
 // many sums with subnormal numbers, with which Intel's cores take some hundred times as long: ALiBi, whose far
 // keys have such weights, took 1.25 times as long there as plain attention.
-#if defined(SEXTANT_ATTENTION_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef SEXTANT_ATTENTION_CPU_EXP_INL_H_
-#undef SEXTANT_ATTENTION_CPU_EXP_INL_H_
+#if defined(SEXTANT_ATTENTION_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_EXP_INL_H_
+#undef SEXTANT_ATTENTION_EXP_INL_H_
 #else
-#define SEXTANT_ATTENTION_CPU_EXP_INL_H_
+#define SEXTANT_ATTENTION_EXP_INL_H_
 #endif
 
-#include "sextant/attention/cpu/lanes-inl.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sextant::cpu {
+namespace sextant {
 namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_INLINE V exp(V x) {
-  const F32 d;
-  const I32 di;
+// d: of float32.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp(D d, V x) {
+  const hn::RebindToSigned<D> di;
   // Adding 1.5 * 2^23 rounds to an integer; 127 more makes its low bits the exponent field of 2^n.
   const V shift = hn::Set(d, 12582912.0F + 127.0F);
   const V per_ln2 = hn::Set(d, 1.44269504F);
@@ -39,14 +41,8 @@ HWY_INLINE V exp(V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -76.246185F)), hn::Mul(p, power));
 }
 
-HWY_INLINE Lanes exp(const Lanes& x) {
-  Lanes y;
-  for (int p = 0; p < kParts; ++p) y.part[p] = exp(x.part[p]);
-  return y;
-}
-
 }  // namespace HWY_NAMESPACE
-}  // namespace sextant::cpu
+}  // namespace sextant
 HWY_AFTER_NAMESPACE();
 
 #endif
