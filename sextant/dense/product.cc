@@ -27,6 +27,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "hwy/highway.h"
+#include "sextant/attention/transpose-inl.h"
 
 #ifndef SEXTANT_DENSE_PRODUCT_ONCE
 #define SEXTANT_DENSE_PRODUCT_ONCE
@@ -62,6 +63,7 @@ namespace sextant::dense {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+using sextant::HWY_NAMESPACE::transpose_in_registers;
 using F32 = hn::CappedTag<float, 16>;
 using V = hn::Vec<F32>;
 
@@ -74,6 +76,15 @@ static_assert(kGroupRows % kRowStep == 0 && kRowStep % kTileRows == 0 && kMostPa
 
 // Of the inner dimension: terms of a tile's sums.
 int64_t block() { return kTileVectors == 4 ? 128 : 256; }
+
+// Of kLanes rows and columns: columns that lie `from_step` apart become rows of a panel.
+HWY_INLINE void transpose_square(const float* from, int64_t from_step, float* to) {
+  const F32 d;
+  V x[kLanes];
+  for (int64_t n = 0; n < kLanes; ++n) x[n] = hn::LoadU(d, from + n * from_step);
+  transpose_in_registers(d, x);
+  for (int64_t k = 0; k < kLanes; ++k) hn::StoreU(x[k], d, to + k * kPanel);
+}
 
 // Panels [first, last) of b's columns.
 void pack_panels(const Matrix& b, int64_t first, int64_t last, float* panels) {
@@ -90,11 +101,16 @@ void pack_panels(const Matrix& b, int64_t first, int64_t last, float* panels) {
   }
   for (int64_t panel = std::max(first, whole); panel < last; ++panel) {
     const float* const from = b.data + panel * kPanel * b.column_stride;
+    float* const to = panels + panel * size;
     const int64_t columns = std::min(kPanel, b.columns - panel * kPanel);
-    for (int64_t n = 0; n < kPanel; ++n)
-      for (int64_t k = 0; k < depth; ++k)
-        panels[panel * size + k * kPanel + n] =
-            n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
+    int64_t k = 0;
+    if (b.row_stride == 1 && columns == kPanel)
+      for (; k + kLanes <= depth; k += kLanes)
+        for (int64_t n = 0; n < kPanel; n += kLanes)
+          transpose_square(from + n * b.column_stride + k, b.column_stride, to + k * kPanel + n);
+    for (; k < depth; ++k)
+      for (int64_t n = 0; n < kPanel; ++n)
+        to[k * kPanel + n] = n < columns ? from[n * b.column_stride + k * b.row_stride] : 0.0F;
   }
 }
 

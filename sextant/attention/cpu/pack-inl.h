@@ -20,70 +20,23 @@
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/phases.h"
 #include "sextant/attention/narrow.h"
+#include "sextant/attention/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
+using sextant::HWY_NAMESPACE::transpose_in_registers;
 
 #if HWY_TARGET == HWY_SCALAR
-HWY_INLINE void transpose_in_registers(V*) {}
 HWY_INLINE void transpose_strip(const V* x, float* to) {
   for (int i = 0; i < kStrip; ++i) hn::StoreU(x[i], F32(), to + i);
 }
 #else
-// x[i] holds a part of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
-// to 4 g + 3.
-template <int kRows>
-HWY_INLINE void transpose_blocks(V* x) {
-  const F32 d;
-  const hn::RepartitionToWide<hn::RebindToUnsigned<F32> > d64;
-  V y[kRows];
-  // Pairs of rows, then pairs of pairs.
-  for (int i = 0; i < kRows; i += 2) {
-    y[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
-    y[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
-  }
-  for (int i = 0; i < kRows; i += 4)
-    for (int half = 0; half < 2; ++half) {
-      const auto a = hn::BitCast(d64, y[i + half]), b = hn::BitCast(d64, y[i + 2 + half]);
-      x[i + 2 * half] = hn::BitCast(d, hn::InterleaveLower(d64, a, b));
-      x[i + 2 * half + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, a, b));
-    }
-}
-
-// x[i] holds row i of a kPart x kPart square; afterwards, column i.
-HWY_INLINE void transpose_in_registers(V* x) {
-  const F32 d;
-  V y[kPart];
-  transpose_blocks<kPart>(x);
-  // A transpose of blocks is left.
-  if constexpr (kPart == 8) {
-    for (int i = 0; i < 4; ++i) {
-      y[i] = hn::ConcatLowerLower(d, x[4 + i], x[i]);
-      y[4 + i] = hn::ConcatUpperUpper(d, x[4 + i], x[i]);
-    }
-    for (int i = 0; i < 8; ++i) x[i] = y[i];
-  }
-  if constexpr (kPart == 16) {
-    for (int i = 0; i < 4; ++i) {
-      const V low02 = hn::ConcatLowerLower(d, x[8 + i], x[i]);
-      const V low13 = hn::ConcatLowerLower(d, x[12 + i], x[4 + i]);
-      const V high02 = hn::ConcatUpperUpper(d, x[8 + i], x[i]);
-      const V high13 = hn::ConcatUpperUpper(d, x[12 + i], x[4 + i]);
-      y[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
-      y[4 + i] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
-      y[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
-      y[12 + i] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
-    }
-    for (int i = 0; i < 16; ++i) x[i] = y[i];
-  }
-}
-
 // to[j][i] = x[i][j] for kStrip rows x of kPart columns, which it spoils.
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
-  transpose_blocks<kStrip>(x);
+  sextant::HWY_NAMESPACE::transpose_blocks<kStrip>(d, x);
   if constexpr (kPart == 16) {
     const hn::Half<F32> half;
     const auto put = [&](int column, V two) HWY_ATTR {  // and the column eight after it
@@ -114,7 +67,7 @@ HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row ro
   } else {
     for (int i = 0; i < kPart; ++i) x[i] = i < rows ? row(i) : hn::Zero(d);
   }
-  transpose_in_registers(x);
+  transpose_in_registers(d, x);
   for (int i = 0; i < kPart; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }
 

@@ -1,0 +1,73 @@
+// Squares of float32, as many rows as a vector has lanes, transposed in registers.
+#if defined(SEXTANT_ATTENTION_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_TRANSPOSE_INL_H_
+#undef SEXTANT_ATTENTION_TRANSPOSE_INL_H_
+#else
+#define SEXTANT_ATTENTION_TRANSPOSE_INL_H_
+#endif
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_in_registers(D, V*) {}
+#else
+// x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
+// to 4 g + 3.
+template <int kRows, class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_blocks(D d, V* x) {
+  const hn::RepartitionToWide<hn::RebindToUnsigned<D>> d64;
+  V y[kRows];
+  // Pairs of rows, then pairs of pairs.
+  for (int i = 0; i < kRows; i += 2) {
+    y[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
+    y[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
+  }
+  for (int i = 0; i < kRows; i += 4)
+    for (int half = 0; half < 2; ++half) {
+      const auto a = hn::BitCast(d64, y[i + half]), b = hn::BitCast(d64, y[i + 2 + half]);
+      x[i + 2 * half] = hn::BitCast(d, hn::InterleaveLower(d64, a, b));
+      x[i + 2 * half + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, a, b));
+    }
+}
+
+// x[i] holds row i of the square; afterwards, column i.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_in_registers(D d, V* x) {
+  constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
+  V y[kRows];
+  transpose_blocks<kRows>(d, x);
+  // A transpose of blocks is left.
+  if constexpr (kRows == 8) {
+    for (int i = 0; i < 4; ++i) {
+      y[i] = hn::ConcatLowerLower(d, x[4 + i], x[i]);
+      y[4 + i] = hn::ConcatUpperUpper(d, x[4 + i], x[i]);
+    }
+    for (int i = 0; i < 8; ++i) x[i] = y[i];
+  }
+  if constexpr (kRows == 16) {
+    for (int i = 0; i < 4; ++i) {
+      const V low02 = hn::ConcatLowerLower(d, x[8 + i], x[i]);
+      const V low13 = hn::ConcatLowerLower(d, x[12 + i], x[4 + i]);
+      const V high02 = hn::ConcatUpperUpper(d, x[8 + i], x[i]);
+      const V high13 = hn::ConcatUpperUpper(d, x[12 + i], x[4 + i]);
+      y[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+      y[4 + i] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+      y[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+      y[12 + i] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+    }
+    for (int i = 0; i < 16; ++i) x[i] = y[i];
+  }
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant
+HWY_AFTER_NAMESPACE();
+
+#endif
