@@ -65,7 +65,10 @@ class BackwardWalk {
       ready = true;
       for (int64_t g = 0; g < p_.group; ++g) tile(block, unit, keys, g, first, rows);
     }
-    if (ready) finish_unit(block, keys);
+    if (ready)
+      finish_unit(block, keys);
+    else if (backward_.keys_once)
+      clear_unit(block, keys);
   }
 
   void prepare_unit(const Block& block, Run keys) {
@@ -306,20 +309,34 @@ class BackwardWalk {
   // The gradients of the unit's keys are whole: turns them back and gives them out.
   void finish_unit(const Block& block, Run keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
-    const auto give = [&](const View<float>& to, const float* from, int64_t columns16) HWY_ATTR {
+    const auto give = [&](const View<float>& to, const float* from, int64_t columns16,
+                          bool adds) HWY_ATTR {
       for (int64_t j = 0; j < rows.rows; ++j)
-        add_row(from + j * columns16, to.columns,
-                to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
+        give_row(from + j * columns16, to.columns, adds,
+                 to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
     };
-    if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16);
+    bool adds = !backward_.keys_once;
+    if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16, adds);
     if (!wants_keys()) return;
-    if (w_.key_grads.plain) give(backward_.grad.k, w_.key_grads.plain, p_.depth16);
+    if (w_.key_grads.plain) {
+      give(backward_.grad.k, w_.key_grads.plain, p_.depth16, adds);
+      adds = true;
+    }
     for (size_t way = 0; way < way_count(); ++way) {
       float* grads = w_.key_grads.turned[way];
       if (grads == w_.key_grads.plain) continue;
       turn_back(rows, way, 0, w_.panel, w_.factors, grads);
-      give(backward_.grad.k, grads, p_.depth16);
+      give(backward_.grad.k, grads, p_.depth16, adds);
+      adds = true;
     }
+  }
+
+  // No query sees the unit's keys.
+  void clear_unit(const Block& block, Run keys) {
+    for (const View<float>& to : {backward_.grad.k, backward_.grad.v})
+      for (int64_t j = keys.first; to && j < keys.last; ++j)
+        for (int64_t c = 0; c < to.columns; ++c)
+          to(task_.batch, task_.key_head, block.frame.key_row + j, c) = 0;
   }
 
   bool queries_finite(int64_t rows, WaysSeen ways) const {

@@ -69,6 +69,8 @@ struct Backward {
   const ScoreGrad<float>& grad;
   int64_t splits = 1;  // that have any unit
   bool cut = false;    // each split is a task
+  // Each row of dk and dv is of one unit, which writes it; else units add to zeros.
+  bool keys_once = true;
   std::vector<BackwardTask> tasks;
   std::vector<std::vector<UnitOfBlock>> units;  // [batch]
   std::vector<Lane> lanes;

@@ -20,8 +20,8 @@ bool grows(const Problem& p) {
   return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
 }
 
-// Whether two frames of one batch entry read the same keys.
-bool shares_keys(const Problem& p, int64_t batch) {
+// The keys of each frame of a batch entry, in their order.
+std::vector<Run> keys_of_frames(const Problem& p, int64_t batch) {
   std::vector<Run> keys;
   for (size_t n = p.blocks_of_batch[static_cast<size_t>(batch)];
        n < p.blocks_of_batch[static_cast<size_t>(batch) + 1]; ++n) {
@@ -29,9 +29,25 @@ bool shares_keys(const Problem& p, int64_t batch) {
     if (frame.keys > 0) keys.push_back({frame.key_row, frame.key_row + frame.keys});
   }
   std::ranges::sort(keys, {}, &Run::first);
+  return keys;
+}
+
+// Whether two frames of one batch entry read the same keys.
+bool shares_keys(const Problem& p, int64_t batch) {
+  const std::vector<Run> keys = keys_of_frames(p, batch);
   for (size_t n = 1; n < keys.size(); ++n)
     if (keys[n].first < keys[n - 1].last) return true;
   return false;
+}
+
+// Whether each key of a batch entry is in one frame.
+bool has_keys_once(const Problem& p, int64_t batch) {
+  int64_t next = 0;
+  for (const Run& keys : keys_of_frames(p, batch)) {
+    if (keys.first != next) return false;
+    next = keys.last;
+  }
+  return next == p.score.k.rows;
 }
 
 // Cuts a lane's sums out of memory, or counts them.
@@ -90,7 +106,10 @@ void Backward::cut_tasks() {
   bool shared = false;
   for (const Block& block : p.blocks)
     most_units = std::max(most_units, (block.frame.keys + p.unit - 1) / p.unit);
-  for (int64_t b = 0; b < p.score.k.batch; ++b) shared = shared || shares_keys(p, b);
+  for (int64_t b = 0; b < p.score.k.batch; ++b) {
+    shared = shared || shares_keys(p, b);
+    keys_once = keys_once && has_keys_once(p, b);
+  }
   splits = std::min(kSplits, most_units);
   // Two tasks must not add to one row of dk.
   cut = splits > 1 && !shared && whole < kTasks &&

@@ -74,8 +74,14 @@ inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x,
     store(mul_add(load(x + n), times, load(to + n)), to + n);
 }
 
-HWY_INLINE void add_row(const float* from, int64_t columns, float* to, int64_t column_stride) {
-  for (int64_t c = 0; c < columns; ++c) to[c * column_stride] += from[c];
+// Writes a row, or adds it to one.
+HWY_INLINE void give_row(const float* from, int64_t columns, bool adds, float* to,
+                         int64_t column_stride) {
+  int64_t c = 0;
+  if (column_stride == 1)
+    for (; c + kLanes <= columns; c += kLanes)
+      store(adds ? add(load(to + c), load(from + c)) : load(from + c), to + c);
+  for (; c < columns; ++c) to[c * column_stride] = adds ? to[c * column_stride] + from[c] : from[c];
 }
 
 }  // namespace HWY_NAMESPACE
