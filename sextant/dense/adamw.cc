@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "sextant/dense/adamw.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "hwy/highway.h"
+#include "sextant/dense/vectors-inl.h"
 
 #ifndef SEXTANT_DENSE_ADAMW_ONCE
 #define SEXTANT_DENSE_ADAMW_ONCE
@@ -29,9 +29,6 @@ struct AdamWFactors {
 HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F32 = hn::CappedTag<float, 16>;
 
 // Numbers [first, last), kLanes at a time.
 template <class D>

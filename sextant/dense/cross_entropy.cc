@@ -10,18 +10,13 @@
 #define HWY_TARGET_INCLUDE "sextant/dense/cross_entropy.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "hwy/highway.h"
 #include "sextant/attention/exp-inl.h"
+#include "sextant/dense/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 using sextant::HWY_NAMESPACE::exp;
-using F32 = hn::CappedTag<float, 16>;
-using V = hn::Vec<F32>;
-
-inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
 
 // e^x of one number, as the vectors have it.
 HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(F32(), hn::Set(F32(), x))); }

@@ -26,8 +26,8 @@
 #define HWY_TARGET_INCLUDE "sextant/dense/product.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "hwy/highway.h"
 #include "sextant/attention/transpose-inl.h"
+#include "sextant/dense/vectors-inl.h"
 
 #ifndef SEXTANT_DENSE_PRODUCT_ONCE
 #define SEXTANT_DENSE_PRODUCT_ONCE
@@ -61,13 +61,8 @@ inline Finish moved(const Finish& finish, int64_t by) {
 HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
 using sextant::HWY_NAMESPACE::transpose_in_registers;
-using F32 = hn::CappedTag<float, 16>;
-using V = hn::Vec<F32>;
 
-inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
 // Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads more for each
 // multiply-add than an Ice Lake core has loads for (sextant/attention/cpu/multiply-inl.h).
 inline constexpr int kTileRows = 6, kTileVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;

@@ -11,17 +11,11 @@
 #define HWY_TARGET_INCLUDE "sextant/dense/rows.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "hwy/highway.h"
+#include "sextant/dense/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F32 = hn::CappedTag<float, 16>;
-using V = hn::Vec<F32>;
-
-inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
 
 // The sum of term(n), a vector of the elements from n on, over whole vectors, and of the same terms of
 // single elements over the rest.

@@ -100,7 +100,7 @@ dense::Norm norm_of(const at::Tensor& x, const NormOptions& options) {
 
 Normed normalize(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options) {
   const dense::Norm norm = norm_of(x, options);
-  const Normed result = {at::empty_like(x), at::empty({2, norm.rows}, x.options())};
+  Normed result = {at::empty_like(x), at::empty({2, norm.rows}, x.options())};
   auto* const mean = result.statistics.data_ptr<float>();
   dense::normalize(norm, x.data_ptr<float>(), gain.data_ptr<float>(), result.y.data_ptr<float>(),
                    mean, mean + norm.rows, torch_executor());
