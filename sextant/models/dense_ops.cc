@@ -154,6 +154,7 @@ class Normalized : public torch::autograd::Function<Normalized> {
   }
 };
 
+// Not for few rows.
 class SquaredReluLayer : public torch::autograd::Function<SquaredReluLayer> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& input,
@@ -162,19 +163,13 @@ class SquaredReluLayer : public torch::autograd::Function<SquaredReluLayer> {
     const at::Tensor x = input.contiguous(), up = up_weight.contiguous(),
                      down = down_weight.contiguous();
     const Normed normed = normalize(x, gain, options);
-    at::Tensor raised, hidden;
-    if (few(x)) {
-      raised = multiplied(normed.y, up, at::Tensor());
-      hidden = at::relu(raised).square();
-    } else {
-      std::vector<int64_t> sizes = x.sizes().vec();
-      sizes.back() = up.size(0);
-      hidden = at::empty(sizes, x.options());
-      raised = outputs_of(normed.y, up, {.squared_relu = hidden.data_ptr<float>()});
-    }
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = up.size(0);
+    const at::Tensor hidden = at::empty(sizes, x.options());
+    const at::Tensor raised = outputs_of(normed.y, up, {.squared_relu = hidden.data_ptr<float>()});
     context->save_for_backward({x, gain, normed.statistics, normed.y, up, raised, hidden, down});
     save(*context, options);
-    return {multiplied(hidden, down, x)};
+    return {outputs_of(hidden, down, {.base = x.data_ptr<float>()})};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_outputs) {
@@ -233,19 +228,23 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOpt
 
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options) {
-  return SquaredReluLayer::apply(x, gain, up, down, options)[0];
+  if (!few(x)) return SquaredReluLayer::apply(x, gain, up, down, options)[0];
+  const at::Tensor raised = projected(normalized(x, gain, options), up);
+  return projected(at::relu(raised).square(), down, x);
 }
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets) {
   const at::Tensor whole = targets.contiguous();
-  if (logits.dim() != 2 || whole.numel() != logits.size(0))
+  if (logits.dim() != 2)
+    fail("cross_entropy: logits: expected 2 dimensions, but got " + std::to_string(logits.dim()));
+  if (whole.numel() != logits.size(0))
     fail("cross_entropy: targets: expected one for each row of logits, but got " +
          std::to_string(whole.numel()));
-  const auto* const words = whole.data_ptr<int64_t>();
+  const auto* const columns = whole.data_ptr<int64_t>();
   for (int64_t n = 0; n < whole.numel(); ++n)
-    if (words[n] < 0 || words[n] >= logits.size(1))
+    if (columns[n] < 0 || columns[n] >= logits.size(1))
       fail("cross_entropy: targets: expected 0 to " + std::to_string(logits.size(1) - 1) +
-           ", but got " + std::to_string(words[n]));
+           ", but got " + std::to_string(columns[n]));
   return CrossEntropy::apply(logits, whole)[0];
 }
 

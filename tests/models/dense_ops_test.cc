@@ -129,6 +129,9 @@ TEST(CrossEntropy, RefusesTargetsThatAreNoColumns) {
       },
       testing::ThrowsMessage<Error>(
           testing::HasSubstr("targets: expected one for each row of logits, but got 1")));
+  EXPECT_THAT([] { cross_entropy(at::randn({4}), at::full({1}, 0, at::kLong)); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr("logits: expected 2 dimensions, but got 1")));
 }
 
 }  // namespace
