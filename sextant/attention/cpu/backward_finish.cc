@@ -12,20 +12,13 @@ namespace {
 void write_queries(const Backward& b, const BackwardTask& task, std::span<const float* const> sums,
                    int64_t at, const View<float>& to) {
   const Problem& p = b.problem;
-  std::vector<float> line(static_cast<size_t>(p.depth));
   for (int64_t g = 0; g < p.group; ++g)
     for (int64_t i = 0; i < to.rows; ++i) {
       const int64_t row = at + (g * to.rows + i) * p.depth16;
       float* out = to.at(task.batch, task.key_head * p.group + g, i);
-      if (sums.size() == 1 && to.column_stride == 1) {
-        std::copy_n(sums[0] + row, p.depth, out);
-        continue;
-      }
-      std::copy_n(sums[0] + row, p.depth, line.data());
+      for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] = sums[0][row + c];
       for (const float* more : sums.subspan(1))
-        for (int64_t c = 0; c < p.depth; ++c) line[static_cast<size_t>(c)] += more[row + c];
-      for (int64_t c = 0; c < p.depth; ++c)
-        out[c * to.column_stride] = line[static_cast<size_t>(c)];
+        for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] += more[row + c];
     }
 }
 

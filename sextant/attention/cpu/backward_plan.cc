@@ -32,22 +32,21 @@ std::vector<Run> keys_of_frames(const Problem& p, int64_t batch) {
   return keys;
 }
 
-// Whether two frames of one batch entry read the same keys.
-bool shares_keys(const Problem& p, int64_t batch) {
-  const std::vector<Run> keys = keys_of_frames(p, batch);
+// Whether two of them read the same key.
+bool overlap(const std::vector<Run>& keys) {
   for (size_t n = 1; n < keys.size(); ++n)
     if (keys[n].first < keys[n - 1].last) return true;
   return false;
 }
 
-// Whether each key of a batch entry is in one frame.
-bool has_keys_once(const Problem& p, int64_t batch) {
+// Whether each of so many rows is a key of one of them.
+bool cover_once(const std::vector<Run>& keys, int64_t rows) {
   int64_t next = 0;
-  for (const Run& keys : keys_of_frames(p, batch)) {
-    if (keys.first != next) return false;
-    next = keys.last;
+  for (const Run& run : keys) {
+    if (run.first != next) return false;
+    next = run.last;
   }
-  return next == p.score.k.rows;
+  return next == rows;
 }
 
 // Cuts a lane's sums out of memory, or counts them.
@@ -107,8 +106,9 @@ void Backward::cut_tasks() {
   for (const Block& block : p.blocks)
     most_units = std::max(most_units, (block.frame.keys + p.unit - 1) / p.unit);
   for (int64_t b = 0; b < p.score.k.batch; ++b) {
-    shared = shared || shares_keys(p, b);
-    keys_once = keys_once && has_keys_once(p, b);
+    const std::vector<Run> keys = keys_of_frames(p, b);
+    shared = shared || overlap(keys);
+    keys_once = keys_once && cover_once(keys, p.score.k.rows);
   }
   splits = std::min(kSplits, most_units);
   // Two tasks must not add to one row of dk.
