@@ -227,7 +227,7 @@ void multiply_group(const Part& part, int64_t first, int64_t last, int worker) {
 
 // One share in `shares` of b's panels.
 void pack_share(const Part& part, int64_t share, int64_t shares) {
-  const int64_t panels = (part.b.columns + kPanel - 1) / kPanel;
+  const int64_t panels = pieces(part.b.columns, kPanel);
   pack_panels(part.b, share * panels / shares, (share + 1) * panels / shares, part.panels);
 }
 

@@ -15,10 +15,23 @@ struct Sizes {
   int64_t rows, depth, columns;
 };
 
-// Around tiles of 6 and 12 rows, groups of 96, panels of 8 to 32, blocks of 256 and 512 columns.
+// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns.
 constexpr Sizes kSizes[] = {{1, 1, 1},      {5, 3, 7},       {6, 64, 16},    {7, 65, 17},
                             {12, 256, 32},  {96, 257, 33},   {97, 128, 384}, {200, 513, 31},
                             {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8}};
+
+// Drawn numbers of those sizes.
+struct Operands {
+  explicit Operands(const Sizes& s)
+      : a(draws(s.rows * s.depth, 1)),
+        b(draws(s.depth * s.columns, 2)),
+        base(draws(s.rows * s.columns, 3)),
+        left{a.data(), s.rows, s.depth, s.depth},
+        right{b.data(), s.depth, s.columns, s.columns} {}
+
+  std::vector<float> a, b, base;
+  Matrix left, right;
+};
 
 float at(const Matrix& m, int64_t row, int64_t column) {
   return m.data[row * m.row_stride + column * m.column_stride];
@@ -45,10 +58,8 @@ void expect_product(const Matrix& a, const Matrix& b, const float* base,
 
 TEST(Product, IsTheSumOfProducts) {
   for (const Sizes& s : kSizes) {
-    const std::vector<float> a = draws(s.rows * s.depth, 1), b = draws(s.depth * s.columns, 2);
-    const std::vector<float> base = draws(s.rows * s.columns, 3);
-    const Matrix left = {a.data(), s.rows, s.depth, s.depth};
-    const Matrix right = {b.data(), s.depth, s.columns, s.columns};
+    const Operands operands(s);
+    const auto& [a, b, base, left, right] = operands;
     const Matrix turned = Matrix{b.data(), s.columns, s.depth, s.depth}.transposed();
     std::vector<float> c(base.size(), NAN);
     multiply(left, right, {}, c.data(), serial_executor());
@@ -67,10 +78,9 @@ TEST(Product, IsTheSumOfProducts) {
 // Of whole and cut panels, of one and several blocks of the inner dimension.
 TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
   for (const Sizes& s : kSizes) {
-    const std::vector<float> a = draws(s.rows * s.depth, 1), b = draws(s.depth * s.columns, 2);
-    const std::vector<float> at = draws(s.rows * s.columns, 3);
-    const Matrix left = {a.data(), s.rows, s.depth, s.depth};
-    const Matrix right = {b.data(), s.depth, s.columns, s.columns};
+    const Operands operands(s);
+    const auto& [a, b, base, left, right] = operands;
+    const std::vector<float> at = draws(s.rows * s.columns, 4);
     std::vector<float> plain(at.size()), c(at.size(), NAN), squared(at.size(), NAN);
     multiply(left, right, {}, plain.data(), serial_executor());
     multiply(left, right, {.squared_relu = squared.data()}, c.data(), serial_executor());
@@ -80,6 +90,12 @@ TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
       ASSERT_EQ(squared[n], plain[n] > 0 ? plain[n] * plain[n] : 0) << n;
       ASSERT_EQ(c[n], at[n] > 0 ? 2 * at[n] * plain[n] : 0) << n;
     }
+    // What is added comes before.
+    multiply(left, right, {.base = base.data()}, plain.data(), serial_executor());
+    multiply(left, right, {.base = base.data(), .slope_at = at.data()}, c.data(),
+             serial_executor());
+    for (size_t n = 0; n < c.size(); ++n)
+      ASSERT_EQ(c[n], at[n] > 0 ? 2 * at[n] * plain[n] : 0) << n;
   }
 }
 
