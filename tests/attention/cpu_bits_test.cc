@@ -75,6 +75,22 @@ AView rows(const AView& x, int64_t first, int64_t last) {
   return part;
 }
 
+// A whole text has the bits of its chunks. next: where the chunk that begins at a query ends.
+template <class Next>
+void expect_bits_of_chunks(const RandomOptions& o, const Executor& executor, Next next) {
+  SCOPED_TRACE(to_string(o));
+  RandomScore<float> random(o);
+  const Attended<float> whole = random.new_attended(), parts = random.new_attended();
+  attend(random.score, whole, cpu_backend(), serial_executor());
+  for (int64_t first = 0, last; first < o.queries; first = last) {
+    last = std::min(next(first), o.queries);
+    attend(chunk(random.score, first, last),
+           {rows(parts.out, first, last), rows(parts.lse, first, last)}, cpu_backend(), executor);
+  }
+  expect_same_bits(whole.out, parts.out, "out");
+  expect_same_bits(whole.lse, parts.lse, "lse");
+}
+
 TEST(CpuBits, OfOneQueryAtATimeAndOfChunksAreThoseOfTheWholeText) {
   const auto pool = make_thread_pool(2);
   for (const bool turned : {false, true}) {
@@ -84,18 +100,20 @@ TEST(CpuBits, OfOneQueryAtATimeAndOfChunksAreThoseOfTheWholeText) {
     o.bias = o.on_query = o.on_key = o.on_value = !turned;
     o.clip = 40;
     o.sweeps = 2;
-    RandomScore<float> random(o);
-    const Attended<float> whole = random.new_attended(), parts = random.new_attended();
-    attend(random.score, whole, cpu_backend(), serial_executor());
-    for (int64_t first = 0, last; first < o.queries; first = last) {
-      last = first < 300 ? first + 97 : first + 1;
-      last = std::min(last, o.queries);
-      attend(chunk(random.score, first, last),
-             {rows(parts.out, first, last), rows(parts.lse, first, last)}, cpu_backend(), *pool);
-    }
-    expect_same_bits(whole.out, parts.out, "out");
-    expect_same_bits(whole.lse, parts.lse, "lse");
+    expect_bits_of_chunks(o, *pool,
+                          [](int64_t first) { return first < 300 ? first + 97 : first + 1; });
   }
+}
+
+TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
+  for (const int64_t columns : {48, 40, 21})  // of which kernels take eight at a time, or one
+    for (const int64_t heads : {1, 3, 8, 13, 20}) {
+      RandomOptions o = {.batch = 1, .heads = heads, .key_heads = 1, .queries = 330, .keys = 330};
+      o.columns = o.value_columns = columns;
+      expect_bits_of_chunks(o, serial_executor(), [](int64_t first) {
+        return first < 270 ? 270 : first + 1 + first % 3;
+      });
+    }
 }
 
 // Memory between the elements of a view, before and after it, is not written.

@@ -36,7 +36,7 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
   }
 }
 
-// Rows of one head that will be wanted soon, asked for in order, a few cache lines at once between stretches
+// Rows of one head that will be wanted soon, asked for in order, a few at once between stretches
 // of arithmetic: so the processor sees one stream, which it then follows by itself, and asking costs the
 // arithmetic little. (Asking at each step of a sum makes mixing a quarter slower.)
 class Ahead {
@@ -45,33 +45,33 @@ class Ahead {
   // no harm.
   Ahead(const AnyView<const float>& x, const void* first, int64_t rows, int64_t calls)
       : at_(static_cast<const std::byte*>(first)),
-        row_lines_(round_up(x.columns * x.element_size(), kLine) / kLine),
-        skip_(x.row_stride * x.element_size() - row_lines_ * kLine),
-        left_(x.column_stride == 1 && first ? rows * row_lines_ : 0),
+        row_bytes_(x.columns * x.element_size()),
+        row_step_(x.row_stride * x.element_size()),
+        left_(x.column_stride == 1 && first ? rows : 0),
         share_((left_ + calls - 1) / std::max<int64_t>(calls, 1)) {}
   HWY_INLINE void operator()() {
-    const int64_t lines = std::min(share_, left_);
-    left_ -= lines;
-    for (int64_t n = 0; n < lines; ++n) {
-      hwy::Prefetch(at_);
-      at_ += kLine;
-      if (++line_ < row_lines_) continue;
-      line_ = 0;
-      at_ += skip_;
+    constexpr int64_t kLine = 64;
+    const int64_t rows = std::min(share_, left_);
+    left_ -= rows;
+    for (int64_t n = 0; n < rows; ++n) {
+#if HWY_COMPILER_GCC_ACTUAL  // counting lines takes as long as asking for them; Clang unrolls by itself
+#pragma GCC unroll 4
+#endif
+      for (int64_t byte = 0; byte < row_bytes_; byte += kLine) hwy::Prefetch(at_ + byte);
+      at_ += row_step_;
     }
   }
 
  private:
-  static constexpr int64_t kLine = 64;  // bytes
   const std::byte* at_;
-  int64_t row_lines_, skip_, left_, share_;
-  int64_t line_ = 0;  // of its row
+  int64_t row_bytes_, row_step_, left_, share_;
 };
 
 inline constexpr int64_t kKeysAtOnce = 8;
+inline constexpr int64_t kColumnsAtOnce = 8;
 inline constexpr int64_t kValuesAtOnce = 2 * kLanes;
-// Two steps of values, and four of keys, ahead of their use.
-inline constexpr int64_t kJoinedRowsAhead = 2 * kValuesAtOnce;
+// One step of values, and two of keys, ahead of their use.
+inline constexpr int64_t kJoinedRowsAhead = kValuesAtOnce;
 
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
 // rows are read as they lie, so nothing is packed. Sums have the
@@ -112,6 +112,29 @@ HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t row
   }
 }
 
+// The products of kLanes keys, whose rows lie as they are, with kRows queries of a panel: to[query][key]. Keys are
+// the lanes of AVX-512's vectors, eight columns at a time, which fill them where queries are few. Sums have the
+// order of multiply().
+template <int kRows>
+HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, Left keys, const float* queries,
+                                           float* to, Ahead ahead) {
+  const F32 d;
+  V sum[kRows];
+  for (int i = 0; i < kRows; ++i) sum[i] = hn::Zero(d);
+  for (int64_t c = 0; c < depth; c += kColumnsAtOnce) {
+    if (c % kLanes == 0) ahead();
+    V column[kColumnsAtOnce];
+    sextant::HWY_NAMESPACE::load_eight_columns(d, keys.data + c, keys.row_step, column);
+#if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
+#pragma GCC unroll 8
+#endif
+    for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+      for (int i = 0; i < kRows; ++i)
+        sum[i] = hn::MulAdd(column[n], hn::Set(d, queries[(c + n) * kLanes + i]), sum[i]);
+  }
+  for (int i = 0; i < kRows; ++i) hn::StoreU(sum[i], d, to + i * kScoreRow);
+}
+
 // <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
 // of them in float32.
 inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_head, Run columns,
@@ -130,8 +153,19 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
+      float* const to = joined.products[way] + row * kScoreRow + j;
+      const bool by_columns = kParts == 1 && some <= kStrip && count == kLanes &&
+                              keys.depth_step == 1 && p.depth % kColumnsAtOnce == 0;
       const Ahead ahead(k, unit.soon(k, key_head, j + kJoinedRowsAhead), row == 0 ? kLanes : 0,
-                        kLanes / kKeysAtOnce * (p.depth16 / kLanes));
+                        (by_columns ? 1 : kLanes / kKeysAtOnce) * (p.depth16 / kLanes));
+      if constexpr (kParts == 1)
+        if (by_columns) {
+          if (some <= kStrip / 2)
+            multiply_columns_of_keys<kStrip / 2>(p.depth, keys, queries, to, ahead);
+          else
+            multiply_columns_of_keys<kStrip>(p.depth, keys, queries, to, ahead);
+          continue;
+        }
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -139,7 +173,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const FrameRows& unit, int64_t key_
       else
         multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
       std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
-      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreRow + j, kScoreRow);
+      unpack_panel(square, kLanes, kLanes, to, kScoreRow);
     }
   }
 }

@@ -137,13 +137,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     if constexpr (Total::kVectors > 0 && kSum == Sum::kAdded)
       total[n] = hn::LoadU(some, totals.sums + n * Totals::kSome);
   }
-  // Counting and branching for each row of b takes slots of dispatch, which are what a core is short of
-  // whose other thread is busy: a tenth of the time there. Clang unrolls by itself.
-#if HWY_COMPILER_GCC_ACTUAL
-#pragma GCC unroll 4
-#endif
-  for (int64_t k = 0; k < depth; ++k) {
-    if (k % kStepsBetween == 0) between();
+  const auto add_row = [&]() HWY_ATTR {
     if constexpr (kHoldLeft) {
       V left[kRows];
       for (int i = 0; i < kRows; ++i) left[i] = hn::Set(d, a.data[i * a.row_step]);
@@ -164,6 +158,22 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
       total[n] = add_line<kSum>(some, hn::LoadU(some, a.data + n * Totals::kSome), total[n]);
     a.data += a.depth_step;
     b.data += b.depth_step;
+  };
+  const auto add_rows = [&](int64_t count) HWY_ATTR {
+  // Counting and branching for each row of b takes slots of dispatch, which are what a core is short of
+  // whose other thread is busy: a tenth of the time there. Clang unrolls by itself.
+#if HWY_COMPILER_GCC_ACTUAL
+#pragma GCC unroll 4
+#endif
+    for (int64_t k = 0; k < count; ++k) add_row();
+  };
+  if constexpr (std::is_same_v<Between, Nothing>) {
+    add_rows(depth);
+  } else {
+    for (int64_t k = 0; k < depth; k += kStepsBetween) {
+      between();
+      add_rows(std::min(kStepsBetween, depth - k));
+    }
   }
   add_to_tile<kRows, kBlocks>(plus, sum);
   for (int i = 0; i < kRows; ++i)

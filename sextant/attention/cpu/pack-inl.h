@@ -36,18 +36,16 @@ HWY_INLINE void transpose_strip(const V* x, float* to) {
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
-  sextant::HWY_NAMESPACE::transpose_blocks<kStrip>(d, x);
   if constexpr (kPart == 16) {
+    sextant::HWY_NAMESPACE::transpose_halves(d, x);
     const hn::Half<F32> half;
-    const auto put = [&](int column, V two) HWY_ATTR {  // and the column eight after it
-      hn::StoreU(hn::LowerHalf(half, two), half, to + column * kStrip);
-      hn::StoreU(hn::UpperHalf(half, two), half, to + (column + 8) * kStrip);
-    };
-    for (int i = 0; i < 4; ++i) {
-      put(i, hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[4 + i]), x[i]));
-      put(4 + i, hn::OddEvenBlocks(x[4 + i], hn::SwapAdjacentBlocks(x[i])));
+    for (int i = 0; i < kStrip; ++i) {
+      hn::StoreU(hn::LowerHalf(half, x[i]), half, to + i * kStrip);
+      hn::StoreU(hn::UpperHalf(half, x[i]), half, to + (kStrip + i) * kStrip);
     }
+    return;
   }
+  sextant::HWY_NAMESPACE::transpose_blocks<kStrip>(d, x);
   for (int i = 0; i < 4 && kPart == 8; ++i) {
     hn::StoreU(hn::ConcatLowerLower(d, x[4 + i], x[i]), d, to + i * kStrip);
     hn::StoreU(hn::ConcatUpperUpper(d, x[4 + i], x[i]), d, to + (4 + i) * kStrip);
