@@ -1,8 +1,7 @@
 // Few queries against one unit of keys, for all heads of a group at once: bound by memory.
 //
-// Keys are multiplied sixteen or a few more at a time, and values thirty-two, while what comes next is on
-// its way. Each sum has the order that multiply() gives it, so a token decoded has
-// the bits that it has in the whole text.
+// Keys are multiplied sixteen at a time, and values thirty-two, while what comes next is on its way. Each
+// sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
 #if defined(SEXTANT_ATTENTION_CPU_JOINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
 #undef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
@@ -36,9 +35,9 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
   }
 }
 
-// Rows of one head that will be wanted soon, asked for in order, a few at once between stretches
-// of arithmetic: so the processor sees one stream, which it then follows by itself, and asking costs the
-// arithmetic little. (Asking at each step of a sum makes mixing a quarter slower.)
+// Rows of one head that will be wanted soon, asked for in order, few at once between stretches of
+// arithmetic: so the processor sees one stream, which it then follows by itself, always waits for some, and
+// asking costs the arithmetic little. (Asking at each step of a sum makes mixing a quarter slower.)
 class Ahead {
  public:
   // `rows` rows of x from `first` on, in `calls` calls; null: none. Those beyond the last row of memory do
@@ -222,7 +221,7 @@ inline HWY_NOINLINE void mix_joined(const FrameRows& unit, int64_t key_head, Run
   const bool narrow = v.format != Format::kWide;
   const Matrix values = narrow ? Matrix{copy, p.width16} : whole_rows(unit, v, key_head, copy);
   const int64_t blocks = p.width16 / kLanes;
-  const int64_t tiles = round_up(rows * blocks, kMostOfTile) / kMostOfTile;
+  const int64_t tiles = round_up(rows * blocks, kUsualTile) / kUsualTile;
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.

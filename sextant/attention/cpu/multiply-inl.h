@@ -306,8 +306,8 @@ constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
   return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - 4 * fours, 0) : 0;
 }
 
-// A tile has no more blocks times rows, if it has more than kThinRows rows.
-inline constexpr int64_t kMostOfTile = kParts == 1 ? 24 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
+// About how many blocks times rows a tile has, if it has more than kThinRows rows.
+inline constexpr int64_t kUsualTile = kParts == 1 ? 16 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
 
 // As multiply(), with totals: Totals, or NoTotals.
 template <Sum kSum, class Between, class Plus, class Total>
