@@ -10,15 +10,12 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "hwy/cache_control.h"
-#include "hwy/highway.h"
+#include "sextant/attention/cpu/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F32 = hn::CappedTag<float, 16>;
-using V = hn::Vec<F32>;
+using namespace cpu::HWY_NAMESPACE;
 
 // More multiply-adds in flight than any machine's latency times its units.
 constexpr int kChains = 12;
@@ -28,10 +25,9 @@ constexpr int64_t kAhead = 2048;  // of them, where asking for them gained most:
 // Two lines of a cache, of vectors that begin at `from`.
 template <int kEach>
 HWY_INLINE void multiply_lines(const float* from, V* sums) {
-  const F32 d;
-  constexpr int kVectors = 32 / static_cast<int>(hn::MaxLanes(F32()));
+  constexpr int kVectors = 32 / kPart;
   V read[kVectors];
-  for (int n = 0; n < kVectors; ++n) read[n] = hn::LoadU(d, from + n * (32 / kVectors));
+  for (int n = 0; n < kVectors; ++n) read[n] = hn::LoadU(F32(), from + n * kPart);
   const auto step = [&](size_t n) HWY_ATTR {
     sums[n % kChains] = hn::MulAdd(read[n % kVectors], read[n % kVectors], sums[n % kChains]);
   };
