@@ -48,11 +48,16 @@ constexpr std::array<uint8_t, 95> kWidths = {
     60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
     63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
 
-double width_of(char32_t point) {
-  if (point >= 0x20 && point < 0x7F) return kWidths[point - 0x20] / 100.0;
-  if (point == 0x2009) return 0.2;
+// In hundredths, too, for their sums are exact: what is found to fit must fit however it is added up.
+int64_t width_of(char32_t point) {
+  if (point >= 0x20 && point < 0x7F) return kWidths[point - 0x20];
+  if (point == 0x2009) return 20;
   const bool wide = point >= 0x1100 && point < 0xFFFD;  // roughly: CJK; also dashes, arrows, signs
-  return wide && point >= 0x2E80 ? 1.0 : 0.84;
+  return wide && point >= 0x2E80 ? 100 : 84;
+}
+
+double in_pixels(int64_t hundredths, double size) {
+  return static_cast<double>(hundredths) * size / 100;
 }
 
 std::string superscript(int value) {
@@ -116,23 +121,23 @@ std::string escape(std::string_view text) {
 }
 
 double text_width(std::string_view text, double size) {
-  double width = 0;
+  int64_t width = 0;
   while (!text.empty()) {
     const Decoded next = decode(text);
     text.remove_prefix(next.bytes);
-    width += width_of(next.point) * size;
+    width += width_of(next.point);
   }
-  return width;
+  return in_pixels(width, size);
 }
 
 std::string shortened(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
   std::string out;
-  double left = width - text_width(kEllipsis, size);
+  int64_t taken = width_of(decode(kEllipsis).point);
   while (!text.empty()) {
     const Decoded next = decode(text);
-    left -= width_of(next.point) * size;
-    if (left < 0) break;
+    taken += width_of(next.point);
+    if (in_pixels(taken, size) > width) break;
     out += text.substr(0, next.bytes);
     text.remove_prefix(next.bytes);
   }

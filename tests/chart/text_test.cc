@@ -67,6 +67,12 @@ RC_GTEST_PROP(Shortened, FitsAndIsAStartOfTheText, ()) {
                       text.starts_with(out.substr(0, out.size() - ellipsis.size()))));
 }
 
+TEST(Shortened, FitsWhereItsWidthIsAllThereIs) {
+  const std::string out = shortened(",0BG!(G0!&<0E<", 12, 105);
+  EXPECT_LE(text_width(out, 12), 105);
+  EXPECT_GT(text_width(out, 12), 104.99);
+}
+
 TEST(Pixels, AreRoundedAndShort) {
   EXPECT_EQ(pixels(1), "1");
   EXPECT_EQ(pixels(-0.001), "0");
