@@ -17,7 +17,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_in_registers(D, V*) {}
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE void load_eight_columns(D, const float*, int64_t, V*) {}
+HWY_INLINE void load_eight_columns(D d, const float* row, int64_t, V* x) {
+  for (int i = 0; i < 8; ++i) x[i] = hn::LoadU(d, row + i);
+}
 #else
 // x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
 // to 4 g + 3.
@@ -78,14 +80,22 @@ HWY_INLINE void transpose_halves(D d, V* x) {
   }
 }
 
-// x[j] = column j of sixteen rows that lie `row_step` apart, for eight columns, in sixteen lanes: fewer shuffles
-// than a square of sixteen takes, and half its registers.
+// x[j] = column j of as many rows as there are lanes, which lie `row_step` apart, for eight columns. Of sixteen
+// rows it takes fewer shuffles than a square, and half its registers.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void load_eight_columns(D d, const float* rows, int64_t row_step, V* x) {
-  const hn::Half<D> half;
-  const auto row = [&](int i) HWY_ATTR { return hn::LoadU(half, rows + i * row_step); };
-  for (int i = 0; i < 8; ++i) x[i] = hn::Combine(d, row(8 + i), row(i));
-  transpose_halves(d, x);
+  constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
+  if constexpr (kRows == 16) {
+    const hn::Half<D> half;
+    const auto row = [&](int i) HWY_ATTR { return hn::LoadU(half, rows + i * row_step); };
+    for (int i = 0; i < 8; ++i) x[i] = hn::Combine(d, row(8 + i), row(i));
+    transpose_halves(d, x);
+  } else {
+    for (int c = 0; c < 8; c += kRows) {
+      for (int i = 0; i < kRows; ++i) x[c + i] = hn::LoadU(d, rows + i * row_step + c);
+      transpose_in_registers(d, x + c);
+    }
+  }
 }
 #endif
 

@@ -142,8 +142,10 @@ class ForwardTask {
     const Run columns = columns_of(seen, keys.keys);
     const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
     const int64_t all_rows = p_.group * item_.rows;
-    multiply_joined(rows, item_.key_head, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys),
-                    w_.keys, joined);
+    const Run read = w_.sight.band_in(0, {0, item_.units.last * p_.unit});
+    const JoinedUnit joined_unit = {rows, item_.key_head, read.last - rows.first};
+    multiply_joined(joined_unit, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys), w_.keys,
+                    joined);
     const auto each_head = [&](const auto& f) HWY_ATTR {
       for (int64_t g = 0; g < p_.group; ++g) {
         const int64_t row = g * item_.rows;
@@ -173,7 +175,7 @@ class ForwardTask {
     for (int64_t row = 0; row < all_rows; row += kStrip)
       soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
              joined.unit.most + row, joined.weight_panels + row * kUnit);
-    mix_joined(rows, item_.key_head, mixed, all_rows, w_.values, joined);
+    mix_joined(joined_unit, mixed, all_rows, w_.values, joined);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     };

@@ -67,12 +67,13 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// What is done between the steps of the sum, once in kStepsBetween. A product that is bound by memory asks
-// there for what it will read next.
+// What is done between the steps of the sum, once in steps_between() of a tile's rows. A product that is bound
+// by memory asks there for what it will read next.
 struct Nothing {
   HWY_INLINE void operator()() {}
 };
-inline constexpr int64_t kStepsBetween = 8;
+// Few rows have little arithmetic to a step, so that more steps would ask for more at once than a core waits for.
+constexpr int64_t steps_between(int64_t rows) { return rows <= kThinRows ? 2 : 8; }
 
 // Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
 // added up in the same order as c is, so that they are what c would be if b were 1, bit by bit. The first tile
@@ -170,9 +171,10 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
   if constexpr (std::is_same_v<Between, Nothing>) {
     add_rows(depth);
   } else {
-    for (int64_t k = 0; k < depth; k += kStepsBetween) {
+    constexpr int64_t kSteps = steps_between(kRows);
+    for (int64_t k = 0; k < depth; k += kSteps) {
       between();
-      add_rows(std::min(kStepsBetween, depth - k));
+      add_rows(std::min(kSteps, depth - k));
     }
   }
   add_to_tile<kRows, kBlocks>(plus, sum);
