@@ -39,6 +39,7 @@ Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const V
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, mask, w.v);
     };
   };
+  w.ggml = [visible, queries, n] { return GgmlAttention{.mask = mask_of(queries, n, visible)}; };
   return made;
 }
 
@@ -83,6 +84,10 @@ Made alibi(const Sizes& sizes) {
     return [&w, bias] {
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, bias, w.v);
     };
+  };
+  w.ggml = [n] {
+    const at::Tensor distance = by_distance(n, n, [](int64_t d) { return d; });
+    return GgmlAttention{.mask = mask_of(n, n, past) - distance, .most_bias = 8};
   };
   return made;
 }
@@ -213,6 +218,7 @@ Made rope(const Sizes& sizes) {
                       mask, w.v);
     };
   };
+  w.ggml = [n] { return GgmlAttention{.mask = mask_of(n, n, past), .turns = true}; };
   return made;
 }
 
@@ -282,6 +288,7 @@ Made decode(const std::string& name, Sizes sizes, int64_t group) {
           .view(w.q.sizes());
     };
   };
+  w.ggml = [] { return GgmlAttention{}; };
   return made;
 }
 Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1); }

@@ -1,5 +1,5 @@
 // bench_attention: time and peak memory of attention, forward and backward, for every kind of operand,
-// beside the same thing written with libtorch's operators.
+// beside the same thing written with libtorch's operators and, forward, beside ggml's where the build found it.
 //
 // GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
 // backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain kind
@@ -37,7 +37,7 @@ struct Options {
   Sizes sizes;
   std::string dtype = "float32";  // of sizes
   std::vector<int64_t> lengths = {Sizes{}.length}, head_sizes = {64, 128};
-  MeasureOptions measure;
+  MeasureOptions measure = {.ggml = has_ggml()};
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::string backend = "cpu";
   std::vector<std::string> kinds;  // empty: all
@@ -62,7 +62,8 @@ void declare(CLI::App& app, Options& o) {
          "keys within the window of window, rerope and leaky-rerope; 0: an eighth of the text")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--dtype", o.dtype,
-                 "of q, k and v in memory; results, gradients and libtorch's side are float32")
+                 "of q, k and v in memory; results, gradients and libtorch's side are float32, and "
+                 "ggml's q")
       ->check(CLI::IsMember(kDtypes));
   app.add_flag(
       "--rows-first", o.sizes.rows_first,
@@ -75,6 +76,8 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--eager,!--no-eager", o.measure.eager,
                "beside libtorch's operators, which take minutes for long texts (default: yes)");
+  app.add_flag("--ggml,!--no-ggml", o.measure.ggml,
+               "beside ggml, forward, the kinds that it has (default: where the build found it)");
   app.add_flag("--backward,!--no-backward", o.measure.backward, "backward, too (default: yes)");
   app.add_flag("--list", o.list, "list the kinds");
   app.get_formatter()->column_width(24);
@@ -96,13 +99,13 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
   const Backend& backend = sextant::backend(o.backend);
   fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}{}\n{}", sizes.length, sizes.batch,
              sizes.heads, sizes.head_dim, o.dtype, sizes.rows_first ? ", rows first" : "",
-             table_head(o.measure.eager));
+             table_head(o.measure));
   for (const Kind& kind : kinds()) {
     const bool wanted =
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
     if (!wanted || (kind.decodes && !decoding)) continue;
     for (const Measured& measured : measure(kind, sizes, backend, executor, o.measure)) {
-      fmt::print("{}", table_row(measured, peaks));
+      fmt::print("{}", table_row(measured, o.measure, peaks));
       std::fflush(stdout);
       nlohmann::json& json = all.emplace_back(to_json(measured));
       json["length"] = sizes.length;
@@ -113,6 +116,8 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
 
 nlohmann::json run(const Options& o) {
   check_names(o.kinds);
+  if (o.measure.ggml && !has_ggml())
+    fail("bench: ggml: expected a build that found it, but this one did not");
   at::set_num_threads(o.threads);
   at::manual_seed(1);
   const auto executor = make_thread_pool(o.threads);

@@ -18,17 +18,27 @@ void without_gradients(const Call& call) {
   call();
 }
 
-void check_agreement(Workload& w, const Backend& backend, const Executor& executor) {
+void check(const Workload& w, const char* peer, double wrong, double most) {
+  if (wrong < most) return;
+  fail(fmt::format("bench: {}: expected ours and {} to agree to {}, but got {}", w.name(), peer,
+                   most, wrong));
+}
+
+void check_agreement(Workload& w, const Backend& backend, const Executor& executor, bool ggml) {
   w.ours_forward(backend, executor);
   w.eager_forward();
   if (w.has_backward) {
     w.ours_backward(backend, executor);
     w.eager_backward();
   }
-  const double most = backend.products == Format::kWide ? 1e-3 : 3e-2;
-  if (const double wrong = w.disagreement(); !(wrong < most)) {
-    fail(fmt::format("bench: {}: expected both sides to agree to {}, but got {}", w.name(), most,
-                     wrong));
+  constexpr double kWide = 1e-3, kNarrow = 3e-2;
+  const bool wide = backend.products == Format::kWide;
+  check(w, "libtorch", w.disagreement(), wide ? kWide : kNarrow);
+  if (ggml && w.ggml) {
+    w.ggml_forward(executor.workers());
+    // It rounds queries, and sums of values, to 16 bits where keys have them.
+    check(w, "ggml", w.disagreement_with_ggml(),
+          wide && w.score.k.format == Format::kWide ? kWide : kNarrow);
   }
   w.clear();
 }
@@ -37,14 +47,14 @@ std::unique_ptr<Workload> checked(const Kind& kind, const Sizes& sizes, const Ba
                                   const Executor& executor, const MeasureOptions& options) {
   auto workload = kind.make(sizes);
   if (options.eager) {
-    check_agreement(*workload, backend, executor);
+    check_agreement(*workload, backend, executor, options.ggml);
   } else {
     constexpr int64_t kShort = 256;
     Sizes few = sizes;
     few.length = std::min(few.length, kShort);
     few.cache = std::min(few.cache, kShort);
     few.window = 0;
-    check_agreement(*kind.make(few), backend, executor);
+    check_agreement(*kind.make(few), backend, executor, options.ggml);
   }
   return workload;
 }
@@ -63,15 +73,19 @@ struct Match {
   const Executor& executor;
   const MeasureOptions& options;
 
+  // ggml: or null.
   void take_turns(const std::function<Call(Workload&)>& ours, const Contestant& eager,
-                  Measured& measured) const {
+                  const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
     if (plain) contestants.push_back({ours(*plain)});
     if (options.eager) contestants.push_back(eager);
+    if (ggml) contestants.push_back({ggml});
     const std::vector<Seconds> times = bench::take_turns(contestants, options.rounds);
-    measured.ours.time = times[0];
-    if (plain) measured.plain = times[1];
-    if (options.eager) measured.eager = {.time = times.back()};
+    auto next = times.begin();
+    measured.ours.time = *next++;
+    if (plain) measured.plain = *next++;
+    if (options.eager) measured.eager = {.time = *next++};
+    if (ggml) measured.ggml = *next++;
   }
 
   void take_memory(const Call& ours, const Call& eager, Measured& measured) const {
@@ -89,7 +103,9 @@ struct Match {
     const auto ours = [this](Workload& x) {
       return [this, &x] { x.ours_forward(backend, executor); };
     };
-    take_turns(ours, {eager}, measured);
+    Call ggml;
+    if (options.ggml && w.ggml) ggml = [this] { w.ggml_forward(executor.workers()); };
+    take_turns(ours, {eager}, ggml, measured);
     take_memory(ours(w), eager, measured);
   }
 
@@ -102,7 +118,7 @@ struct Match {
     w.ours_forward(backend, executor);
     if (plain) plain->ours_forward(backend, executor);
     // Eager's graph is spent by its backward pass.
-    take_turns(ours, {eager_backward, eager_forward}, measured);
+    take_turns(ours, {eager_backward, eager_forward}, nullptr, measured);
     const Call ours_both = [this] {
       w.ours_forward(backend, executor);
       w.ours_backward(backend, executor);

@@ -1,4 +1,4 @@
-// Ours beside its peers: the plain kind, which shows what a term costs, and libtorch's operators.
+// Ours beside its peers: the plain kind, which shows what a term costs, libtorch's operators and ggml's.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ struct Measured {
   Side ours = {};
   std::optional<Seconds> plain = {};  // ours, of the kind that Kind::beside names
   std::optional<Side> eager = {};
-  double operations = 0;  // of plain attention's products over the pairs that are seen
-  double bytes = 0;       // of operands and result, if they bound the time; or 0
+  std::optional<Seconds> ggml = {};  // forward, of kinds that it has
+  double operations = 0;             // of plain attention's products over the pairs that are seen
+  double bytes = 0;                  // of operands and result, if they bound the time; or 0
 };
 
 struct MeasureOptions {
@@ -31,10 +32,11 @@ struct MeasureOptions {
   // Beside libtorch's operators, too. Without them they are still asked whether they agree, about a text
   // of at most 256.
   bool eager = true;
+  bool ggml = false;     // and beside ggml's, if has_ggml()
   bool backward = true;  // or forward only
 };
 
-// Throws Error if ours and eager do not agree: the time of something else is worth nothing.
+// Throws Error if ours and a peer do not agree: the time of something else is worth nothing.
 std::vector<Measured> measure(const Kind& kind, const Sizes& sizes, const Backend& backend,
                               const Executor& executor, const MeasureOptions& options);
 

@@ -14,8 +14,8 @@ struct Peaks {
   double operations = 0, bytes_read = 0;
 };
 
-std::string table_head(bool eager);
-std::string table_row(const Measured& measured, const Peaks& peaks);
+std::string table_head(const MeasureOptions& options);
+std::string table_row(const Measured& measured, const MeasureOptions& options, const Peaks& peaks);
 nlohmann::json to_json(const Measured& measured);
 
 }  // namespace sextant::bench

@@ -16,6 +16,10 @@ View<const float> read(const View<float>& x) {
 
 double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  return largest(a - b) / std::max(largest(b), 1e-30);
+}
+
 }  // namespace
 
 View<float> view(const at::Tensor& x) {
@@ -172,8 +176,20 @@ void Workload::eager_backward() {
   eager_out_.backward(d_out);
 }
 
+void Workload::ggml_forward(int threads) {
+  if (!ggml_) {
+    GgmlAttention attention = ggml();
+    attention.q = q.detach();
+    attention.k = k.detach().to(dtype_);
+    attention.v = v.detach().to(dtype_);
+    attention.scale = score.scale;
+    ggml_ = ggml_attention(attention, threads);
+  }
+  ggml_out_ = ggml_();
+}
+
 void Workload::clear() {
-  out_ = lse_ = eager_out_ = at::Tensor();
+  out_ = lse_ = eager_out_ = ggml_out_ = at::Tensor();
   for (Trained& trained : trained_) {
     trained.gradient = at::Tensor();
     trained.tensor.mutable_grad() = at::Tensor();
@@ -181,15 +197,14 @@ void Workload::clear() {
 }
 
 double Workload::disagreement() const {
-  const auto relative = [](const at::Tensor& a, const at::Tensor& b) {
-    return largest(a - b) / std::max(largest(b), 1e-30);
-  };
-  double worst = relative(out_, eager_out_.detach());
+  double worst = relative_difference(out_, eager_out_.detach());
   for (const Trained& trained : trained_) {
     if (!trained.gradient.defined() || !trained.tensor.grad().defined()) continue;
-    worst = std::max(worst, relative(trained.gradient, trained.tensor.grad()));
+    worst = std::max(worst, relative_difference(trained.gradient, trained.tensor.grad()));
   }
   return worst;
 }
+
+double Workload::disagreement_with_ggml() const { return relative_difference(out_, ggml_out_); }
 
 }  // namespace sextant::bench

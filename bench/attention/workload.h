@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/attention/ggml_peer.h"
 #include "sextant/attention/attend.h"
 #include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
@@ -68,6 +69,7 @@ class Workload {
   void ours_backward(const Backend& backend, const Executor& executor);
   void eager_forward();
   void eager_backward();
+  void ggml_forward(int threads);  // those that were asked for first
 
   // Drops results and gradients of both.
   void clear();
@@ -75,6 +77,8 @@ class Workload {
   // The greatest difference between the two, relative to the greatest number, over the result and (if
   // both have been backward) all gradients.
   double disagreement() const;
+  // The same of ggml's result.
+  double disagreement_with_ggml() const;
 
   bool has_backward = true;
   bool bound_by_memory = false;  // few operations for each byte of the keys
@@ -83,6 +87,8 @@ class Workload {
   // Makes what eager needs once, and gives what computes the result from q, k, v and tables.
   using Forward = std::function<at::Tensor()>;
   std::function<Forward()> eager;
+  // What ggml has operators for: its terms, without q, k, v and the scale. Of other kinds null.
+  std::function<GgmlAttention()> ggml;
   Score<float> score;
 
  private:
@@ -107,7 +113,8 @@ class Workload {
   std::vector<at::Tensor> tables_;
   std::vector<Trained> trained_;
   at::Tensor out_, lse_, eager_out_;
-  Forward eager_;
+  Forward eager_, ggml_;
+  at::Tensor ggml_out_;
 };
 
 View<float> view(const at::Tensor& x);  // of 4 dimensions

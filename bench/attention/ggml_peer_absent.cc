@@ -1,0 +1,13 @@
+// Of a build without ggml.
+#include "bench/attention/ggml_peer.h"
+#include "sextant/error.h"
+
+namespace sextant::bench {
+
+bool has_ggml() { return false; }
+
+std::function<at::Tensor()> ggml_attention(const GgmlAttention&, int) {
+  fail("bench: expected a build that found ggml (-DCMAKE_PREFIX_PATH=), but this one did not");
+}
+
+}  // namespace sextant::bench
