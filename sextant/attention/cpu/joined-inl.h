@@ -222,11 +222,12 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
         p.score.k, unit.key_head, 1, keys, {way, false});
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
+    Ahead ahead(unit, j, kPiece, p.depth / steps_between(rows));
     for (int64_t row = 0; row < rows; row += kLanes)
-      multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
-                          {joined.queries[way] + row * p.depth16, 1, kLanes},
-                          {keys.turned[way], kLanes, panel},
-                          joined.products[way] + row * kScoreRow + j, kScoreRow);
+      multiply<Sum::kNew>(
+          std::min(kLanes, rows - row), blocks, p.depth,
+          {joined.queries[way] + row * p.depth16, 1, kLanes}, {keys.turned[way], kLanes, panel},
+          joined.products[way] + row * kScoreRow + j, kScoreRow, [&ahead]() HWY_ATTR { ahead(); });
   }
 }
 

@@ -121,15 +121,17 @@ enum class Rotate { kForth, kBack };
 inline HWY_NOINLINE void turn_panel(const SidePhases& phases, int64_t row, Rotate rotate,
                                     float* panel) {
   const Lanes sign = set(rotate == Rotate::kForth ? 1.0F : -1.0F);
-  const float* cos_at = phases.cos + row;
-  const float* sin_at = phases.sin + row;
+  const float* at = phases.of_panel(row);
+  const int64_t to_next = 2 * kLanes * static_cast<int64_t>(phases.rotation->pairs.size());
   for (const Rotation::Pair& pair : phases.rotation->pairs) {
-    const Lanes cos = load(cos_at), sin = mul(sign, load(sin_at));
+    const Lanes cos = load(at), sin = mul(sign, load(at + kLanes));
     const Lanes x = load(panel + pair.first * kLanes), y = load(panel + pair.second * kLanes);
     store(neg_mul_add(y, sin, mul(x, cos)), panel + pair.first * kLanes);
     store(mul_add(x, sin, mul(y, cos)), panel + pair.second * kLanes);
-    cos_at += phases.stride;
-    sin_at += phases.stride;
+    // Long texts' phases lie far away, and the next rows are mostly turned next.
+    hwy::Prefetch(at + to_next);
+    hwy::Prefetch(at + to_next + kLanes);
+    at += 2 * kLanes;
   }
 }
 

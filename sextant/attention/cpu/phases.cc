@@ -1,6 +1,7 @@
 #include "sextant/attention/cpu/phases.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -61,8 +62,9 @@ void fill_pair(const Rows& rows, const std::vector<std::vector<TimeRun>>& axes, 
   cos_sin_of_times(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
 }
 
-void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, float* cos,
-                float* sin) {
+// from: of the first row, among those that origins are counted over.
+void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, int64_t from,
+                float* cos, float* sin) {
   const Rotation& rotation = *rows.turn->rotation;
   const Rotation::Pair& pair = rotation.pairs[f];
   if (rotation.gain == 1 && pair.growth == 0) return;
@@ -70,12 +72,36 @@ void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t grou
   for (int64_t i = 0; i < rows.count; ++i) {
     double factor = rotation.gain;
     if (growth != 0)
-      factor *= std::exp(growth *
-                         static_cast<double>(
-                             rows.time(pair.axis, i) -
-                             side.origins[static_cast<size_t>(i / group * side.axes + pair.axis)]));
+      factor *= std::exp(
+          growth *
+          static_cast<double>(
+              rows.time(pair.axis, i) -
+              side.origins[static_cast<size_t>((from + i) / group * side.axes + pair.axis)]));
     cos[i] = static_cast<float>(cos[i] * factor);
     sin[i] = static_cast<float>(sin[i] * factor);
+  }
+}
+
+// Rows whose phases are made one pair at a time and then stand beside those of the others: as many as stay in
+// a near cache meanwhile.
+constexpr int64_t kPiece = 512;
+
+// The phases of rows from `from` on (a multiple of kLanes), at most kPiece of them. to: as SidePhases::of_panel(from).
+void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t from, float* to) {
+  Rows rows = all;
+  rows.first += from;
+  rows.count = std::min(kPiece, all.count - from);
+  const auto axes = time_runs(rows);
+  const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
+  std::array<float, kPiece> cos = {}, sin = {};
+  for (int64_t f = 0; f < pairs; ++f, to += 2 * kLanes) {
+    const auto pair = static_cast<size_t>(f);
+    fill_pair(rows, axes, pair, cos.data(), sin.data());
+    scale_pair(rows, pair, side, group, from, cos.data(), sin.data());
+    for (int64_t i = 0; i < rows.count; i += kLanes) {
+      std::copy_n(cos.data() + i, kLanes, to + i * 2 * pairs);
+      std::copy_n(sin.data() + i, kLanes, to + i * 2 * pairs + kLanes);
+    }
   }
 }
 
@@ -140,7 +166,7 @@ void fill_phases(const Turn& turn, int64_t batch, Run run, int64_t stride, float
   const auto axes = time_runs(rows);
   for (size_t f = 0; f < turn.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
     fill_pair(rows, axes, f, cos, sin);
-    scale_pair(rows, f, {}, 1, cos, sin);
+    scale_pair(rows, f, {}, 1, 0, cos, sin);
   }
 }
 
@@ -149,10 +175,13 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
     : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {
   struct Task {
     Rows rows;
-    std::vector<std::vector<TimeRun>> axes;
     SidePhases* side;
     int64_t group;
     int64_t at;  // in data_
+  };
+  struct Piece {
+    const Task* task;
+    int64_t from;  // row
   };
   std::vector<Task> tasks;
   std::vector<FramePhases*> shared;
@@ -164,11 +193,10 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
       if (!rows.turn->rotation || rows.count == 0) return;
       const int64_t group = rows.key ? unit : kLanes;
       side.rotation = rows.turn->rotation;
-      side.stride = round_up(rows.count, kLanes);
       if (way.grows) set_origins(rows, group, side);
-      tasks.push_back({rows, time_runs(rows), &side, group, size});
+      tasks.push_back({rows, &side, group, size});
       const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
-      size += 2 * pairs * side.stride;
+      size += 2 * pairs * round_up(rows.count, kLanes);
       work += pairs * rows.count;
     };
     const Rows queries = {&way.query, frame.batch, frame.query_row, frame.queries, false};
@@ -181,31 +209,18 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
   }
   if (tasks.empty()) return;
   data_ = Floats(size);
-  for (Task& task : tasks) {
-    const auto pairs = static_cast<int64_t>(task.side->rotation->pairs.size());
-    task.side->cos = data_.data() + task.at;
-    task.side->sin = task.side->cos + pairs * task.side->stride;
+  std::vector<Piece> pieces;
+  for (const Task& task : tasks) {
+    task.side->data = data_.data() + task.at;
+    for (int64_t from = 0; from < task.rows.count; from += kPiece) pieces.push_back({&task, from});
   }
   for (FramePhases* phases : shared) phases->key = phases->query;
-  // A pair of every frame at a time.
   constexpr double kSecondsOfPhase = 0.5e-9;
-  size_t most_pairs = 0;
-  for (const Task& task : tasks)
-    most_pairs = std::max(most_pairs, task.side->rotation->pairs.size());
-  share_out(executor, static_cast<int64_t>(most_pairs), kSecondsOfPhase * static_cast<double>(work),
-            [&](int64_t f, int) {
-              for (const Task& task : tasks) {
-                const SidePhases& side = *task.side;
-                const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
-                if (f >= pairs) continue;
-                float* cos = data_.data() + task.at + f * side.stride;
-                float* sin = cos + pairs * side.stride;
-                std::fill(cos + task.rows.count, cos + side.stride, 0.0F);
-                std::fill(sin + task.rows.count, sin + side.stride, 0.0F);
-                const auto pair = static_cast<size_t>(f);
-                fill_pair(task.rows, task.axes, pair, cos, sin);
-                scale_pair(task.rows, pair, side, task.group, cos, sin);
-              }
+  share_out(executor, static_cast<int64_t>(pieces.size()),
+            kSecondsOfPhase * static_cast<double>(work), [&](int64_t n, int) {
+              const auto& [task, from] = pieces[static_cast<size_t>(n)];
+              fill_piece(task->rows, *task->side, task->group, from,
+                         data_.data() + (task->side->of_panel(from) - data_.data()));
             });
 }
 

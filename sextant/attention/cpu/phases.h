@@ -39,12 +39,16 @@ int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t un
 // The rows of one side of one frame, turned one way.
 struct SidePhases {
   const Rotation* rotation = nullptr;  // null: not turned
-  int64_t stride = 0;                  // between pairs
-  const float* cos = nullptr;          // [pairs][stride]
-  const float* sin = nullptr;
+  // cos of kLanes rows, then their sin, for each pair in turn, as panels are turned: [rows / kLanes][pairs][2][kLanes].
+  const float* data = nullptr;
   // Only with growth: the time from which it is counted, [origins][axes].
   std::vector<int64_t> origins;
   int64_t axes = 0;
+
+  // Of rows from `row` on, a multiple of kLanes: [pairs][2][kLanes].
+  const float* of_panel(int64_t row) const {
+    return data + row * 2 * static_cast<int64_t>(rotation->pairs.size());
+  }
 };
 
 struct FramePhases {
