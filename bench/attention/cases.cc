@@ -274,25 +274,32 @@ Made leaky_rerope(const Sizes& sizes) {
 
 // One query for each batch entry on a long cache. Eager multiplies a group of heads as if it were a
 // group of queries, so it need not repeat the keys.
-Made decode(const std::string& name, Sizes sizes, int64_t group) {
+Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
   sizes.batch *= 4;  // so that no cache holds the keys
   sizes.group = group;
   auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, past);
   Workload& w = *made;
   w.has_backward = false;
   w.bound_by_memory = true;
-  w.eager = [&w, sizes]() -> Forward {
-    return [&w, sizes] {
-      const at::Tensor q = w.q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
-      return weighted(at::matmul(q, w.k.transpose(2, 3)) * w.score.scale, {}, w.v)
+  const Rotation rotation = sextant::rotation(rotary({.dim = sizes.head_dim}));
+  if (turns) w.turn(0, rotation);
+  w.eager = [&w, sizes, rotation, turns]() -> Forward {
+    const int64_t n = sizes.cache, d = sizes.head_dim;
+    return [&w, sizes, turns, query_at = angles(rotation, d, n - 1, 1),
+            key_at = angles(rotation, d, 0, n)] {
+      const at::Tensor q = turns ? turned(w.q, query_at) : w.q;
+      const at::Tensor k = turns ? turned(w.k, key_at) : w.k;
+      const at::Tensor groups = q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
+      return weighted(at::matmul(groups, k.transpose(2, 3)) * w.score.scale, {}, w.v)
           .view(w.q.sizes());
     };
   };
-  w.ggml = [] { return GgmlAttention{}; };
+  if (!turns) w.ggml = [] { return GgmlAttention{}; };
   return made;
 }
-Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1); }
-Made decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8); }
+Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1, false); }
+Made decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8, false); }
+Made decode_turned(const Sizes& sizes) { return decode("decode-rope", sizes, 1, true); }
 
 }  // namespace
 
@@ -317,6 +324,8 @@ const std::vector<Kind>& kinds() {
        "rope"},
       {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, "", true},
       {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, "", true},
+      {"decode-rope", "as decode, with keys turned as they are read", decode_turned, "decode",
+       true},
   };
   return all;
 }

@@ -45,12 +45,13 @@ HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
   const F32 d;
   V sums[kChains];
   for (int n = 0; n < kChains; ++n) sums[n] = hn::Zero(d);
-  for (int64_t n = 0; n < count; n += 32) {
-    const float* at = from + (near ? n % kNear : n);
-    hwy::Prefetch(at + kAhead);
-    hwy::Prefetch(at + kAhead + 16);
-    multiply_lines<kEach>(at, sums);
-  }
+  for (int64_t n = 0; n < count / 2; n += 32)
+    for (const int64_t place : {int64_t{0}, count / 2}) {
+      const float* at = from + (near ? n % kNear : place + n);
+      hwy::Prefetch(at + kAhead);
+      hwy::Prefetch(at + kAhead + 16);
+      multiply_lines<kEach>(at, sums);
+    }
   V sum = hn::Zero(d);
   for (int n = 0; n < kChains; ++n) sum = hn::Add(sum, sums[n]);
   return hn::GetLane(hn::SumOfLanes(d, sum));
