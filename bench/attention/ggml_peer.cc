@@ -5,7 +5,6 @@
 #include <ggml.h>
 
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "sextant/error.h"
@@ -19,8 +18,6 @@ ggml_type type_of(const at::Tensor& x) {
       return GGML_TYPE_BF16;
     case at::kHalf:
       return GGML_TYPE_F16;
-    case at::kInt:
-      return GGML_TYPE_I32;
     default:
       return GGML_TYPE_F32;
   }
