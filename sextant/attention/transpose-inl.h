@@ -16,9 +16,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_SCALAR
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_in_registers(D, V*) {}
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void load_eight_columns(D d, const float* row, int64_t, V* x) {
-  for (int i = 0; i < 8; ++i) x[i] = hn::LoadU(d, row + i);
+template <class D, class Load, class V = hn::Vec<D>>
+HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
+  for (int i = 0; i < 8; ++i) x[i] = load(d, 0, i);
 }
 #else
 // x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
@@ -80,19 +80,18 @@ HWY_INLINE void transpose_halves(D d, V* x) {
   }
 }
 
-// x[j] = column j of as many rows as there are lanes, which lie `row_step` apart, for eight columns. Of sixteen
-// rows it takes fewer shuffles than a square, and half its registers.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void load_eight_columns(D d, const float* rows, int64_t row_step, V* x) {
+// x[j] = column j of as many rows as there are lanes, for eight columns. load(tag, int row, int column): so many numbers of a
+// row as the tag has lanes. Of sixteen rows it takes fewer shuffles than a square, and half its registers.
+template <class D, class Load, class V = hn::Vec<D>>
+HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
   if constexpr (kRows == 16) {
     const hn::Half<D> half;
-    const auto row = [&](int i) HWY_ATTR { return hn::LoadU(half, rows + i * row_step); };
-    for (int i = 0; i < 8; ++i) x[i] = hn::Combine(d, row(8 + i), row(i));
+    for (int i = 0; i < 8; ++i) x[i] = hn::Combine(d, load(half, 8 + i, 0), load(half, i, 0));
     transpose_halves(d, x);
   } else {
     for (int c = 0; c < 8; c += kRows) {
-      for (int i = 0; i < kRows; ++i) x[c + i] = hn::LoadU(d, rows + i * row_step + c);
+      for (int i = 0; i < kRows; ++i) x[c + i] = load(d, i, c);
       transpose_in_registers(d, x + c);
     }
   }

@@ -1,7 +1,7 @@
 // Few queries against one unit of keys, for all heads of a group at once: bound by memory.
 //
-// Keys are multiplied sixteen at a time, and values thirty-two, while those that come later are on their way. Each
-// sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
+// Keys are multiplied sixteen or thirty-two at a time, and values sixty-four, while those that come later are on their
+// way. Each sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
 #if defined(SEXTANT_ATTENTION_CPU_JOINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
 #undef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
@@ -45,7 +45,7 @@ struct JoinedUnit {
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-inline constexpr int64_t kValuesAtOnce = 2 * kLanes;
+inline constexpr int64_t kValuesAtOnce = 4 * kLanes;
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
@@ -132,41 +132,85 @@ HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t row
   }
 }
 
-// The products of kLanes keys, whose rows lie as they are, with kRows queries of a panel: to[query][key]. Keys are
-// the lanes, eight columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
-template <int kRows>
-HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, Left keys, const float* queries,
-                                           float* to, Ahead ahead) {
+// Rows of keys where they lie, beside each other's columns.
+template <class Number>  // float, Bfloat16 or Float16
+struct KeyRows {
+  const Number* data;
+  int64_t row_step;
+};
+
+// The products of kSquares times sixteen keys with kRows queries of a panel: to[query][key]. Keys are the lanes,
+// eight columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
+template <int kRows, int kSquares, class Number>
+HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
+                                           const float* queries, float* to, Ahead ahead) {
   const F32 d;
-  V sum[kRows][kParts];
+  // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
+  constexpr int kVectors = kSquares * kParts, kTogether = kParts == 1 ? kSquares : 1;
+  // Rows are found from one of eight (or less), so that there are registers for where they are.
+  constexpr int kNear = std::min(kPart, 8), kGroups = kSquares * static_cast<int>(kLanes) / kNear;
+  const Number* at[kGroups];
+  for (int g = 0; g < kGroups; ++g) at[g] = keys.data + g * kNear * keys.row_step;
+  V sum[kRows][kVectors];
   for (int i = 0; i < kRows; ++i)
-    for (int p = 0; p < kParts; ++p) sum[i][p] = hn::Zero(d);
+    for (int p = 0; p < kVectors; ++p) sum[i][p] = hn::Zero(d);
   for (int64_t c = 0; c < depth; c += kColumnsAtOnce) {
-    if (c % kLanes == 0) ahead();
-    for (int p = 0; p < kParts; ++p) {
-      V column[kColumnsAtOnce];
-      sextant::HWY_NAMESPACE::load_eight_columns(d, keys.data + p * kPart * keys.row_step + c,
-                                                 keys.row_step, column);
+    if (c % (kLanes / kSquares) == 0) ahead();
+    for (int p = 0; p < kVectors; p += kTogether) {
+      V column[kTogether][kColumnsAtOnce];
+      for (int t = 0; t < kTogether; ++t)
+        sextant::HWY_NAMESPACE::load_eight_columns(
+            d,
+            [&](auto lanes, int row, int n) HWY_ATTR {
+              const int key = (p + t) * kPart + row;
+              return load_as(lanes, at[key / kNear] + key % kNear * keys.row_step + n);
+            },
+            column[t]);
 #if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
 #pragma GCC unroll 8
 #endif
       for (int64_t n = 0; n < kColumnsAtOnce; ++n)
-        for (int i = 0; i < kRows; ++i)
-          sum[i][p] = hn::MulAdd(column[n], hn::Set(d, queries[(c + n) * kLanes + i]), sum[i][p]);
+        for (int i = 0; i < kRows; ++i) {
+          const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
+          for (int t = 0; t < kTogether; ++t)
+            sum[i][p + t] = hn::MulAdd(column[t][n], query, sum[i][p + t]);
+        }
     }
+    for (int g = 0; g < kGroups; ++g) at[g] += kColumnsAtOnce;
   }
   for (int i = 0; i < kRows; ++i)
-    for (int p = 0; p < kParts; ++p) hn::StoreU(sum[i][p], d, to + i * kScoreRow + p * kPart);
+    for (int p = 0; p < kVectors; ++p) hn::StoreU(sum[i][p], d, to + i * kScoreRow + p * kPart);
 }
 
 // The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
-template <int kRows, int... kMoreRows>
-HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, Left keys,
+template <int kSquares, int kRows, int... kMoreRows, class Number>
+HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows<Number> keys,
                                             const float* queries, float* to, Ahead ahead) {
   if constexpr (kRows <= kFewQueries)
-    if (rows <= kRows) return multiply_columns_of_keys<kRows>(depth, keys, queries, to, ahead);
+    if (rows <= kRows)
+      return multiply_columns_of_keys<kRows, kSquares>(depth, keys, queries, to, ahead);
   if constexpr (sizeof...(kMoreRows) > 0)
-    multiply_columns_of_keys_by<kMoreRows...>(rows, depth, keys, queries, to, ahead);
+    multiply_columns_of_keys_by<kSquares, kMoreRows...>(rows, depth, keys, queries, to, ahead);
+}
+
+// <q, k> of few queries with sixteen keys of the unit from `key` on, or thirty-two if there are so many until
+// `stop`. Returns how many.
+inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64_t stop,
+                                      int64_t rows, const float* queries, float* to) {
+  const Problem& p = unit.keys.problem;
+  const AnyView<const float>& k = p.score.k;
+  const bool two = kParts == 1 && key + 2 * kLanes <= std::min(stop, unit.keys.together(key));
+  const int64_t count = two ? 2 * kLanes : kLanes;
+  const Ahead ahead(unit, key, count, p.depth16 * count / (kLanes * kLanes));
+  with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
+    const KeyRows<std::remove_cvref_t<decltype(*from)>> keys = {from, k.row_stride};
+    if (kParts == 1 && two)
+      multiply_columns_of_keys_by<kParts == 1 ? 2 : 1, 1, 2, 4, 8>(rows, p.depth, keys, queries, to,
+                                                                   ahead);
+    else
+      multiply_columns_of_keys_by<1, 1, 2, 4, 8>(rows, p.depth, keys, queries, to, ahead);
+  });
+  return count;
 }
 
 // <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
@@ -175,9 +219,16 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
                                              size_t way, float* wide, const Joined& joined) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
+  const bool few = rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0;
   HWY_ALIGN float square[kLanes * kLanes] = {};
-  for (int64_t j = columns.first; j < columns.last; j += kLanes) {
+  for (int64_t j = columns.first, step; j < columns.last; j += step) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
+    if (few && count == kLanes) {
+      step = multiply_keys_as_lanes(unit, j, columns.last, rows, joined.queries[way],
+                                    joined.products[way] + j);
+      continue;
+    }
+    step = kLanes;
     Left keys = {wide, p.depth16, 1};
     if (k.format == Format::kWide)
       keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
@@ -187,15 +238,8 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      float* const to = joined.products[way] + row * kScoreRow + j;
-      const bool by_columns = some <= kFewQueries && count == kLanes && keys.depth_step == 1 &&
-                              p.depth % kColumnsAtOnce == 0;
       const Ahead ahead(unit, j, row == 0 ? kLanes : 0,
-                        (by_columns ? 1 : kLanes / kKeysAtOnce) * (p.depth16 / kLanes));
-      if (by_columns) {
-        multiply_columns_of_keys_by<1, 2, 4, 8>(some, p.depth, keys, queries, to, ahead);
-        continue;
-      }
+                        kLanes / kKeysAtOnce * (p.depth16 / kLanes));
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -203,7 +247,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
       else
         multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
       std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
-      unpack_panel(square, kLanes, kLanes, to, kScoreRow);
+      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreRow + j, kScoreRow);
     }
   }
 }
@@ -243,32 +287,38 @@ inline void multiply_joined(const JoinedUnit& unit, Run columns, int64_t rows, W
   }
 }
 
-// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. What lies in memory
-// as it is mixed is read there; else a few rows are brought into `copy` just before they are mixed, the
-// next ones in their place, for so it stays in the L1 cache.
+// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that lie as they are
+// mixed are read there; else a few are brought into `copy` just before, the next ones in their place, for so it
+// stays in the L1 cache.
 inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t rows, float* copy,
                                     const Joined& joined) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& v = p.score.v;
-  const bool narrow = v.format != Format::kWide;
-  const Matrix values =
-      narrow ? Matrix{copy, p.width16} : whole_rows(unit.keys, v, unit.key_head, copy);
+  const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
   const int64_t tiles = round_up(rows * blocks, kUsualTile) / kUsualTile;
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
-  for (int64_t j = seen.first; j < seen.last; j += kValuesAtOnce) {
-    const int64_t count = std::min(kValuesAtOnce, seen.last - j);
+  for (int64_t j = seen.first, count; j < seen.last; j += count) {
+    count = std::min({kValuesAtOnce, seen.last - j, unit.keys.together(j)});
     Ahead ahead(unit, kUnit + j, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles);
-    if (narrow) copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
-    const float* from = values.data + (narrow ? 0 : j * values.stride);
-    for (int64_t row = 0; row < rows; row += kStrip)
-      multiply_and_total<Sum::kAdded>(std::min(kStrip, rows - row), blocks, count,
-                                      joined.weight_panels + row * kUnit + j * kStrip,
-                                      {from, values.stride, kLanes},
-                                      joined.unit.out + row * p.width16, p.width16,
-                                      joined.unit.sum + row, [&ahead]() HWY_ATTR { ahead(); });
+    const auto mix = [&](const auto* from, int64_t stride) HWY_ATTR {
+      using Number = std::remove_cvref_t<decltype(*from)>;
+      for (int64_t row = 0; row < rows; row += kStrip)
+        multiply_and_total<Sum::kAdded>(std::min(kStrip, rows - row), blocks, count,
+                                        joined.weight_panels + row * kUnit + j * kStrip,
+                                        RightOf<Number>{from, stride, kLanes},
+                                        joined.unit.out + row * p.width16, p.width16,
+                                        joined.unit.sum + row, [&ahead]() HWY_ATTR { ahead(); });
+    };
+    if (whole) {
+      with_type(v.format, unit.keys.at(v, unit.key_head, j),
+                [&](const auto* from) HWY_ATTR { mix(from, v.row_stride); });
+    } else {
+      copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
+      mix(static_cast<const float*>(copy), p.width16);
+    }
   }
 }
 

@@ -36,34 +36,42 @@ struct Lanes {
 };
 
 // A vector of float32 from numbers of any format.
-HWY_INLINE V load_part(const float* from) { return hn::LoadU(F32(), from); }
-HWY_INLINE V load_part(const Bfloat16* from) {
-  const hn::Rebind<uint16_t, F32> d16;
-  const hn::RebindToUnsigned<F32> d32;
-  const auto bits = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from));
-  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+template <class D>
+HWY_INLINE hn::Vec<D> load_as(D d, const float* from) {
+  return hn::LoadU(d, from);
 }
-HWY_INLINE V load_part(const Float16* from) {
+template <class D>
+HWY_INLINE hn::Vec<D> load_as(D d, const Bfloat16* from) {
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::RebindToUnsigned<D> d32;
+  const auto bits = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_as(D d, const Float16* from) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
-  const hn::Rebind<hwy::float16_t, F32> d16;
-  return hn::PromoteTo(F32(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
+  const hn::Rebind<hwy::float16_t, D> d16;
+  return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
 #else
   // As widened() does: Highway's own, where the machine has no such instruction, knows no infinity.
-  const F32 d;
-  const I32 di;
-  const hn::Rebind<uint16_t, F32> d16;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint16_t, D> d16;
   const auto bits = hn::PromoteTo(di, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
   const auto magnitude = hn::And(bits, hn::Set(di, 0x7fff)), wide = hn::ShiftLeft<13>(magnitude);
-  const V subnormal = hn::Mul(hn::ConvertTo(d, magnitude), hn::Set(d, 0x1p-24F));
-  const V normal = hn::BitCast(d, hn::Add(wide, hn::Set(di, (127 - 15) << 23)));
-  const V special = hn::BitCast(d, hn::Or(wide, hn::Set(di, 0x7f800000)));
+  const auto subnormal = hn::Mul(hn::ConvertTo(d, magnitude), hn::Set(d, 0x1p-24F));
+  const auto normal = hn::BitCast(d, hn::Add(wide, hn::Set(di, (127 - 15) << 23)));
+  const auto special = hn::BitCast(d, hn::Or(wide, hn::Set(di, 0x7f800000)));
   const auto above = [&](int32_t least) HWY_ATTR {
     return hn::RebindMask(d, hn::Gt(wide, hn::Set(di, least - 1)));
   };
-  const V finite = hn::IfThenElse(above(1 << 23), normal, subnormal);
-  const V sign = hn::BitCast(d, hn::ShiftLeft<16>(hn::Sub(bits, magnitude)));
+  const auto finite = hn::IfThenElse(above(1 << 23), normal, subnormal);
+  const auto sign = hn::BitCast(d, hn::ShiftLeft<16>(hn::Sub(bits, magnitude)));
   return hn::Or(hn::IfThenElse(above(31 << 23), special, finite), sign);
 #endif
+}
+template <class Number>
+HWY_INLINE V load_part(const Number* from) {
+  return load_as(F32(), from);
 }
 
 template <class Number>  // float, Bfloat16 or Float16

@@ -42,10 +42,12 @@ struct Left {
   int64_t row_step, depth_step;
 };
 
-struct Right {
-  const float* data;
+template <class Number>  // float; Bfloat16 or Float16, which are widened as they are read
+struct RightOf {
+  const Number* data;
   int64_t depth_step, block_step;
 };
+using Right = RightOf<float>;
 
 // Accumulators and what they are fed from must fit 32 registers (AVX-512, NEON) or 16. Of AVX2's, ten
 // or twelve are accumulators (next_rows() below): eight, 4 rows x 1 block, just outlast the latency on
@@ -113,8 +115,8 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
-template <Sum kSum, int kRows, int kBlocks, class Between, class Plus, class Total>
-HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t c_row,
+template <Sum kSum, int kRows, int kBlocks, class B, class Between, class Plus, class Total>
+HWY_INLINE void multiply_tile(int64_t depth, Left a, RightOf<B> b, float* c, int64_t c_row,
                               Between& between, const Plus& plus, Total totals) {
   const F32 d;
   const Totals::Some some;
@@ -130,7 +132,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kBlocks; ++j) hwy::Prefetch(c + (kRows + i) * c_row + j * kLanes);
   const auto right_at = [&](int j) HWY_ATTR {
-    return hn::LoadU(d, b.data + j / kParts * b.block_step + j % kParts * kPart);
+    return load_part(b.data + j / kParts * b.block_step + j % kParts * kPart);
   };
   hn::Vec<Totals::Some> total[Totals::kVectors];
   for (int n = 0; n < Total::kVectors; ++n) {
@@ -186,8 +188,8 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, Right b, float* c, int64_t 
 }
 
 // A tile of `rows` rows, one of the kRows.
-template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus, class Total>
-HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, Right b, float* c,
+template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus, class Total>
+HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, RightOf<B> b, float* c,
                                 int64_t c_row, Between& between, const Plus& plus, Total totals) {
   (void)((rows == kRows &&
           (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, between, plus, totals),
@@ -196,18 +198,18 @@ HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, Right b, fl
 }
 
 // As that, with totals: a function of its own, for g++ gives the others worse code beside it.
-template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus>
-HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const Left& a, const Right& b,
+template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus>
+HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const Left& a, const RightOf<B>& b,
                                  float* c, int64_t c_row, Between& between, const Plus& plus,
                                  Totals totals) {
   multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, totals);
 }
 
 // As that, and if it is the first tile with the totals, if there are any.
-template <Sum kSum, int kBlocks, int... kRows, class Between, class Plus, class Total>
+template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus, class Total>
 HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, Left a,
-                              Right b, float* c, int64_t c_row, Between& between, const Plus& plus,
-                              [[maybe_unused]] Total totals) {
+                              RightOf<B> b, float* c, int64_t c_row, Between& between,
+                              const Plus& plus, [[maybe_unused]] Total totals) {
   if constexpr (Total::kVectors > 0)
     if (HWY_UNLIKELY(first))
       return multiply_first<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus,
@@ -219,7 +221,8 @@ HWY_INLINE Left from_row(Left a, int64_t i) {
   return {a.data + i * a.row_step, a.row_step, a.depth_step};
 }
 
-HWY_INLINE Right from_block(Right b, int64_t j) {
+template <class B>
+HWY_INLINE RightOf<B> from_block(RightOf<B> b, int64_t j) {
   return {b.data + j * b.block_step, b.depth_step, b.block_step};
 }
 
@@ -233,8 +236,8 @@ HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 
 // All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
-template <Sum kSum, int kBlocks, int kMostRows, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, Right b, float* c,
+template <Sum kSum, int kBlocks, int kMostRows, class B, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, RightOf<B> b, float* c,
                                   int64_t c_row, Between between, Plus plus, Total totals) {
   int64_t i = 0;
   const auto by = [&](auto some) HWY_ATTR {
@@ -259,12 +262,12 @@ constexpr int64_t next_rows(int64_t rows) {
 // As multiply_blocks, by AVX2's tiles: 6, 5 or, if need be, 4 rows and one block, or up to 3 rows and two
 // blocks; `times` times kBlocks blocks, one or two. By reference, because g++ copies what was just written
 // in halves as a whole, which waits for the cache.
-template <Sum kSum, int kBlocks, class Between, class Plus, class Total>
+template <Sum kSum, int kBlocks, class B, class Between, class Plus, class Total>
 HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const Left& a,
-                                  const Right& b, float* c, int64_t c_row, Between between,
+                                  const RightOf<B>& b, float* c, int64_t c_row, Between between,
                                   Plus plus, Total totals) {
   for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
-    const Right right = from_block(b, n * kBlocks);
+    const RightOf<B> right = from_block(b, n * kBlocks);
     const Plus block_plus = from_block(plus, n * kBlocks);
     int64_t i = 0;
     for (int64_t next; (next = next_rows(rows - i)) > 3; i += next)
@@ -279,9 +282,9 @@ HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, co
 }
 
 // As multiply_blocks, by AVX-512's tiles of four blocks, `times` times.
-template <Sum kSum, class Between, class Plus, class Total>
+template <Sum kSum, class B, class Between, class Plus, class Total>
 HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const Left& a,
-                                 const Right& b, float* c, int64_t c_row, Between between,
+                                 const RightOf<B>& b, float* c, int64_t c_row, Between between,
                                  Plus plus, Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
     for (int64_t i = 0, next; i < rows; i += next) {
@@ -293,8 +296,8 @@ HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, con
 }
 
 // kStrip rows by AVX-512's tiles of three blocks, `times` times.
-template <Sum kSum, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const Left& a, const Right& b,
+template <Sum kSum, class B, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const Left& a, const RightOf<B>& b,
                                   float* c, int64_t c_row, Between between, Plus plus,
                                   Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 3 * kLanes)
@@ -312,9 +315,9 @@ constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
 inline constexpr int64_t kUsualTile = kParts == 1 ? 16 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
 
 // As multiply(), with totals: Totals, or NoTotals.
-template <Sum kSum, class Between, class Plus, class Total>
-HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
-                             int64_t c_row, Between between, Plus plus, Total totals) {
+template <Sum kSum, class B, class Between, class Plus, class Total>
+HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a, RightOf<B> b,
+                             float* c, int64_t c_row, Between between, Plus plus, Total totals) {
   int64_t j = 0;
   // f: makes `some` blocks at a time, the first of all with the totals.
   const auto by = [&](int64_t some, int64_t times, auto f) HWY_ATTR {
@@ -328,7 +331,7 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a
   const auto by_blocks = [&](auto some, auto most_rows) HWY_ATTR {
     while (j + some() <= blocks)
       by(some(), 1,
-         [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
+         [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
            multiply_blocks<kSum, some(), most_rows()>(rows, depth, l, r, to, c_row, between, p,
                                                       with);
          });
@@ -338,23 +341,26 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a
     by_blocks(integral_constant<int, kThinBlocks>(), integral_constant<int, kThinRows>());
   if constexpr (kParts == 1) {
     const int64_t threes = blocks_by_threes(rows, blocks) / 3;
-    by(3, threes, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
-    });
+    by(3, threes,
+       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with)
+           HWY_ATTR { multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with); });
     const int64_t fours = (blocks - j) / 4;
-    by(4, fours, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
-    });
+    by(4, fours,
+       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
+         multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
+       });
   }
   if constexpr (kParts == 2) {
     const int64_t pairs = (blocks - j) / 2;
-    by(2, pairs, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
-    });
+    by(2, pairs,
+       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
+         multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
+       });
     const int64_t ones = blocks - j;
-    by(1, ones, [&](const Left& l, const Right& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, between, p, with);
-    });
+    by(1, ones,
+       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
+         multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, between, p, with);
+       });
   } else {
     by_blocks(integral_constant<int, kTileBlocks>(), integral_constant<int, kTileRows>());
     if constexpr (kTileBlocks > 1)
@@ -363,17 +369,17 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a
 }
 
 // plus: Addends, or Nothing.
-template <Sum kSum, class Between = Nothing, class Plus = Nothing>
-HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, Right b, float* c,
-                         int64_t c_row, Between between = {}, Plus plus = {}) {
+template <Sum kSum, class B = float, class Between = Nothing, class Plus = Nothing>
+HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, RightOf<B> b,
+                         float* c, int64_t c_row, Between between = {}, Plus plus = {}) {
   multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
 // c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip]. Of
 // pairs: at least one block.
-template <Sum kSum, class Between = Nothing>
+template <Sum kSum, class B = float, class Between = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
-                                   Right b, float* c, int64_t c_row, float* totals,
+                                   RightOf<B> b, float* c, int64_t c_row, float* totals,
                                    Between between = {}) {
   multiply_all<kSum>(rows, blocks, depth, {panel, 1, kStrip}, b, c, c_row, between, Nothing(),
                      Totals{totals});

@@ -155,10 +155,14 @@ HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, 
   }
 }
 
+// Whether rows lie in memory as padded ones would.
+inline bool has_whole_rows(const AnyView<const float>& x) {
+  return x.column_stride == 1 && x.columns % kLanes == 0;
+}
+
 HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                              float* copy) {
-  const bool whole = x.format == Format::kWide && x.column_stride == 1 && x.columns % kLanes == 0;
-  if (whole && rows.together(0) == rows.rows)
+  if (x.format == Format::kWide && has_whole_rows(x) && rows.together(0) == rows.rows)
     return {static_cast<const float*>(rows.at(x, head, 0)), x.row_stride};
   copy_some(rows, x, head, {0, rows.rows}, copy);
   return {copy, round_up(x.columns, kLanes)};
