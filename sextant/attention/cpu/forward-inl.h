@@ -82,20 +82,38 @@ class ForwardTask {
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.factors()};
     const Values values = values_of(rows);
-    for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values);
+    const auto value_rows = [&]() HWY_ATTR {
+      return values.rows.data ? values.rows
+                              : whole_rows(rows, p_.score.v, item_.key_head, w_.values);
+    };
+    for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values, value_rows);
   }
 
   Values values_of(const FrameRows& rows) {
-    // A copy is worth it for those who read it more than once.
-    const bool copies = p_.group * item_.rows > kStrip && !p_.pairs;
-    const auto rows_of = copies ? near_rows : whole_rows;
-    const Matrix values = rows_of(rows, p_.score.v, item_.key_head, w_.values);
-    if (!p_.pairs) return {values};
-    pair_rows(values.data, values.stride, rows.rows, p_.width16, w_.value_pairs);
-    return {values, w_.value_pairs};
+    const AnyView<const float>& v = p_.score.v;
+    if (!p_.pairs) {
+      // A copy is worth it for those who read it more than once.
+      const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
+      return {rows_of(rows, v, item_.key_head, w_.values)};
+    }
+    for (int64_t i = 0, count; i < rows.rows; i += count) {
+      count = rows.together(i);
+      float* const to = w_.value_pairs + i / 2 * p_.width16;
+      if (has_whole_rows(v)) {
+        with_type(v.format, rows.at(v, item_.key_head, i), [&](const auto* from) HWY_ATTR {
+          pair_rows(from, v.row_stride, count, p_.width16, to);
+        });
+      } else {
+        copy_some(rows, v, item_.key_head, {i, i + count}, w_.values);
+        pair_rows(w_.values, p_.width16, count, p_.width16, to);
+      }
+    }
+    return {{}, w_.value_pairs};
   }
 
-  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, const Values& values) {
+  template <class ValueRows>
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, const Values& values,
+                   const ValueRows& value_rows) {
     const QueryTile queries = {
         .block = &block_,
         .head = head(g),
@@ -129,7 +147,8 @@ class ForwardTask {
       const auto into_weights = p_.pairs ? soften_pairs : soften;
       into_weights(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
-      mix(strip, w_.strip.scores, w_.weights, mixed, values, w_.table_products, to.out, to.sum);
+      mix(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products, to.out,
+          to.sum);
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
       fresh = 0;
     }

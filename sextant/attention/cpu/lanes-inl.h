@@ -178,9 +178,13 @@ HWY_INLINE float max_of(const Lanes& x) {
 // False if any of the floats (a multiple of kLanes) is infinite or NaN: those times 0 are NaN.
 inline HWY_NOINLINE bool all_finite(const float* x, int64_t count) {
   const Lanes zero = set(0);
-  Lanes sum = zero;
-  for (int64_t n = 0; n < count; n += kLanes) sum = mul_add(load(x + n), zero, sum);
-  return sum_of(sum) == 0;
+  constexpr int64_t kAtOnce = 4;  // sums, for one would wait for itself
+  Lanes sum[kAtOnce] = {zero, zero, zero, zero};
+  int64_t n = 0;
+  for (; n + kAtOnce * kLanes <= count; n += kAtOnce * kLanes)
+    for (int64_t i = 0; i < kAtOnce; ++i) sum[i] = mul_add(load(x + n + i * kLanes), zero, sum[i]);
+  for (; n < count; n += kLanes) sum[0] = mul_add(load(x + n), zero, sum[0]);
+  return sum_of(add(add(sum[0], sum[1]), add(sum[2], sum[3]))) == 0;
 }
 
 }  // namespace HWY_NAMESPACE

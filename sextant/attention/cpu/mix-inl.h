@@ -108,30 +108,42 @@ HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& v
   if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
 }
 
-// Values of a unit: rows, and those in pairs (pair_rows()) if products are of these, which are then padded as rows.
+// Values of a unit: rows, or those in pairs (pair_rows()) if products are of these.
 struct Values {
   Matrix rows;
   const float* pairs = nullptr;
 };
 
+// Weights, [rows][kScoreRow], as pairs have them.
+inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, float* weights) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = columns.first; j < columns.last; j += kPart) {
+      float* const at = weights + i * kScoreRow + j;
+      hn::StoreU(hn::BitCast(F32(), round_weight(load_part(at))), F32(), at);
+    }
+}
+
 // out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
-// columns that some query sees, not rounded out.
-HWY_INLINE void mix(const Strip& s, const float* weights, const float* panel, Run seen,
-                    const Values& values, float* table_sums, float* out, float* sum) {
+// columns that some query sees, not rounded out. rows: of values, where those in pairs will not do.
+template <class Rows>
+HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen,
+                    const Values& values, const Rows& rows, float* table_sums, float* out,
+                    float* sum) {
   const int64_t width16 = s.problem.width16, blocks = width16 / kLanes;
   if (values.pairs) {
-    const Run some = pairs_of(seen);
+    const Run some = {seen.first / 2, (seen.last + 1) / 2};
     multiply_and_total<Sum::kNewOfPairs>(
         s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
         {values.pairs + some.first * width16, width16, kLanes}, out, width16, sum);
+    if (!s.problem.on_value && all_finite(out, s.rows * width16)) return;
+    round_weights(s.rows, s.columns, weights);
   } else {
-    const auto [rows, stride] = values.rows;
+    const auto [data, stride] = values.rows;
     multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first,
                                   panel + seen.first * kStrip,
-                                  {rows + seen.first * stride, stride, kLanes}, out, width16, sum);
+                                  {data + seen.first * stride, stride, kLanes}, out, width16, sum);
   }
-  finish_mix(
-      s, weights, [&] { return values.rows; }, table_sums, out, sum);
+  finish_mix(s, weights, rows, table_sums, out, sum);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -2,10 +2,10 @@
 //
 //   pair = (x, y)      x in the lower 16 bits        c += a.x * b.x + a.y * b.y
 //
-// Whatever is paired lies in vectors one above the other, so that pairing moves nothing across lanes: columns 2 c
-// and 2 c + 1 of queries and keys, which are lines of a panel; and, for weights and values, keys that are kLanes
-// apart (pair_rows()). One instruction does it where the machine has AVX512_BF16 (or NEON's bfdot) and Highway knows
-// it (from 1.2 on); elsewhere two multiply-adds of what is widened again, which differs in how sums are rounded.
+// Columns 2 c and 2 c + 1 of queries and keys are paired, which are lines of a panel, and keys 2 j and 2 j + 1 for
+// weights and values. One instruction multiplies where the machine has AVX512_BF16 (or NEON's bfdot) and Highway
+// knows it (from 1.2 on), and one pairs weights; elsewhere two multiply-adds of what is widened again, which differs
+// in how sums are rounded.
 #if defined(SEXTANT_ATTENTION_CPU_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
@@ -63,8 +63,10 @@ HWY_INLINE Bits<F32> round(V x) {
   return only_upper(hn::IfThenElse(hn::RebindMask(d, hn::Ne(x, x)), quiet, rounded));
 }
 
-// As that for weights, which have no sign, in half the time: of two the greater one.
+// As that for weights, which have no sign, as pair_neighbours() does it: without an instruction in half the time, of
+// two the greater one.
 HWY_INLINE Bits<F32> round_weight(V x) {
+  if constexpr (kHasDots) return round(x);
   const hn::RebindToUnsigned<F32> d;
   constexpr uint32_t kGreatest = 0x7fff7fff;  // NaN, too, must not be carried into the sign
   return only_upper(hn::Add(hn::Min(hn::BitCast(d, x), hn::Set(d, kGreatest)), hn::Set(d, 0x8000)));
@@ -75,28 +77,43 @@ HWY_INLINE V join(Bits<F32> x, Bits<F32> y) {
   return hn::BitCast(F32(), hn::Or(hn::ShiftRight<16>(x), y));
 }
 
-// Keys are paired by blocks of this many: of block n, the i-th with the one kLanes after it is pair kLanes n + i.
-inline constexpr int64_t kPairBlock = 2 * kLanes;
-
-// The pairs that have any of the keys [seen.first, seen.last), counted from the unit's first.
-HWY_INLINE Run pairs_of(Run seen) {
-  const int64_t first = round_down(seen.first, kPairBlock), last = round_up(seen.last, kPairBlock);
-  const int64_t before = seen.first - first, after = last - seen.last;
-  return {first / 2 + (before > kLanes ? before - kLanes : 0),
-          last / 2 - (after > kLanes ? after - kLanes : 0)};
+// Two vectors of weights, one after the other, rounded, as pairs of neighbours.
+HWY_INLINE V pair_neighbours(V first, V second) {
+#if HWY_TARGET == HWY_SCALAR
+  return join(round_weight(first), round_weight(second));
+#elif defined(HWY_NATIVE_DOT_BF16) && \
+    HWY_NATIVE_DOT_BF16  // where there is an instruction for it, too
+  const hn::Repartition<hwy::bfloat16_t, F32> pairs;
+  return hn::BitCast(F32(), hn::OrderedDemote2To(pairs, first, second));
+#else
+  return join(round_weight(hn::ConcatEven(F32(), second, first)),
+              round_weight(hn::ConcatOdd(F32(), second, first)));
+#endif
 }
 
-// Rows of keys in pairs, [width16] each, from rows whose width is padded to width16; those from `rows` on are 0.
-HWY_INLINE void pair_rows(const float* from, int64_t row_stride, int64_t rows, int64_t width16,
-                          float* to) {
-  for (int64_t i = 0; i < rows; i += i % kLanes == kLanes - 1 ? kLanes + 1 : 1, to += width16) {
-    const float* const lower = from + i * row_stride;
-    const float* const upper = i + kLanes < rows ? lower + kLanes * row_stride : nullptr;
-    for (int64_t c = 0; c < width16; c += kPart)
-      hn::StoreU(
-          join(round(load_part(lower + c)), round(upper ? load_part(upper + c) : hn::Zero(F32()))),
-          F32(), to + c);
-  }
+// Numbers of two rows, rounded, in pairs.
+template <class Number>  // float or Float16
+HWY_INLINE V pair_of(const Number* x, const Number* y) {
+  return join(round(load_part(x)), round(load_part(y)));
+}
+HWY_INLINE V pair_of(const Bfloat16* x, const Bfloat16* y) {
+  const hn::RebindToUnsigned<F32> d;
+  return join(hn::BitCast(d, load_part(x)), hn::BitCast(d, load_part(y)));
+}
+
+// Rows of keys in pairs, [width16] each, from rows of width16 numbers; what an odd one is paired with is 0.
+template <class Number>  // float, Bfloat16 or Float16
+HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows, int64_t width16,
+                            float* to) {
+  for (int64_t i = 0; i < rows; i += 2, from += 2 * row_stride, to += width16)
+    for (int64_t c = 0; c < width16; c += kPart) {
+      V pair;
+      if (HWY_LIKELY(i + 1 < rows))
+        pair = pair_of(from + c, from + row_stride + c);
+      else
+        pair = join(round(load_part(from + c)), hn::Zero(hn::RebindToUnsigned<F32>()));
+      hn::StoreU(pair, F32(), to + c);
+    }
 }
 
 // A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [columns16 / 2][kLanes].

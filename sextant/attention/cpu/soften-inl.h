@@ -59,27 +59,41 @@ inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float*
   }
 }
 
-// As that with weights that are rounded to bfloat16, and a panel of pairs: [kUnit / 2][kStrip].
+// As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; those in the place of
+// scores are not (round_weights()).
 inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
                                       float* panel) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
-  const auto rounded = [&](int64_t i, int64_t j) HWY_ATTR {
-    if (HWY_UNLIKELY(i >= rows || j < columns.first || j >= columns.last))
-      return hn::Zero(hn::RebindToUnsigned<F32>());
-    float* const at = scores + i * kScoreRow + j;
-    const Bits<F32> weights = round_weight(weights_of(at, base[i]));
-    hn::StoreU(hn::BitCast(F32(), weights), F32(), at);
-    return weights;
-  };
-  for (int64_t block = round_down(columns.first, kPairBlock); block < columns.last;
-       block += kPairBlock)
-    for (int64_t p = 0; p < kLanes; p += kPart) {
-      V pairs[kStrip];
-      for (int64_t i = 0; i < kStrip; ++i)
-        pairs[i] = join(rounded(i, block + p), rounded(i, block + p + kLanes));
-      transpose_strip(pairs, panel + (block / 2 + p) * kStrip);
+  constexpr int64_t kBoth = 2 * kPart;
+  for (int64_t j = round_down(columns.first, kBoth); j < columns.last; j += kBoth) {
+    const auto weights = [&](int64_t i, int64_t at) HWY_ATTR {
+      float* const score = scores + i * kScoreRow + at;
+      const V some = weights_of(score, base[i]);
+      hn::StoreU(some, F32(), score);
+      return some;
+    };
+    const auto weights_if_any = [&](int64_t i, int64_t at) HWY_ATTR {
+      const bool any = i < rows && at >= columns.first && at < columns.last;
+      return any ? weights(i, at) : hn::Zero(F32());
+    };
+    V pairs[kStrip];
+    if (HWY_LIKELY(rows == kStrip && j >= columns.first && j + kBoth <= columns.last)) {
+#if HWY_COMPILER_GCC_ACTUAL  // which else keeps pairs in memory
+#pragma GCC unroll 8
+#endif
+      for (int64_t i = 0; i < kStrip; ++i) {
+        const V first = weights(i, j);
+        pairs[i] = pair_neighbours(first, weights(i, j + kPart));
+      }
+    } else {
+      for (int64_t i = 0; i < kStrip; ++i) {
+        const V first = weights_if_any(i, j);
+        pairs[i] = pair_neighbours(first, weights_if_any(i, j + kPart));
+      }
     }
+    transpose_strip(pairs, panel + j / 2 * kStrip);
+  }
 }
 
 // Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
