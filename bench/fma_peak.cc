@@ -60,7 +60,7 @@ MultiplyAdds multiply_add(int64_t rounds, float* HWY_RESTRICT chains) {
 // With products of pairs of bfloat16; none where the machine has no instruction for them.
 MultiplyAdds multiply_add_pairs([[maybe_unused]] int64_t rounds,
                                 [[maybe_unused]] float* HWY_RESTRICT chains) {
-#if defined(HWY_NATIVE_DOT_BF16) && HWY_NATIVE_DOT_BF16
+#if HWY_NATIVE_DOT_BF16
   const hn::ScalableTag<float> d;
   const hn::Repartition<hwy::bfloat16_t, decltype(d)> pairs;
   const auto x = hn::BitCast(pairs, hn::Set(d, 0.999F)), y = hn::BitCast(pairs, hn::Set(d, 0.001F));

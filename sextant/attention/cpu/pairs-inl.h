@@ -24,7 +24,7 @@ using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
 
 inline constexpr uint32_t kUpper = 0xffff0000, kPairOfOnes = 0x3f803f80;
 
-#if defined(HWY_NATIVE_DOT_BF16) && HWY_NATIVE_DOT_BF16  // not known before Highway 1.2
+#if HWY_NATIVE_DOT_BF16  // not known, which is 0, before Highway 1.2
 inline constexpr bool kHasDots = true;
 #else
 inline constexpr bool kHasDots = false;
@@ -66,10 +66,14 @@ HWY_INLINE Bits<F32> round(V x) {
 // As that for weights, which have no sign, as pair_neighbours() does it: without an instruction in half the time, of
 // two the greater one.
 HWY_INLINE Bits<F32> round_weight(V x) {
-  if constexpr (kHasDots) return round(x);
   const hn::RebindToUnsigned<F32> d;
+#if HWY_NATIVE_DOT_BF16
+  const hn::Rebind<hwy::bfloat16_t, F32> half;
+  return hn::BitCast(d, hn::PromoteTo(F32(), hn::DemoteTo(half, x)));
+#else
   constexpr uint32_t kGreatest = 0x7fff7fff;  // NaN, too, must not be carried into the sign
   return only_upper(hn::Add(hn::Min(hn::BitCast(d, x), hn::Set(d, kGreatest)), hn::Set(d, 0x8000)));
+#endif
 }
 
 // Two bfloat16, as float32 has them, into a pair.
@@ -81,8 +85,7 @@ HWY_INLINE V join(Bits<F32> x, Bits<F32> y) {
 HWY_INLINE V pair_neighbours(V first, V second) {
 #if HWY_TARGET == HWY_SCALAR
   return join(round_weight(first), round_weight(second));
-#elif defined(HWY_NATIVE_DOT_BF16) && \
-    HWY_NATIVE_DOT_BF16  // where there is an instruction for it, too
+#elif HWY_NATIVE_DOT_BF16
   const hn::Repartition<hwy::bfloat16_t, F32> pairs;
   return hn::BitCast(F32(), hn::OrderedDemote2To(pairs, first, second));
 #else
