@@ -146,7 +146,7 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
                                            const float* queries, float* to, Ahead ahead) {
   const F32 d;
   // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
-  constexpr int kVectors = kSquares * kParts, kTogether = kParts == 1 ? kSquares : 1;
+  constexpr int kVectors = kSquares * kParts, kTogether = std::max(1, kSquares / kParts);
   // Rows are found from one of eight (or less), so that there are registers for where they are.
   constexpr int kNear = std::min(kPart, 8), kGroups = kSquares * static_cast<int>(kLanes) / kNear;
   const Number* at[kGroups];
