@@ -8,20 +8,19 @@
 
 namespace sextant {
 
-// Uninitialised floats on a cache line of their own.
+// Uninitialised floats on a cache line of their own. Tens of MiB lie in huge pages where the kernel gives those to who
+// asks: the first touch of a page of 4 KiB may take microseconds on a virtual machine.
 class Floats {
  public:
   Floats() = default;
-  explicit Floats(int64_t count)
-      : data_(static_cast<float*>(::operator new (static_cast<size_t>(count) * sizeof(float),
-                                                  std::align_val_t{kAlignment}))) {}
+  explicit Floats(int64_t count);
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
 
  private:
-  static constexpr size_t kAlignment = 64;
   struct Free {
-    void operator()(float* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+    size_t bytes;
+    void operator()(float* p) const;
   };
   std::unique_ptr<float, Free> data_;
 };
