@@ -3,8 +3,6 @@
 #include "sextant/attention/cos_sin.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "sextant/position/spectrum.h"
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -181,25 +180,15 @@ void expect_same_bits_of_ties_in_any_runs() {
   });
 }
 
-template <class Expect>
-void on_every_simd_target(const Expect& expect) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    expect();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
-
 TEST(CosSinOfTimes, AreRightToTheLastBitOrTheOneBesideIt) {
-  on_every_simd_target(expect_right_everywhere);
+  on_every_target(expect_right_everywhere);
 }
 
-TEST(CosSinOfTimes, AreRightBesideZeros) { on_every_simd_target(expect_right_beside_zeros); }
+TEST(CosSinOfTimes, AreRightBesideZeros) { on_every_target(expect_right_beside_zeros); }
 
 // The slowest that can be: all values next to a zero.
 TEST(CosSinOfTimes, AreRightWhereAllTimesAreBesideAZero) {
-  on_every_simd_target([] {
+  on_every_target([] {
     for (const Turns speed : {Turns{0, 1}, Turns{0, 0x8765}, Turns{1, 0}, Turns{1 << 20, 5}})
       for (int64_t quarter = 0; quarter < 4; ++quarter)
         for (const Turns step : {speed, Turns{} - speed}) {
@@ -210,7 +199,7 @@ TEST(CosSinOfTimes, AreRightWhereAllTimesAreBesideAZero) {
 }
 
 TEST(CosSinOfTimes, AreRightAtPartsOfATurn) {
-  on_every_simd_target([] {
+  on_every_target([] {
     for (int shift = 0; shift < 5; ++shift)
       for (const uint64_t low : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}})
         for (const int64_t first : {int64_t{-350}, (int64_t{1} << 31) - 700})
@@ -226,12 +215,10 @@ TEST(CosSinOfTimes, StandStillWithoutASpeed) {
   EXPECT_TRUE(values({1, 0}, {}, {}).cos.empty());
 }
 
-TEST(CosSinOfTimes, HaveTheSameBitsInAnyRuns) {
-  on_every_simd_target(expect_same_bits_in_any_runs);
-}
+TEST(CosSinOfTimes, HaveTheSameBitsInAnyRuns) { on_every_target(expect_same_bits_in_any_runs); }
 
 TEST(CosSinOfTimes, HaveTheSameBitsInAnyRunsBetweenTwoFloats) {
-  on_every_simd_target(expect_same_bits_of_ties_in_any_runs);
+  on_every_target(expect_same_bits_of_ties_in_any_runs);
 }
 
 }  // namespace

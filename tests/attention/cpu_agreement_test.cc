@@ -1,9 +1,8 @@
 // The cpu backend computes what the float64 reference computes, within the bounds of bounds.h.
 #include <gtest/gtest.h>
 
-#include <hwy/targets.h>
-
 #include "tests/attention/cpu_draws.h"
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -68,15 +67,12 @@ TEST(CpuAgreement, HoldsForNumbersOf16BitsWhereFewQueriesShareKeys) {
 }
 
 TEST(CpuAgreement, HoldsOnEverySimdTarget) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
+  on_every_target([] {
     for (uint64_t seed = 1000; seed < 1025; ++seed) {
       expect_agrees(draw_options(seed, 70));
       expect_agrees(draw_narrow_options(seed, 70));
     }
-    hwy::SetSupportedTargetsForTest(0);
-  }
+  });
 }
 
 }  // namespace

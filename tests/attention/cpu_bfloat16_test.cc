@@ -8,8 +8,6 @@
 // beside what bounds.h leaves to float32. Where q, k and v are bfloat16, the scale is a power of two and nothing
 // turns, only weights are rounded: 2 e and e.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +15,7 @@
 
 #include "tests/attention/bounds.h"
 #include "tests/attention/cpu_draws.h"
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -112,15 +111,12 @@ TEST(CpuBfloat16, HoldsForEveryLengthAndHeadSize) {
 }
 
 TEST(CpuBfloat16, HoldsOnEverySimdTarget) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
+  on_every_target([] {
     for (uint64_t seed = 1000; seed < 1025; ++seed) {
       expect_within(draw_narrow_options(seed, 70), all_rounded);
       expect_within(of_bfloat16(draw_options(seed, 70)), weights_rounded);
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  });
 }
 
 // A causal text of one head, whose values are 1 but where a test changes them.

@@ -12,6 +12,7 @@
 
 #include "sextant/attention/cos_sin.h"
 #include "sextant/error.h"
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -90,14 +91,10 @@ void expect_formula_of_all_layouts() {
 TEST(CpuTurn, IsTheFormulaBitByBitInEveryLayout) { expect_formula_of_all_layouts(); }
 
 TEST(CpuTurn, IsTheFormulaBitByBitOnEverySimdTarget) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  on_every_target([] {
     // Without a fused multiply-add the last bit differs.
-    if (target > HWY_AVX2 && HWY_ARCH_X86) continue;
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    expect_formula_of_all_layouts();
-  }
-  hwy::SetSupportedTargetsForTest(0);
+    if (hwy::SupportedTargets() <= HWY_AVX2 || !HWY_ARCH_X86) expect_formula_of_all_layouts();
+  });
 }
 
 TEST(CpuTurn, MultipliesByTheGain) {

@@ -26,14 +26,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <vector>
+
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -54,15 +53,6 @@ float exp_of(float x) {
   Sixteen all;
   all.fill(x);
   return exp_of(all)[0];
-}
-
-void on_every_target(const std::function<void()>& f) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    f();
-    hwy::SetSupportedTargetsForTest(0);
-  }
 }
 
 TEST(Exp, IsAsNearAsStated) {

@@ -1,8 +1,6 @@
 // Numbers of 16 bits: what they are, how they are rounded to, and that the kernels read them so.
 #include <gtest/gtest.h>
 
-#include <hwy/targets.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +11,7 @@
 
 #include "sextant/attention/attend.h"
 #include "sextant/attention/packed.h"
+#include "tests/attention/every_target.h"
 
 namespace sextant {
 namespace {
@@ -121,12 +120,7 @@ TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
     }
   };
   expect_values(reference_backend());
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    expect_values(cpu_backend());
-    hwy::SetSupportedTargetsForTest(0);
-  }
+  on_every_target([&] { expect_values(cpu_backend()); });
 }
 
 }  // namespace
