@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "hwy/cache_control.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
@@ -52,8 +51,9 @@ inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 // Rows that will be wanted, asked for few at once between stretches of arithmetic, so that the processor always
 // waits for some and asking costs the arithmetic little. (Asking at each step of a sum makes mixing a quarter
 // slower.) Memory gives two streams faster than one, so keys and values are asked for alike whichever are being
-// multiplied: at half the speed, and therefore up to half a unit ahead. (Keys that are packed are asked for as
-// they are packed, too.)
+// multiplied: at half the speed, and therefore up to half a unit ahead. That is more than an L1 cache holds, and an
+// L1 cache waits for few lines at once, so they are asked for into the L2 cache. (Keys that are packed are asked
+// for as they are packed, too.)
 class Ahead {
  public:
   // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. calls: in
@@ -79,11 +79,12 @@ class Ahead {
     }
     HWY_INLINE void ask() {  // for a row
       if (left <= 0) return;
-      constexpr int64_t kLine = 64;
+      constexpr int64_t kLine = 64, kReading = 0, kIntoL2 = 2;
 #if HWY_COMPILER_GCC_ACTUAL  // counting lines takes as long as asking for them; Clang unrolls by itself
 #pragma GCC unroll 4
 #endif
-      for (int64_t byte = 0; byte < bytes; byte += kLine) hwy::Prefetch(at + byte);
+      for (int64_t byte = 0; byte < bytes; byte += kLine)
+        __builtin_prefetch(at + byte, kReading, kIntoL2);
       at += step;
       --left;
     }
