@@ -51,9 +51,8 @@ inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 // Rows that will be wanted, asked for few at once between stretches of arithmetic, so that the processor always
 // waits for some and asking costs the arithmetic little. (Asking at each step of a sum makes mixing a quarter
 // slower.) Memory gives two streams faster than one, so keys and values are asked for alike whichever are being
-// multiplied: at half the speed, and therefore up to half a unit ahead. That is more than an L1 cache holds, and an
-// L1 cache waits for few lines at once, so they are asked for into the L2 cache. (Keys that are packed are asked
-// for as they are packed, too.)
+// multiplied: at half the speed, and therefore up to half a unit ahead. That is more than an L1 cache holds, so
+// they are asked for into the L2 cache. (Keys that are packed are asked for as they are packed, too.)
 class Ahead {
  public:
   // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. calls: in
