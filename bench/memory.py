@@ -71,7 +71,11 @@ def measure(name, options):
     results = context.Queue()
     process = context.Process(target=step, args=(name, options, results))
     process.start()
-    process.join()
+    process.join(options.patience)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return {"method": name, "error": f"took more than {options.patience} s"}
     if process.exitcode != 0:
         return {"method": name, "error": f"ended with status {process.exitcode}"}
     return results.get()
@@ -84,6 +88,7 @@ def main():
     parser.add_argument("--heads", type=program.positive, default=8)
     parser.add_argument("--head-size", type=program.positive, default=64)
     parser.add_argument("--threads", type=program.positive, default=os.cpu_count())
+    parser.add_argument("--patience", type=program.positive, help="seconds that a method may take; default: any")
     parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     known = sextant.methods()

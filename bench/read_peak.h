@@ -1,12 +1,24 @@
 // What the memory could do: reading, and nothing else.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "sextant/attention/executor.h"
 
 namespace sextant::bench {
 
-// Bytes per second of all workers together over memory that no cache holds, each reading from one to eight places
-// at once: the best of several tries. Takes about a second.
-double read_peak(const Executor& executor);
+struct ReadPeak {
+  double bytes = 0;     // a second, of all workers together
+  int64_t streams = 1;  // the places that each worker read at once for that
+};
+
+// Over memory that no cache holds: the best of several tries with one to eight places. Takes about a second.
+ReadPeak read_peak(const Executor& executor);
+
+// Reads `memory`, which begins at a multiple of 8, but for what is less than 2 KB at its end.
+// streams: 1, 2, 4 or 8.
+void read_all(std::span<const std::byte> memory, int64_t streams, const Executor& executor);
 
 }  // namespace sextant::bench

@@ -94,7 +94,7 @@ void check_names(const std::vector<std::string>& wanted) {
 }
 
 // All wanted kinds of one size. decoding: those that decode too.
-void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& peaks,
+void run_size(const Options& o, const Sizes& sizes, bool decoding, double peak,
               const Executor& executor, nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
   fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}{}\n{}", sizes.length, sizes.batch,
@@ -105,7 +105,7 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
     if (!wanted || (kind.decodes && !decoding)) continue;
     for (const Measured& measured : measure(kind, sizes, backend, executor, o.measure)) {
-      fmt::print("{}", table_row(measured, o.measure, peaks));
+      fmt::print("{}", table_row(measured, o.measure, peak));
       std::fflush(stdout);
       nlohmann::json& json = all.emplace_back(to_json(measured));
       json["length"] = sizes.length;
@@ -114,7 +114,7 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, const Peaks& 
   }
 }
 
-nlohmann::json run(const Options& o) {
+nlohmann::json run(Options o) {
   check_names(o.kinds);
   if (o.measure.ggml && !has_ggml())
     fail("bench: ggml: expected a build that found it, but this one did not");
@@ -123,14 +123,15 @@ nlohmann::json run(const Options& o) {
   const auto executor = make_thread_pool(o.threads);
   const FmaPeak fma = fma_peak(*executor), bfloat16 = bfloat16_peak(*executor);
   const bool pairs = sextant::backend(o.backend).products == Format::kBfloat16;
-  const Peaks peaks = {pairs && bfloat16.operations > 0 ? bfloat16.operations : fma.operations,
-                       read_peak(*executor)};
+  const double peak = pairs && bfloat16.operations > 0 ? bfloat16.operations : fma.operations;
+  const ReadPeak reading = read_peak(*executor);
+  o.measure.streams = reading.streams;
   fmt::print(
       "{} threads, FMA peak {:.0f} GFLOP/s ({:.2f} vectors a cycle at {:.2f} GHz), read peak "
       "{:.1f} "
-      "GB/s; {} keys to decode on; {} rounds\n",
-      o.threads, fma.operations / 1e9, fma.vector_rate, fma.clock / 1e9, peaks.bytes_read / 1e9,
-      o.sizes.cache, o.measure.rounds.rounds);
+      "GB/s of {} places at once for each thread; {} keys to decode on; {} rounds\n",
+      o.threads, fma.operations / 1e9, fma.vector_rate, fma.clock / 1e9, reading.bytes / 1e9,
+      reading.streams, o.sizes.cache, o.measure.rounds.rounds);
   fmt::print("products of bfloat16: {}\n",
              bfloat16.operations > 0 ? fmt::format("peak {:.0f} GFLOP/s", bfloat16.operations / 1e9)
                                      : "no instruction for them here");
@@ -141,13 +142,13 @@ nlohmann::json run(const Options& o) {
       sizes.head_dim = head_dim;
       sizes.length = length;
       sizes.dtype = kDtypes.at(o.dtype);
-      run_size(o, sizes, length == o.lengths.front(), peaks, *executor, all);
+      run_size(o, sizes, length == o.lengths.front(), peak, *executor, all);
     }
   }
   return {{"threads", o.threads},
           {"fma_peak", fma.operations},
           {"bfloat16_peak", bfloat16.operations},
-          {"read_peak", peaks.bytes_read},
+          {"read_peak", reading.bytes},
           {"batch", o.sizes.batch},
           {"heads", o.sizes.heads},
           {"cache", o.sizes.cache},

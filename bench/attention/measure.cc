@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench/attention/peak_memory.h"
+#include "bench/read_peak.h"
 #include "sextant/error.h"
 
 namespace sextant::bench {
@@ -73,16 +74,26 @@ struct Match {
   const Executor& executor;
   const MeasureOptions& options;
 
+  // All that a pass must read, but for a query of each head.
+  void read_keys_and_values() const {
+    for (const auto& x : {w.score.k, w.score.v}) {
+      const auto bytes = static_cast<size_t>(w.k.numel() * x.element_size());
+      read_all({static_cast<const std::byte*>(x.data), bytes}, options.streams, executor);
+    }
+  }
+
   // ggml: or null.
   void take_turns(const std::function<Call(Workload&)>& ours, const Contestant& eager,
                   const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
+    if (w.bound_by_memory) contestants.push_back({[this] { read_keys_and_values(); }});
     if (plain) contestants.push_back({ours(*plain)});
     if (options.eager) contestants.push_back(eager);
     if (ggml) contestants.push_back({ggml});
     const std::vector<Seconds> times = bench::take_turns(contestants, options.rounds);
     auto next = times.begin();
     measured.ours.time = *next++;
+    if (w.bound_by_memory) measured.reading = *next++;
     if (plain) measured.plain = *next++;
     if (options.eager) measured.eager = {.time = *next++};
     if (ggml) measured.ggml = *next++;

@@ -38,10 +38,11 @@ std::string table_head(const MeasureOptions& options) {
                      "peak MB", eager ? fmt::format(" {:>9}", "peak MB") : "");
 }
 
-std::string table_row(const Measured& m, const MeasureOptions& options, const Peaks& peaks) {
+std::string table_row(const Measured& m, const MeasureOptions& options, double peak) {
   const Seconds& ours = m.ours.time;
-  const bool reads = m.bytes > 0;
+  const bool reads = m.reading.has_value();
   const double speed = (reads ? m.bytes : m.operations) / ours.least();
+  const double share = reads ? m.reading->least() / ours.least() : speed / peak;
   std::string plain = fmt::format(" {:>6} {:>6}", "-", "-"), peers, eager_peak;
   if (m.plain) {
     plain = fmt::format(" {:>6.3f} {:>6.3f}", ours.least() / m.plain->least(),
@@ -62,9 +63,8 @@ std::string table_row(const Measured& m, const MeasureOptions& options, const Pe
     peers += fmt::format(" {:>9} {:>9} {:>6} {:>6}", "-", "-", "-", "-");
   return fmt::format("{:<15} {:<8} {:>8.2f} {:>8.2f}{}{} {:>7.1f} {:<7} {:>6.0f}% {:>9}{}\n",
                      m.kind, m.pass, 1e3 * ours.least(), 1e3 * ours.median(), plain, peers,
-                     speed / 1e9, reads ? "GB" : "GFLOP",
-                     100 * speed / (reads ? peaks.bytes_read : peaks.operations),
-                     megabytes(m.ours.peak_bytes), eager_peak);
+                     speed / 1e9, reads ? "GB" : "GFLOP", 100 * share, megabytes(m.ours.peak_bytes),
+                     eager_peak);
 }
 
 nlohmann::json to_json(const Measured& m) {
@@ -73,6 +73,7 @@ nlohmann::json to_json(const Measured& m) {
                       {"operations", m.operations},
                       {"bytes", m.bytes},
                       {"ours", side_json(m.ours)}};
+  if (m.reading) json["reading"] = to_json(*m.reading);
   if (m.plain) json["plain"] = to_json(*m.plain);
   if (m.eager) json["eager"] = side_json(*m.eager);
   if (m.ggml) json["ggml"] = to_json(*m.ggml);

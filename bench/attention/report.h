@@ -9,13 +9,9 @@
 
 namespace sextant::bench {
 
-// What the machine reaches, per second.
-struct Peaks {
-  double operations = 0, bytes_read = 0;
-};
-
 std::string table_head(const MeasureOptions& options);
-std::string table_row(const Measured& measured, const MeasureOptions& options, const Peaks& peaks);
+// peak: operations that the machine reaches in a second.
+std::string table_row(const Measured& measured, const MeasureOptions& options, double peak);
 nlohmann::json to_json(const Measured& measured);
 
 }  // namespace sextant::bench
