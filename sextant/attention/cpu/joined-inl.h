@@ -199,7 +199,7 @@ inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64
                                       int64_t rows, const float* queries, float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const bool two = kParts == 1 && key + 2 * kLanes <= std::min(stop, unit.keys.together(key));
+  const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
   const int64_t count = two ? 2 * kLanes : kLanes;
   const Ahead ahead(unit, key, count, p.depth16 * count / (kLanes * kLanes));
   with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
