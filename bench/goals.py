@@ -5,7 +5,7 @@
 
 Runs the programs of this folder one after the other, each on the whole machine, and keeps what each measured in a file
 of the folder --to. A program whose file is there is not run again, so a run that was stopped goes on; another folder
-starts anew. All takes about an hour and a half, half of it for the memory of every method. --only leaves out the rest.
+starts anew. --only NAME,... runs some, and judges what is there.
 
 Beside PyTorch 2 it times what --python imports, with the library that was built for it (scripts/check_torch.sh builds
 one: build/torch-VERSION/lib/libsextant_torch.so, with build/python-VERSION/bin/python). Without, those lines are left out.
@@ -21,6 +21,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -95,7 +96,10 @@ def commands(options):
 
 def run(name, command, environment, to):
     """Writes what `command` measured to the file `to`, whole or not at all."""
-    print(f"\n---- {name}: {' '.join(command)}", flush=True)
+    if shutil.which(command[0]) is None:
+        raise SystemExit(f"goals: expected a program that can be run, but got {command[0]}; "
+                         "./check builds them, or cmake with -DSEXTANT_BENCH=ON, and --build says where they are")
+    print(" ".join(command), flush=True)
     new = to.with_suffix(".new")
     start = time.monotonic()
     status = subprocess.run([*command, "--json", str(new)], env={**os.environ, **(environment or {})}, check=False).returncode
@@ -264,7 +268,7 @@ def decoding(results):
         limit = None
         if "reading" in results:  # with as many multiply-adds of each number as heads share a key
             far = {each["multiply_adds"]: each["far"]["least"] for each in results["reading"]["measured"]}
-            limit = far[0] / far[8 if row["kind"] == "decode-gqa" else 1]
+            limit = min(1, far[0] / far[8 if row["kind"] == "decode-gqa" else 1])
         yield Line(f"{row['kind']}, 8192 keys, D {row['head_dim']}", row["reading"]["least"] / row["ours"]["least"], 0.9, False,
                    statistics.median(a / b for a, b in zip(row["reading"]["seconds"], row["ours"]["seconds"])), limit)
 
@@ -365,14 +369,20 @@ def main():
         if name not in known:
             parser.error(f"--only: expected some of {', '.join(known)}, but got {name}")
     options.to.mkdir(parents=True, exist_ok=True)
-    for name, (command, environment) in known.items():
+    wanted = [name for name in known if options.only is None or name in options.only]
+    for n, name in enumerate(wanted, 1):
         file = options.to / f"{name}.json"
-        if (options.only is None or name in options.only) and not file.exists():
-            run(name, command, environment, file)
+        if not file.exists():
+            print(f"\n---- {n} of {len(wanted)}, {name}", flush=True)
+            run(name, *known[name], file)
     # Of an earlier run with --python, too.
     everything = [*known, *(f"peers-{size}" for size in HEAD_SIZES)]
     program.write(options.json, judge(read(options.to, everything)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\ngoals: stopped; what was measured is kept, and the same command goes on", file=sys.stderr)
+        sys.exit(130)
