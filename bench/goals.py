@@ -89,8 +89,10 @@ def commands(options):
         for size in HEAD_SIZES:
             python(f"peers-{size}", options.python, options.library, "peers.py", "--methods", "none", "--lengths", common[1],
                    "--head-size", size, "--threads", options.threads, "--rounds", options.rounds)
-    python("memory", "python3", options.build / "lib" / "libsextant_torch.so", "memory.py", "--length", 32768,
-           "--threads", options.threads, "--patience", 900)
+    # Of the distribution's Python, for which python3-torch is, whatever other comes first in PATH.
+    python("memory", options.python or "/usr/bin/python3",
+           options.library or options.build / "lib" / "libsextant_torch.so", "memory.py", "--length", 32768, "--threads",
+           options.threads, "--patience", 900)
     return commands
 
 
