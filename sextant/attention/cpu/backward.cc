@@ -14,6 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
+// Cores with AVX-512 have an L2 cache of a MB or more, many others half of that.
+int64_t longest_unit(int64_t columns) {
+  constexpr int64_t kFloats = (kParts == 1 ? 32 : 16) * 1024, kShortestUnit = 64;
+  int64_t unit = kUnit;
+  while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
+  return unit;
+}
+
 // do . out of every query of one head.
 void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
   const AnyView<const float>& a = backward.d_out;
@@ -46,8 +54,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant::cpu {
 
+HWY_EXPORT(longest_unit);
 HWY_EXPORT(backward_mean);
 HWY_EXPORT(backward_task);
+
+int64_t backward_unit(int64_t columns) { return HWY_DYNAMIC_DISPATCH(longest_unit)(columns); }
 
 void run_backward_mean(Backward& backward, int64_t batch, int64_t head) {
   HWY_DYNAMIC_DISPATCH(backward_mean)(backward, batch, head, backward.mean_of(batch, head));

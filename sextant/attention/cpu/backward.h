@@ -27,7 +27,7 @@ namespace sextant::cpu {
 inline constexpr int64_t kBlock = 64;  // queries
 
 // Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and gradients
-// would leave the L2 cache.
+// would leave the L2 cache, whose size is guessed from the vectors that the machine has. In backward.cc.
 int64_t backward_unit(int64_t columns);
 
 // One unit of keys of one block.

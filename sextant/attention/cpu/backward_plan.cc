@@ -67,13 +67,6 @@ void lay_out(const Problem& p, const ScoreGrad<float>& grad, TableSums& sums, Ca
 
 }  // namespace
 
-int64_t backward_unit(int64_t columns) {
-  constexpr int64_t kFloats = 16 * 1024, kShortestUnit = 64;
-  int64_t unit = kUnit;
-  while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
-  return unit;
-}
-
 Backward::Backward(const Problem& p, const Attended<const float>& attended,
                    const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
     : problem(p), result(attended), d_out(from_above), grad(gradients) {
