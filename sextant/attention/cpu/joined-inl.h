@@ -45,14 +45,17 @@ struct JoinedUnit {
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
 inline constexpr int64_t kValuesAtOnce = 4 * kLanes;
+// Steps of a product of kKeysAtOnce keys for which one line of keys and one of values are wanted.
+inline constexpr int64_t kStepsOfRows = 2 * kLanes / kKeysAtOnce;
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
-// Rows that will be wanted, asked for few at once between stretches of arithmetic, so that the processor always
-// waits for some and asking costs the arithmetic little. (Asking at each step of a sum makes mixing a quarter
-// slower.) Memory gives two streams faster than one, so keys and values are asked for alike whichever are being
-// multiplied: at half the speed, and therefore up to half a unit ahead. That is more than an L1 cache holds, so
-// they are asked for into the L2 cache. (Keys that are packed are asked for as they are packed, too.)
+// Rows that will be wanted, asked for line by line among the steps of the arithmetic. A core waits for few lines at
+// once, and what asks for one more stands still until one has come: of a row or two at once it would have nothing
+// else to do meanwhile (a quarter more time for eight queries). Memory gives two streams faster than one, so keys
+// and values are asked for alike whichever are being multiplied: at half the speed, and therefore up to half a unit
+// ahead. That is more than an L1 cache holds, so they are asked for into the L2 cache. (Keys that are packed are
+// asked for as they are packed, too.)
 class Ahead {
  public:
   // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. calls: in
@@ -60,33 +63,56 @@ class Ahead {
   Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t calls)
       : keys_(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2),
         values_(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2),
-        share_((keys_.left + values_.left + calls - 1) / std::max<int64_t>(calls, 1)) {}
+        share_(std::max(keys_.share(calls), values_.share(calls))) {}
   HWY_INLINE void operator()() {
-    for (int64_t n = 0; n < share_; ++n) (keys_.left > values_.left ? keys_ : values_).ask();
+    for (int64_t n = 0; n < share_; ++n) {
+      keys_.ask();
+      values_.ask();
+    }
   }
 
  private:
-  struct Rows {
-    const std::byte* at = nullptr;
-    int64_t bytes, step, left = 0;
-
+  class Rows {
+   public:
     Rows(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first, int64_t count)
-        : bytes(x.columns * x.element_size()), step(x.row_stride * x.element_size()) {
+        : bytes_(x.columns * x.element_size()), step_(x.row_stride * x.element_size()) {
       if (x.column_stride != 1 || first >= unit.stop) return;
-      at = static_cast<const std::byte*>(unit.keys.at(x, unit.key_head, first));
-      left = std::min(count, unit.stop - first);
+      left_ = std::min(count, unit.stop - first);
+      if (left_ <= 0) return;
+      at_ = static_cast<const std::byte*>(unit.keys.at(x, unit.key_head, first));
+      if (step_ == bytes_) {
+        bytes_ *= left_;
+        left_ = 1;
+      }
+      end_ = at_ + bytes_;
     }
-    HWY_INLINE void ask() {  // for a row
-      if (left <= 0) return;
-      constexpr int64_t kLine = 64, kReading = 0, kIntoL2 = 2;
-#if HWY_COMPILER_GCC_ACTUAL  // counting lines takes as long as asking for them; Clang unrolls by itself
-#pragma GCC unroll 4
-#endif
-      for (int64_t byte = 0; byte < bytes; byte += kLine)
-        __builtin_prefetch(at + byte, kReading, kIntoL2);
-      at += step;
-      --left;
+    // Lines for each of so many calls.
+    int64_t share(int64_t calls) const {
+      const int64_t lines = left_ * ((bytes_ + kLine - 1) / kLine);
+      return (lines + calls - 1) / std::max<int64_t>(calls, 1);
     }
+    HWY_INLINE void ask() {
+      constexpr int64_t kReading = 0, kIntoL2 = 2;
+      __builtin_prefetch(at_, kReading, kIntoL2);
+      at_ += kLine;
+      if (HWY_UNLIKELY(at_ >= end_)) next_row();
+    }
+
+   private:
+    static constexpr int64_t kLine = 64;
+
+    void next_row() {
+      if (--left_ > 0) {
+        at_ = end_ - bytes_ + step_;
+        end_ += step_;
+      } else {  // the same line over and over, which is there
+        at_ -= kLine;
+      }
+    }
+
+    int64_t bytes_, step_, left_ = 0;
+    const std::byte* at_ = reinterpret_cast<const std::byte*>(this);
+    const std::byte* end_ = at_;
   };
 
   Rows keys_, values_;
@@ -101,9 +127,9 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float
                                       float* to, Ahead& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
-  for (int64_t c = 0; c < depth; c += kLanes) {
+  for (int64_t c = 0; c < depth; c += kStepsOfRows) {
     ahead();
-    const int64_t stop = std::min(c + kLanes, depth);
+    const int64_t stop = std::min(c + kStepsOfRows, depth);
     for (int64_t n = c; n < stop; ++n) {
       const auto query = hn::LoadU(d, queries + n * kLanes);
       for (int i = 0; i < kKeys; ++i)
@@ -139,6 +165,10 @@ struct KeyRows {
   int64_t row_step;
 };
 
+// Columns of so many keys for which one line of keys and one of values are wanted.
+template <int kSquares, class Number>
+inline constexpr int64_t kStepsOfColumns = 2 / kSquares * sizeof(float) / sizeof(Number);
+
 // The products of kSquares times sixteen keys with kRows queries of a panel: to[query][key]. Keys are the lanes,
 // eight columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
 template <int kRows, int kSquares, class Number>
@@ -155,7 +185,6 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
   for (int i = 0; i < kRows; ++i)
     for (int p = 0; p < kVectors; ++p) sum[i][p] = hn::Zero(d);
   for (int64_t c = 0; c < depth; c += kColumnsAtOnce) {
-    if (c % (kLanes / kSquares) == 0) ahead();
     for (int p = 0; p < kVectors; p += kTogether) {
       V column[kTogether][kColumnsAtOnce];
       for (int t = 0; t < kTogether; ++t)
@@ -169,12 +198,14 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
 #if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
 #pragma GCC unroll 8
 #endif
-      for (int64_t n = 0; n < kColumnsAtOnce; ++n)
+      for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
+        if (p == 0 && n % kStepsOfColumns<kSquares, Number> == 0) ahead();
         for (int i = 0; i < kRows; ++i) {
           const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
           for (int t = 0; t < kTogether; ++t)
             sum[i][p + t] = hn::MulAdd(column[t][n], query, sum[i][p + t]);
         }
+      }
     }
     for (int g = 0; g < kGroups; ++g) at[g] += kColumnsAtOnce;
   }
@@ -201,7 +232,7 @@ inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64
   const AnyView<const float>& k = p.score.k;
   const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
   const int64_t count = two ? 2 * kLanes : kLanes;
-  const Ahead ahead(unit, key, count, p.depth16 * count / (kLanes * kLanes));
+  const Ahead ahead(unit, key, count, p.depth * count * k.element_size() / (2 * kLanes * sizeof(float)));
   with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
     const KeyRows<std::remove_cvref_t<decltype(*from)>> keys = {from, k.row_stride};
     if (kParts == 1 && two)
@@ -239,7 +270,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
       const Ahead ahead(unit, j, row == 0 ? kLanes : 0,
-                        kLanes / kKeysAtOnce * (p.depth16 / kLanes));
+                        kLanes / kKeysAtOnce * (p.depth / kStepsOfRows));
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,

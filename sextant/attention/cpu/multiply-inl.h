@@ -74,8 +74,8 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
 struct Nothing {
   HWY_INLINE void operator()() {}
 };
-// Few rows have little arithmetic to a step, so that more steps would ask for more at once than a core waits for.
-constexpr int64_t steps_between(int64_t rows) { return rows <= kThinRows ? 2 : 8; }
+// A step of AVX2's tiles of many rows is half of what it is with AVX-512.
+constexpr int64_t steps_between(int64_t rows) { return rows > kThinRows && kParts == 2 ? 2 : 1; }
 
 // Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
 // added up in the same order as c is, so that they are what c would be if b were 1, bit by bit. The first tile
