@@ -125,7 +125,6 @@ nlohmann::json run(Options o) {
   const bool pairs = sextant::backend(o.backend).products == Format::kBfloat16;
   const double peak = pairs && bfloat16.operations > 0 ? bfloat16.operations : fma.operations;
   const ReadPeak reading = read_peak(*executor);
-  o.measure.streams = reading.streams;
   fmt::print(
       "{} threads, FMA peak {:.0f} GFLOP/s ({:.2f} vectors a cycle at {:.2f} GHz), read peak "
       "{:.1f} "

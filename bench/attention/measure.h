@@ -23,7 +23,7 @@ struct Measured {
   std::optional<Seconds> plain = {};  // ours, of the kind that Kind::beside names
   std::optional<Side> eager = {};
   std::optional<Seconds> ggml = {};  // forward, of kinds that it has
-  // Of a pass that memory bounds: reading keys and values and nothing else.
+  // Of a pass that memory bounds: reading keys and values and nothing else, from as many places at once as is best.
   std::optional<Seconds> reading = {};
   double operations = 0;  // of plain attention's products over the pairs that are seen
   double bytes = 0;       // of operands and result, if they bound the time; or 0
@@ -36,7 +36,6 @@ struct MeasureOptions {
   bool eager = true;
   bool ggml = false;     // and beside ggml's, if has_ggml()
   bool backward = true;  // or forward only
-  int64_t streams = 1;   // places that reading alone reads at once for each thread
 };
 
 // Throws Error if ours and a peer do not agree: the time of something else is worth nothing.
