@@ -58,20 +58,30 @@ inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 // asked for as they are packed, too.)
 class Ahead {
  public:
-  // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. calls: in
-  // which they are asked for.
-  Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t calls)
+  // For `count` rows, of which all keys come before all values; `done` of the unit's come before them.
+  Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t lines)
       : keys_(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2),
         values_(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2),
-        share_(std::max(keys_.share(calls), values_.share(calls))) {}
+        lines_(lines) {}
+  // Lines of keys and of values for each of the calls in which `count` rows are asked for.
+  static int64_t lines(const JoinedUnit& unit, int64_t count, int64_t calls) {
+    const Score<float>& s = unit.keys.problem.score;
+    const int64_t bytes =
+        std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
+    const int64_t all = count / 2 * ((bytes + kLine - 1) / kLine);
+    return (all + calls - 1) / std::max<int64_t>(calls, 1);
+  }
   HWY_INLINE void operator()() {
-    for (int64_t n = 0; n < share_; ++n) {
-      keys_.ask();
-      values_.ask();
-    }
+    for (int64_t n = 0; n < lines_; ++n) one();
+  }
+  HWY_INLINE void one() {
+    keys_.ask();
+    values_.ask();
   }
 
  private:
+  static constexpr int64_t kLine = 64;
+
   class Rows {
    public:
     Rows(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first, int64_t count)
@@ -86,11 +96,6 @@ class Ahead {
       }
       end_ = at_ + bytes_;
     }
-    // Lines for each of so many calls.
-    int64_t share(int64_t calls) const {
-      const int64_t lines = left_ * ((bytes_ + kLine - 1) / kLine);
-      return (lines + calls - 1) / std::max<int64_t>(calls, 1);
-    }
     HWY_INLINE void ask() {
       constexpr int64_t kReading = 0, kIntoL2 = 2;
       __builtin_prefetch(at_, kReading, kIntoL2);
@@ -99,8 +104,6 @@ class Ahead {
     }
 
    private:
-    static constexpr int64_t kLine = 64;
-
     void next_row() {
       if (--left_ > 0) {
         at_ = end_ - bytes_ + step_;
@@ -116,7 +119,7 @@ class Ahead {
   };
 
   Rows keys_, values_;
-  int64_t share_;
+  int64_t lines_;
 };
 
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
@@ -173,14 +176,13 @@ inline constexpr int64_t kStepsOfColumns = 2 / kSquares * sizeof(float) / sizeof
 // eight columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
 template <int kRows, int kSquares, class Number>
 HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
-                                           const float* queries, float* to, Ahead ahead) {
+                                           const float* queries, float* to, Ahead& ahead) {
   const F32 d;
   // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
   constexpr int kVectors = kSquares * kParts, kTogether = std::max(1, kSquares / kParts);
   // Rows are found from one of eight (or less), so that there are registers for where they are.
-  constexpr int kNear = std::min(kPart, 8), kGroups = kSquares * static_cast<int>(kLanes) / kNear;
-  const Number* at[kGroups];
-  for (int g = 0; g < kGroups; ++g) at[g] = keys.data + g * kNear * keys.row_step;
+  constexpr int kNear = std::min(kPart, 8);
+  const int64_t near_step = kNear * keys.row_step;
   V sum[kRows][kVectors];
   for (int i = 0; i < kRows; ++i)
     for (int p = 0; p < kVectors; ++p) sum[i][p] = hn::Zero(d);
@@ -192,14 +194,15 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
             d,
             [&](auto lanes, int row, int n) HWY_ATTR {
               const int key = (p + t) * kPart + row;
-              return load_as(lanes, at[key / kNear] + key % kNear * keys.row_step + n);
+              return load_as(lanes, keys.data + key / kNear * near_step +
+                                        key % kNear * keys.row_step + n);
             },
             column[t]);
 #if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
 #pragma GCC unroll 8
 #endif
       for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
-        if (p == 0 && n % kStepsOfColumns<kSquares, Number> == 0) ahead();
+        if (p == 0 && n % kStepsOfColumns<kSquares, Number> == 0) ahead.one();
         for (int i = 0; i < kRows; ++i) {
           const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
           for (int t = 0; t < kTogether; ++t)
@@ -207,7 +210,7 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
         }
       }
     }
-    for (int g = 0; g < kGroups; ++g) at[g] += kColumnsAtOnce;
+    keys.data += kColumnsAtOnce;
   }
   for (int i = 0; i < kRows; ++i)
     for (int p = 0; p < kVectors; ++p) hn::StoreU(sum[i][p], d, to + i * kScoreRow + p * kPart);
@@ -216,7 +219,7 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
 // The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
 template <int kSquares, int kRows, int... kMoreRows, class Number>
 HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows<Number> keys,
-                                            const float* queries, float* to, Ahead ahead) {
+                                            const float* queries, float* to, Ahead& ahead) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
       return multiply_columns_of_keys<kRows, kSquares>(depth, keys, queries, to, ahead);
@@ -225,14 +228,14 @@ HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows
 }
 
 // <q, k> of few queries with sixteen keys of the unit from `key` on, or thirty-two if there are so many until
-// `stop`. Returns how many.
+// `stop`. lines: to ask for in each call. Returns how many.
 inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64_t stop,
-                                      int64_t rows, const float* queries, float* to) {
+                                      int64_t rows, int64_t lines, const float* queries, float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
   const int64_t count = two ? 2 * kLanes : kLanes;
-  const Ahead ahead(unit, key, count, p.depth * count * k.element_size() / (2 * kLanes * sizeof(float)));
+  Ahead ahead(unit, key, count, lines);
   with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
     const KeyRows<std::remove_cvref_t<decltype(*from)>> keys = {from, k.row_stride};
     if (kParts == 1 && two)
@@ -251,11 +254,14 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const bool few = rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0;
-  HWY_ALIGN float square[kLanes * kLanes] = {};
+  HWY_ALIGN float square[kLanes * kLanes];
+  if (!few) std::fill_n(square, kLanes * kLanes, 0.0F);
+  const int64_t calls_of_rows = kLanes / kKeysAtOnce * (p.depth / kStepsOfRows);
+  const int64_t lines = Ahead::lines(unit, kLanes, few ? p.depth * k.element_size() / 8 : calls_of_rows);
   for (int64_t j = columns.first, step; j < columns.last; j += step) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
     if (few && count == kLanes) {
-      step = multiply_keys_as_lanes(unit, j, columns.last, rows, joined.queries[way],
+      step = multiply_keys_as_lanes(unit, j, columns.last, rows, lines, joined.queries[way],
                                     joined.products[way] + j);
       continue;
     }
@@ -269,8 +275,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      const Ahead ahead(unit, j, row == 0 ? kLanes : 0,
-                        kLanes / kKeysAtOnce * (p.depth / kStepsOfRows));
+      const Ahead ahead(unit, j, row == 0 ? kLanes : 0, lines);
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -291,13 +296,14 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
   // As many blocks as a thin product wants; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
+  const int64_t lines = Ahead::lines(unit, kPiece, p.depth / steps_between(rows));
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
     const Run piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
         p.score.k, unit.key_head, 1, keys, {way, false});
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
-    Ahead ahead(unit, j, kPiece, p.depth / steps_between(rows));
+    Ahead ahead(unit, j, kPiece, lines);
     for (int64_t row = 0; row < rows; row += kLanes)
       multiply<Sum::kNew>(
           std::min(kLanes, rows - row), blocks, p.depth,
@@ -328,12 +334,14 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
   const int64_t tiles = round_up(rows * blocks, kUsualTile) / kUsualTile;
+  const int64_t lines =
+      Ahead::lines(unit, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles);
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
   for (int64_t j = seen.first, count; j < seen.last; j += count) {
     count = std::min({kValuesAtOnce, seen.last - j, unit.keys.together(j)});
-    Ahead ahead(unit, kUnit + j, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles);
+    Ahead ahead(unit, kUnit + j, kValuesAtOnce, lines);
     const auto mix = [&](const auto* from, int64_t stride) HWY_ATTR {
       using Number = std::remove_cvref_t<decltype(*from)>;
       for (int64_t row = 0; row < rows; row += kStrip)
