@@ -28,9 +28,7 @@ class BackwardWalk {
         sums_(sums),
         task_(backward.tasks[static_cast<size_t>(task)]),
         w_(scratch),
-        query_sums_(backward.cut ? const_cast<float*>(backward.query_sums.data()) +
-                                       task * backward.query_sums_size()
-                                 : scratch.query_sums) {}
+        query_sums_(scratch.query_sums) {}
 
   void walk() {
     float* const all = query_sums_;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -76,12 +77,12 @@ struct Backward {
   std::vector<Lane> lanes;
   double seconds = 0;  // a guess of the work
   Floats table_sums;
-  Floats query_sums;  // [tasks][2 if modulus][group][queries][depth16], if cut
   Floats mean;        // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
 
+  // Of dq of a task: [2 if modulus][group][queries][depth16].
   int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
   int64_t query_sums_size() const { return queries_size() * (problem.score.q_imag ? 2 : 1); }
   float* mean_of(int64_t b, int64_t h) {
@@ -130,8 +131,8 @@ struct BackwardScratch {
   float* turned_grads;    // [kBlock][depth16]
   float* panel;           // [depth16][kLanes]
   float* factors;         // [depth16]
-  float *query_sums,
-      *split_sums;  // as Backward::query_sums: of one task and of one split, if not cut
+  // Sums of dq of one task, elsewhere if tasks are cut, and of one split, if they are not.
+  float *query_sums, *split_sums;
 };
 
 // In backward.cc, once for each SIMD target.
@@ -139,7 +140,28 @@ void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch);
 
-// In backward_finish.cc. sums: of one task for each split, as query_sums.
+// Sums of dq where each split is a task. They wait for those of the other splits of their head and are given out with
+// the last of them; then others have their memory. So there are as many as tasks that are under way, and some more.
+class SplitSums {
+ public:
+  explicit SplitSums(const Backward& backward);
+  float* take();                        // memory for a task, with anything in it
+  void put(int64_t task, float* sums);  // of a task that is done; from any thread
+
+ private:
+  struct Head {
+    std::vector<float*> sums;
+    int64_t missing = 0;
+  };
+
+  const Backward& backward_;
+  std::mutex mutex_;
+  std::vector<Floats> blocks_;
+  std::vector<float*> free_;
+  std::vector<Head> heads_;
+};
+
+// In backward_finish.cc. sums: of one task, or for each split of a head of its own.
 void write_query_grads(const Backward& backward, const BackwardTask& task,
                        std::span<const float* const> sums);
 void write_table_grads(const Backward& backward, const Executor& executor);

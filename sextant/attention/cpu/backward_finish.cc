@@ -87,6 +87,36 @@ void write_vectors(const Backward& b, const Vectors& table, float factor, float*
 
 }  // namespace
 
+SplitSums::SplitSums(const Backward& backward)
+    : backward_(backward),
+      heads_(backward.tasks.size() / static_cast<size_t>(backward.splits),
+             Head{std::vector<float*>(static_cast<size_t>(backward.splits)), backward.splits}) {}
+
+float* SplitSums::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    blocks_.emplace_back(backward_.query_sums_size());
+    return blocks_.back().data();
+  }
+  float* const sums = free_.back();
+  free_.pop_back();
+  return sums;
+}
+
+void SplitSums::put(int64_t task, float* sums) {
+  const int64_t splits = backward_.splits;
+  Head& head = heads_[static_cast<size_t>(task / splits)];
+  {
+    const std::lock_guard lock(mutex_);
+    head.sums[static_cast<size_t>(task % splits)] = sums;
+    if (--head.missing > 0) return;
+  }
+  const std::vector<const float*> all(head.sums.begin(), head.sums.end());
+  write_query_grads(backward_, backward_.tasks[static_cast<size_t>(task)], all);
+  const std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), head.sums.begin(), head.sums.end());
+}
+
 void write_query_grads(const Backward& b, const BackwardTask& task,
                        std::span<const float* const> sums) {
   if (b.grad.q) write_queries(b, task, sums, 0, b.grad.q);

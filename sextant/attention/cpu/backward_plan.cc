@@ -112,8 +112,6 @@ void Backward::cut_tasks() {
     for (int64_t b = 0; b < p.score.k.batch; ++b)
       for (int64_t split = 0; split < splits; split += cut ? 1 : splits)
         tasks.push_back({key_head, b, split, cut ? split + 1 : splits});
-  if (cut && (grad.q || grad.q_imag))
-    query_sums = Floats(static_cast<int64_t>(tasks.size()) * query_sums_size());
 }
 
 void Backward::cut_lanes() {

@@ -80,21 +80,6 @@ void zero(const Executor& executor, const View<float>& x) {
             });
 }
 
-void sum_splits(const Backward& backward, const Executor& executor) {
-  const int64_t splits = backward.splits;
-  const auto count = static_cast<int64_t>(backward.tasks.size()) / splits;
-  constexpr double kSecondsOfFloat = 3e-10;
-  share_out(executor, count,
-            kSecondsOfFloat * static_cast<double>(count * splits * backward.query_sums_size()),
-            [&](int64_t n, int) {
-              std::vector<const float*> sums;
-              for (int64_t split = 0; split < splits; ++split)
-                sums.push_back(backward.query_sums.data() +
-                               (n * splits + split) * backward.query_sums_size());
-              write_query_grads(backward, backward.tasks[static_cast<size_t>(n * splits)], sums);
-            });
-}
-
 void attend_backward(const Score<float>& score, const Attended<const float>& result,
                      AnyView<const float> d_out, const ScoreGrad<float>& grad,
                      const Executor& executor) {
@@ -113,19 +98,23 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
 
   if (!backward.lanes.empty()) {
     Scratches<BackwardScratch> scratches(executor.workers(), backward);
+    const bool wants_queries = grad.q || grad.q_imag;
+    SplitSums splits(backward);
     executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
       const Lane& lane = backward.lanes[static_cast<size_t>(n)];
       std::fill_n(backward.table_sums.data() + lane.at, lane.size, 0.0F);
       for (int64_t task = lane.first_task; task < lane.last_task; ++task) {
         BackwardScratch& scratch = scratches[worker];
+        if (backward.cut && wants_queries) scratch.query_sums = splits.take();
         run_backward_task(backward, lane.sums, task, scratch);
         const float* sums[] = {scratch.query_sums};
         if (!backward.cut)
           write_query_grads(backward, backward.tasks[static_cast<size_t>(task)], sums);
+        else if (wants_queries)
+          splits.put(task, scratch.query_sums);
       }
     });
   }
-  if (backward.cut && (grad.q || grad.q_imag)) sum_splits(backward, executor);
   write_table_grads(backward, executor);
   write_sink_grads(backward);
 }
