@@ -113,25 +113,42 @@ class BackwardWalk {
     collect_products(t, queries, unit, g);
   }
 
-  // Panels and rows of the block's queries, and what the softmax backwards needs of them.
+  // Rows of the block's queries, and what the softmax backwards needs of them.
   QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit, WaysSeen ways) {
     const bool modulus = static_cast<bool>(p_.score.q_imag);
-    const float* const* turned =
-        turn_queries(queries, p_.score.q, h, unit, ways, w_.queries, w_.grown);
-    unpack_rows(p_, turned, w_.queries.plain, queries.rows, ways, w_.query_rows);
-    const float* const* imaginary = nullptr;
-    if (modulus) {
-      imaginary =
-          turn_queries(queries, p_.score.q_imag, h, unit, ways, w_.imaginary, w_.grown_imaginary);
-      unpack_rows(p_, imaginary, w_.imaginary.plain, queries.rows, ways, w_.imaginary_rows);
-    }
+    put_rows(queries, p_.score.q, h, unit, ways, w_.queries, w_.grown, w_.query_rows);
+    if (modulus)
+      put_rows(queries, p_.score.q_imag, h, unit, ways, w_.imaginary, w_.grown_imaginary,
+               w_.imaginary_rows);
     const float* mean = backward_.mean_of(task_.batch, h);
     for (int64_t i = 0; i < queries.rows; ++i) {
       const float lse = backward_.result.lse(task_.batch, h, queries.row() + i, 0);
       w_.lse[i] = lse == -kInfinity ? kInfinity : lse;  // e^(s - infinity): no weights
       w_.mean[i] = mean[queries.row() + i];
     }
-    return {&queries.block, h, queries.first, queries.rows, w_.queries.plain, turned, imaginary};
+    return {.block = &queries.block,
+            .head = h,
+            .first = queries.first,
+            .rows = queries.rows,
+            .plain = w_.query_rows.plain,
+            .turned = w_.query_rows.turned,
+            .imaginary = modulus ? w_.imaginary_rows.turned : nullptr,
+            .in_rows = true};
+  }
+
+  // Queries as they are and turned, times scale, by way of panels where any are turned.
+  void put_rows(const FrameRows& queries, const AnyView<const float>& x, int64_t h, int64_t unit,
+                WaysSeen ways, const Panels& panels, const Panels& grown, const RowSets& to) {
+    bool turns = false;
+    for (size_t way = 0; way < way_count(); ++way)
+      turns = turns || (ways.has(way) && to.turned[way] != to.plain);
+    if (turns) {
+      const float* const* turned = turn_queries(queries, x, h, unit, ways, panels, grown);
+      return unpack_rows(p_, turned, panels.plain, queries.rows, ways, to);
+    }
+    copy_some(queries, x, h, {0, queries.rows}, to.plain, p_.scale);
+    std::fill(to.plain + queries.rows * p_.depth16,
+              to.plain + round_up(queries.rows, kLanes) * p_.depth16, 0.0F);
   }
 
   const float* const* turn_queries(const FrameRows& queries, const AnyView<const float>& x,

@@ -55,6 +55,7 @@ struct QueryTile {
   const float* plain = nullptr;
   const float* const* turned = nullptr;     // [ways]; in pairs, if products are of those
   const float* const* imaginary = nullptr;  // the same, or null: no modulus
+  bool in_rows = false;                     // [rows][depth16] each, and not panels
 };
 
 // The keys of one unit.

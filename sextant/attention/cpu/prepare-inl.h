@@ -129,28 +129,30 @@ struct Matrix {
   int64_t stride;
 };
 
-// Copies rows, padded with zeros to columns16.
+// Copies rows times factor, padded with zeros to columns16.
 template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t column_stride,
-                            int64_t rows, int64_t columns, float* to) {
+                            int64_t rows, int64_t columns, float factor, float* to) {
   const int64_t columns16 = round_up(columns, kLanes);
+  const V times = hn::Set(F32(), factor);
   for (int64_t i = 0; i < rows; ++i, from += row_stride, to += columns16) {
     int64_t c = 0;
     if (column_stride == 1)
-      for (; c + kPart <= columns; c += kPart) hn::StoreU(load_part(from + c), F32(), to + c);
-    for (; c < columns; ++c) to[c] = widened(from[c * column_stride]);
+      for (; c + kPart <= columns; c += kPart) 
+        hn::StoreU(hn::Mul(times, load_part(from + c)), F32(), to + c);
+    for (; c < columns; ++c) to[c] = factor * widened(from[c * column_stride]);
     std::fill(to + columns, to + columns16, 0.0F);
   }
 }
 
-// Copies the rows [some.first, some.last) of those of x.
+// Copies the rows [some.first, some.last) of those of x, times factor.
 HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                          Run some, float* to) {
+                          Run some, float* to, float factor = 1) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);
     with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
-      copy_rows(from, x.row_stride, x.column_stride, count, x.columns, to);
+      copy_rows(from, x.row_stride, x.column_stride, count, x.columns, factor, to);
     });
   }
 }

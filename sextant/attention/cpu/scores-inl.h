@@ -73,9 +73,10 @@ struct ScoreScratch {
 };
 
 // columns: of a panel.
-HWY_INLINE Left query_rows(const Strip& s, const float* panels, int64_t columns) {
+HWY_INLINE Left query_rows(const Strip& s, const float* queries, int64_t columns) {
   const int64_t row = s.row;
-  return {panels + round_down(row, kLanes) * columns + row % kLanes, 1, kLanes};
+  if (s.queries.in_rows) return {queries + row * columns, columns, 1};
+  return {queries + round_down(row, kLanes) * columns + row % kLanes, 1, kLanes};
 }
 
 template <Sum kSum, class Plus>
