@@ -77,7 +77,7 @@ struct Backward {
   std::vector<Lane> lanes;
   double seconds = 0;  // a guess of the work
   Floats table_sums;
-  Floats mean;        // [batch][heads][queries]: do . out, which is sum_j p dp
+  Floats mean;  // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);

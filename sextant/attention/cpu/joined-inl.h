@@ -194,8 +194,8 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
             d,
             [&](auto lanes, int row, int n) HWY_ATTR {
               const int key = (p + t) * kPart + row;
-              return load_as(lanes, keys.data + key / kNear * near_step +
-                                        key % kNear * keys.row_step + n);
+              return load_as(lanes,
+                             keys.data + key / kNear * near_step + key % kNear * keys.row_step + n);
             },
             column[t]);
 #if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
@@ -230,7 +230,8 @@ HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows
 // <q, k> of few queries with sixteen keys of the unit from `key` on, or thirty-two if there are so many until
 // `stop`. lines: to ask for in each call. Returns how many.
 inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64_t stop,
-                                      int64_t rows, int64_t lines, const float* queries, float* to) {
+                                      int64_t rows, int64_t lines, const float* queries,
+                                      float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
@@ -257,7 +258,8 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
   HWY_ALIGN float square[kLanes * kLanes];
   if (!few) std::fill_n(square, kLanes * kLanes, 0.0F);
   const int64_t calls_of_rows = kLanes / kKeysAtOnce * (p.depth / kStepsOfRows);
-  const int64_t lines = Ahead::lines(unit, kLanes, few ? p.depth * k.element_size() / 8 : calls_of_rows);
+  const int64_t lines =
+      Ahead::lines(unit, kLanes, few ? p.depth * k.element_size() / 8 : calls_of_rows);
   for (int64_t j = columns.first, step; j < columns.last; j += step) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
     if (few && count == kLanes) {

@@ -138,7 +138,7 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
   for (int64_t i = 0; i < rows; ++i, from += row_stride, to += columns16) {
     int64_t c = 0;
     if (column_stride == 1)
-      for (; c + kPart <= columns; c += kPart) 
+      for (; c + kPart <= columns; c += kPart)
         hn::StoreU(hn::Mul(times, load_part(from + c)), F32(), to + c);
     for (; c < columns; ++c) to[c] = factor * widened(from[c * column_stride]);
     std::fill(to + columns, to + columns16, 0.0F);
