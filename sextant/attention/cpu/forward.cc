@@ -22,6 +22,9 @@ void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScrat
 
 bool has_dots() { return kHasDots; }
 
+// Cores with AVX-512 have an L2 cache of a MB or more, many others half of that.
+int64_t most_item_floats() { return (kParts == 1 ? 128 : 64) * 1024; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu
 HWY_AFTER_NAMESPACE();
@@ -32,6 +35,7 @@ namespace sextant::cpu {
 HWY_EXPORT(forward_item);
 HWY_EXPORT(forward_merge);
 HWY_EXPORT(has_dots);
+HWY_EXPORT(most_item_floats);
 
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
   HWY_DYNAMIC_DISPATCH(forward_item)(forward, item, scratch);
@@ -40,6 +44,8 @@ void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardSc
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
   HWY_DYNAMIC_DISPATCH(forward_merge)(forward, item, scratch);
 }
+
+int64_t item_floats() { return HWY_DYNAMIC_DISPATCH(most_item_floats)(); }
 
 bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 

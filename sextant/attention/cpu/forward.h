@@ -112,6 +112,8 @@ struct Forward {
 // In forward.cc, once for each SIMD target.
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+// How many floats of queries and results an item may have, which share the L2 cache with a unit of keys and values.
+int64_t item_floats();
 bool has_dots_of_pairs();  // whether the machine has an instruction for them (pairs-inl.h)
 
 }  // namespace sextant::cpu

@@ -8,10 +8,9 @@ namespace {
 // Queries of each head in one item. Their panels and results, and the unit of keys and values that
 // passes by, share the L2 cache; the more queries, the less often keys are packed.
 int64_t rows_of_item(const Problem& p) {
-  constexpr int64_t kFloats = 64 * 1024;
   constexpr int64_t kMostRows = 512;
   constexpr int64_t kMostRowsWithKeyTable = 128;  // whose products are one float for each pair
-  const int64_t rows = kFloats / (p.group * std::max(p.depth16 + p.width16, kLanes));
+  const int64_t rows = item_floats() / (p.group * std::max(p.depth16 + p.width16, kLanes));
   return std::clamp(round_down(rows, kLanes), kLanes, p.on_key ? kMostRowsWithKeyTable : kMostRows);
 }
 
