@@ -51,19 +51,20 @@ inline constexpr int64_t kStepsOfRows = 2 * kLanes / kKeysAtOnce;
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
 // Rows that will be wanted, asked for line by line among the steps of the arithmetic. A core waits for few lines at
-// once, and what asks for one more stands still until one has come: of a row or two at once it would have nothing
-// else to do meanwhile (a quarter more time for eight queries). Memory gives two streams faster than one, so keys
+// once, and what asks for one more stands still until one has come; where a row or two were asked for at once, it had
+// little else to do meanwhile (an eighth more time for eight queries on a Granite Rapids). Memory gives two streams faster than one, so keys
 // and values are asked for alike whichever are being multiplied: at half the speed, and therefore up to half a unit
 // ahead. That is more than an L1 cache holds, so they are asked for into the L2 cache. (Keys that are packed are
 // asked for as they are packed, too.)
 class Ahead {
  public:
-  // For `count` rows, of which all keys come before all values; `done` of the unit's come before them.
-  Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t lines)
+  // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. lines: of keys
+  // and of values, to ask for in each call.
+  Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t lines = 1)
       : keys_(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2),
         values_(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2),
         lines_(lines) {}
-  // Lines of keys and of values for each of the calls in which `count` rows are asked for.
+  // How many those are if `count` rows are asked for in so many calls.
   static int64_t lines(const JoinedUnit& unit, int64_t count, int64_t calls) {
     const Score<float>& s = unit.keys.problem.score;
     const int64_t bytes =
@@ -228,15 +229,14 @@ HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows
 }
 
 // <q, k> of few queries with sixteen keys of the unit from `key` on, or thirty-two if there are so many until
-// `stop`. lines: to ask for in each call. Returns how many.
+// `stop`. Returns how many.
 inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64_t stop,
-                                      int64_t rows, int64_t lines, const float* queries,
-                                      float* to) {
+                                      int64_t rows, const float* queries, float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
   const int64_t count = two ? 2 * kLanes : kLanes;
-  Ahead ahead(unit, key, count, lines);
+  Ahead ahead(unit, key, count);
   with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
     const KeyRows<std::remove_cvref_t<decltype(*from)>> keys = {from, k.row_stride};
     if (kParts == 1 && two)
@@ -255,15 +255,12 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const bool few = rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0;
-  HWY_ALIGN float square[kLanes * kLanes];
-  if (!few) std::fill_n(square, kLanes * kLanes, 0.0F);
-  const int64_t calls_of_rows = kLanes / kKeysAtOnce * (p.depth / kStepsOfRows);
-  const int64_t lines =
-      Ahead::lines(unit, kLanes, few ? p.depth * k.element_size() / 8 : calls_of_rows);
+  HWY_ALIGN float square[kLanes * kLanes] = {};
+  const int64_t lines = Ahead::lines(unit, kLanes, kLanes / kKeysAtOnce * (p.depth / kStepsOfRows));
   for (int64_t j = columns.first, step; j < columns.last; j += step) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
     if (few && count == kLanes) {
-      step = multiply_keys_as_lanes(unit, j, columns.last, rows, lines, joined.queries[way],
+      step = multiply_keys_as_lanes(unit, j, columns.last, rows, joined.queries[way],
                                     joined.products[way] + j);
       continue;
     }
@@ -290,6 +287,11 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
   }
 }
 
+// About how many a product has.
+constexpr int64_t tiles(int64_t rows, int64_t blocks) {
+  return round_up(rows * blocks, kUsualTile) / kUsualTile;
+}
+
 // <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of them.
 inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run columns, int64_t rows,
                                               size_t way, const Panels& keys,
@@ -298,7 +300,8 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
   // As many blocks as a thin product wants; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
-  const int64_t lines = Ahead::lines(unit, kPiece, p.depth / steps_between(rows));
+  const int64_t lines =
+      Ahead::lines(unit, kPiece, p.depth / steps_between(rows) * tiles(rows, kPiece / kLanes));
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
     const Run piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
@@ -335,9 +338,8 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const AnyView<const float>& v = p.score.v;
   const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
-  const int64_t tiles = round_up(rows * blocks, kUsualTile) / kUsualTile;
   const int64_t lines =
-      Ahead::lines(unit, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles);
+      Ahead::lines(unit, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles(rows, blocks));
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
   // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
