@@ -36,18 +36,18 @@ class BackwardWalk {
       const bool first = n == task_.first_split;
       if (!first) query_sums_ = w_.split_sums;
       split(n);
-      if (!first && wants_queries()) add_scaled(backward_.query_sums_size(), 1, query_sums_, all);
+      if (!first && backward_.wants_queries())
+        add_scaled(backward_.query_sums_size(), 1, query_sums_, all);
     }
   }
 
  private:
-  bool wants_queries() const { return backward_.grad.q || backward_.grad.q_imag; }
   bool wants_keys() const { return static_cast<bool>(backward_.grad.k); }
   bool wants_values() const { return static_cast<bool>(backward_.grad.v); }
   size_t way_count() const { return p_.ways.list.size(); }
 
   void split(int64_t n) {
-    if (wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
+    if (backward_.wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
     for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
       if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
   }
@@ -258,7 +258,7 @@ class BackwardWalk {
       add_waiting();
       if (imaginary) {
         collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows);
-        if (wants_queries()) add_queries(t, query_sum(g, queries, 1));
+        if (backward_.wants_queries()) add_queries(t, query_sum(g, queries, 1));
       }
       collect_way(part, queries, unit, way, lines, w_.query_rows);
       waiting = query_sums != nullptr;
@@ -296,7 +296,7 @@ class BackwardWalk {
 
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows) {
-    if (wants_queries()) {
+    if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
                                  p_.depth16, w_.turned_grads, p_.depth16);
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);

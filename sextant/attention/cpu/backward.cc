@@ -14,9 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Cores with AVX-512 have an L2 cache of a MB or more, many others half of that.
 int64_t longest_unit(int64_t columns) {
-  constexpr int64_t kFloats = (kParts == 1 ? 32 : 16) * 1024, kShortestUnit = 64;
+  constexpr int64_t kFloats = kFloatsOfL2 / 8, kShortestUnit = 64;
   int64_t unit = kUnit;
   while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
   return unit;

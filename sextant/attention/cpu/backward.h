@@ -82,6 +82,7 @@ struct Backward {
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
 
+  bool wants_queries() const { return grad.q || grad.q_imag; }
   // Of dq of a task: [2 if modulus][group][queries][depth16].
   int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
   int64_t query_sums_size() const { return queries_size() * (problem.score.q_imag ? 2 : 1); }
@@ -131,7 +132,7 @@ struct BackwardScratch {
   float* turned_grads;    // [kBlock][depth16]
   float* panel;           // [depth16][kLanes]
   float* factors;         // [depth16]
-  // Sums of dq of one task, elsewhere if tasks are cut, and of one split, if they are not.
+  // Sums of dq of one task, for which who runs it has memory of SplitSums if tasks are cut; and, if not, of one split.
   float *query_sums, *split_sums;
 };
 

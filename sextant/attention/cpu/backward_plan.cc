@@ -207,7 +207,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   turned_grads = carver.floats(kBlock * p.depth16);
   panel = carver.floats(kLanes * p.depth16);
   factors = carver.floats(p.depth16);
-  const bool own_sums = !b.cut && (b.grad.q || b.grad.q_imag);
+  const bool own_sums = !b.cut && b.wants_queries();
   query_sums = own_sums ? carver.floats(b.query_sums_size()) : nullptr;
   split_sums = own_sums && b.splits > 1 ? carver.floats(b.query_sums_size()) : nullptr;
 }

@@ -98,20 +98,20 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
 
   if (!backward.lanes.empty()) {
     Scratches<BackwardScratch> scratches(executor.workers(), backward);
-    const bool wants_queries = grad.q || grad.q_imag;
+    const bool cut = backward.cut && backward.wants_queries();
     SplitSums splits(backward);
     executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
       const Lane& lane = backward.lanes[static_cast<size_t>(n)];
       std::fill_n(backward.table_sums.data() + lane.at, lane.size, 0.0F);
       for (int64_t task = lane.first_task; task < lane.last_task; ++task) {
         BackwardScratch& scratch = scratches[worker];
-        if (backward.cut && wants_queries) scratch.query_sums = splits.take();
+        if (cut) scratch.query_sums = splits.take();
         run_backward_task(backward, lane.sums, task, scratch);
-        const float* sums[] = {scratch.query_sums};
-        if (!backward.cut)
-          write_query_grads(backward, backward.tasks[static_cast<size_t>(task)], sums);
-        else if (wants_queries)
+        const float* const sums = scratch.query_sums;
+        if (cut)
           splits.put(task, scratch.query_sums);
+        else
+          write_query_grads(backward, backward.tasks[static_cast<size_t>(task)], {&sums, 1});
       }
     });
   }

@@ -22,8 +22,7 @@ void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScrat
 
 bool has_dots() { return kHasDots; }
 
-// Cores with AVX-512 have an L2 cache of a MB or more, many others half of that.
-int64_t most_item_floats() { return (kParts == 1 ? 128 : 64) * 1024; }
+int64_t most_item_floats() { return kFloatsOfL2 / 2; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu

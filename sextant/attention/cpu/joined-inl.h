@@ -52,10 +52,10 @@ inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
 // Rows that will be wanted, asked for line by line among the steps of the arithmetic. A core waits for few lines at
 // once, and what asks for one more stands still until one has come; where a row or two were asked for at once, it had
-// little else to do meanwhile (an eighth more time for eight queries on a Granite Rapids). Memory gives two streams faster than one, so keys
-// and values are asked for alike whichever are being multiplied: at half the speed, and therefore up to half a unit
-// ahead. That is more than an L1 cache holds, so they are asked for into the L2 cache. (Keys that are packed are
-// asked for as they are packed, too.)
+// little else to do meanwhile (an eighth more time for eight queries on a Granite Rapids). Memory gives two streams
+// faster than one, so keys and values are asked for alike whichever are being multiplied: at half the speed, and
+// therefore up to half a unit ahead. That is more than an L1 cache holds, so they are asked for into the L2 cache.
+// (Keys that are packed are asked for as they are packed, too.)
 class Ahead {
  public:
   // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. lines: of keys
@@ -70,7 +70,8 @@ class Ahead {
     const int64_t bytes =
         std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
     const int64_t all = count / 2 * ((bytes + kLine - 1) / kLine);
-    return (all + calls - 1) / std::max<int64_t>(calls, 1);
+    calls = std::max<int64_t>(calls, 1);
+    return (all + calls - 1) / calls;
   }
   HWY_INLINE void operator()() {
     for (int64_t n = 0; n < lines_; ++n) one();
@@ -115,6 +116,7 @@ class Ahead {
     }
 
     int64_t bytes_, step_, left_ = 0;
+    // Where there is nothing to ask for: any address, for asking reads nothing.
     const std::byte* at_ = reinterpret_cast<const std::byte*>(this);
     const std::byte* end_ = at_;
   };

@@ -29,6 +29,10 @@ using V = hn::Vec<F32>;
 inline constexpr int kPart = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
 inline constexpr int kParts = 16 / kPart;
 
+// What an L2 cache holds, guessed from the vectors that the machine has: cores with AVX-512 have a MB or more, many
+// others half of that.
+inline constexpr int64_t kFloatsOfL2 = (kParts == 1 ? 256 : 128) * 1024;
+
 struct Lanes {
   V part[kParts];
   // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.

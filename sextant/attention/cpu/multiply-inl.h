@@ -74,7 +74,7 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
 struct Nothing {
   HWY_INLINE void operator()() {}
 };
-// A step of AVX2's tiles of many rows is half of what it is with AVX-512.
+// A step of AVX2's tiles of many rows has less than half the arithmetic that it has with AVX-512.
 constexpr int64_t steps_between(int64_t rows) { return rows > kThinRows && kParts == 2 ? 2 : 1; }
 
 // Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
