@@ -23,10 +23,10 @@ using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
 // c = a b for the strips from `row` on: b is a unit of keys or values in panels, c lines.
-void strip_product_step(int64_t unit, int64_t columns, const float* a, int64_t row_step,
-                        int64_t depth_step, const float* panels, float* lines) {
-  multiply<Sum::kNew>(kStrip, unit / kLanes, columns, {a, row_step, depth_step},
-                      {panels, kLanes, kLanes * columns}, lines, kScoreRow);
+void strip_product_step(int64_t unit, int64_t columns, const float* rows, const float* panels,
+                        float* lines) {
+  multiply<Sum::kNew>(kStrip, unit / kLanes, columns, LeftRows{rows, columns},
+                      RightPanels{panels, kLanes * columns}, lines, kScoreRow);
 }
 
 void differentiate_step(int64_t unit, float* weights, float* grads, const float* lse,
@@ -79,12 +79,11 @@ class Backward {
 
   void score(int64_t row) {  // scores = q k
     HWY_DYNAMIC_DISPATCH(strip_product_step)
-    (unit_, columns_, queries_ + in_panels(row, columns_), 1, cpu::kLanes, keys_,
-     line(weights_, row));
+    (unit_, columns_, query_rows_ + row * columns_, keys_, line(weights_, row));
   }
   void multiply_values(int64_t row) {  // dp = do v
     HWY_DYNAMIC_DISPATCH(strip_product_step)
-    (unit_, columns_, d_out_ + row * columns_, columns_, 1, values_, line(grads_, row));
+    (unit_, columns_, d_out_ + row * columns_, values_, line(grads_, row));
   }
   void differentiate(int64_t row) {  // p = e^(scores - lse), ds = p (dp - mean)
     HWY_DYNAMIC_DISPATCH(differentiate_step)

@@ -19,8 +19,8 @@ using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
 void score_step(int64_t columns, const float* queries, const float* keys, float* scores) {
-  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, {queries, 1, kLanes},
-                      {keys, kLanes, kLanes * columns}, scores, kScoreRow);
+  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
+                      RightPanels{keys, kLanes * columns}, scores, kScoreRow);
 }
 
 void soften_step(float* scores, float* most, float* weights) {
@@ -28,8 +28,8 @@ void soften_step(float* scores, float* most, float* weights) {
 }
 
 void mix_step(int64_t columns, const float* weights, const float* values, const Partial& to) {
-  multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, weights, {values, columns, kLanes},
-                                to.out, columns, to.sum);
+  multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, weights,
+                                RightRows{values, columns}, to.out, columns, to.sum);
 }
 
 void merge_step(int64_t columns, const Partial& part, const Partial& all) {

@@ -23,8 +23,8 @@ using namespace cpu::HWY_NAMESPACE;
 // The first panel of several is known from the unit before.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
                float* panel, float* products) {
-  multiply_onward(kStrip, columns, {queries, 1, kLanes}, {panels, kLanes, kLanes * columns}, rows,
-                  rows > kLanes, panel, products);
+  multiply_onward(kStrip, columns, LeftColumns{queries, kLanes},
+                  RightPanels{panels, kLanes * columns}, rows, rows > kLanes, panel, products);
 }
 
 // met: the rows, of which there are products from a multiple of kLanes on.
@@ -35,8 +35,8 @@ void table_score_step(const RowMap& map, int64_t diagonal, Run met, int64_t colu
   StripAddends addends(kStrip, {0, kUnit}, 1);
   addends.put_table_products(map, diagonal, met, products, rows.last - rows.first, rows.first,
                              scores);
-  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, {queries, 1, kLanes},
-                      {keys, kLanes, kLanes * columns}, scores, kScoreRow, Nothing(),
+  multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
+                      RightPanels{keys, kLanes * columns}, scores, kScoreRow, Nothing(),
                       addends.all());
 }
 

@@ -198,7 +198,7 @@ class BackwardWalk {
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
                 {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
-    const Left left = {d_out.data + s.row * d_out.stride, d_out.stride, 1};
+    const LeftRows left = {d_out.data + s.row * d_out.stride, d_out.stride};
     multiply_values(s, left, w_.grads + at);
     const GradStrip g = {w_.weights + at,
                          w_.grads + at,
@@ -211,11 +211,11 @@ class BackwardWalk {
   }
 
   // lines = do (v + C)
-  void multiply_values(const Strip& s, Left d_out, float* lines) {
+  void multiply_values(const Strip& s, LeftRows d_out, float* lines) {
     const int64_t panel = kLanes * p_.width16;
     const auto multiply_and = [&](auto plus) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
-                          {w_.values + s.columns.first / kLanes * panel, kLanes, panel},
+                          RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
                           lines + s.columns.first, kScoreRow, Nothing(), plus);
     };
     if (!p_.on_value) return multiply_and(Nothing());

@@ -83,9 +83,9 @@ struct Tile {
 };
 
 // c (+)= a b; exactly: see multiply_exactly().
-template <Sum kSum>
-HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, Left a,
-                            Right b, float* c, int64_t c_row) {
+template <Sum kSum, class A>
+HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
+                            RightRows b, float* c, int64_t c_row) {
   if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row);
   for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
     std::fill_n(c + i * c_row, columns16, 0.0F);
@@ -103,9 +103,9 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
     for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
     if (kSum == Sum::kAdded && empty(run)) continue;  // a new sum of nothing is 0
     add_product<kSum>(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
-                      run.last - run.first, {lines + n * kStrip * line + run.first, line, 1},
-                      {things + run.first * columns16, columns16, kLanes}, to + n * kStrip * to_row,
-                      to_row);
+                      run.last - run.first, LeftRows{lines + n * kStrip * line + run.first, line},
+                      RightRows{things + run.first * columns16, columns16},
+                      to + n * kStrip * to_row, to_row);
   }
 }
 
@@ -115,8 +115,8 @@ inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const fl
                                         float* to) {
   band.each_rectangle([&](Run things, Run rows) HWY_ATTR {
     add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
-                             {lines + rows.first * line + things.first, 1, line},
-                             {queries.data + rows.first * queries.stride, queries.stride, kLanes},
+                             LeftColumns{lines + rows.first * line + things.first, line},
+                             RightRows{queries.data + rows.first * queries.stride, queries.stride},
                              to + things.first * columns16, columns16);
   });
 }
@@ -171,12 +171,12 @@ inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, co
     std::fill_n(sums, kLanes * count, 0.0F);
     collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);
     const bool exactly = t.exactly || !table.all_finite(t.head, range);
-    add_product<Sum::kAdded>(exactly, kLanes, table.columns16, count, {sums, count, 1},
-                             {table.row(t.head, range.first), table.columns16, kLanes},
+    add_product<Sum::kAdded>(exactly, kLanes, table.columns16, count, LeftRows{sums, count},
+                             {table.row(t.head, range.first), table.columns16},
                              key_grads + j * p.depth16, p.depth16);
     if (table_grad)
-      add_product<Sum::kAdded>(t.exactly, count, table.columns16, kLanes, {sums, 1, count},
-                               {keys + j * p.depth16, p.depth16, kLanes},
+      add_product<Sum::kAdded>(t.exactly, count, table.columns16, kLanes, LeftColumns{sums, count},
+                               {keys + j * p.depth16, p.depth16},
                                table_grad + range.first * table.columns16, table.columns16);
   }
 }

@@ -125,11 +125,17 @@ class Ahead {
   int64_t lines_;
 };
 
+// Keys wherever they lie.
+struct KeysAt {
+  const float* data;
+  int64_t row_step, column_step;
+};
+
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
 // rows are read as they lie, so nothing is packed. Sums have the
 // order of multiply().
 template <int kKeys, class D>
-HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float* queries,
+HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const float* queries,
                                       float* to, Ahead& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
@@ -140,7 +146,7 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float
       const auto query = hn::LoadU(d, queries + n * kLanes);
       for (int i = 0; i < kKeys; ++i)
         sum[i] = hn::MulAdd(hn::Set(d, keys.data[i * keys.row_step]), query, sum[i]);
-      keys.data += keys.depth_step;
+      keys.data += keys.column_step;
     }
   }
   for (int i = 0; i < kKeys; ++i) hn::StoreU(sum[i], d, to + i * kLanes);
@@ -149,12 +155,12 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, Left keys, const float
 // The products of kLanes keys (`count` of them there) with up to kLanes queries, as a square
 // [key][query].
 template <class D>
-HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, Left keys,
+HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, KeysAt keys,
                                   const float* queries, float* square, Ahead ahead) {
   for (int64_t lane = 0; lane < rows; lane += static_cast<int64_t>(hn::MaxLanes(d))) {
     int64_t j = 0;
-    const auto from = [&]() -> Left {
-      return {keys.data + j * keys.row_step, keys.row_step, keys.depth_step};
+    const auto from = [&]() -> KeysAt {
+      return {keys.data + j * keys.row_step, keys.row_step, keys.column_step};
     };
     for (; j + kKeysAtOnce <= count; j += kKeysAtOnce)
       multiply_rows_of_keys<kKeysAtOnce>(d, depth, from(), queries + lane,
@@ -267,7 +273,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
       continue;
     }
     step = kLanes;
-    Left keys = {wide, p.depth16, 1};
+    KeysAt keys = {wide, p.depth16, 1};
     if (k.format == Format::kWide)
       keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
               k.column_stride};
@@ -312,10 +318,11 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
     Ahead ahead(unit, j, kPiece, lines);
     for (int64_t row = 0; row < rows; row += kLanes)
-      multiply<Sum::kNew>(
-          std::min(kLanes, rows - row), blocks, p.depth,
-          {joined.queries[way] + row * p.depth16, 1, kLanes}, {keys.turned[way], kLanes, panel},
-          joined.products[way] + row * kScoreRow + j, kScoreRow, [&ahead]() HWY_ATTR { ahead(); });
+      multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
+                          LeftColumns{joined.queries[way] + row * p.depth16, kLanes},
+                          RightPanels{keys.turned[way], panel},
+                          joined.products[way] + row * kScoreRow + j, kScoreRow,
+                          [&ahead]() HWY_ATTR { ahead(); });
   }
 }
 
@@ -353,7 +360,7 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
       for (int64_t row = 0; row < rows; row += kStrip)
         multiply_and_total<Sum::kAdded>(std::min(kStrip, rows - row), blocks, count,
                                         joined.weight_panels + row * kUnit + j * kStrip,
-                                        RightOf<Number>{from, stride, kLanes},
+                                        RightRowsOf<Number>{from, stride},
                                         joined.unit.out + row * p.width16, p.width16,
                                         joined.unit.sum + row, [&ahead]() HWY_ATTR { ahead(); });
     };

@@ -18,14 +18,14 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 // c += a * b like multiply(), but where a is 0, b is not read: b may hold what must not be seen.
-inline HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, Left a,
-                                          Right b, float* c, int64_t c_row) {
+template <class A>
+HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, A a, RightRows b,
+                                   float* c, int64_t c_row) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < depth; ++k)
       if (a.data[i * a.row_step + k * a.depth_step] != 0)
-        multiply<Sum::kAdded>(
-            1, blocks, 1, {a.data + i * a.row_step + k * a.depth_step, a.row_step, a.depth_step},
-            {b.data + k * b.depth_step, b.depth_step, b.block_step}, c + i * c_row, c_row);
+        multiply<Sum::kAdded>(1, blocks, 1, LeftRows{a.data + i * a.row_step + k * a.depth_step, 0},
+                              RightRows{b.data + k * b.depth_step, 0}, c + i * c_row, c_row);
 }
 
 HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
@@ -44,8 +44,8 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
       for (int64_t key = run.first; key < run.last; ++key) {
         if (!shown(s, i, key)) continue;
         const int64_t j = key - s.keys.keys.first;
-        multiply<Sum::kAdded>(1, width16 / kLanes, 1, {weights + i * kScoreRow + j, 0, 0},
-                              {values.data + j * values.stride, 0, kLanes}, out + i * width16,
+        multiply<Sum::kAdded>(1, width16 / kLanes, 1, LeftRows{weights + i * kScoreRow + j, 0},
+                              RightRows{values.data + j * values.stride, 0}, out + i * width16,
                               width16);
       }
     });
@@ -86,8 +86,8 @@ inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, const f
       collect_row(table.map, s.diagonal(i), s.count(), weights + i * kScoreRow + s.columns.first,
                   range.first, sums + i * count);
   }
-  const Left left = {sums, count, 1};
-  const Right right = {rows, table.columns16, kLanes};
+  const LeftRows left = {sums, count};
+  const RightRows right = {rows, table.columns16};
   if (exactly)
     multiply_exactly(s.rows, width16 / kLanes, count, left, right, out, width16);
   else
@@ -134,14 +134,14 @@ HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen
     const Run some = {seen.first / 2, (seen.last + 1) / 2};
     multiply_and_total<Sum::kNewOfPairs>(
         s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
-        {values.pairs + some.first * width16, width16, kLanes}, out, width16, sum);
+        RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
     if (!s.problem.on_value && all_finite(out, s.rows * width16)) return;
     round_weights(s.rows, s.columns, weights);
   } else {
     const auto [data, stride] = values.rows;
     multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first,
                                   panel + seen.first * kStrip,
-                                  {data + seen.first * stride, stride, kLanes}, out, width16, sum);
+                                  RightRows{data + seen.first * stride, stride}, out, width16, sum);
   }
   finish_mix(s, weights, rows, table_sums, out, sum);
 }

@@ -37,17 +37,31 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-struct Left {
+// Steps that are known when a tile is compiled need no registers for their multiples, nor instructions that make
+// these for each tile: a panel's rows and a transposed matrix's, rows of b, and panels of it have kinds of their own.
+struct LeftRows {
   const float* data;
-  int64_t row_step, depth_step;
+  int64_t row_step;
+  static constexpr int64_t depth_step = 1;
+};
+struct LeftColumns {
+  const float* data;
+  int64_t depth_step;
+  static constexpr int64_t row_step = 1;
 };
 
 template <class Number>  // float; Bfloat16 or Float16, which are widened as they are read
-struct RightOf {
+struct RightRowsOf {
   const Number* data;
-  int64_t depth_step, block_step;
+  int64_t depth_step;
+  static constexpr int64_t block_step = kLanes;
 };
-using Right = RightOf<float>;
+using RightRows = RightRowsOf<float>;
+struct RightPanels {
+  const float* data;
+  int64_t block_step;
+  static constexpr int64_t depth_step = kLanes;
+};
 
 // Accumulators and what they are fed from must fit 32 registers (AVX-512, NEON) or 16. Of AVX2's, ten
 // or twelve are accumulators (next_rows() below): eight, 4 rows x 1 block, just outlast the latency on
@@ -115,9 +129,10 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
-template <Sum kSum, int kRows, int kBlocks, class B, class Between, class Plus, class Total>
-HWY_INLINE void multiply_tile(int64_t depth, Left a, RightOf<B> b, float* c, int64_t c_row,
-                              Between& between, const Plus& plus, Total totals) {
+template <Sum kSum, int kRows, int kBlocks, class A, class B, class Between, class Plus,
+          class Total>
+HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, Between& between,
+                              const Plus& plus, Total totals) {
   const F32 d;
   const Totals::Some some;
   constexpr int kVectors = kBlocks * kParts;
@@ -188,9 +203,10 @@ HWY_INLINE void multiply_tile(int64_t depth, Left a, RightOf<B> b, float* c, int
 }
 
 // A tile of `rows` rows, one of the kRows.
-template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus, class Total>
-HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, RightOf<B> b, float* c,
-                                int64_t c_row, Between& between, const Plus& plus, Total totals) {
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
+          class Total>
+HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
+                                Between& between, const Plus& plus, Total totals) {
   (void)((rows == kRows &&
           (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, between, plus, totals),
            true)) ||
@@ -198,18 +214,18 @@ HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, Left a, RightOf<B> 
 }
 
 // As that, with totals: a function of its own, for g++ gives the others worse code beside it.
-template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus>
-HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const Left& a, const RightOf<B>& b,
-                                 float* c, int64_t c_row, Between& between, const Plus& plus,
-                                 Totals totals) {
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus>
+HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
+                                 int64_t c_row, Between& between, const Plus& plus, Totals totals) {
   multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, totals);
 }
 
 // As that, and if it is the first tile with the totals, if there are any.
-template <Sum kSum, int kBlocks, int... kRows, class B, class Between, class Plus, class Total>
-HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, Left a,
-                              RightOf<B> b, float* c, int64_t c_row, Between& between,
-                              const Plus& plus, [[maybe_unused]] Total totals) {
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
+          class Total>
+HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
+                              float* c, int64_t c_row, Between& between, const Plus& plus,
+                              [[maybe_unused]] Total totals) {
   if constexpr (Total::kVectors > 0)
     if (HWY_UNLIKELY(first))
       return multiply_first<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus,
@@ -217,13 +233,18 @@ HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t
   multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
-HWY_INLINE Left from_row(Left a, int64_t i) {
-  return {a.data + i * a.row_step, a.row_step, a.depth_step};
+template <class A>
+requires requires(A a) { a.row_step; }
+HWY_INLINE A from_row(A a, int64_t i) {
+  a.data += i * a.row_step;
+  return a;
 }
 
 template <class B>
-HWY_INLINE RightOf<B> from_block(RightOf<B> b, int64_t j) {
-  return {b.data + j * b.block_step, b.depth_step, b.block_step};
+requires requires(B b) { b.block_step; }
+HWY_INLINE B from_block(B b, int64_t j) {
+  b.data += j * b.block_step;
+  return b;
 }
 
 HWY_INLINE Addends from_row(const Addends& x, int64_t i) {
@@ -236,9 +257,10 @@ HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 
 // All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
-template <Sum kSum, int kBlocks, int kMostRows, class B, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, Left a, RightOf<B> b, float* c,
-                                  int64_t c_row, Between between, Plus plus, Total totals) {
+template <Sum kSum, int kBlocks, int kMostRows, class A, class B, class Between, class Plus,
+          class Total>
+HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
+                                  Between between, Plus plus, Total totals) {
   int64_t i = 0;
   const auto by = [&](auto some) HWY_ATTR {
     for (; i + some() <= rows; i += some())
@@ -262,12 +284,12 @@ constexpr int64_t next_rows(int64_t rows) {
 // As multiply_blocks, by AVX2's tiles: 6, 5 or, if need be, 4 rows and one block, or up to 3 rows and two
 // blocks; `times` times kBlocks blocks, one or two. By reference, because g++ copies what was just written
 // in halves as a whole, which waits for the cache.
-template <Sum kSum, int kBlocks, class B, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const Left& a,
-                                  const RightOf<B>& b, float* c, int64_t c_row, Between between,
-                                  Plus plus, Total totals) {
+template <Sum kSum, int kBlocks, class A, class B, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const A& a,
+                                  const B& b, float* c, int64_t c_row, Between between, Plus plus,
+                                  Total totals) {
   for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
-    const RightOf<B> right = from_block(b, n * kBlocks);
+    const B right = from_block(b, n * kBlocks);
     const Plus block_plus = from_block(plus, n * kBlocks);
     int64_t i = 0;
     for (int64_t next; (next = next_rows(rows - i)) > 3; i += next)
@@ -282,10 +304,10 @@ HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, co
 }
 
 // As multiply_blocks, by AVX-512's tiles of four blocks, `times` times.
-template <Sum kSum, class B, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const Left& a,
-                                 const RightOf<B>& b, float* c, int64_t c_row, Between between,
-                                 Plus plus, Total totals) {
+template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const A& a, const B& b,
+                                 float* c, int64_t c_row, Between between, Plus plus,
+                                 Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
     for (int64_t i = 0, next; i < rows; i += next) {
       next = next_rows(rows - i);
@@ -296,10 +318,9 @@ HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, con
 }
 
 // kStrip rows by AVX-512's tiles of three blocks, `times` times.
-template <Sum kSum, class B, class Between, class Plus, class Total>
-HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const Left& a, const RightOf<B>& b,
-                                  float* c, int64_t c_row, Between between, Plus plus,
-                                  Total totals) {
+template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const A& a, const B& b, float* c,
+                                  int64_t c_row, Between between, Plus plus, Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 3 * kLanes)
     multiply_some<kSum, 3, kStrip>(kStrip, n == 0, depth, a, from_block(b, n * 3), c, c_row,
                                    between, from_block(plus, n * 3), totals);
@@ -315,9 +336,9 @@ constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
 inline constexpr int64_t kUsualTile = kParts == 1 ? 16 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
 
 // As multiply(), with totals: Totals, or NoTotals.
-template <Sum kSum, class B, class Between, class Plus, class Total>
-HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a, RightOf<B> b,
-                             float* c, int64_t c_row, Between between, Plus plus, Total totals) {
+template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
+                             int64_t c_row, Between between, Plus plus, Total totals) {
   int64_t j = 0;
   // f: makes `some` blocks at a time, the first of all with the totals.
   const auto by = [&](int64_t some, int64_t times, auto f) HWY_ATTR {
@@ -330,37 +351,32 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a
   };
   const auto by_blocks = [&](auto some, auto most_rows) HWY_ATTR {
     while (j + some() <= blocks)
-      by(some(), 1,
-         [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
-           multiply_blocks<kSum, some(), most_rows()>(rows, depth, l, r, to, c_row, between, p,
-                                                      with);
-         });
+      by(some(), 1, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
+        multiply_blocks<kSum, some(), most_rows()>(rows, depth, l, r, to, c_row, between, p, with);
+      });
   };
   using std::integral_constant;
   if (rows <= kThinRows)
     by_blocks(integral_constant<int, kThinBlocks>(), integral_constant<int, kThinRows>());
   if constexpr (kParts == 1) {
     const int64_t threes = blocks_by_threes(rows, blocks) / 3;
-    by(3, threes,
-       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with)
-           HWY_ATTR { multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with); });
+    by(3, threes, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
+    });
     const int64_t fours = (blocks - j) / 4;
-    by(4, fours,
-       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
-         multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
-       });
+    by(4, fours, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
+    });
   }
   if constexpr (kParts == 2) {
     const int64_t pairs = (blocks - j) / 2;
-    by(2, pairs,
-       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
-         multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
-       });
+    by(2, pairs, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
+    });
     const int64_t ones = blocks - j;
-    by(1, ones,
-       [&](const Left& l, const RightOf<B>& r, float* to, const Plus& p, auto with) HWY_ATTR {
-         multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, between, p, with);
-       });
+    by(1, ones, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
+      multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, between, p, with);
+    });
   } else {
     by_blocks(integral_constant<int, kTileBlocks>(), integral_constant<int, kTileRows>());
     if constexpr (kTileBlocks > 1)
@@ -369,20 +385,20 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, Left a
 }
 
 // plus: Addends, or Nothing.
-template <Sum kSum, class B = float, class Between = Nothing, class Plus = Nothing>
-HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, Left a, RightOf<B> b,
-                         float* c, int64_t c_row, Between between = {}, Plus plus = {}) {
+template <Sum kSum, class A, class B, class Between = Nothing, class Plus = Nothing>
+HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
+                         int64_t c_row, Between between = {}, Plus plus = {}) {
   multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
 // c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip]. Of
 // pairs: at least one block.
-template <Sum kSum, class B = float, class Between = Nothing>
+template <Sum kSum, class B, class Between = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
-                                   RightOf<B> b, float* c, int64_t c_row, float* totals,
+                                   B b, float* c, int64_t c_row, float* totals,
                                    Between between = {}) {
-  multiply_all<kSum>(rows, blocks, depth, {panel, 1, kStrip}, b, c, c_row, between, Nothing(),
-                     Totals{totals});
+  multiply_all<kSum>(rows, blocks, depth, LeftColumns{panel, kStrip}, b, c, c_row, between,
+                     Nothing(), Totals{totals});
   if (blocks > 0) return;
   for (int64_t i = 0; i < rows; ++i) {
     if (kSum == Sum::kNew) totals[i] = 0;

@@ -72,20 +72,25 @@ struct ScoreScratch {
   float* table_products;  // [kStrip][rows of A or C]
 };
 
-// columns: of a panel.
-HWY_INLINE Left query_rows(const Strip& s, const float* queries, int64_t columns) {
+// Calls f with the strip's queries, which lie in panels or in rows. columns: of either.
+template <class F>
+HWY_INLINE void with_queries(const Strip& s, const float* queries, int64_t columns, F&& f) {
   const int64_t row = s.row;
-  if (s.queries.in_rows) return {queries + row * columns, columns, 1};
-  return {queries + round_down(row, kLanes) * columns + row % kLanes, 1, kLanes};
+  if (s.queries.in_rows)
+    f(LeftRows{queries + row * columns, columns});
+  else
+    f(LeftColumns{queries + round_down(row, kLanes) * columns + row % kLanes, kLanes});
 }
 
 template <Sum kSum, class Plus>
 HWY_INLINE void multiply_keys_of(const Strip& s, int64_t depth, int64_t columns,
                                  const float* queries, const float* keys, float* to, Plus plus) {
   const int64_t panel = kLanes * columns;
-  multiply<kSum>(s.rows, s.count() / kLanes, depth, query_rows(s, queries, columns),
-                 {keys + s.columns.first / kLanes * panel, kLanes, panel}, to + s.columns.first,
-                 kScoreRow, Nothing(), plus);
+  with_queries(s, queries, columns, [&](auto rows) HWY_ATTR {
+    multiply<kSum>(s.rows, s.count() / kLanes, depth, rows,
+                   RightPanels{keys + s.columns.first / kLanes * panel, panel},
+                   to + s.columns.first, kScoreRow, Nothing(), plus);
+  });
 }
 
 template <class Plus>
@@ -176,12 +181,13 @@ HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
 }
 
 // The panels of a table from a row on, a multiple of kLanes.
-HWY_INLINE Right panels_from(const Vectors& table, int64_t head, int64_t row) {
-  return {table.panel(head, row), kLanes, kLanes * table.columns16};
+HWY_INLINE RightPanels panels_from(const Vectors& table, int64_t head, int64_t row) {
+  return {table.panel(head, row), kLanes * table.columns16};
 }
 
 // x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
-HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, Left x,
+template <class A>
+HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, A x,
                                   float* products, float* place, StripAddends& to) {
   const Run rows = rounded_out(met);
   const int64_t count = rows.last - rows.first;
@@ -197,7 +203,8 @@ HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, fl
 
 // Products of `rows` rows x with `count` rows of a table, given by their panels: to[rows][count]. panel: what
 // was kept of the unit before, [rows][kLanes], which is the first panel's if that is known; then the last's.
-HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, Left x, Right table, int64_t count,
+template <class A>
+HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, A x, RightPanels table, int64_t count,
                                 bool first_known, float* panel, float* to) {
   const int64_t known = first_known ? kLanes : 0;
   if (first_known) copy_lanes(rows, panel, kLanes, to, count);
@@ -210,7 +217,6 @@ HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, Left x, Right table
 HWY_INLINE void put_query_product(const Strip& s, float* products, float* place, StripAddends& to) {
   const Vectors& table = s.problem.on_query;
   const QueryProducts& known = s.query_products;
-  const Left queries = query_rows(s, s.queries.plain, s.problem.depth16);
   const Run met = rows_met(s, table), rows = rounded_out(met);
   if (known.whole) {
     const float* from = known.whole + s.row * table.count16;
@@ -218,12 +224,17 @@ HWY_INLINE void put_query_product(const Strip& s, float* products, float* place,
   } else if (known.panel) {
     int64_t& panel_row = known.panel_row[s.row / kStrip];
     const int64_t count = rows.last - rows.first;
-    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, rows.first),
-                    count, panel_row == rows.first, known.panel + s.row * kLanes, products);
+    with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
+      multiply_onward(s.rows, table.columns, queries,
+                      panels_from(table, s.queries.head, rows.first), count,
+                      panel_row == rows.first, known.panel + s.row * kLanes, products);
+    });
     panel_row = rows.last - kLanes;
     to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
   } else {
-    put_table_product(s, table, met, queries, products, place, to);
+    with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
+      put_table_product(s, table, met, queries, products, place, to);
+    });
   }
 }
 
@@ -411,7 +422,7 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
   const Vectors& table = p.on_query;
   for (int64_t i = 0; i < rows; i += kLanes)
     multiply<Sum::kNew>(std::min(kLanes, rows - i), table.count16 / kLanes, table.columns,
-                        {panels + i * p.depth16, 1, kLanes}, panels_from(table, head, 0),
+                        LeftColumns{panels + i * p.depth16, kLanes}, panels_from(table, head, 0),
                         to + i * table.count16, table.count16);
 }
 
@@ -439,18 +450,18 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
       if (next < columns.last) next_rows = met(next);
     } while (next < columns.last && rows.last - rows.first == 1 && next_rows == rows);
     if (rows.last - rows.first == 1) {
-      multiply<Sum::kNew>(
-          1, (next - j) / kLanes, table.columns,
-          {table.panel(queries.head, round_down(rows.first, kLanes)) + rows.first % kLanes, 0,
-           kLanes},
-          {keys.plain + j * p.depth16, kLanes, panel}, to.far + j, 0);
+      multiply<Sum::kNew>(1, (next - j) / kLanes, table.columns,
+                          LeftColumns{table.panel(queries.head, round_down(rows.first, kLanes)) +
+                                          rows.first % kLanes,
+                                      kLanes},
+                          RightPanels{keys.plain + j * p.depth16, panel}, to.far + j, 0);
       for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
       continue;
     }
     const Run range = rounded_out(rows);
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
-                        {keys.plain + j * p.depth16, 1, kLanes},
+                        LeftColumns{keys.plain + j * p.depth16, kLanes},
                         panels_from(table, queries.head, range.first), products, count);
     for (int64_t i = 0; i < rows16; i += kLanes) {
       const int64_t at = diagonal(j) + i;
