@@ -107,33 +107,45 @@ double clock_of_core() {
 // Units for multiply-adds of a core: 2 at most on x86; 4 narrow ones on some ARM cores.
 constexpr double kMostUnits = HWY_ARCH_X86 ? 2 : 4;
 
-// chains_of(rounds, chains): what is measured, on each worker.
-template <class Chains>
-FmaPeak peak_of(const Executor& executor, Chains chains_of) {
+// chains_of(rounds, chains): what is measured, on each worker. Returns what all have done.
+using Chains = MultiplyAdds (*)(int64_t rounds, float* chains);
+MultiplyAdds run_on_all(const Executor& executor, Chains chains_of) {
   constexpr int64_t kRounds = 3'000'000;  // about 10 ms
   const auto workers = static_cast<size_t>(executor.workers());
   std::array<float, kChains> starts;
   for (size_t n = 0; n < kChains; ++n) starts[n] = static_cast<float>(n) / kChains;
   std::vector<std::array<float, kChains>> chains(workers, starts);
   std::vector<MultiplyAdds> done(workers);
+  executor.run(executor.workers(), [&](int64_t index, int) {
+    const auto n = static_cast<size_t>(index);
+    done[n] = chains_of(kRounds, chains[n].data());
+  });
+  MultiplyAdds all;
+  for (const MultiplyAdds& some : done) {
+    all.vectors += some.vectors;
+    all.operations += some.operations;
+  }
+  return all;
+}
+
+MultiplyAdds chains_of_floats(int64_t rounds, float* chains) {
+  return HWY_DYNAMIC_DISPATCH(multiply_add)(rounds, chains);
+}
+MultiplyAdds chains_of_pairs(int64_t rounds, float* chains) {
+  return HWY_DYNAMIC_DISPATCH(multiply_add_pairs)(rounds, chains);
+}
+
+FmaPeak peak_of(const Executor& executor, Chains chains_of) {
   FmaPeak peak;
   double vectors = 0;  // a second and a worker
   for (int attempt = 0; attempt < kTries; ++attempt) {
     // In between, for it changes with the load; often, for whoever is interrupted seems slow.
     for (int n = 0; n < kClockReadings; ++n) peak.clock = std::max(peak.clock, clock_of_core());
     const auto start = std::chrono::steady_clock::now();
-    executor.run(executor.workers(), [&](int64_t index, int) {
-      const auto n = static_cast<size_t>(index);
-      done[n] = chains_of(kRounds, chains[n].data());
-    });
+    const MultiplyAdds all = run_on_all(executor, chains_of);
     const double seconds = seconds_since(start);
-    MultiplyAdds all;
-    for (const MultiplyAdds& some : done) {
-      all.vectors += some.vectors;
-      all.operations += some.operations;
-    }
     peak.operations = std::max(peak.operations, all.operations / seconds);
-    vectors = std::max(vectors, all.vectors / seconds / static_cast<double>(workers));
+    vectors = std::max(vectors, all.vectors / seconds / executor.workers());
   }
   peak.vector_rate = vectors / peak.clock;
   constexpr double kUnevenClock = 1.15;
@@ -147,16 +159,16 @@ FmaPeak peak_of(const Executor& executor, Chains chains_of) {
 
 }  // namespace
 
-FmaPeak fma_peak(const Executor& executor) {
-  return peak_of(executor, [](int64_t rounds, float* chains) {
-    return HWY_DYNAMIC_DISPATCH(multiply_add)(rounds, chains);
-  });
+FmaPeak fma_peak(const Executor& executor) { return peak_of(executor, chains_of_floats); }
+
+FmaPeak bfloat16_peak(const Executor& executor) { return peak_of(executor, chains_of_pairs); }
+
+double multiply_and_add(const Executor& executor) {
+  return run_on_all(executor, chains_of_floats).operations;
 }
 
-FmaPeak bfloat16_peak(const Executor& executor) {
-  return peak_of(executor, [](int64_t rounds, float* chains) {
-    return HWY_DYNAMIC_DISPATCH(multiply_add_pairs)(rounds, chains);
-  });
+double multiply_and_add_bfloat16(const Executor& executor) {
+  return run_on_all(executor, chains_of_pairs).operations;
 }
 
 }  // namespace sextant::bench

@@ -19,4 +19,8 @@ FmaPeak fma_peak(const Executor& executor);
 // the machine, or this build's Highway, has no instruction for them.
 FmaPeak bfloat16_peak(const Executor& executor);
 
+// About 10 ms of either on each worker, for who times them beside something else: the operations done, or 0.
+double multiply_and_add(const Executor& executor);
+double multiply_and_add_bfloat16(const Executor& executor);
+
 }  // namespace sextant::bench

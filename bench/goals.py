@@ -138,13 +138,12 @@ def cells(document, kind, passes):
                 yield f"{kind} {passes}, N {length}, D {size}", size, rows
 
 
-def shares(document, kinds, passes, bounds, peak, limits):
-    """Lines about shares of the peak; bounds and limits by head size."""
+def shares(document, kinds, passes, bounds, limits):
+    """Lines about shares of the peak of the same rounds; bounds and limits by head size."""
     for kind in kinds:
         for what, size, rows in cells(document, kind, passes):
-            ideal = sum(row["operations"] for row in rows) / peak
-            yield Line(what, ideal / total(rows, "ours", "least"), bounds[size], False,
-                       ideal / total(rows, "ours", "median"), limits.get(size))
+            least, median = (total(rows, "multiplying", how) / total(rows, "ours", how) for how in ("least", "median"))
+            yield Line(what, least, bounds[size], False, median, limits.get(size))
 
 
 def of_plain(document, kinds, passes, bounds, limits=None):
@@ -206,7 +205,7 @@ def every_distance_limits(results):
 def plain_forward(results):
     document = results["attention"]
     limits = forward_limits(results)
-    yield from shares(document, ("causal", "full"), "forward", {64: 0.90, 128: 0.94}, document["fma_peak"], limits)
+    yield from shares(document, ("causal", "full"), "forward", {64: 0.90, 128: 0.94}, limits)
 
 
 def flash(results):
@@ -221,7 +220,7 @@ def flash(results):
 def plain_backward(results):
     document = results["attention"]
     limits = limits_with_backward(results)
-    yield from shares(document, ("causal", "full"), "with backward", both_sizes(0.92), document["fma_peak"], limits)
+    yield from shares(document, ("causal", "full"), "with backward", both_sizes(0.92), limits)
 
 
 def scalar_biases(results):
@@ -250,9 +249,8 @@ def piecewise(results):
 
 def bfloat16(results):
     document = results["bfloat16"]
-    peak = document["bfloat16_peak"]
-    if peak > 0:
-        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, peak, {})
+    if document["bfloat16_peak"] > 0:
+        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, {})
 
 
 def eager(results):
@@ -261,7 +259,7 @@ def eager(results):
         for row in find(document["measured"], head_dim=size, **{"pass": "backward"}):
             ours, theirs = row["ours"], row["eager"]
             yield Line(f"{row['kind']} backward, N 2048, D {size}", theirs["least"] / ours["least"], 5, False,
-                       theirs["median"] / ours["median"], theirs["least"] * document["fma_peak"] / row["operations"])
+                       theirs["median"] / ours["median"], theirs["least"] / row["multiplying"]["least"])
 
 
 def decoding(results):

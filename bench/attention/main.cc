@@ -3,7 +3,8 @@
 //
 // GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
 // backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain kind
-// of the same mask (no positions; for the piecewise rotations, rope) in the same rounds. Decoding is bound by memory: GB/s
+// of the same mask (no positions; for the piecewise rotations, rope) in the same rounds. Shares are of the peak in the
+// same rounds, too, for that changes with what else the machine does. Decoding is bound by memory: GB/s
 // count each operand read once. Memory is what the pass adds to the process at its highest: forward
 // without gradients, backward forward and backward together.
 #include <ATen/Context.h>
@@ -94,8 +95,8 @@ void check_names(const std::vector<std::string>& wanted) {
 }
 
 // All wanted kinds of one size. decoding: those that decode too.
-void run_size(const Options& o, const Sizes& sizes, bool decoding, double peak,
-              const Executor& executor, nlohmann::json& all) {
+void run_size(const Options& o, const Sizes& sizes, bool decoding, const Executor& executor,
+              nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
   fmt::print("\n{} queries and keys; batch {}, {} heads of {}, {}{}\n{}", sizes.length, sizes.batch,
              sizes.heads, sizes.head_dim, o.dtype, sizes.rows_first ? ", rows first" : "",
@@ -105,7 +106,7 @@ void run_size(const Options& o, const Sizes& sizes, bool decoding, double peak,
         o.kinds.empty() || std::find(o.kinds.begin(), o.kinds.end(), kind.name) != o.kinds.end();
     if (!wanted || (kind.decodes && !decoding)) continue;
     for (const Measured& measured : measure(kind, sizes, backend, executor, o.measure)) {
-      fmt::print("{}", table_row(measured, o.measure, peak));
+      fmt::print("{}", table_row(measured, o.measure));
       std::fflush(stdout);
       nlohmann::json& json = all.emplace_back(to_json(measured));
       json["length"] = sizes.length;
@@ -123,7 +124,7 @@ nlohmann::json run(Options o) {
   const auto executor = make_thread_pool(o.threads);
   const FmaPeak fma = fma_peak(*executor), bfloat16 = bfloat16_peak(*executor);
   const bool pairs = sextant::backend(o.backend).products == Format::kBfloat16;
-  const double peak = pairs && bfloat16.operations > 0 ? bfloat16.operations : fma.operations;
+  if (pairs && bfloat16.operations > 0) o.measure.at_peak = multiply_and_add_bfloat16;
   const ReadPeak reading = read_peak(*executor);
   fmt::print(
       "{} threads, FMA peak {:.0f} GFLOP/s ({:.2f} vectors a cycle at {:.2f} GHz), read peak "
@@ -141,7 +142,7 @@ nlohmann::json run(Options o) {
       sizes.head_dim = head_dim;
       sizes.length = length;
       sizes.dtype = kDtypes.at(o.dtype);
-      run_size(o, sizes, length == o.lengths.front(), peak, *executor, all);
+      run_size(o, sizes, length == o.lengths.front(), *executor, all);
     }
   }
   return {{"threads", o.threads},

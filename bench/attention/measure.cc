@@ -90,6 +90,8 @@ struct Match {
     if (w.bound_by_memory)
       for (const int64_t streams : kPlacesAtOnce)
         contestants.push_back({[this, streams] { read_keys_and_values(streams); }});
+    else
+      contestants.push_back({[this] { options.at_peak(executor); }});
     if (plain) contestants.push_back({ours(*plain)});
     if (options.eager) contestants.push_back(eager);
     if (ggml) contestants.push_back({ggml});
@@ -100,6 +102,10 @@ struct Match {
       const auto readings = std::span(next, kPlacesAtOnce.size());
       measured.reading = *std::ranges::min_element(readings, {}, &Seconds::least);
       next += kPlacesAtOnce.size();
+    } else {
+      measured.multiplying = *next++;
+      for (double& seconds : measured.multiplying->rounds)
+        seconds *= measured.operations / options.at_peak(executor);
     }
     if (plain) measured.plain = *next++;
     if (options.eager) measured.eager = {.time = *next++};

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "bench/attention/workload.h"
+#include "bench/fma_peak.h"
 #include "bench/rounds.h"
 
 namespace sextant::bench {
@@ -25,6 +27,8 @@ struct Measured {
   std::optional<Seconds> ggml = {};  // forward, of kinds that it has
   // Of a pass that memory bounds: reading keys and values and nothing else, from as many places at once as is best.
   std::optional<Seconds> reading = {};
+  // Of any other: as many operations at the peak, and nothing else.
+  std::optional<Seconds> multiplying = {};
   double operations = 0;  // of plain attention's products over the pairs that are seen
   double bytes = 0;       // of operands and result, if they bound the time; or 0
 };
@@ -36,6 +40,8 @@ struct MeasureOptions {
   bool eager = true;
   bool ggml = false;     // and beside ggml's, if has_ggml()
   bool backward = true;  // or forward only
+  // Multiplies and adds for a while at the peak of the backend's products; returns how many operations those were.
+  std::function<double(const Executor&)> at_peak = multiply_and_add;
 };
 
 // Throws Error if ours and a peer do not agree: the time of something else is worth nothing.

@@ -38,11 +38,11 @@ std::string table_head(const MeasureOptions& options) {
                      "peak MB", eager ? fmt::format(" {:>9}", "peak MB") : "");
 }
 
-std::string table_row(const Measured& m, const MeasureOptions& options, double peak) {
+std::string table_row(const Measured& m, const MeasureOptions& options) {
   const Seconds& ours = m.ours.time;
   const bool reads = m.reading.has_value();
   const double speed = (reads ? m.bytes : m.operations) / ours.least();
-  const double share = reads ? m.reading->least() / ours.least() : speed / peak;
+  const double share = (reads ? m.reading : m.multiplying)->least() / ours.least();
   std::string plain = fmt::format(" {:>6} {:>6}", "-", "-"), peers, eager_peak;
   if (m.plain) {
     plain = fmt::format(" {:>6.3f} {:>6.3f}", ours.least() / m.plain->least(),
@@ -74,6 +74,7 @@ nlohmann::json to_json(const Measured& m) {
                       {"bytes", m.bytes},
                       {"ours", side_json(m.ours)}};
   if (m.reading) json["reading"] = to_json(*m.reading);
+  if (m.multiplying) json["multiplying"] = to_json(*m.multiplying);
   if (m.plain) json["plain"] = to_json(*m.plain);
   if (m.eager) json["eager"] = side_json(*m.eager);
   if (m.ggml) json["ggml"] = to_json(*m.ggml);

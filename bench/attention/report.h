@@ -10,8 +10,7 @@
 namespace sextant::bench {
 
 std::string table_head(const MeasureOptions& options);
-// peak: operations that the machine reaches in a second.
-std::string table_row(const Measured& measured, const MeasureOptions& options, double peak);
+std::string table_row(const Measured& measured, const MeasureOptions& options);
 nlohmann::json to_json(const Measured& measured);
 
 }  // namespace sextant::bench
