@@ -11,6 +11,7 @@
 #include "sextant/attention/cpu/backward.h"
 #include "sextant/attention/cpu/collect_grads-inl.h"
 #include "sextant/attention/cpu/differentiate-inl.h"
+#include "sextant/attention/cpu/lines_ahead.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 #include "sextant/attention/cpu/turn_back-inl.h"
@@ -86,9 +87,43 @@ class BackwardWalk {
     std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
   }
 
+  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq.
+  struct Next {
+    LinesAhead queries, d_out, sums;
+  };
+  struct AskForNext {
+    Next* next;
+    HWY_INLINE void before_tile() const {
+      constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
+      for (int n = 0; n < kLines; ++n)
+        for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums}) lines->ask();
+    }
+  };
+
+  // For the tile after that of `rows` queries from `first` on.
+  void look_ahead(const Block& block, int64_t g, int64_t first, int64_t rows) {
+    next_ = {};
+    if (g + 1 == p_.group) first += rows;
+    g = (g + 1) % p_.group;
+    rows = std::min(kBlock, block.frame.queries - first);
+    if (rows <= 0) return;
+    const FrameRows queries = {p_, block, Side::kQuery, first, rows};
+    const int64_t h = task_.key_head * p_.group + g;
+    const auto lines_of = [&](const AnyView<const float>& x) -> LinesAhead {
+      if (x.column_stride != 1) return {};
+      return {queries.at(x, h, 0), x.columns * x.element_size(), x.row_stride * x.element_size(),
+              rows};
+    };
+    next_.queries = lines_of(p_.score.q);
+    next_.d_out = lines_of(backward_.d_out);
+    const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
+    if (backward_.grad.q) next_.sums = {query_sum(g, queries, 0), bytes, bytes, rows};
+  }
+
   void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
+    look_ahead(block, g, first, rows);
     const WaysSeen ways = w_.sight.ways_seen(0, (rows + kStrip - 1) / kStrip, keys);
     const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
@@ -216,7 +251,7 @@ class BackwardWalk {
     const auto multiply_and = [&](auto plus) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
                           RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
-                          lines + s.columns.first, kScoreRow, Nothing(), plus);
+                          lines + s.columns.first, kScoreRow, AskForNext{&next_}, plus);
     };
     if (!p_.on_value) return multiply_and(Nothing());
     StripAddends addends(s.rows, s.columns, 1);
@@ -227,8 +262,8 @@ class BackwardWalk {
 
   void collect_values(const Tile& t, Matrix d_out) {
     if (wants_values())
-      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16,
-                     w_.value_grads);
+      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
+                     AskForNext{&next_});
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
@@ -298,12 +333,12 @@ class BackwardWalk {
                    const float* lines, const RowSets& rows) {
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
-                                 p_.depth16, w_.turned_grads, p_.depth16);
+                                 p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
     }
     if (wants_keys())
       collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},
-                     p_.depth16, w_.key_grads.turned[way]);
+                     p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
   void add_queries(const Tile& t, float* query_sum) {
@@ -367,6 +402,7 @@ class BackwardWalk {
   BackwardScratch& w_;
   float* query_sums_;
   bool keys_finite_ = true;
+  Next next_;
 };
 
 }  // namespace HWY_NAMESPACE

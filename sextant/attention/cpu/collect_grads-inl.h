@@ -83,20 +83,20 @@ struct Tile {
 };
 
 // c (+)= a b; exactly: see multiply_exactly().
-template <Sum kSum, class A>
+template <Sum kSum, class A, class Between = Nothing>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
-                            RightRows b, float* c, int64_t c_row) {
-  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row);
+                            RightRows b, float* c, int64_t c_row, Between between = {}) {
+  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row, between);
   for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
     std::fill_n(c + i * c_row, columns16, 0.0F);
   multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
 }
 
 // to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
-template <Sum kSum>
+template <Sum kSum, class Between = Nothing>
 HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
-                                  const float* things, int64_t columns16, float* to,
-                                  int64_t to_row) {
+                                  const float* things, int64_t columns16, float* to, int64_t to_row,
+                                  Between between = {}) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
     const Run run = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
@@ -105,19 +105,20 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
     add_product<kSum>(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
                       run.last - run.first, LeftRows{lines + n * kStrip * line + run.first, line},
                       RightRows{things + run.first * columns16, columns16},
-                      to + n * kStrip * to_row, to_row);
+                      to + n * kStrip * to_row, to_row, between);
   }
 }
 
 // to[thing] += sum over queries of lines(i, thing) * queries[i]: gradients of keys, values, tables.
-inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines,
-                                        int64_t line, Matrix queries, int64_t columns16,
-                                        float* to) {
+template <class Between = Nothing>
+HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines, int64_t line,
+                                 Matrix queries, int64_t columns16, float* to,
+                                 Between between = {}) {
   band.each_rectangle([&](Run things, Run rows) HWY_ATTR {
     add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
                              LeftColumns{lines + rows.first * line + things.first, line},
                              RightRows{queries.data + rows.first * queries.stride, queries.stride},
-                             to + things.first * columns16, columns16);
+                             to + things.first * columns16, columns16, between);
   });
 }
 

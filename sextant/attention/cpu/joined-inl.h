@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/lines_ahead.h"
 #include "sextant/attention/cpu/multiply-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 
@@ -50,26 +51,25 @@ inline constexpr int64_t kStepsOfRows = 2 * kLanes / kKeysAtOnce;
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
-// Rows that will be wanted, asked for line by line among the steps of the arithmetic. A core waits for few lines at
-// once, and what asks for one more stands still until one has come; where a row or two were asked for at once, it had
-// little else to do meanwhile (an eighth more time for eight queries on a Granite Rapids). Memory gives two streams
-// faster than one, so keys and values are asked for alike whichever are being multiplied: at half the speed, and
-// therefore up to half a unit ahead. That is more than an L1 cache holds, so they are asked for into the L2 cache.
-// (Keys that are packed are asked for as they are packed, too.)
+// Rows that will be wanted, asked for line by line among the steps of the arithmetic (where a row or two were asked for
+// at once, a core had little else to do meanwhile: an eighth more time for eight queries on a Granite Rapids). Memory
+// gives two streams faster than one, so keys and values are asked for alike whichever are being multiplied: at half the
+// speed, and therefore up to half a unit ahead. (Keys that are packed are asked for as they are packed, too.)
 class Ahead {
  public:
   // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. lines: of keys
   // and of values, to ask for in each call.
   Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t lines = 1)
-      : keys_(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2),
-        values_(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2),
+      : keys_(
+            lines_of(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2)),
+        values_(lines_of(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2)),
         lines_(lines) {}
   // How many those are if `count` rows are asked for in so many calls.
   static int64_t lines(const JoinedUnit& unit, int64_t count, int64_t calls) {
     const Score<float>& s = unit.keys.problem.score;
     const int64_t bytes =
         std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
-    const int64_t all = count / 2 * ((bytes + kLine - 1) / kLine);
+    const int64_t all = count / 2 * ((bytes + LinesAhead::kLine - 1) / LinesAhead::kLine);
     calls = std::max<int64_t>(calls, 1);
     return (all + calls - 1) / calls;
   }
@@ -82,46 +82,15 @@ class Ahead {
   }
 
  private:
-  static constexpr int64_t kLine = 64;
+  static LinesAhead lines_of(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first,
+                             int64_t count) {
+    count = std::min(count, unit.stop - first);
+    if (x.column_stride != 1 || count <= 0) return {};
+    return {unit.keys.at(x, unit.key_head, first), x.columns * x.element_size(),
+            x.row_stride * x.element_size(), count};
+  }
 
-  class Rows {
-   public:
-    Rows(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first, int64_t count)
-        : bytes_(x.columns * x.element_size()), step_(x.row_stride * x.element_size()) {
-      if (x.column_stride != 1 || first >= unit.stop) return;
-      left_ = std::min(count, unit.stop - first);
-      if (left_ <= 0) return;
-      at_ = static_cast<const std::byte*>(unit.keys.at(x, unit.key_head, first));
-      if (step_ == bytes_) {
-        bytes_ *= left_;
-        left_ = 1;
-      }
-      end_ = at_ + bytes_;
-    }
-    HWY_INLINE void ask() {
-      constexpr int64_t kReading = 0, kIntoL2 = 2;
-      __builtin_prefetch(at_, kReading, kIntoL2);
-      at_ += kLine;
-      if (HWY_UNLIKELY(at_ >= end_)) next_row();
-    }
-
-   private:
-    void next_row() {
-      if (--left_ > 0) {
-        at_ = end_ - bytes_ + step_;
-        end_ += step_;
-      } else {  // the same line over and over, which is there
-        at_ -= kLine;
-      }
-    }
-
-    int64_t bytes_, step_, left_ = 0;
-    // Where there is nothing to ask for: any address, for asking reads nothing.
-    const std::byte* at_ = reinterpret_cast<const std::byte*>(this);
-    const std::byte* end_ = at_;
-  };
-
-  Rows keys_, values_;
+  LinesAhead keys_, values_;
   int64_t lines_;
 };
 

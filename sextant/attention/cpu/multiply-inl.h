@@ -83,11 +83,9 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// What is done between the steps of the sum, once in steps_between() of a tile's rows. A product that is bound
-// by memory asks there for what it will read next.
-struct Nothing {
-  HWY_INLINE void operator()() {}
-};
+// What is done between the steps of the sum, once in steps_between() of a tile's rows, or before_tile(). There a product
+// asks for what it, or who comes after it, will read from far away.
+struct Nothing {};
 // A step of AVX2's tiles of many rows has less than half the arithmetic that it has with AVX-512.
 constexpr int64_t steps_between(int64_t rows) { return rows > kThinRows && kParts == 2 ? 2 : 1; }
 
@@ -133,6 +131,7 @@ template <Sum kSum, int kRows, int kBlocks, class A, class B, class Between, cla
           class Total>
 HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, Between& between,
                               const Plus& plus, Total totals) {
+  if constexpr (requires { between.before_tile(); }) between.before_tile();
   const F32 d;
   const Totals::Some some;
   constexpr int kVectors = kBlocks * kParts;
@@ -185,14 +184,14 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, 
 #endif
     for (int64_t k = 0; k < count; ++k) add_row();
   };
-  if constexpr (std::is_same_v<Between, Nothing>) {
-    add_rows(depth);
-  } else {
+  if constexpr (requires { between(); }) {
     constexpr int64_t kSteps = steps_between(kRows);
     for (int64_t k = 0; k < depth; k += kSteps) {
       between();
       add_rows(std::min(kSteps, depth - k));
     }
+  } else {
+    add_rows(depth);
   }
   add_to_tile<kRows, kBlocks>(plus, sum);
   for (int i = 0; i < kRows; ++i)

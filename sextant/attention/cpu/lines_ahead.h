@@ -1,0 +1,56 @@
+// Lines of memory that will be read, asked for one by one while something else is worked on.
+//
+// What asks for a line keeps one of a core's dozen buffers until it has come; when all are taken, it stands still. So
+// they are asked for among the steps, or the tiles, of a product, and into the L2 cache, for there may be more of them
+// than an L1 cache holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/base.h"
+
+namespace sextant::cpu {
+
+class LinesAhead {
+ public:
+  LinesAhead() = default;  // asks for nothing
+  // count: of rows of so many bytes, `step` bytes apart.
+  LinesAhead(const void* first, int64_t bytes, int64_t step, int64_t count)
+      : bytes_(bytes), step_(step), left_(count) {
+    if (left_ <= 0 || bytes_ <= 0) return;
+    at_ = static_cast<const std::byte*>(first);
+    if (step_ == bytes_) {
+      bytes_ *= left_;
+      left_ = 1;
+    }
+    end_ = at_ + bytes_;
+  }
+
+  // For the next line. After the last one it asks for that over and over.
+  HWY_INLINE void ask() {
+    constexpr int64_t kReading = 0, kIntoL2 = 2;
+    __builtin_prefetch(at_, kReading, kIntoL2);
+    at_ += kLine;
+    if (HWY_UNLIKELY(at_ >= end_)) next_row();
+  }
+
+  static constexpr int64_t kLine = 64;  // bytes
+
+ private:
+  void next_row() {
+    if (--left_ > 0) {
+      at_ = end_ - bytes_ + step_;
+      end_ += step_;
+    } else {
+      at_ -= kLine;
+    }
+  }
+
+  int64_t bytes_ = 0, step_ = 0, left_ = 0;
+  // Where there is nothing to ask for: any address, for asking reads nothing.
+  const std::byte* at_ = reinterpret_cast<const std::byte*>(this);
+  const std::byte* end_ = at_;
+};
+
+}  // namespace sextant::cpu
