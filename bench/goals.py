@@ -325,8 +325,15 @@ def judge(results):
     judged = []
     for number, title, lines_of, needed in GOALS:
         missing = [name for name in needed if name not in results]
-        lines = [] if missing else list(lines_of(results))
-        if missing:
+        lines, unknown = [], None
+        try:
+            lines = [] if missing else list(lines_of(results))
+        except KeyError as error:
+            unknown = error
+        if unknown:
+            verdict = (f"not judged: expected {unknown} in {', '.join(f'{name}.json' for name in needed)}, but another "
+                       "version of the programs wrote them; remove them to measure again")
+        elif missing:
             verdict = f"not run: {', '.join(missing)}"
         elif not lines:
             verdict = "this machine has no instruction for it, or the build's Highway does not know it"

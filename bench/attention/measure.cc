@@ -87,11 +87,12 @@ struct Match {
   void take_turns(const std::function<Call(Workload&)>& ours, const Contestant& eager,
                   const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
+    double at_peak = 0;  // operations of a call
     if (w.bound_by_memory)
       for (const int64_t streams : kPlacesAtOnce)
         contestants.push_back({[this, streams] { read_keys_and_values(streams); }});
     else
-      contestants.push_back({[this] { options.at_peak(executor); }});
+      contestants.push_back({[&] { at_peak = options.at_peak(executor); }});
     if (plain) contestants.push_back({ours(*plain)});
     if (options.eager) contestants.push_back(eager);
     if (ggml) contestants.push_back({ggml});
@@ -104,8 +105,7 @@ struct Match {
       next += kPlacesAtOnce.size();
     } else {
       measured.multiplying = *next++;
-      for (double& seconds : measured.multiplying->rounds)
-        seconds *= measured.operations / options.at_peak(executor);
+      for (double& seconds : measured.multiplying->rounds) seconds *= measured.operations / at_peak;
     }
     if (plain) measured.plain = *next++;
     if (options.eager) measured.eager = {.time = *next++};

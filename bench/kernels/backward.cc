@@ -108,8 +108,7 @@ class Backward {
   void lay_out(cpu::Carver& carver) {
     for (float** of_keys : {&keys_, &key_rows_, &key_grads_})
       *of_keys = carver.floats(unit_ * columns_);
-    for (float** of_queries : {&queries_, &query_rows_})
-      *of_queries = carver.floats(cpu::kBlock * columns_);
+    query_rows_ = carver.floats(cpu::kBlock * columns_);
     for (float** of_values : {&values_, &value_grads_})
       *of_values = carver.floats(unit_ * columns_);
     for (float** of_queries : {&lse_, &mean_}) *of_queries = carver.floats(cpu::kBlock);
@@ -122,7 +121,7 @@ class Backward {
   static float* line(float* lines, int64_t row) { return lines + row * cpu::kScoreRow; }
 
   int64_t columns_, unit_, first_ = 0;
-  float *keys_, *key_rows_, *key_grads_, *queries_, *query_rows_, *values_, *value_grads_;
+  float *keys_, *key_rows_, *key_grads_, *query_rows_, *values_, *value_grads_;
   float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *d_out_;
   Floats numbers_;  // last: what is laid out in it comes before
 };

@@ -109,13 +109,8 @@ class BackwardWalk {
     if (rows <= 0) return;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     const int64_t h = task_.key_head * p_.group + g;
-    const auto lines_of = [&](const AnyView<const float>& x) -> LinesAhead {
-      if (x.column_stride != 1) return {};
-      return {queries.at(x, h, 0), x.columns * x.element_size(), x.row_stride * x.element_size(),
-              rows};
-    };
-    next_.queries = lines_of(p_.score.q);
-    next_.d_out = lines_of(backward_.d_out);
+    next_.queries = {queries.at(p_.score.q, h, 0), p_.score.q, rows};
+    next_.d_out = {queries.at(backward_.d_out, h, 0), backward_.d_out, rows};
     const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
     if (backward_.grad.q) next_.sums = {query_sum(g, queries, 0), bytes, bytes, rows};
   }

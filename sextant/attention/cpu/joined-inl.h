@@ -85,9 +85,8 @@ class Ahead {
   static LinesAhead lines_of(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first,
                              int64_t count) {
     count = std::min(count, unit.stop - first);
-    if (x.column_stride != 1 || count <= 0) return {};
-    return {unit.keys.at(x, unit.key_head, first), x.columns * x.element_size(),
-            x.row_stride * x.element_size(), count};
+    if (count <= 0) return {};
+    return {unit.keys.at(x, unit.key_head, first), x, count};
   }
 
   LinesAhead keys_, values_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "hwy/base.h"
+#include "sextant/attention/view.h"
 
 namespace sextant::cpu {
 
@@ -26,6 +27,10 @@ class LinesAhead {
     }
     end_ = at_ + bytes_;
   }
+  // Of x, whose rows must be whole in memory, or nothing is asked for.
+  LinesAhead(const void* first, const AnyView<const float>& x, int64_t count)
+      : LinesAhead(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
+                   x.column_stride == 1 ? count : 0) {}
 
   // For the next line. After the last one it asks for that over and over.
   HWY_INLINE void ask() {

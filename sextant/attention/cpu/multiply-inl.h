@@ -38,26 +38,26 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 // Steps that are known when a tile is compiled need no registers for their multiples, nor instructions that make
-// these for each tile: a panel's rows and a transposed matrix's, rows of b, and panels of it have kinds of their own.
-struct LeftRows {
+// these for each tile. So each way of lying in memory is a type.
+struct LeftRows {  // each row whole
   const float* data;
   int64_t row_step;
   static constexpr int64_t depth_step = 1;
 };
-struct LeftColumns {
+struct LeftColumns {  // each column whole: a panel, or a matrix that is multiplied transposed
   const float* data;
   int64_t depth_step;
   static constexpr int64_t row_step = 1;
 };
 
 template <class Number>  // float; Bfloat16 or Float16, which are widened as they are read
-struct RightRowsOf {
+struct RightRowsOf {     // each row whole
   const Number* data;
   int64_t depth_step;
   static constexpr int64_t block_step = kLanes;
 };
 using RightRows = RightRowsOf<float>;
-struct RightPanels {
+struct RightPanels {  // panels of sixteen columns, one behind the other
   const float* data;
   int64_t block_step;
   static constexpr int64_t depth_step = kLanes;
