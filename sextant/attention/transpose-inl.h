@@ -7,6 +7,7 @@
 #endif
 
 #include "hwy/highway.h"
+#include "sextant/attention/avx512-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant {
@@ -40,6 +41,17 @@ HWY_INLINE void transpose_blocks(D d, V* x) {
     }
 }
 
+#if !HWY_ARCH_X86 || HWY_TARGET > HWY_AVX3
+template <class V>
+HWY_INLINE V even_blocks(V a, V b) {
+  return hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a);
+}
+template <class V>
+HWY_INLINE V odd_blocks(V a, V b) {
+  return hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a));
+}
+#endif
+
 // x[i] holds row i of the square; afterwards, column i.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_in_registers(D d, V* x) {
@@ -60,10 +72,10 @@ HWY_INLINE void transpose_in_registers(D d, V* x) {
       const V low13 = hn::ConcatLowerLower(d, x[12 + i], x[4 + i]);
       const V high02 = hn::ConcatUpperUpper(d, x[8 + i], x[i]);
       const V high13 = hn::ConcatUpperUpper(d, x[12 + i], x[4 + i]);
-      y[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
-      y[4 + i] = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
-      y[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
-      y[12 + i] = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+      y[i] = even_blocks(low02, low13);
+      y[4 + i] = odd_blocks(low02, low13);
+      y[8 + i] = even_blocks(high02, high13);
+      y[12 + i] = odd_blocks(high02, high13);
     }
     for (int i = 0; i < 16; ++i) x[i] = y[i];
   }
@@ -75,8 +87,8 @@ HWY_INLINE void transpose_halves(D d, V* x) {
   transpose_blocks<8>(d, x);
   for (int i = 0; i < 4; ++i) {
     const V low = x[i], high = x[4 + i];
-    x[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high), low);
-    x[4 + i] = hn::OddEvenBlocks(high, hn::SwapAdjacentBlocks(low));
+    x[i] = even_blocks(low, high);
+    x[4 + i] = odd_blocks(low, high);
   }
 }
 

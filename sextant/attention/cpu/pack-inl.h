@@ -36,15 +36,27 @@ HWY_INLINE void transpose_strip(const V* x, float* to) {
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   if constexpr (kPart == 16) {
-    sextant::HWY_NAMESPACE::transpose_halves(d, x);
-    const hn::Half<F32> half;
-    for (int i = 0; i < kStrip; ++i) {
-      hn::StoreU(hn::LowerHalf(half, x[i]), half, to + i * kStrip);
-      hn::StoreU(hn::UpperHalf(half, x[i]), half, to + (kStrip + i) * kStrip);
+    using sextant::HWY_NAMESPACE::interleave_blocks;
+    using sextant::HWY_NAMESPACE::interleave_pairs;
+    V pairs
+        [kStrip];  // of rows 2 n and 2 n + 1; then, of a block of four columns, its first two or its last two
+    for (int i = 0; i < kStrip; i += 2) {
+      pairs[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
+      pairs[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
     }
+    for (int last = 0; last < 2; ++last)
+      for (int upper = 0; upper < 2; ++upper) {
+        const V low = interleave_pairs(pairs[last], pairs[2 + last], upper);
+        const V high = interleave_pairs(pairs[4 + last], pairs[6 + last], upper);
+        float* const at = to + (8 * upper + 2 * last) * kStrip;
+        hn::StoreU(interleave_blocks(low, high, false), d, at);
+        hn::StoreU(interleave_blocks(low, high, true), d, at + 4 * kStrip);
+      }
     return;
   }
+#endif
   sextant::HWY_NAMESPACE::transpose_blocks<kStrip>(d, x);
   for (int i = 0; i < 4 && kPart == 8; ++i) {
     hn::StoreU(hn::ConcatLowerLower(d, x[4 + i], x[i]), d, to + i * kStrip);
