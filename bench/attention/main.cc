@@ -72,7 +72,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
   app.add_option(
       "--backend", o.backend,
-      "the backend that is ours: cpu, cpu-bf16 (whose share is of the peak of bfloat16)");
+      "the backend that is ours: cpu, cpu-amx, cpu-bf16 (whose share is of the peak of bfloat16)");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--eager,!--no-eager", o.measure.eager,

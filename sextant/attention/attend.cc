@@ -40,8 +40,8 @@ AttendBackward<T> backward_of(const Backend& backend) {
 }  // namespace
 
 std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 3> all = {&reference_backend(), &cpu_backend(),
-                                                    &cpu_bfloat16_backend()};
+  static const std::array<const Backend*, 4> all = {&reference_backend(), &cpu_backend(),
+                                                    &cpu_bfloat16_backend(), &cpu_amx_backend()};
   return all;
 }
 

@@ -17,6 +17,9 @@ struct Backend {
   std::string_view description;
   // What q, k, weights and v are rounded to before they are multiplied; kWide: they are not.
   Format products = Format::kWide;
+  // Whether bits of a query's result depend on the query and on what it sees alone, and not on what is computed beside
+  // it: then a token decoded has those that it has in the whole text.
+  bool bits_of_query_alone = true;
   void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
   void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
                               AnyView<const float> d_out, const ScoreGrad<float>&,
@@ -38,6 +41,13 @@ const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
 // Backward it is cpu.
 const Backend& cpu_bfloat16_backend();
 bool multiplies_bfloat16();  // whether this machine, in this build, has an instruction for it
+
+// As cpu, within the same bounds, with products of float32 by Intel's AMX where the machine has it: q k and p v take half
+// the time. Each number is the exact sum of three bfloat16, and products of those are added up in float32. Few queries
+// (8 at most), which are bound by memory, and blocks with numbers that have no such parts (infinities, NaN, or smaller than
+// 2^-100) are as in cpu, so that a token decoded has other bits than in the whole text. Backward it is cpu.
+const Backend& cpu_amx_backend();
+bool multiplies_by_amx();  // whether this machine has it, as its system allows it to be used
 
 std::span<const Backend* const> backends();
 const Backend& backend(std::string_view name);  // throws Error that lists the names there are

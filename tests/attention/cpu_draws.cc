@@ -91,15 +91,16 @@ RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows) {
   return o;
 }
 
-CpuOutcome::CpuOutcome(const RandomOptions& options, const Executor& executor)
+CpuOutcome::CpuOutcome(const RandomOptions& options, const Executor& executor,
+                       const Backend& backend)
     : random(options), result(random.new_attended()), grad(random.new_grad()) {
   set_scale(random, options);
-  attend(random.score, result, cpu_backend(), executor);
-  attend_backward(random.score, as_const(result), random.d_out, grad, cpu_backend(), executor);
+  attend(random.score, result, backend, executor);
+  attend_backward(random.score, as_const(result), random.d_out, grad, backend, executor);
 }
 
-void expect_agrees(const RandomOptions& options, const Executor& executor) {
-  const CpuOutcome got(options, executor);
+void expect_agrees(const RandomOptions& options, const Executor& executor, const Backend& backend) {
+  const CpuOutcome got(options, executor, backend);
   RandomScore<double> same(options);
   set_scale(same, options);
   oracle::Result<double> exact = oracle::attend(same.score, reference_backend());

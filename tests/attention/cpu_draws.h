@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sextant/attention/attend.h"
 #include "sextant/attention/executor.h"
 #include "tests/attention/random_score.h"
 
@@ -15,9 +16,10 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 // The same with operands, d_out and out each in any format.
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
 
-// A score with its results and gradients, computed by the cpu backend in float32.
+// A score with its results and gradients, computed by a backend in float32.
 struct CpuOutcome {
-  explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor());
+  explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor(),
+                      const Backend& backend = cpu_backend());
 
   RandomScore<float> random;
   Attended<float> result;
@@ -26,7 +28,8 @@ struct CpuOutcome {
 
 // Fails the test where results or gradients stray from float64 further than tests/attention/bounds.h
 // allows; an `out` of 16 bits may be rounded once besides.
-void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor());
+void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor(),
+                   const Backend& backend = cpu_backend());
 
 // Fails the test where an element differs in any bit.
 void expect_same_bits(const AnyView<const float>& a, const AnyView<const float>& b,

@@ -180,15 +180,50 @@ std::string difference(const std::string& what, const Tensor<float>& a, const Te
   return "";
 }
 
-std::string difference_in_bits(const Outcome& a, const Outcome& b) {
-  std::string wrong = difference_in_bits("out", a.result.out, b.result.out);
-  if (wrong.empty()) wrong = difference_in_bits("lse", a.result.lse, b.result.lse);
+namespace {
+
+std::string difference_of_outcomes(
+    const Outcome& a, const Outcome& b,
+    const std::function<std::string(const char*, const Tensor<float>&, const Tensor<float>&)>&
+        difference) {
+  std::string wrong = difference("out", a.result.out, b.result.out);
+  if (wrong.empty()) wrong = difference("lse", a.result.lse, b.result.lse);
   Gradients<float>::each([&](const char* name, auto member) {
-    if (wrong.empty()) {
-      wrong = difference_in_bits(name, a.gradients.*member, b.gradients.*member);
-    }
+    if (wrong.empty()) wrong = difference(name, a.gradients.*member, b.gradients.*member);
   });
   return wrong;
+}
+
+}  // namespace
+
+std::string difference_in_bits(const Outcome& a, const Outcome& b) {
+  return difference_of_outcomes(
+      a, b, [](const char* what, const Tensor<float>& x, const Tensor<float>& y) {
+        return difference_in_bits(what, x, y);
+      });
+}
+
+std::string difference_beside(const Backend& backend, const std::string& what,
+                              const Tensor<float>& a, const Tensor<float>& b) {
+  if (backend.bits_of_query_alone || a.data.size() != b.data.size())
+    return difference_in_bits(what, a, b);
+  constexpr double kRoundings = 1e-4;
+  for (size_t n = 0; n < a.data.size(); ++n) {
+    const double x = a.data[n], y = b.data[n];
+    const double most = std::max({1.0, std::abs(x), std::abs(y)});
+    if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= kRoundings * most)
+      continue;
+    return what + "[" + std::to_string(n) + "]: " + std::to_string(x) + " and " +
+           std::to_string(y) + " differ by more than roundings";
+  }
+  return "";
+}
+
+std::string difference_beside(const Backend& backend, const Outcome& a, const Outcome& b) {
+  return difference_of_outcomes(
+      a, b, [&](const char* what, const Tensor<float>& x, const Tensor<float>& y) {
+        return difference_beside(backend, what, x, y);
+      });
 }
 
 std::string difference(const Outcome& a, const Outcome& b, const Bounds& bounds) {
@@ -224,7 +259,9 @@ std::vector<const Backend*> float32_backends() {
 }
 
 std::string backend_name(const testing::TestParamInfo<const Backend*>& info) {
-  return std::string(info.param->name);
+  std::string name(info.param->name);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 template <class T>

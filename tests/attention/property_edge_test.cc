@@ -91,8 +91,8 @@ TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
       if (draw.q_imag) fill_row(poisoned.q_imag, i, kNan);
       fill_row(d_poisoned, i, kNan);
     }
-    return difference_in_bits(outcome(p, d_out, backend()),
-                              outcome(poisoned, d_poisoned, backend()));
+    return difference_beside(backend(), outcome(p, d_out, backend()),
+                             outcome(poisoned, d_poisoned, backend()));
   });
 }
 
@@ -112,7 +112,7 @@ TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
           continue;
         }
         const std::string wrong =
-            difference_in_bits("out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
+            difference_beside(backend(), "out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
         if (!wrong.empty()) return query + wrong;
       }
     }

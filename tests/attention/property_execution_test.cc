@@ -159,9 +159,10 @@ std::string difference_of_chunks(const Problem<float>& p, const std::vector<int6
     }
     const Problem<float> part = chunk(p, first, count, std::min(keys, p.k.rows));
     const Result<float> result = attend(part.score(), backend);
-    std::string wrong = difference_in_bits("out", rows_of(whole.out, first, count), result.out);
+    std::string wrong =
+        difference_beside(backend, "out", rows_of(whole.out, first, count), result.out);
     if (wrong.empty()) {
-      wrong = difference_in_bits("lse", rows_of(whole.lse, first, count), result.lse);
+      wrong = difference_beside(backend, "lse", rows_of(whole.lse, first, count), result.lse);
     }
     if (!wrong.empty()) return "queries from " + std::to_string(first) + ": " + wrong;
   }

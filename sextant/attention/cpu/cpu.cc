@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
+#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/backward.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/parallel.h"
@@ -134,11 +135,23 @@ const Backend& cpu_bfloat16_backend() {
   static const Backend backend{.name = "cpu-bf16",
                                .description = "as cpu, with products of bfloat16 forward",
                                .products = Format::kBfloat16,
-                               .attend_f32 = cpu::attend<cpu::Pass::kForwardOfPairs>,
+                               .bits_of_query_alone = false,
+                               .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,
                                .attend_backward_f32 = cpu::attend_backward};
   return backend;
 }
 
-bool multiplies_bfloat16() { return cpu::has_dots_of_pairs(); }
+bool multiplies_bfloat16() { return cpu::has_dots_of_pairs() || cpu::amx::available(); }
+
+bool multiplies_by_amx() { return cpu::amx::available(); }
+
+const Backend& cpu_amx_backend() {
+  static const Backend backend{.name = "cpu-amx",
+                               .description = "as cpu, with float32 multiplied in parts by AMX",
+                               .bits_of_query_alone = false,
+                               .attend_f32 = cpu::attend<cpu::Pass::kForwardOfParts>,
+                               .attend_backward_f32 = cpu::attend_backward};
+  return backend;
+}
 
 }  // namespace sextant

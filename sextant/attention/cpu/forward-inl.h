@@ -8,10 +8,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <type_traits>
+#include <vector>
 
+#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/joined-inl.h"
 #include "sextant/attention/cpu/mix-inl.h"
+#include "sextant/attention/cpu/parts-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 #include "sextant/attention/cpu/soften-inl.h"
@@ -34,7 +39,7 @@ class ForwardTask {
     w_.sight.look(block_, item_.first, item_.rows);
     std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
     if (joined()) join_queries(p_, item_.rows, w_.heads, w_.joined);
-    for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit) attend_unit(unit);
+    attend_units();
     if (item_.partial >= 0) return;
     for (int64_t g = 0; g < p_.group; ++g) finish(g);
   }
@@ -50,9 +55,22 @@ class ForwardTask {
   }
 
  private:
+  void attend_units() {
+    std::optional<amx::Tiles> tiles;
+    if (tiled()) tiles.emplace();
+    for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit) attend_unit(unit);
+  }
+
   int64_t strips() const { return (item_.rows + kStrip - 1) / kStrip; }
   int64_t strip_rows(int64_t strip) const { return std::min(kStrip, item_.rows - strip * kStrip); }
   bool joined() const { return w_.joined.rows16 > 0; }
+  bool tiled() const { return p_.parts > 0 && !joined() && item_.rows > kStrip; }
+  // f(an integral_constant of the parts).
+  template <class F>
+  auto with_parts(F&& f) const {
+    return p_.parts == 1 ? f(std::integral_constant<int, 1>())
+                         : f(std::integral_constant<int, 3>());
+  }
   int64_t head(int64_t g) const { return item_.key_head * p_.group + g; }
 
   void prepare_queries() {
@@ -65,6 +83,15 @@ class ForwardTask {
         multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, all_query_products(g));
     }
     if (w_.query_panels) std::fill_n(w_.query_panel_rows, p_.group * strips(), -1);
+    heads_fit_.assign(static_cast<size_t>(p_.group), 0);
+    for (size_t n = 0; tiled() && n < heads_fit_.size(); ++n)
+      heads_fit_[n] = in_parts(w_.heads[n], Side::kQuery, item_.rows, kEveryWay) ? 1 : 0;
+  }
+
+  bool in_parts(const Panels& panels, Side side, int64_t rows, WaysSeen ways) const {
+    return with_parts([&](auto parts) HWY_ATTR {
+      return split_panels<parts()>(panels, side, rows, p_.depth16, ways, p_.ways.list.size());
+    });
   }
 
   void attend_unit(int64_t unit) {
@@ -82,11 +109,26 @@ class ForwardTask {
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.factors()};
     const Values values = values_of(rows);
+    const bool fit = tiled() && put_in_parts(rows, values.rows);
     const auto value_rows = [&]() HWY_ATTR {
       return values.rows.data ? values.rows
                               : whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     };
-    for (int64_t g = 0; g < p_.group; ++g) attend_head(unit, g, tile, seen, values, value_rows);
+    for (int64_t g = 0; g < p_.group; ++g)
+      attend_head(unit, g, tile, fit, seen, values, value_rows);
+  }
+
+  // The unit's keys and values for tiles of AMX; false if some do not fit.
+  bool put_in_parts(const FrameRows& rows, Matrix values) {
+    const bool keys_fit =
+        in_parts(w_.keys, Side::kKey, rows.rows,
+                 w_.sight.ways_seen(0, strips(), {rows.first, rows.first + rows.rows}));
+    return with_parts([&](auto parts) HWY_ATTR {
+             return pair_lines<parts()>(
+                 rows.rows, p_.width16, w_.tiled.values, p_.width16, w_.tiled.value_step,
+                 [&](int64_t j) HWY_ATTR { return values.data + j * values.stride; });
+           }) &&
+           keys_fit;
   }
 
   Values values_of(const FrameRows& rows) {
@@ -111,9 +153,10 @@ class ForwardTask {
     return {{}, w_.value_pairs};
   }
 
+  // keys_fit: they and their values lie in parts.
   template <class ValueRows>
-  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, Run seen, const Values& values,
-                   const ValueRows& value_rows) {
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, bool keys_fit, Run seen,
+                   const Values& values, const ValueRows& value_rows) {
     const QueryTile queries = {
         .block = &block_,
         .head = head(g),
@@ -125,6 +168,8 @@ class ForwardTask {
     if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
       multiply_keys(p_, queries, keys, columns_of(seen, keys.keys), w_.table_products,
                     w_.key_products);
+    if (keys_fit && queries_fit(g, keys.keys))
+      return attend_tiles(unit, g, queries, keys, value_rows);
     for (int64_t n = 0; n < strips(); ++n) {
       const Run strip_seen = w_.sight.band_in(n, keys.keys);
       const bool cut = item_.partial >= 0;
@@ -132,15 +177,7 @@ class ForwardTask {
         if (cut) clear(strip_rows(n), p_.width16, partial(unit, g, n));
         continue;
       }
-      const Strip strip = {p_,
-                           w_.sight,
-                           queries,
-                           keys,
-                           n * kStrip,
-                           strip_rows(n),
-                           columns_of(strip_seen, keys.keys),
-                           w_.key_products,
-                           query_products(g)};
+      const Strip strip = strip_of(n, g, queries, keys);
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
@@ -152,6 +189,111 @@ class ForwardTask {
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
       fresh = 0;
     }
+  }
+
+  // Of keys that some of its queries see.
+  Strip strip_of(int64_t n, int64_t g, const QueryTile& queries, const KeyTile& keys) const {
+    return {p_,
+            w_.sight,
+            queries,
+            keys,
+            n * kStrip,
+            strip_rows(n),
+            columns_of(w_.sight.band_in(n, keys.keys), keys.keys),
+            w_.key_products,
+            query_products(g)};
+  }
+
+  // Queries that grow are in parts for this unit only.
+  bool queries_fit(int64_t g, Run keys) const {
+    if (w_.grown.empty()) return heads_fit_[static_cast<size_t>(g)] != 0;
+    return in_parts(w_.grown[0], Side::kQuery, item_.rows, w_.sight.ways_seen(0, strips(), keys));
+  }
+  const Panels& queries_in_parts(int64_t g) const {
+    return w_.grown.empty() ? w_.heads[static_cast<size_t>(g)] : w_.grown[0];
+  }
+
+  // As attend_head(), kAmxRows queries at a time, by tiles of AMX.
+  template <class ValueRows>
+  void attend_tiles(int64_t unit, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                    const ValueRows& value_rows) {
+    const Tiled& tiled = w_.tiled;
+    const bool cut = item_.partial >= 0;
+    constexpr int64_t kStrips = kAmxRows / kStrip;
+    for (int64_t first = 0; first < strips(); first += kStrips) {
+      const int64_t last = std::min(first + kStrips, strips());
+      Run seen;
+      bool fresh = !cut;
+      for (int64_t n = first; n < last; ++n) {
+        seen = span(seen, w_.sight.band_in(n, keys.keys));
+        fresh = fresh && w_.fresh[g * strips() + n];
+      }
+      const Run columns = {round_down(seen.first - keys.keys.first, kAmxDepth),
+                           round_up(seen.last - keys.keys.first, kAmxDepth)};
+      const Partial all_to = fresh ? all(g, first) : w_.unit;
+      const auto each_strip = [&](const auto& f) HWY_ATTR {
+        for (int64_t n = first; n < last; ++n) {
+          Strip strip = strip_of(n, g, queries, keys);
+          if (empty(strip.columns)) continue;
+          strip.products = tiled.products;
+          strip.product_row = (n - first) * kStrip;
+          f(n, strip, tiled.scores + strip.product_row * kScoreRow,
+            all_to.at(strip.product_row, p_.width16));
+        }
+      };
+      if (!empty(seen)) multiply_tiles(g, first, last, keys.keys, columns);
+      each_strip([&](int64_t, const Strip& strip, float* lines, const Partial& to) HWY_ATTR {
+        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
+        with_parts([&](auto parts) HWY_ATTR {
+          soften_parts<parts()>(strip.rows, strip.columns, columns, lines, to.most, to.sum,
+                                tiled.weights + strip.product_row * kPairRow, tiled.weight_step);
+        });
+      });
+      if (!empty(seen))
+        amx::multiply(
+            p_.parts, row_blocks(first), p_.width16 / kLanes,
+            (columns.last - columns.first) / kAmxDepth,
+            {tiled.weights + columns.first / 2, tiled.weight_step, kPairRow},
+            {tiled.values + columns.first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
+            all_to.out, p_.width16, false);
+      each_strip([&](int64_t n, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+        if (p_.parts == 1)
+          finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
+        else
+          finish_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
+        uint8_t& strip_fresh = w_.fresh[g * strips() + n];
+        if (cut)
+          copy(strip.rows, part, partial(unit, g, n));
+        else if (!fresh && strip_fresh)
+          copy(strip.rows, part, all(g, n));
+        else if (!fresh)
+          merge(strip.rows, p_.width16, part, all(g, n));
+        strip_fresh = 0;
+      });
+      for (int64_t n = first; cut && n < last; ++n)
+        if (empty(w_.sight.band_in(n, keys.keys)))
+          clear(strip_rows(n), p_.width16, partial(unit, g, n));
+    }
+  }
+
+  // Rows of tiles from a strip on, at most two.
+  int64_t row_blocks(int64_t strip) const {
+    return std::min(kAmxRows, round_up(item_.rows, kLanes) - strip * kStrip) / kLanes;
+  }
+
+  // Queries of some strips and the keys that are columns, in the ways that are seen.
+  void multiply_tiles(int64_t g, int64_t first, int64_t last, Run keys, Run columns) const {
+    const Panels& left = queries_in_parts(g);
+    const int64_t pairs = round_up(p_.depth16, kAmxDepth) / 2;
+    const WaysSeen ways = w_.sight.ways_seen(first, last, keys);
+    for (size_t way = 0; way < p_.ways.list.size(); ++way)
+      if (ways.has(way))
+        amx::multiply(
+            p_.parts, row_blocks(first), (columns.last - columns.first) / kLanes,
+            2 * pairs / kAmxDepth,
+            {left.parts[way] + first * kStrip * pairs, left.part_step, pairs},
+            {w_.keys.parts[way] + columns.first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
+            w_.tiled.products[way] + columns.first, kScoreRow, false);
   }
 
   // All heads at once, for the few queries of an item.
@@ -289,6 +431,7 @@ class ForwardTask {
   const ForwardItem& item_;
   const Block& block_;
   ForwardScratch& w_;
+  std::vector<uint8_t> heads_fit_;  // [group]: queries lie in parts
 };
 
 }  // namespace HWY_NAMESPACE

@@ -55,11 +55,24 @@ struct Joined {
   Joined(const Problem& problem, int64_t rows, Carver& carver);
 };
 
+// Many queries, by tiles of AMX: kAmxRows of a head at once. Nothing if products are not of parts.
+struct Tiled {
+  float** products = nullptr;  // [ways] of [kAmxRows][kScoreRow]
+  float* scores = nullptr;     // [kAmxRows][kScoreRow]; of one way, in place of its products
+  float* weights = nullptr;    // in parts: [kAmxRows][kPairRow]
+  float* values = nullptr;     // in parts: [unit / 2][width16]
+  int64_t weight_step = 0, value_step = 0;  // from part to part
+  bool values_fit = false;
+
+  Tiled(const Problem& problem, Carver& carver);
+};
+
 struct ForwardScratch {
   ForwardScratch(const Problem& problem, int64_t rows, Carver& carver);
 
   int64_t rows16;  // queries of one head
   Joined joined;
+  Tiled tiled;
   Sight sight;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied
@@ -76,7 +89,7 @@ struct ForwardScratch {
   float* table_products;
   ScoreStrip strip, second;
   float* weights;  // of a strip, as a panel: [kUnit][kStrip]
-  Partial unit;    // of a strip
+  Partial unit;    // of a strip, or of kAmxRows queries
   Partial all;     // of all queries of an item: [group][rows16]
   uint8_t* fresh;  // [group][strips]: nothing merged yet
 };

@@ -67,9 +67,28 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
   unit = Partial(rows16, p.width16, carver);
 }
 
+Tiled::Tiled(const Problem& p, Carver& carver) {
+  if (p.parts == 0) return;
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  products = carver.take<float*>(ways);
+  for (int64_t way = 0; way < ways; ++way) {
+    float* const lines = carver.floats(kAmxRows * kScoreRow);
+    if (products) products[way] = lines;
+  }
+  if (ways != 1)
+    scores = carver.floats(kAmxRows * kScoreRow);
+  else if (products)
+    scores = products[0];
+  weight_step = kAmxRows * kPairRow;
+  weights = carver.floats(p.parts * weight_step);
+  value_step = round_up(p.unit, kAmxDepth) / 2 * p.width16;
+  values = carver.floats(p.parts * value_step);
+}
+
 ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
     : rows16(round_up(rows, kLanes)),
       joined(p, rows, carver),
+      tiled(p, carver),
       sight(p, rows16, carver),
       keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
       values(carver.floats(p.unit * p.width16)),
@@ -83,7 +102,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
                                          : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),
       weights(carver.floats(kStrip * kUnit)),
-      unit(kLanes, p.width16, carver),
+      unit(p.parts > 0 ? kAmxRows : kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),
       fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {
   const auto queries = [&](std::vector<Panels>& to, int64_t sets) {

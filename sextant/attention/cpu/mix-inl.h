@@ -123,6 +123,15 @@ inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, float* weights
     }
 }
 
+// As finish_mix() where p v was made of rounded weights and values.
+template <class Values>
+HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values& values,
+                                   float* table_sums, float* out, const float* totals) {
+  if (!s.problem.on_value && all_finite(out, s.rows * s.problem.width16)) return;
+  round_weights(s.rows, s.columns, weights);
+  finish_mix(s, weights, values, table_sums, out, totals);
+}
+
 // out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
 // columns that some query sees, not rounded out. rows: of values, where those in pairs will not do.
 template <class Rows>
@@ -135,14 +144,11 @@ HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen
     multiply_and_total<Sum::kNewOfPairs>(
         s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
         RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
-    if (!s.problem.on_value && all_finite(out, s.rows * width16)) return;
-    round_weights(s.rows, s.columns, weights);
-  } else {
-    const auto [data, stride] = values.rows;
-    multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first,
-                                  panel + seen.first * kStrip,
-                                  RightRows{data + seen.first * stride, stride}, out, width16, sum);
+    return finish_rounded_mix(s, weights, rows, table_sums, out, sum);
   }
+  const auto [data, stride] = values.rows;
+  multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first, panel + seen.first * kStrip,
+                                RightRows{data + seen.first * stride, stride}, out, width16, sum);
   finish_mix(s, weights, rows, table_sums, out, sum);
 }
 

@@ -19,6 +19,11 @@ struct Panels {
   float** turned = nullptr;  // [ways]; plain where the way does not turn this side
   // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of those.
   float** pairs = nullptr;
+  // What is turned in parts (parts-inl.h), if products are of those: of queries [rows] of pairs of columns, of keys
+  // [rows / kLanes][pairs of columns][kLanes], part by part.
+  float** parts = nullptr;
+  int64_t part_step = 0;
+  float* lines = nullptr;  // of a panel of queries: its rows
 
   Panels() = default;
   // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
@@ -31,6 +36,15 @@ struct Panels {
     for (size_t w = 0; w < problem.ways.list.size(); ++w) {
       float* own = rotation(problem.ways.list[w], side) ? carver.floats(size) : plain;
       if (turned) turned[w] = own;
+    }
+    if (problem.parts > 0) {
+      parts = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+      part_step = round_up(rows, kAmxDepth) * round_up(problem.depth16, kAmxDepth) / 2;
+      for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+        float* own = carver.floats(problem.parts * part_step);
+        if (parts) parts[w] = own;
+      }
+      if (side == Side::kQuery) lines = carver.floats(kLanes * problem.depth16);
     }
     if (!problem.pairs) return;
     pairs = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));

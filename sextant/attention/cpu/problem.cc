@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/parallel.h"
 
 namespace sextant::cpu {
@@ -69,6 +70,11 @@ bool same_times_for_all_batches(const Ways& ways) {
   });
 }
 
+int64_t parts_of(Pass pass, int64_t width) {
+  if (width == 0 || !amx::available()) return 0;
+  return pass == Pass::kForwardOfBfloat16 ? 1 : pass == Pass::kForwardOfParts ? 3 : 0;
+}
+
 }  // namespace
 
 Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const Executor& executor)
@@ -79,7 +85,8 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       depth16(round_up(depth, kLanes)),
       width(s.v.columns),
       width16(round_up(width, kLanes)),
-      pairs(pass == Pass::kForwardOfPairs && width > 0),
+      pairs(pass == Pass::kForwardOfBfloat16 && !amx::available() && width > 0),
+      parts(parts_of(pass, width)),
       ways(ways_of(s.sweeps)) {
   unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
 

@@ -36,8 +36,9 @@ struct Numbers {
   }
 };
 
-// What a call is for; kForwardOfPairs: forward with products of pairs of bfloat16.
-enum class Pass { kForward, kForwardOfPairs, kBackward };
+// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. kForwardOfParts: forward with products of
+// numbers in three parts where the machine has AMX, and else as kForward.
+enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward };
 
 // A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
@@ -76,8 +77,9 @@ struct Problem {
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
   bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
-  int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
-  std::vector<Block> blocks;       // by batch entry; every one has queries
+  int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
+  int64_t unit = 0;   // keys that are scored at once; a power of two, at least kLanes
+  std::vector<Block> blocks;            // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
   Ways ways;
   Phases phases;

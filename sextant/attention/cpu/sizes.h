@@ -18,6 +18,10 @@ inline constexpr int64_t kLanes = 16;  // of a panel: 16 rows side by side, what
 inline constexpr int64_t kStrip = 8;   // queries
 inline constexpr int64_t kUnit = 256;  // keys
 inline constexpr int64_t kScoreRow = kUnit + kLanes;  // floats; not a power of two, for the cache
+inline constexpr int64_t kAmxRows = 4 * kStrip;       // queries that AMX multiplies at once
+inline constexpr int64_t kAmxDepth = 32;  // columns or keys that a step of its sums takes
+inline constexpr int64_t kPairRow =
+    kUnit / 2 + kLanes;  // of a query's weights in pairs; not a power of two either
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t round_down(int64_t n, int64_t to) { return n / to * to; }

@@ -12,6 +12,7 @@
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/pack-inl.h"
 #include "sextant/attention/cpu/pairs-inl.h"
+#include "sextant/attention/cpu/parts-inl.h"
 #include "sextant/attention/cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -93,6 +94,22 @@ inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, 
       }
     }
     transpose_strip(pairs, panel + j / 2 * kStrip);
+  }
+}
+
+// As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h), and their sums. all: columns that are
+// multiplied, multiples of kAmxDepth; those outside of `columns` get zeros.
+template <int kCount>
+HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
+                               float* sum, float* to, int64_t part_step) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
+  for (int64_t i = 0; i < rows; ++i, scores += kScoreRow, to += kPairRow) {
+    // In two passes: the steps of one weight wait for each other, and those of both together fill a core's scheduler
+    // so that hardly two weights are under way.
+    for (int64_t j = columns.first; j < columns.last; j += kPart)
+      hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+    sum[i] = pair_weights<kCount>(scores, columns, all, to, part_step);
   }
 }
 

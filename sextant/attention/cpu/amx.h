@@ -1,0 +1,42 @@
+// Products of matrices by Intel's AMX: tiles of sixteen rows of 64 bytes, and one instruction that multiplies two of
+// them, whose numbers are bfloat16, and adds to a third in float32.
+//
+//   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k < 32 * steps
+//
+// Operands lie in pairs (pairs-inl.h), one pair in the place of a float32, and as one or three parts: a number of one
+// part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow (parts-inl.h). Of the nine
+// products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, by
+// 2^-25 mostly, and by either sign.
+#pragma once
+
+#include <cstdint>
+
+namespace sextant::cpu::amx {
+
+// Whether processor and system have it. Asks the system for leave, once.
+bool available();
+
+// The tiles of this thread, for as long as it lives. Not to be nested.
+class Tiles {
+ public:
+  Tiles();
+  ~Tiles();
+  Tiles(const Tiles&) = delete;
+};
+
+// Of part n, row i and pair m: data[n * part_step + i * row_step + m].
+struct Left {
+  const float* data;
+  int64_t part_step, row_step;
+};
+// Of part n, pair m and column j: data[n * part_step + m * depth_step + j / 16 * block_step + j % 16].
+struct Right {
+  const float* data;
+  int64_t part_step, depth_step, block_step;
+};
+
+// parts: 1 or 3. row_blocks: 1 or 2.
+void multiply(int64_t parts, int64_t row_blocks, int64_t blocks, int64_t steps, const Left& a,
+              const Right& b, float* c, int64_t c_row, bool adds);
+
+}  // namespace sextant::cpu::amx

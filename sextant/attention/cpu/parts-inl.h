@@ -1,0 +1,190 @@
+// Numbers in parts, which are bfloat16, as AMX multiplies them (amx.h): one part, the number rounded; or three whose sum
+// is the number,
+//
+//   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c: what is left then
+//
+// exactly, if 2^-100 <= |x| or x is 0; smaller ones, of which AMX would take parts for zeros, and what is rounded to
+// infinity do not `fit`, and go through vectors instead. Two numbers sixteen columns or keys apart are a pair, so that
+// neighbours stay neighbours: of 32 columns, pair i is columns i and 16 + i.
+#if defined(SEXTANT_ATTENTION_CPU_PARTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_PARTS_INL_H_
+#undef SEXTANT_ATTENTION_CPU_PARTS_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_PARTS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/operands.h"
+#include "sextant/attention/cpu/pack-inl.h"
+#include "sextant/attention/cpu/pairs-inl.h"
+#include "sextant/attention/cpu/sight.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// Each as float32 has it, its lower 16 bits zeros.
+template <int kCount>
+struct PartsOf {
+  Bits<F32> part[kCount];
+};
+
+template <int kCount>
+HWY_INLINE PartsOf<kCount> split(V x) {
+  const hn::RebindToUnsigned<F32> d;
+  PartsOf<kCount> parts;
+  if constexpr (kCount == 1) {
+    parts.part[0] = round(x);
+  } else {
+    const F32 f;
+    parts.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
+    const V left = hn::Sub(x, hn::BitCast(f, parts.part[0]));
+    parts.part[1] = only_upper(hn::BitCast(d, left));
+    parts.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1])));
+  }
+  return parts;
+}
+
+// As that for weights, which have no sign.
+template <int kCount>
+HWY_INLINE PartsOf<kCount> split_weight(V x) {
+  if constexpr (kCount == 1)
+    return {{round_weight(x)}};
+  else
+    return split<kCount>(x);
+}
+
+template <int kCount>
+HWY_INLINE PartsOf<kCount> no_parts() {
+  PartsOf<kCount> parts;
+  for (Bits<F32>& part : parts.part) part = hn::Zero(hn::RebindToUnsigned<F32>());
+  return parts;
+}
+
+// Whether numbers were such that their parts are they.
+class Fit {
+ public:
+  HWY_INLINE Fit() : most_(hn::Zero(I32())), least_(hn::Set(I32(), kMost)) {}
+  HWY_INLINE void look(V x) {
+    const I32 d;
+    const auto size = hn::And(hn::BitCast(d, x), hn::Set(d, 0x7fffffff));
+    const auto none = hn::Eq(size, hn::Zero(d));
+    most_ = hn::Max(most_, size);
+    least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
+  }
+  HWY_INLINE bool all() const {
+    const I32 d;
+    return hn::AllTrue(
+        d, hn::And(hn::Lt(most_, hn::Set(d, kMost)), hn::Gt(least_, hn::Set(d, kLeast - 1))));
+  }
+
+ private:
+  static constexpr int32_t kMost = 0x7f7f8000;          // the least that is rounded to infinity
+  static constexpr int32_t kLeast = (127 - 100) << 23;  // 2^-100
+  hn::Vec<I32> most_, least_;
+};
+
+// Puts pairs of x and y, part by part.
+template <int kCount>
+HWY_INLINE void put_pairs(const PartsOf<kCount>& x, const PartsOf<kCount>& y, float* to,
+                          int64_t part_step) {
+  for (int n = 0; n < kCount; ++n)
+    hn::StoreU(join(x.part[n], y.part[n]), F32(), to + n * part_step);
+}
+
+// Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those beyond the last are 0.
+// line(i): where line i lies. to: lines of pairs, `to_step` apart. False if some do not fit.
+template <int kCount, class Line>
+HWY_INLINE bool pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
+                           int64_t part_step, Line line) {
+  Fit fit;
+  for (int64_t first = 0; first < lines; first += kAmxDepth)
+    for (int64_t i = first; i < first + kLanes; ++i, to += to_step)
+      for (int64_t c = 0; c < lanes; c += kPart) {
+        const V x = i < lines ? load_part(line(i) + c) : hn::Zero(F32());
+        const V y = i + kLanes < lines ? load_part(line(i + kLanes) + c) : hn::Zero(F32());
+        fit.look(x);
+        fit.look(y);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c, part_step);
+      }
+  return kCount == 1 || fit.all();
+}
+
+// Rows of `columns16` numbers, whose columns are paired. to: rows of round_up(columns16, kAmxDepth) / 2.
+template <int kCount>
+HWY_INLINE bool pair_columns(const float* from, int64_t rows, int64_t columns16, float* to,
+                             int64_t part_step) {
+  Fit fit;
+  const int64_t to_row = round_up(columns16, kAmxDepth) / 2;
+  for (int64_t i = 0; i < rows; ++i, from += columns16, to += to_row)
+    for (int64_t c = 0; c < columns16; c += kAmxDepth)
+      for (int64_t p = 0; p < kLanes; p += kPart) {
+        const V x = load_part(from + c + p);
+        const V y = c + kLanes < columns16 ? load_part(from + c + kLanes + p) : hn::Zero(F32());
+        fit.look(x);
+        fit.look(y);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c / 2 + p, part_step);
+      }
+  return kCount == 1 || fit.all();
+}
+
+// The numbers of `columns` of a row of weights, and zeros for the others of `all`, in pairs and parts: to[all / 2].
+// Returns the sum of what the parts are.
+template <int kCount>
+HWY_INLINE float pair_weights(const float* weights, Run columns, Run all, float* to,
+                              int64_t part_step) {
+  Lanes total = set(0);
+  const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
+    const V x = load_part(weights + j + p * kPart);
+    const PartsOf<kCount> parts = split_weight<kCount>(x);
+    total.part[p] = hn::Add(total.part[p], kCount == 1 ? hn::BitCast(F32(), parts.part[0]) : x);
+    return parts;
+  };
+  const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
+    return j >= columns.first && j < columns.last ? parts_at(j, p) : no_parts<kCount>();
+  };
+  for (int64_t j = all.first; j < all.last; j += kAmxDepth)
+    for (int p = 0; p < kParts; ++p) {
+      float* const at = to + j / 2 + p * kPart;
+      if (HWY_LIKELY(j >= columns.first && j + kAmxDepth <= columns.last)) {
+        const PartsOf<kCount> x = parts_at(j, p);
+        put_pairs(x, parts_at(j + kLanes, p), at, part_step);
+      } else {
+        const PartsOf<kCount> x = parts_if_any(j, p);
+        put_pairs(x, parts_if_any(j + kLanes, p), at, part_step);
+      }
+    }
+  return sum_of(total);
+}
+
+// Rows from their panels into parts, in the ways that are seen: those of queries row by row, of keys in panels.
+// False if some do not fit.
+template <int kCount>
+HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
+                               WaysSeen ways, size_t way_count) {
+  const int64_t pairs = round_up(columns16, kAmxDepth) / 2;
+  bool fit = true;
+  for (size_t way = 0; way < way_count; ++way) {
+    if (!ways.has(way)) continue;
+    for (int64_t i = 0; i < rows; i += kLanes) {
+      const float* const panel = panels.turned[way] + i * columns16;
+      float* const to = panels.parts[way] + i * pairs;
+      if (side == Side::kKey) {
+        fit &= pair_lines<kCount>(columns16, kLanes, to, kLanes, panels.part_step,
+                                  [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
+      } else {
+        unpack_panel(panel, kLanes, columns16, panels.lines, columns16);
+        fit &= pair_columns<kCount>(panels.lines, kLanes, columns16, to, panels.part_step);
+      }
+    }
+  }
+  return fit;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

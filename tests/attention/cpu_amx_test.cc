@@ -1,0 +1,71 @@
+// The cpu-amx backend is held to the bounds of cpu, whatever the operands, and to bits that no thread changes.
+// Where the machine has no AMX it is cpu.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/attention/cpu_draws.h"
+#include "tests/attention/every_target.h"
+
+namespace sextant {
+namespace {
+
+using Runs = RandomOptions::Runs;
+
+void expect_amx_agrees(const RandomOptions& options, const Executor& executor = serial_executor()) {
+  expect_agrees(options, executor, cpu_amx_backend());
+}
+
+TEST(CpuAmx, HoldsForEveryCombinationOfOperands) {
+  const auto pool = make_thread_pool(2);
+  for (uint64_t seed = 0; seed < 100; ++seed)
+    expect_amx_agrees(draw_options(seed), seed % 2 == 0 ? serial_executor() : *pool);
+}
+
+TEST(CpuAmx, HoldsForNumbersOf16BitsInEveryCombination) {
+  for (uint64_t seed = 2000; seed < 2050; ++seed) expect_amx_agrees(draw_narrow_options(seed));
+}
+
+TEST(CpuAmx, HoldsForEveryLengthAndHeadSize) {
+  for (const int64_t keys : {9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 255, 256, 257, 300})
+    for (const int64_t columns : {1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 80, 100}) {
+      RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = keys, .keys = keys};
+      o.columns = columns;
+      o.value_columns = columns + keys % 2;
+      o.runs = static_cast<Runs>((keys + columns) % 5);
+      o.bias = keys % 3 == 0;
+      o.seed = static_cast<uint64_t>(keys * 1000 + columns);
+      expect_amx_agrees(o);
+    }
+}
+
+TEST(CpuAmx, HoldsOnEverySimdTarget) {
+  on_every_target([] {
+    for (uint64_t seed = 1000; seed < 1025; ++seed) expect_amx_agrees(draw_options(seed, 70));
+  });
+}
+
+// Long enough to be cut into several units, splits and tasks.
+RandomOptions long_options(uint64_t seed) {
+  RandomOptions o = draw_options(seed);
+  o.queries = 700;
+  o.keys = 1100;
+  o.columns = o.value_columns = 32;
+  o.runs = seed % 3 == 0 ? Runs::kWhole : Runs::kCausal;
+  o.grows = false;
+  return o;
+}
+
+TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const RandomOptions o = long_options(seed);
+    SCOPED_TRACE(to_string(o));
+    const CpuOutcome one(o, serial_executor(), cpu_amx_backend());
+    for (const int threads : {2, 3, 8})
+      expect_same_bits(one, CpuOutcome(o, *make_thread_pool(threads), cpu_amx_backend()));
+  }
+}
+
+}  // namespace
+}  // namespace sextant
