@@ -112,13 +112,13 @@ template <int kRowBlocks, int kBlocks>
   block.end(c, c_row);
 }
 
-template <int kRowBlocks>
-void multiply_rows(int64_t parts, int64_t blocks, int64_t steps, const Left& a, Right b, float* c,
-                   int64_t c_row, bool adds) {
-  int64_t j = 0;
-  for (; j + 2 <= blocks; j += 2, b.data += 2 * b.block_step)
-    multiply_block<kRowBlocks, 2>(parts, steps, a, b, c + j * 16, c_row, adds);
-  if (j < blocks) multiply_block<kRowBlocks, 1>(parts, steps, a, b, c + j * 16, c_row, adds);
+// Two blocks of b with all rows of a, which find them in the L1 cache then.
+template <int kBlocks>
+void multiply_blocks(int64_t parts, int64_t row_blocks, int64_t steps, Left a, const Right& b,
+                     float* c, int64_t c_row, bool adds) {
+  for (; row_blocks >= 2; row_blocks -= 2, a.data += 32 * a.row_step, c += 32 * c_row)
+    multiply_block<2, kBlocks>(parts, steps, a, b, c, c_row, adds);
+  if (row_blocks > 0) multiply_block<1, kBlocks>(parts, steps, a, b, c, c_row, adds);
 }
 
 // g++'s intrinsics do not say that they read memory.
@@ -143,10 +143,11 @@ Tiles::Tiles() { take_tiles(); }
 Tiles::~Tiles() { give_tiles_back(); }
 
 void multiply(int64_t parts, int64_t row_blocks, int64_t blocks, int64_t steps, const Left& a,
-              const Right& b, float* c, int64_t c_row, bool adds) {
+              Right b, float* c, int64_t c_row, bool adds) {
   finish_writing();
-  (row_blocks == 1 ? multiply_rows<1> : multiply_rows<2>)(parts, blocks, steps, a, b, c, c_row,
-                                                          adds);
+  for (; blocks >= 2; blocks -= 2, b.data += 2 * b.block_step, c += 32)
+    multiply_blocks<2>(parts, row_blocks, steps, a, b, c, c_row, adds);
+  if (blocks > 0) multiply_blocks<1>(parts, row_blocks, steps, a, b, c, c_row, adds);
   finish_writing();
 }
 
@@ -159,8 +160,7 @@ namespace sextant::cpu::amx {
 bool available() { return false; }
 Tiles::Tiles() {}
 Tiles::~Tiles() {}
-void multiply(int64_t, int64_t, int64_t, int64_t, const Left&, const Right&, float*, int64_t,
-              bool) {}
+void multiply(int64_t, int64_t, int64_t, int64_t, const Left&, Right, float*, int64_t, bool) {}
 
 }  // namespace sextant::cpu::amx
 

@@ -35,8 +35,8 @@ struct Right {
   int64_t part_step, depth_step, block_step;
 };
 
-// parts: 1 or 3. row_blocks: 1 or 2.
+// parts: 1 or 3.
 void multiply(int64_t parts, int64_t row_blocks, int64_t blocks, int64_t steps, const Left& a,
-              const Right& b, float* c, int64_t c_row, bool adds);
+              Right b, float* c, int64_t c_row, bool adds);
 
 }  // namespace sextant::cpu::amx

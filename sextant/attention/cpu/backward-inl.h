@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "sextant/attention/cpu/backward.h"
+#include "sextant/attention/cpu/backward_tiles-inl.h"
 #include "sextant/attention/cpu/collect_grads-inl.h"
 #include "sextant/attention/cpu/differentiate-inl.h"
 #include "sextant/attention/cpu/lines_ahead.h"
@@ -85,6 +86,8 @@ class BackwardWalk {
       if (w_.key_grads.turned[way] != w_.key_grads.plain)
         std::fill_n(w_.key_grads.turned[way], size, 0.0F);
     std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
+    unit_fits_ =
+        p_.parts > 0 && put_unit_in_parts(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
   }
 
   // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq.
@@ -123,17 +126,20 @@ class BackwardWalk {
     const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
-    Tile t = {.problem = p_,
-              .block = block,
-              .head = h,
-              .first = first,
-              .first_key = keys.first,
-              .ways = ways,
-              .columns = bands(keys, rows),
-              .exactly = !keys_finite_ || !queries_finite(rows, ways) ||
-                         !matrix_finite(d_out, rows, p_.width16)};
+    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_parts(ways, d_out, rows);
+    const Tile t = {.problem = p_,
+                    .block = block,
+                    .head = h,
+                    .first = first,
+                    .first_key = keys.first,
+                    .ways = ways,
+                    .columns = bands(keys, rows),
+                    .exactly = !by_amx && (!keys_finite_ || !queries_finite(rows, ways) ||
+                                           !matrix_finite(d_out, rows, p_.width16)),
+                    .by_amx = by_amx};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
+    if (by_amx) multiply_tiles(t);
     const Run columns = t.columns.all();
     for (int64_t n = 0; n < round_up(rows, kLanes) / kStrip; ++n) {
       fill_line_ends(t, n, columns);
@@ -141,6 +147,32 @@ class BackwardWalk {
     }
     collect_values(t, d_out);
     collect_products(t, queries, unit, g);
+  }
+
+  // False if some numbers do not fit.
+  bool put_queries_in_parts(WaysSeen ways, Matrix d_out, int64_t rows) const {
+    const BackwardTiled& to = w_.tiled;
+    bool fit = put_rows_in_parts(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
+                                 to.d_out_across_step, to.panels);
+    for (size_t way = 0; way < way_count(); ++way)
+      if (ways.has(way))
+        fit = put_rows_in_parts({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
+                                w_.queries.parts[way], w_.queries.part_step, to.queries_across[way],
+                                to.query_step, to.panels) &&
+              fit;
+    return fit;
+  }
+
+  // q k^T, in every way, and do v^T.
+  void multiply_tiles(const Tile& t) const {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    for (size_t way = 0; way < way_count(); ++way)
+      if (t.ways.has(way))
+        multiply_panels(halves, p_.depth16, w_.queries.parts[way], w_.queries.part_step,
+                        w_.keys.parts[way], w_.keys.part_step, by.products[way]);
+    multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
+                    w_.grads);
   }
 
   // Rows of the block's queries, and what the softmax backwards needs of them.
@@ -223,13 +255,17 @@ class BackwardWalk {
              const Tile& t) {
     const Run columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreRow;
-    const Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
-                     columns, w_.key_products, {}};
+    Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
+               columns, w_.key_products, {}};
+    if (t.by_amx) {
+      s.products = w_.tiled.products;
+      s.product_row = s.row;
+    }
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
                 {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
     const LeftRows left = {d_out.data + s.row * d_out.stride, d_out.stride};
-    multiply_values(s, left, w_.grads + at);
+    multiply_values(s, left, t.by_amx, w_.grads + at);
     const GradStrip g = {w_.weights + at,
                          w_.grads + at,
                          w_.imaginary_grads ? w_.imaginary_grads + at : nullptr,
@@ -240,28 +276,41 @@ class BackwardWalk {
     differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
   }
 
-  // lines = do (v + C)
-  void multiply_values(const Strip& s, LeftRows d_out, float* lines) {
+  // lines = do (v + C); known: they are do v.
+  void multiply_values(const Strip& s, LeftRows d_out, bool known, float* lines) {
     const int64_t panel = kLanes * p_.width16;
     const auto multiply_and = [&](auto plus) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
                           RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
                           lines + s.columns.first, kScoreRow, AskForNext{&next_}, plus);
     };
-    if (!p_.on_value) return multiply_and(Nothing());
+    if (!p_.on_value) return known ? void() : multiply_and(Nothing());
     StripAddends addends(s.rows, s.columns, 1);
-    put_table_product(s, p_.on_value, rows_met(s, p_.on_value), d_out, w_.table_products, lines,
+    float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
+    put_table_product(s, p_.on_value, rows_met(s, p_.on_value), d_out, w_.table_products, place,
                       addends);
-    multiply_and(addends.all());
+    if (known)
+      add_to_products(s, lines, addends.all(), lines);
+    else
+      multiply_and(addends.all());
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
-    if (wants_values())
+    if (wants_values() && !(t.by_amx && add_values_across(t)))
       collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
                      AskForNext{&next_});
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
+  }
+
+  // False if some numbers do not fit.
+  bool add_values_across(const Tile& t) const {
+    const BackwardTiled& by = w_.tiled;
+    if (!pair_block(t.columns, w_.weights, by.pairs, by.pair_step)) return false;
+    add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step, by.pairs,
+               by.pair_step, by.value_sums);
+    return true;
   }
 
   // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
@@ -324,8 +373,28 @@ class BackwardWalk {
     }
   }
 
+  // As collect_way(), by tiles of AMX. False if some numbers do not fit.
+  bool collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
+                          const float* lines) {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    if (!pair_block_rows(t.columns, halves, lines, by.rows, by.row_step)) return false;
+    if (backward_.wants_queries()) {
+      multiply_key_lines(halves, p_.depth16, by.rows, by.row_step, by.key_lines[way], by.key_step,
+                         w_.turned_grads);
+      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+    }
+    if (wants_keys()) {
+      pair_block(t.columns, lines, by.pairs, by.pair_step);
+      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.pairs, by.pair_step,
+                 by.key_sums[way]);
+    }
+    return true;
+  }
+
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows) {
+    if (t.by_amx && collect_way_by_amx(t, queries, unit, way, lines)) return;
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
                                  p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
@@ -361,6 +430,7 @@ class BackwardWalk {
                  to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
     };
     bool adds = !backward_.keys_once;
+    if (p_.parts > 0) add_sums(rows.rows);
     if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16, adds);
     if (!wants_keys()) return;
     if (w_.key_grads.plain) {
@@ -374,6 +444,14 @@ class BackwardWalk {
       give(backward_.grad.k, grads, p_.depth16, adds);
       adds = true;
     }
+  }
+
+  // What tiles of AMX added up.
+  void add_sums(int64_t rows) const {
+    const BackwardTiled& by = w_.tiled;
+    if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panels, w_.value_grads);
+    for (size_t way = 0; wants_keys() && way < way_count(); ++way)
+      add_sums_across(by.key_sums[way], rows, p_.depth16, by.panels, w_.key_grads.turned[way]);
   }
 
   // No query sees the unit's keys.
@@ -397,6 +475,7 @@ class BackwardWalk {
   BackwardScratch& w_;
   float* query_sums_;
   bool keys_finite_ = true;
+  bool unit_fits_ = false;  // its keys and values lie in parts
   Next next_;
 };
 

@@ -1,6 +1,7 @@
 #include "sextant/attention/cpu/backward.h"
 
 #include <cstddef>
+#include <optional>
 
 #include "sextant/attention/simd_targets.h"
 
@@ -8,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/backward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
+#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/backward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,6 +45,8 @@ void backward_mean(const Backward& backward, int64_t batch, int64_t head, float*
 
 void backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                    BackwardScratch& scratch) {
+  std::optional<amx::Tiles> tiles;
+  if (backward.problem.parts > 0) tiles.emplace();
   BackwardWalk(backward, sums, task, scratch).walk();
 }
 

@@ -159,6 +159,35 @@ RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, 
   }
 }
 
+BackwardTiled::BackwardTiled(const Problem& p, float* weights, Carver& carver) {
+  if (p.parts == 0) return;
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  const auto in_parts = [&](int64_t size, int64_t& step) {
+    step = size;
+    return carver.floats(p.parts * size);
+  };
+  const auto each_way = [&](const auto& floats) {
+    float** const list = carver.take<float*>(ways);
+    for (int64_t way = 0; way < ways; ++way) {
+      float* const own = floats();
+      if (list) list[way] = own;
+    }
+    return list;
+  };
+  const auto paired = [](int64_t columns16) { return round_up(columns16, kAmxDepth) / 2; };
+  products = each_way([&] { return ways == 1 ? weights : carver.floats(kBlock * kScoreRow); });
+  key_lines = each_way([&] { return in_parts(paired(p.unit) * p.depth16, key_step); });
+  values = in_parts(p.unit * paired(p.width16), value_step);
+  queries_across = each_way([&] { return in_parts(p.depth16 * kBlock / 2, query_step); });
+  d_out = in_parts(kBlock * paired(p.width16), d_out_step);
+  d_out_across = in_parts(p.width16 * kBlock / 2, d_out_across_step);
+  pairs = in_parts(kBlock / 2 * kScoreRow, pair_step);
+  rows = in_parts(kBlock * kPairRow, row_step);
+  key_sums = each_way([&] { return carver.floats(p.depth16 * kScoreRow); });
+  value_sums = carver.floats(p.width16 * kScoreRow);
+  panels = carver.floats(kBlock * std::max(p.depth16, p.width16));
+}
+
 BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
     : sight(b.problem, kBlock, carver),
       keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, carver),
@@ -195,9 +224,10 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   const auto strip_lines = [&](bool wanted) {
     return wanted ? carver.floats(kStrip * kScoreRow) : nullptr;
   };
-  const bool keep = p.weight || modulus;  // products, to be differentiated
-  second.scores = strip_lines(several);
-  second.real = keep ? strip_lines(several) : second.scores;
+  const bool keep = p.weight || modulus;    // products, to be differentiated
+  const bool knows_products = p.parts > 0;  // whose terms lie in second then
+  second.scores = strip_lines(several || knows_products);
+  second.real = keep ? strip_lines(several || knows_products) : second.scores;
   second.imaginary = strip_lines(several && modulus);
   real = strip_lines(keep);
   imaginary_product = strip_lines(modulus);
@@ -207,6 +237,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   turned_grads = carver.floats(kBlock * p.depth16);
   panel = carver.floats(kLanes * p.depth16);
   factors = carver.floats(p.depth16);
+  tiled = BackwardTiled(p, weights, carver);
   const bool own_sums = !b.cut && b.wants_queries();
   query_sums = own_sums ? carver.floats(b.query_sums_size()) : nullptr;
   split_sums = own_sums && b.splits > 1 ? carver.floats(b.query_sums_size()) : nullptr;

@@ -76,6 +76,8 @@ struct Tile {
   WaysSeen ways;
   Band columns;
   bool exactly = false;  // something that must not be seen may be infinite or NaN
+  bool by_amx =
+      false;  // products of q and k, and of do and v, are made already, of parts, which the others take, too
 
   int64_t rows() const { return columns.rows; }
   // Of its first query and a column.

@@ -81,10 +81,11 @@ void zero(const Executor& executor, const View<float>& x) {
             });
 }
 
+template <Pass kPass>
 void attend_backward(const Score<float>& score, const Attended<const float>& result,
                      AnyView<const float> d_out, const ScoreGrad<float>& grad,
                      const Executor& executor) {
-  const Problem p(score, Pass::kBackward, backward_unit(std::max(score.q.columns, score.v.columns)),
+  const Problem p(score, kPass, backward_unit(std::max(score.q.columns, score.v.columns)),
                   executor);
   Backward backward(p, result, d_out, grad);
   constexpr double kSecondsOfFloat = 3e-10;
@@ -127,7 +128,7 @@ const Backend& cpu_backend() {
   static const Backend backend{.name = "cpu",
                                .description = "float32, SIMD, tiled, threaded",
                                .attend_f32 = cpu::attend<cpu::Pass::kForward>,
-                               .attend_backward_f32 = cpu::attend_backward};
+                               .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
 }
 
@@ -137,7 +138,7 @@ const Backend& cpu_bfloat16_backend() {
                                .products = Format::kBfloat16,
                                .bits_of_query_alone = false,
                                .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,
-                               .attend_backward_f32 = cpu::attend_backward};
+                               .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
 }
 
@@ -146,11 +147,12 @@ bool multiplies_bfloat16() { return cpu::has_dots_of_pairs() || cpu::amx::availa
 bool multiplies_by_amx() { return cpu::amx::available(); }
 
 const Backend& cpu_amx_backend() {
-  static const Backend backend{.name = "cpu-amx",
-                               .description = "as cpu, with float32 multiplied in parts by AMX",
-                               .bits_of_query_alone = false,
-                               .attend_f32 = cpu::attend<cpu::Pass::kForwardOfParts>,
-                               .attend_backward_f32 = cpu::attend_backward};
+  static const Backend backend{
+      .name = "cpu-amx",
+      .description = "as cpu, with float32 multiplied in parts by AMX",
+      .bits_of_query_alone = false,
+      .attend_f32 = cpu::attend<cpu::Pass::kForwardOfParts>,
+      .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfParts>};
   return backend;
 }
 

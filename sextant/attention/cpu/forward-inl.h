@@ -124,11 +124,11 @@ class ForwardTask {
         in_parts(w_.keys, Side::kKey, rows.rows,
                  w_.sight.ways_seen(0, strips(), {rows.first, rows.first + rows.rows}));
     return with_parts([&](auto parts) HWY_ATTR {
-             return pair_lines<parts()>(
-                 rows.rows, p_.width16, w_.tiled.values, p_.width16, w_.tiled.value_step,
-                 [&](int64_t j) HWY_ATTR { return values.data + j * values.stride; });
-           }) &&
-           keys_fit;
+      const Fit fit = pair_lines<parts()>(
+          rows.rows, p_.width16, w_.tiled.values, p_.width16, w_.tiled.value_step,
+          [&](int64_t j) HWY_ATTR { return values.data + j * values.stride; });
+      return keys_fit && (parts() == 1 || fit.all());
+    });
   }
 
   Values values_of(const FrameRows& rows) {

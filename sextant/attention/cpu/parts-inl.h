@@ -63,7 +63,7 @@ HWY_INLINE PartsOf<kCount> no_parts() {
   return parts;
 }
 
-// Whether numbers were such that their parts are they.
+// What numbers are like, to tell whether their parts are they.
 class Fit {
  public:
   HWY_INLINE Fit() : most_(hn::Zero(I32())), least_(hn::Set(I32(), kMost)) {}
@@ -74,10 +74,20 @@ class Fit {
     most_ = hn::Max(most_, size);
     least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
   }
+  // None that is infinite or NaN, or would be rounded to infinity.
+  HWY_INLINE bool finite() const {
+    return hn::AllTrue(I32(), hn::Lt(most_, hn::Set(I32(), kMost)));
+  }
+  // All that are not 0 have exact parts, too.
   HWY_INLINE bool all() const {
+    return finite() && hn::AllTrue(I32(), hn::Gt(least_, hn::Set(I32(), kLeast - 1)));
+  }
+  // The greatest has; what is lost of those smaller is at most 2^-26 of that.
+  HWY_INLINE bool greatest() const {
     const I32 d;
-    return hn::AllTrue(
-        d, hn::And(hn::Lt(most_, hn::Set(d, kMost)), hn::Gt(least_, hn::Set(d, kLeast - 1))));
+    const auto any = hn::MaxOfLanes(d, most_);
+    return finite() &&
+           hn::AllTrue(d, hn::Or(hn::Eq(any, hn::Zero(d)), hn::Gt(any, hn::Set(d, kLeast - 1))));
   }
 
  private:
@@ -95,10 +105,10 @@ HWY_INLINE void put_pairs(const PartsOf<kCount>& x, const PartsOf<kCount>& y, fl
 }
 
 // Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those beyond the last are 0.
-// line(i): where line i lies. to: lines of pairs, `to_step` apart. False if some do not fit.
+// line(i): where line i lies. to: lines of pairs, `to_step` apart.
 template <int kCount, class Line>
-HWY_INLINE bool pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
-                           int64_t part_step, Line line) {
+HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
+                          int64_t part_step, Line line) {
   Fit fit;
   for (int64_t first = 0; first < lines; first += kAmxDepth)
     for (int64_t i = first; i < first + kLanes; ++i, to += to_step)
@@ -109,16 +119,16 @@ HWY_INLINE bool pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_s
         fit.look(y);
         put_pairs(split<kCount>(x), split<kCount>(y), to + c, part_step);
       }
-  return kCount == 1 || fit.all();
+  return fit;
 }
 
 // Rows of `columns16` numbers, whose columns are paired. to: rows of round_up(columns16, kAmxDepth) / 2.
 template <int kCount>
-HWY_INLINE bool pair_columns(const float* from, int64_t rows, int64_t columns16, float* to,
-                             int64_t part_step) {
+HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, int64_t columns16,
+                            float* to, int64_t part_step) {
   Fit fit;
   const int64_t to_row = round_up(columns16, kAmxDepth) / 2;
-  for (int64_t i = 0; i < rows; ++i, from += columns16, to += to_row)
+  for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row)
     for (int64_t c = 0; c < columns16; c += kAmxDepth)
       for (int64_t p = 0; p < kLanes; p += kPart) {
         const V x = load_part(from + c + p);
@@ -127,19 +137,26 @@ HWY_INLINE bool pair_columns(const float* from, int64_t rows, int64_t columns16,
         fit.look(y);
         put_pairs(split<kCount>(x), split<kCount>(y), to + c / 2 + p, part_step);
       }
-  return kCount == 1 || fit.all();
+  return fit;
 }
 
-// The numbers of `columns` of a row of weights, and zeros for the others of `all`, in pairs and parts: to[all / 2].
-// Returns the sum of what the parts are.
+// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [columns of kAmxDepth / 2][kLanes].
 template <int kCount>
-HWY_INLINE float pair_weights(const float* weights, Run columns, Run all, float* to,
-                              int64_t part_step) {
-  Lanes total = set(0);
+HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* to,
+                                  int64_t part_step) {
+  return pair_lines<kCount>(columns16, kLanes, to, kLanes, part_step,
+                            [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
+}
+
+// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2]. see(x, parts, p):
+// is shown every vector and its parts, the p-th of sixteen lanes.
+template <int kCount, class See>
+HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step,
+                          See see) {
   const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
-    const V x = load_part(weights + j + p * kPart);
+    const V x = load_part(line + j + p * kPart);
     const PartsOf<kCount> parts = split_weight<kCount>(x);
-    total.part[p] = hn::Add(total.part[p], kCount == 1 ? hn::BitCast(F32(), parts.part[0]) : x);
+    see(x, parts, p);
     return parts;
   };
   const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
@@ -156,7 +173,6 @@ HWY_INLINE float pair_weights(const float* weights, Run columns, Run all, float*
         put_pairs(x, parts_if_any(j + kLanes, p), at, part_step);
       }
     }
-  return sum_of(total);
 }
 
 // Rows from their panels into parts, in the ways that are seen: those of queries row by row, of keys in panels.
@@ -165,22 +181,24 @@ template <int kCount>
 HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
                                WaysSeen ways, size_t way_count) {
   const int64_t pairs = round_up(columns16, kAmxDepth) / 2;
-  bool fit = true;
+  bool all_fit = true;
   for (size_t way = 0; way < way_count; ++way) {
     if (!ways.has(way)) continue;
     for (int64_t i = 0; i < rows; i += kLanes) {
       const float* const panel = panels.turned[way] + i * columns16;
       float* const to = panels.parts[way] + i * pairs;
+      Fit fit;
       if (side == Side::kKey) {
-        fit &= pair_lines<kCount>(columns16, kLanes, to, kLanes, panels.part_step,
-                                  [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
+        fit = pair_panel_columns<kCount>(panel, columns16, to, panels.part_step);
       } else {
         unpack_panel(panel, kLanes, columns16, panels.lines, columns16);
-        fit &= pair_columns<kCount>(panels.lines, kLanes, columns16, to, panels.part_step);
+        fit =
+            pair_columns<kCount>(panels.lines, columns16, kLanes, columns16, to, panels.part_step);
       }
+      all_fit &= kCount == 1 || fit.all();
     }
   }
-  return fit;
+  return all_fit;
 }
 
 }  // namespace HWY_NAMESPACE

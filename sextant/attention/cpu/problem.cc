@@ -70,9 +70,18 @@ bool same_times_for_all_batches(const Ways& ways) {
   });
 }
 
-int64_t parts_of(Pass pass, int64_t width) {
-  if (width == 0 || !amx::available()) return 0;
-  return pass == Pass::kForwardOfBfloat16 ? 1 : pass == Pass::kForwardOfParts ? 3 : 0;
+int64_t parts_of(Pass pass, const Score<float>& s) {
+  if (s.v.columns == 0 || !amx::available()) return 0;
+  switch (pass) {
+    case Pass::kForwardOfBfloat16:
+      return 1;
+    case Pass::kForwardOfParts:
+      return 3;
+    case Pass::kBackwardOfParts:  // gradients of a modulus go through vectors
+      return s.q_imag ? 0 : 3;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -86,7 +95,7 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       width(s.v.columns),
       width16(round_up(width, kLanes)),
       pairs(pass == Pass::kForwardOfBfloat16 && !amx::available() && width > 0),
-      parts(parts_of(pass, width)),
+      parts(parts_of(pass, s)),
       ways(ways_of(s.sweeps)) {
   unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
 
@@ -113,7 +122,7 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
   weight = numbers(s.weight, s.diagonals, executor);
   bias = numbers(s.bias, s.diagonals, executor);
   // Sums of rows are the result forward, and the gradients of q and k backward.
-  const bool backward = pass == Pass::kBackward;
+  const bool backward = pass == Pass::kBackward || pass == Pass::kBackwardOfParts;
   on_query = vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, executor);
   on_key = vectors(s.on_key, s.diagonals,
                    {.rows = backward, .factor = scale, .backwards = true, .any_row_order = true},

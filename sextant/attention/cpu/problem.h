@@ -36,9 +36,9 @@ struct Numbers {
   }
 };
 
-// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. kForwardOfParts: forward with products of
-// numbers in three parts where the machine has AMX, and else as kForward.
-enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward };
+// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with products of numbers in three
+// parts where the machine has AMX, and else as without.
+enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward, kBackwardOfParts };
 
 // A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its

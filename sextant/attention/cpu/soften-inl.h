@@ -109,7 +109,13 @@ HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores
     // so that hardly two weights are under way.
     for (int64_t j = columns.first; j < columns.last; j += kPart)
       hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
-    sum[i] = pair_weights<kCount>(scores, columns, all, to, part_step);
+    Lanes total = set(0);
+    const auto add_up = [&](V weights, const PartsOf<kCount>& parts, int p) HWY_ATTR {
+      const V what = kCount == 1 ? hn::BitCast(F32(), parts.part[0]) : weights;
+      total.part[p] = hn::Add(total.part[p], what);
+    };
+    pair_line<kCount>(scores, columns, all, to, part_step, add_up);
+    sum[i] = sum_of(total);
   }
 }
 
