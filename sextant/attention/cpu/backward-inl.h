@@ -141,9 +141,16 @@ class BackwardWalk {
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
     if (by_amx) multiply_tiles(t);
     const Run columns = t.columns.all();
-    for (int64_t n = 0; n < round_up(rows, kLanes) / kStrip; ++n) {
+    weights_fit_ = grads_fit_ = by_amx;
+    const int64_t strips = round_up(rows, kLanes) / kStrip;
+    for (int64_t n = 0; n < strips; ++n) {
       fill_line_ends(t, n, columns);
       if (!empty(t.columns.strip(n))) strip(n, query_tile, key_tile, d_out, t);
+      if (by_amx && n % 2 == 1) pair_strips(t, n - 1);
+    }
+    if (by_amx && strips % 4 != 0) {  // half of a step of sums
+      pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
+      pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
     }
     collect_values(t, d_out);
     collect_products(t, queries, unit, g);
@@ -296,7 +303,11 @@ class BackwardWalk {
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
-    if (wants_values() && !(t.by_amx && add_values_across(t)))
+    const BackwardTiled& by = w_.tiled;
+    if (wants_values() && weights_fit_)
+      add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step,
+                 by.weights, by.line_step, by.value_sums);
+    else if (wants_values())
       collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
                      AskForNext{&next_});
     if (sums_.on_value)
@@ -304,13 +315,12 @@ class BackwardWalk {
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
-  // False if some numbers do not fit.
-  bool add_values_across(const Tile& t) const {
-    const BackwardTiled& by = w_.tiled;
-    if (!pair_block(t.columns, w_.weights, by.pairs, by.pair_step)) return false;
-    add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step, by.pairs,
-               by.pair_step, by.value_sums);
-    return true;
+  // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked later.
+  void pair_strips(const Tile& t, int64_t first) {
+    const Run columns = t.columns.all();
+    weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;
+    if (!t.ways.several)
+      grads_fit_ = put_grads_in_parts(first, columns, w_.grads, w_.tiled) && grads_fit_;
   }
 
   // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
@@ -363,9 +373,10 @@ class BackwardWalk {
   // Lines that hold only what is seen in one way.
   void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
     const Run keys = seen_keys(t), columns = t.columns.all();
-    for (int64_t i = 0; i < t.rows(); ++i) {
+    for (int64_t i = 0; i < round_up(t.rows(), kLanes); ++i) {
       const int64_t at = i * kScoreRow;
       std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
+      if (i >= t.rows()) continue;
       w_.sight.each_run(i, keys, {way, false}, [&](Run run) {
         std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
                   to + at + run.first - t.first_key);
@@ -373,28 +384,29 @@ class BackwardWalk {
     }
   }
 
-  // As collect_way(), by tiles of AMX. False if some numbers do not fit.
-  bool collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
-                          const float* lines) {
+  // As collect_way(), by tiles of AMX.
+  void collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way) {
     const BackwardTiled& by = w_.tiled;
     const Halves halves = halves_of(t.columns);
-    if (!pair_block_rows(t.columns, halves, lines, by.rows, by.row_step)) return false;
     if (backward_.wants_queries()) {
-      multiply_key_lines(halves, p_.depth16, by.rows, by.row_step, by.key_lines[way], by.key_step,
-                         w_.turned_grads);
+      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[way],
+                         by.key_step, w_.turned_grads);
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
     }
-    if (wants_keys()) {
-      pair_block(t.columns, lines, by.pairs, by.pair_step);
-      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.pairs, by.pair_step,
+    if (wants_keys())
+      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.grads, by.line_step,
                  by.key_sums[way]);
-    }
-    return true;
   }
 
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows) {
-    if (t.by_amx && collect_way_by_amx(t, queries, unit, way, lines)) return;
+    if (t.by_amx && t.ways.several) {
+      const Run columns = t.columns.all();
+      grads_fit_ = true;
+      for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
+        grads_fit_ = put_grads_in_parts(n, columns, lines, w_.tiled) && grads_fit_;
+    }
+    if (grads_fit_) return collect_way_by_amx(t, queries, unit, way);
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
                                  p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
@@ -475,7 +487,8 @@ class BackwardWalk {
   BackwardScratch& w_;
   float* query_sums_;
   bool keys_finite_ = true;
-  bool unit_fits_ = false;  // its keys and values lie in parts
+  bool unit_fits_ = false;                        // its keys and values lie in parts
+  bool weights_fit_ = false, grads_fit_ = false;  // those of a block do
   Next next_;
 };
 

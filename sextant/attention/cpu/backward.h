@@ -109,25 +109,26 @@ struct RowSets {
 };
 
 // For tiles of AMX, all in three parts (parts-inl.h) but the sums. Nothing if products are not of parts. "Across": columns
-// for rows, and pairs of queries.
+// for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are paired while
+// they are in the L1 cache.
 struct BackwardTiled {
-  float** products = nullptr;  // [ways] of [kBlock][kScoreRow]; of one way, in the place of weights
-  float** key_lines = nullptr;       // [ways] of [unit / 2][depth16], pairs of keys
-  float* values = nullptr;           // panels, as Panels has keys
+  float** products = nullptr;   // [ways] of [kBlock][kScoreRow]; of one way, in the place of scores
+  float** key_lines = nullptr;  // [ways] of [unit / 2][depth16], pairs of keys
+  float* values = nullptr;      // panels, as Panels has keys
   float** queries_across = nullptr;  // [ways] of [depth16][kBlock / 2]
   float* d_out = nullptr;            // [kBlock] of pairs of columns
   float* d_out_across = nullptr;     // [width16][kBlock / 2]
-  float* pairs =
-      nullptr;  // of weights or score gradients: [kBlock / 2][kScoreRow], pairs of queries
-  float* rows = nullptr;        // of score gradients: [kBlock][kPairRow], pairs of keys
-  float** key_sums = nullptr;   // [ways] of [depth16][kScoreRow], keys across
-  float* value_sums = nullptr;  // [width16][kScoreRow]
-  float* panels = nullptr;      // of a block of rows, [kBlock / kLanes][columns16][kLanes]
+  float* weights = nullptr;          // [kBlock / 2][kScoreRow], pairs of queries
+  float* grads = nullptr;            // of scores, the same
+  float* grad_rows = nullptr;        // the same, [kBlock][kPairRow], pairs of keys
+  float** key_sums = nullptr;        // [ways] of [depth16][kScoreRow], keys across
+  float* value_sums = nullptr;       // [width16][kScoreRow]
+  float* panels = nullptr;           // of a block of rows, [kBlock / kLanes][columns16][kLanes]
   int64_t key_step = 0, value_step = 0, query_step = 0, d_out_step = 0, d_out_across_step = 0,
-          pair_step = 0, row_step = 0;  // from part to part
+          line_step = 0, row_step = 0;  // from part to part
 
   BackwardTiled() = default;
-  BackwardTiled(const Problem& problem, float* weights, Carver& carver);
+  BackwardTiled(const Problem& problem, float* scores, Carver& carver);
 };
 
 struct BackwardScratch {

@@ -159,7 +159,7 @@ RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, 
   }
 }
 
-BackwardTiled::BackwardTiled(const Problem& p, float* weights, Carver& carver) {
+BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
   if (p.parts == 0) return;
   const auto ways = static_cast<int64_t>(p.ways.list.size());
   const auto in_parts = [&](int64_t size, int64_t& step) {
@@ -175,14 +175,15 @@ BackwardTiled::BackwardTiled(const Problem& p, float* weights, Carver& carver) {
     return list;
   };
   const auto paired = [](int64_t columns16) { return round_up(columns16, kAmxDepth) / 2; };
-  products = each_way([&] { return ways == 1 ? weights : carver.floats(kBlock * kScoreRow); });
+  products = each_way([&] { return ways == 1 ? scores : carver.floats(kBlock * kScoreRow); });
   key_lines = each_way([&] { return in_parts(paired(p.unit) * p.depth16, key_step); });
   values = in_parts(p.unit * paired(p.width16), value_step);
   queries_across = each_way([&] { return in_parts(p.depth16 * kBlock / 2, query_step); });
   d_out = in_parts(kBlock * paired(p.width16), d_out_step);
   d_out_across = in_parts(p.width16 * kBlock / 2, d_out_across_step);
-  pairs = in_parts(kBlock / 2 * kScoreRow, pair_step);
-  rows = in_parts(kBlock * kPairRow, row_step);
+  weights = in_parts(kBlock / 2 * kScoreRow, line_step);
+  grads = in_parts(kBlock / 2 * kScoreRow, line_step);
+  grad_rows = in_parts(kBlock * kPairRow, row_step);
   key_sums = each_way([&] { return carver.floats(p.depth16 * kScoreRow); });
   value_sums = carver.floats(p.width16 * kScoreRow);
   panels = carver.floats(kBlock * std::max(p.depth16, p.width16));

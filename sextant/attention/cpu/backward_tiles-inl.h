@@ -52,6 +52,19 @@ inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const
   return fit;
 }
 
+// Of eight numbers and eight others, or zeros, those from the p-th on that a vector holds.
+HWY_INLINE V load_eights(const float* some, const float* others, int64_t p) {
+  const F32 d;
+#if HWY_TARGET != HWY_SCALAR  // which has no halves
+  if constexpr (kPart == 16) {
+    const hn::Half<F32> half;
+    return hn::Combine(d, others ? hn::LoadU(half, others) : hn::Zero(half), hn::LoadU(half, some));
+  }
+#endif
+  const float* const from = p < kStrip ? some : others;
+  return from ? hn::LoadU(d, from + p % kStrip) : hn::Zero(d);
+}
+
 // Up to kBlock rows, as they are and across. False if some do not fit.
 inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
                                            int64_t to_step, float* across, int64_t across_step,
@@ -63,12 +76,14 @@ inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t colum
   constexpr int64_t kRow = kBlock / 2;
   for (int64_t i = 0; i < rows; i += kAmxDepth) {
     const float* const first = panels + i * columns16;
-    const bool both = i + kLanes < rows;
+    const float* const second = i + kLanes < rows ? first + kLanes * columns16 : nullptr;
     for (int64_t c = 0; c < columns16; ++c)
       for (int64_t p = 0; p < kLanes; p += kPart) {
-        const float* const at = first + c * kLanes + p;
-        const V y = both ? load_part(at + kLanes * columns16) : hn::Zero(F32());
-        put_pairs(split<kThreeParts>(load_part(at)), split<kThreeParts>(y),
+        const auto part_of = [&](int64_t strip) HWY_ATTR {
+          return load_eights(first + c * kLanes + strip * kStrip,
+                             second ? second + c * kLanes + strip * kStrip : nullptr, p);
+        };
+        put_pairs(split<kThreeParts>(part_of(0)), split<kThreeParts>(part_of(1)),
                   across + c * kRow + i / 2 + p, across_step);
       }
   }
@@ -124,29 +139,57 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
   }
 }
 
-// Lines of a block, in pairs of queries, in the columns of all halves. False if some are infinite or NaN.
-HWY_INLINE bool pair_block(const Band& band, const float* lines, float* to, int64_t part_step) {
-  const Run run = band.all();
-  return pair_lines<kThreeParts>(
-             band.rows, run.last - run.first, to + run.first, kScoreRow, part_step,
-             [&](int64_t i) HWY_ATTR { return lines + i * kScoreRow + run.first; })
-      .finite();
+// Two strips from the first on, whose lines of a block these are: in pairs of queries, in `columns`. kLooks: false if
+// some are infinite or NaN.
+template <bool kLooks>
+HWY_INLINE bool pair_two_strips(int64_t first, Run columns, const float* lines, float* to,
+                                int64_t part_step) {
+  Greatest seen;
+  const float* line = lines + first * kStrip * kScoreRow;
+  float* at = to + first / 2 * kStrip * kScoreRow;
+  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
+    for (int64_t j = columns.first; j < columns.last; j += kPart) {
+      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
+      if constexpr (kLooks) {
+        seen.look(x);
+        seen.look(y);
+      }
+      put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, part_step);
+    }
+  return seen.finite();
 }
 
-// The same in pairs of keys, [kBlock][kPairRow]. False if some line's greatest does not fit.
-inline HWY_NOINLINE bool pair_block_rows(const Band& band, const Halves& halves, const float* lines,
-                                         float* to, int64_t part_step) {
-  bool fits = true;
-  for (int64_t i = 0; i < band.rows; ++i) {
-    const Run run = halves[static_cast<size_t>(i / kAmxRows)];
-    Fit fit;
-    pair_line<kThreeParts>(lines + i * kScoreRow, run,
-                           {round_down(run.first, kAmxDepth), round_up(run.last, kAmxDepth)},
-                           to + i * kPairRow, part_step,
-                           [&](V x, const auto&, int) HWY_ATTR { fit.look(x); });
-    fits = fits && fit.greatest();
+// Their lines in pairs of keys, [kBlock][kPairRow]. False if some line's greatest does not fit.
+HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float* lines, float* to,
+                                        int64_t part_step) {
+  bool fit = true;
+  const Run all = {round_down(columns.first, kAmxDepth), round_up(columns.last, kAmxDepth)};
+  for (int64_t i = first * kStrip; i < (first + 2) * kStrip; ++i) {
+    Greatest seen;
+    pair_line<kThreeParts>(lines + i * kScoreRow, columns, all, to + i * kPairRow, part_step,
+                           [&](V x, const auto&, int) HWY_ATTR { seen.look(x); });
+    fit = fit && seen.fits();
   }
-  return fits;
+  return fit;
+}
+
+// Zeros for two strips that there are not.
+HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t part_step) {
+  for (int n = 0; n < kThreeParts; ++n)
+    for (int64_t i = first / 2 * kStrip; i < (first / 2 + 1) * kStrip; ++i)
+      std::fill(to + n * part_step + i * kScoreRow + columns.first,
+                to + n * part_step + i * kScoreRow + columns.last, 0.0F);
+}
+
+// Score gradients of a block in both ways, two strips from the first on. False if some do not fit.
+inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
+                                            const BackwardTiled& to) {
+  pair_two_strips<false>(first, columns, lines, to.grads, to.line_step);
+  return pair_rows_of_two_strips(first, columns, lines, to.grad_rows, to.row_step);
+}
+inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
+                                              const BackwardTiled& to) {
+  return pair_two_strips<true>(first, columns, lines, to.weights, to.line_step);
 }
 
 // to = lines times keys: [kBlock][depth16].

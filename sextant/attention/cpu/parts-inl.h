@@ -63,37 +63,52 @@ HWY_INLINE PartsOf<kCount> no_parts() {
   return parts;
 }
 
-// What numbers are like, to tell whether their parts are they.
-class Fit {
+// The greatest of some numbers, to tell whether parts will do.
+class Greatest {
  public:
-  HWY_INLINE Fit() : most_(hn::Zero(I32())), least_(hn::Set(I32(), kMost)) {}
-  HWY_INLINE void look(V x) {
-    const I32 d;
-    const auto size = hn::And(hn::BitCast(d, x), hn::Set(d, 0x7fffffff));
-    const auto none = hn::Eq(size, hn::Zero(d));
+  HWY_INLINE Greatest() : most_(hn::Zero(I32())) {}
+  HWY_INLINE hn::Vec<I32> look(V x) {
+    const auto size = hn::And(hn::BitCast(I32(), x), hn::Set(I32(), 0x7fffffff));
     most_ = hn::Max(most_, size);
-    least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
+    return size;
   }
-  // None that is infinite or NaN, or would be rounded to infinity.
+  // None is infinite or NaN, or would be rounded to infinity.
   HWY_INLINE bool finite() const {
     return hn::AllTrue(I32(), hn::Lt(most_, hn::Set(I32(), kMost)));
   }
-  // All that are not 0 have exact parts, too.
-  HWY_INLINE bool all() const {
-    return finite() && hn::AllTrue(I32(), hn::Gt(least_, hn::Set(I32(), kLeast - 1)));
-  }
-  // The greatest has; what is lost of those smaller is at most 2^-26 of that.
-  HWY_INLINE bool greatest() const {
+  // It has exact parts, or all are 0; what smaller ones lose is at most 2^-26 of it.
+  HWY_INLINE bool fits() const {
     const I32 d;
     const auto any = hn::MaxOfLanes(d, most_);
     return finite() &&
            hn::AllTrue(d, hn::Or(hn::Eq(any, hn::Zero(d)), hn::Gt(any, hn::Set(d, kLeast - 1))));
   }
 
- private:
+ protected:
   static constexpr int32_t kMost = 0x7f7f8000;          // the least that is rounded to infinity
   static constexpr int32_t kLeast = (127 - 100) << 23;  // 2^-100
-  hn::Vec<I32> most_, least_;
+
+ private:
+  hn::Vec<I32> most_;
+};
+
+// The least, too, of those that are not 0.
+class Fit : private Greatest {
+ public:
+  HWY_INLINE Fit() : least_(hn::Set(I32(), kMost)) {}
+  HWY_INLINE void look(V x) {
+    const I32 d;
+    const auto size = Greatest::look(x);
+    const auto none = hn::Eq(size, hn::Zero(d));
+    least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
+  }
+  // Whether all have exact parts.
+  HWY_INLINE bool all() const {
+    return finite() && hn::AllTrue(I32(), hn::Gt(least_, hn::Set(I32(), kLeast - 1)));
+  }
+
+ private:
+  hn::Vec<I32> least_;
 };
 
 // Puts pairs of x and y, part by part.
