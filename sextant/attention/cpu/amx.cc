@@ -82,43 +82,68 @@ struct Block {
   }
 };
 
-template <int kRowBlocks, int kBlocks>
-[[gnu::target("amx-tile,amx-bf16")]] void multiply_block(int64_t parts, int64_t steps,
-                                                         const Left& a, const Right& b, float* c,
-                                                         int64_t c_row, bool adds) {
-  Block<kRowBlocks, kBlocks> block{a, b, a.data, b.data};
-  block.begin(c, c_row, adds);
-  for (int64_t k = 0; k < steps; ++k, block.left += 16, block.right += 16 * b.depth_step) {
-    block.take_left(0);
-    if (parts == 1) {
+// Products of parts that are added up at each step. Each of the six takes over one side from the one before.
+constexpr int64_t phases_of(int64_t parts) { return parts == 1 ? 1 : 6; }
+
+template <class SomeBlock>
+[[gnu::target("amx-tile,amx-bf16")]] void add_phase(const SomeBlock& block, int64_t parts,
+                                                    int64_t phase) {
+  switch (phase) {
+    case 0:
+      block.take_left(0);
+      block.take_right(parts - 1);
+      break;
+    case 1:
+      block.take_right(1);
+      break;
+    case 2:
+      block.take_left(1);
+      break;
+    case 3:
       block.take_right(0);
-      block.add_products();
-      continue;
-    }
-    // Each of the six takes over one side from the one before.
-    block.take_right(2);
-    block.add_products();
-    block.take_right(1);
-    block.add_products();
-    block.take_left(1);
-    block.add_products();
-    block.take_right(0);
-    block.add_products();
-    block.take_left(2);
-    block.add_products();
-    block.take_left(0);
-    block.add_products();
+      break;
+    case 4:
+      block.take_left(2);
+      break;
+    default:
+      block.take_left(0);
   }
-  block.end(c, c_row);
+  block.add_products();
 }
 
-// Two blocks of b with all rows of a, which find them in the L1 cache then.
-template <int kBlocks>
-void multiply_blocks(int64_t parts, int64_t row_blocks, int64_t steps, Left a, const Right& b,
-                     float* c, int64_t c_row, bool adds) {
-  for (; row_blocks >= 2; row_blocks -= 2, a.data += 32 * a.row_step, c += 32 * c_row)
-    multiply_block<2, kBlocks>(parts, steps, a, b, c, c_row, adds);
-  if (row_blocks > 0) multiply_block<1, kBlocks>(parts, steps, a, b, c, c_row, adds);
+template <int kRowBlocks, int kBlocks>
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_block(const Product& p, int64_t row_block,
+                                                         int64_t block_of_b) {
+  float* const c = p.c + row_block * 16 * p.c_row + block_of_b * 16;
+  Block<kRowBlocks, kBlocks> block{p.a, p.b, p.a.data + row_block * 16 * p.a.row_step,
+                                   p.b.data + block_of_b * p.b.block_step};
+  block.begin(c, p.c_row, p.adds);
+  for (int64_t k = 0; k < p.steps; ++k, block.left += 16, block.right += 16 * p.b.depth_step) {
+    add_phase(block, p.parts, 0);
+    if (p.parts == 1) continue;
+    add_phase(block, p.parts, 1);
+    add_phase(block, p.parts, 2);
+    add_phase(block, p.parts, 3);
+    add_phase(block, p.parts, 4);
+    add_phase(block, p.parts, 5);
+  }
+  block.end(c, p.c_row);
+}
+
+// Two blocks, or the last.
+template <int kRowBlocks>
+void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
+  if (block + 1 < p.blocks)
+    multiply_block<kRowBlocks, 2>(p, row_block, block);
+  else
+    multiply_block<kRowBlocks, 1>(p, row_block, block);
+}
+
+void multiply_at(const Product& p, int64_t row_block, int64_t block) {
+  if (row_block + 1 < p.row_blocks)
+    multiply_blocks<2>(p, row_block, block);
+  else
+    multiply_blocks<1>(p, row_block, block);
 }
 
 // g++'s intrinsics do not say that they read memory.
@@ -142,12 +167,53 @@ bool available() {
 Tiles::Tiles() { take_tiles(); }
 Tiles::~Tiles() { give_tiles_back(); }
 
-void multiply(int64_t parts, int64_t row_blocks, int64_t blocks, int64_t steps, const Left& a,
-              Right b, float* c, int64_t c_row, bool adds) {
+// Two blocks of b with all rows of a, which find them in the L1 cache then.
+void multiply(const Product& p) {
   finish_writing();
-  for (; blocks >= 2; blocks -= 2, b.data += 2 * b.block_step, c += 32)
-    multiply_blocks<2>(parts, row_blocks, steps, a, b, c, c_row, adds);
-  if (blocks > 0) multiply_blocks<1>(parts, row_blocks, steps, a, b, c, c_row, adds);
+  for (int64_t block = 0; block < p.blocks; block += 2)
+    for (int64_t row_block = 0; row_block < p.row_blocks; row_block += 2)
+      multiply_at(p, row_block, block);
+  finish_writing();
+}
+
+// Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
+void Pieces::add(const Product& p) {
+  if (p.blocks == 0 || p.row_blocks == 0) return;
+  list_[last_++ % kMost] = p;
+  const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
+  left_ += wide * high * p.steps * phases_of(p.parts) + (p.blocks % 2) * (high + p.row_blocks % 2) +
+           wide * (p.row_blocks % 2);
+}
+
+void Pieces::next_block(const Product& p) {
+  step_ = 0;
+  if ((row_block_ += 2) < p.row_blocks) return;
+  row_block_ = 0;
+  if ((block_ += 2) < p.blocks) return;
+  block_ = 0;
+  ++first_;
+}
+
+[[gnu::target("amx-tile,amx-bf16")]] void Pieces::multiply_one(const Product& p) {
+  if (row_block_ + 1 >= p.row_blocks || block_ + 1 >= p.blocks) {
+    multiply_at(p, row_block_, block_);
+    return next_block(p);
+  }
+  float* const c = p.c + row_block_ * 16 * p.c_row + block_ * 16;
+  const Block<2, 2> block{p.a, p.b, p.a.data + row_block_ * 16 * p.a.row_step + step_ * 16,
+                          p.b.data + block_ * p.b.block_step + step_ * 16 * p.b.depth_step};
+  if (step_ == 0 && phase_ == 0) block.begin(c, p.c_row, p.adds);
+  add_phase(block, p.parts, phase_);
+  if (++phase_ < phases_of(p.parts)) return;
+  phase_ = 0;
+  if (++step_ < p.steps) return;
+  block.end(c, p.c_row);
+  next_block(p);
+}
+
+void Pieces::multiply_some(int64_t pieces) {
+  finish_writing();
+  for (; pieces > 0 && left_ > 0; --pieces, --left_) multiply_one(list_[first_ % kMost]);
   finish_writing();
 }
 
@@ -160,7 +226,9 @@ namespace sextant::cpu::amx {
 bool available() { return false; }
 Tiles::Tiles() {}
 Tiles::~Tiles() {}
-void multiply(int64_t, int64_t, int64_t, int64_t, const Left&, Right, float*, int64_t, bool) {}
+void multiply(const Product&) {}
+void Pieces::add(const Product&) {}
+void Pieces::multiply_some(int64_t) {}
 
 }  // namespace sextant::cpu::amx
 

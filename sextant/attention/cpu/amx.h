@@ -35,8 +35,35 @@ struct Right {
   int64_t part_step, depth_step, block_step;
 };
 
-// parts: 1 or 3.
-void multiply(int64_t parts, int64_t row_blocks, int64_t blocks, int64_t steps, const Left& a,
-              Right b, float* c, int64_t c_row, bool adds);
+struct Product {
+  int64_t parts;  // 1 or 3
+  int64_t row_blocks, blocks, steps;
+  Left a;
+  Right b;
+  float* c;
+  int64_t c_row;
+  bool adds;
+};
+
+void multiply(const Product& product);
+
+// Products in pieces of some hundred cycles, to be made between other work: then tiles and vectors work at once.
+class Pieces {
+ public:
+  void add(const Product& product);
+  int64_t left() const { return left_; }
+  void multiply_some(int64_t pieces);  // or as many as are left
+  void multiply_all() { multiply_some(left_); }
+
+ private:
+  void multiply_one(const Product& product);
+  void next_block(const Product& product);
+
+  static constexpr int kMost = 16;
+  Product list_[kMost];
+  int first_ = 0, last_ = 0;
+  int64_t left_ = 0;
+  int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first
+};
 
 }  // namespace sextant::cpu::amx

@@ -117,10 +117,15 @@ HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const f
     const Run run = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
     if (empty(run)) continue;
-    amx::multiply(kThreeParts, (next - h) * kAmxRows / kLanes, (run.last - run.first) / kLanes,
-                  2 * pairs / kAmxDepth, {rows + h * kAmxRows * pairs, row_step, pairs},
-                  {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
-                  to + h * kAmxRows * kScoreRow + run.first, kScoreRow, false);
+    amx::multiply({kThreeParts,
+                   (next - h) * kAmxRows / kLanes,
+                   (run.last - run.first) / kLanes,
+                   2 * pairs / kAmxDepth,
+                   {rows + h * kAmxRows * pairs, row_step, pairs},
+                   {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
+                   to + h * kAmxRows * kScoreRow + run.first,
+                   kScoreRow,
+                   false});
   }
 }
 
@@ -132,10 +137,15 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
     const Run run = halves[static_cast<size_t>(h)];
     steps = alike(halves, h);
     if (empty(run)) continue;
-    amx::multiply(kThreeParts, columns16 / kLanes, (run.last - run.first) / kLanes, steps,
-                  {x + h * kLanes, x_step, kRow},
-                  {lines + h * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
-                  sums + run.first, kScoreRow, true);
+    amx::multiply({kThreeParts,
+                   columns16 / kLanes,
+                   (run.last - run.first) / kLanes,
+                   steps,
+                   {x + h * kLanes, x_step, kRow},
+                   {lines + h * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
+                   sums + run.first,
+                   kScoreRow,
+                   true});
   }
 }
 
@@ -206,11 +216,15 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
       continue;
     }
     const int64_t first = round_down(run.first, kAmxDepth);
-    amx::multiply(kThreeParts, rows_of / kLanes, columns16 / kLanes,
-                  (round_up(run.last, kAmxDepth) - first) / kAmxDepth,
-                  {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
-                  {keys + first / 2 * columns16, key_step, columns16, kLanes}, at, columns16,
-                  false);
+    amx::multiply({kThreeParts,
+                   rows_of / kLanes,
+                   columns16 / kLanes,
+                   (round_up(run.last, kAmxDepth) - first) / kAmxDepth,
+                   {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
+                   {keys + first / 2 * columns16, key_step, columns16, kLanes},
+                   at,
+                   columns16,
+                   false});
   }
 }
 

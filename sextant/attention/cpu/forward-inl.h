@@ -169,7 +169,7 @@ class ForwardTask {
       multiply_keys(p_, queries, keys, columns_of(seen, keys.keys), w_.table_products,
                     w_.key_products);
     if (keys_fit && queries_fit(g, keys.keys))
-      return attend_tiles(unit, g, queries, keys, value_rows);
+      return attend_groups(unit, g, queries, keys, value_rows);
     for (int64_t n = 0; n < strips(); ++n) {
       const Run strip_seen = w_.sight.band_in(n, keys.keys);
       const bool cut = item_.partial >= 0;
@@ -213,87 +213,161 @@ class ForwardTask {
     return w_.grown.empty() ? w_.heads[static_cast<size_t>(g)] : w_.grown[0];
   }
 
-  // As attend_head(), kAmxRows queries at a time, by tiles of AMX.
-  template <class ValueRows>
-  void attend_tiles(int64_t unit, int64_t g, const QueryTile& queries, const KeyTile& keys,
-                    const ValueRows& value_rows) {
-    const Tiled& tiled = w_.tiled;
-    const bool cut = item_.partial >= 0;
-    constexpr int64_t kStrips = kAmxRows / kStrip;
-    for (int64_t first = 0; first < strips(); first += kStrips) {
-      const int64_t last = std::min(first + kStrips, strips());
+  // Up to kAmxRows queries with a unit of keys, by tiles of AMX.
+  struct Group {
+    int64_t first, last;  // strips
+    Run columns;          // that any of them sees, multiples of kAmxDepth
+    bool fresh;           // nothing is known of any, so that this goes where all is merged
+    Partial to;
+    float* const* products;
+    float *scores, *weights;
+
+    int64_t row(int64_t strip) const { return (strip - first) * kStrip; }
+  };
+
+  // The group of the strips from `first` on, or of later ones if those see nothing. n: how many there were before.
+  std::optional<Group> group_from(int64_t first, int64_t n, int64_t g, Run keys) const {
+    for (int64_t last; first < strips(); first = last) {
+      last = std::min(first + kAmxRows / kStrip, strips());
       Run seen;
-      bool fresh = !cut;
-      for (int64_t n = first; n < last; ++n) {
-        seen = span(seen, w_.sight.band_in(n, keys.keys));
-        fresh = fresh && w_.fresh[g * strips() + n];
+      bool fresh = item_.partial < 0;
+      for (int64_t strip = first; strip < last; ++strip) {
+        seen = span(seen, w_.sight.band_in(strip, keys));
+        fresh = fresh && w_.fresh[g * strips() + strip];
       }
-      const Run columns = {round_down(seen.first - keys.keys.first, kAmxDepth),
-                           round_up(seen.last - keys.keys.first, kAmxDepth)};
-      const Partial all_to = fresh ? all(g, first) : w_.unit;
-      const auto each_strip = [&](const auto& f) HWY_ATTR {
-        for (int64_t n = first; n < last; ++n) {
-          Strip strip = strip_of(n, g, queries, keys);
-          if (empty(strip.columns)) continue;
-          strip.products = tiled.products;
-          strip.product_row = (n - first) * kStrip;
-          f(n, strip, tiled.scores + strip.product_row * kScoreRow,
-            all_to.at(strip.product_row, p_.width16));
-        }
-      };
-      if (!empty(seen)) multiply_tiles(g, first, last, keys.keys, columns);
-      each_strip([&](int64_t, const Strip& strip, float* lines, const Partial& to) HWY_ATTR {
-        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
-        with_parts([&](auto parts) HWY_ATTR {
-          soften_parts<parts()>(strip.rows, strip.columns, columns, lines, to.most, to.sum,
-                                tiled.weights + strip.product_row * kPairRow, tiled.weight_step);
-        });
-      });
-      if (!empty(seen))
-        amx::multiply(
-            p_.parts, row_blocks(first), p_.width16 / kLanes,
-            (columns.last - columns.first) / kAmxDepth,
-            {tiled.weights + columns.first / 2, tiled.weight_step, kPairRow},
-            {tiled.values + columns.first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
-            all_to.out, p_.width16, false);
-      each_strip([&](int64_t n, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
-        if (p_.parts == 1)
-          finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
-        else
-          finish_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
-        uint8_t& strip_fresh = w_.fresh[g * strips() + n];
-        if (cut)
-          copy(strip.rows, part, partial(unit, g, n));
-        else if (!fresh && strip_fresh)
-          copy(strip.rows, part, all(g, n));
-        else if (!fresh)
-          merge(strip.rows, p_.width16, part, all(g, n));
-        strip_fresh = 0;
-      });
-      for (int64_t n = first; cut && n < last; ++n)
-        if (empty(w_.sight.band_in(n, keys.keys)))
-          clear(strip_rows(n), p_.width16, partial(unit, g, n));
+      if (empty(seen)) continue;
+      const Tiled& tiled = w_.tiled;
+      const auto scores = n % Tiled::kScores, weights = n % Tiled::kWeights;
+      return Group{first,
+                   last,
+                   {round_down(seen.first - keys.first, kAmxDepth),
+                    round_up(seen.last - keys.first, kAmxDepth)},
+                   fresh,
+                   fresh ? all(g, first) : tiled.units[weights],
+                   tiled.products[scores],
+                   tiled.scores[scores],
+                   tiled.weights[weights]};
+    }
+    return {};
+  }
+
+  // As attend_head(), a group at a time. While weights of one are made, those before are mixed and those after scored.
+  template <class ValueRows>
+  void attend_groups(int64_t unit, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                     const ValueRows& value_rows) {
+    amx::Pieces pieces;
+    int64_t n = 0;
+    std::optional<Group> before, now = group_from(0, n, g, keys.keys), next;
+    if (now) add_scores(*now, g, keys.keys, pieces);
+    pieces.multiply_all();
+    for (; now; before = now, now = next) {
+      next = group_from(now->last, ++n, g, keys.keys);
+      if (before) add_mixing(*before, pieces);
+      if (next) add_scores(*next, g, keys.keys, pieces);
+      soften_group(*now, g, queries, keys, pieces);
+      pieces.multiply_all();
+      if (before) finish_group(*before, unit, g, queries, keys, value_rows);
+    }
+    if (before) {
+      add_mixing(*before, pieces);
+      pieces.multiply_all();
+      finish_group(*before, unit, g, queries, keys, value_rows);
+    }
+    for (int64_t strip = 0; item_.partial >= 0 && strip < strips(); ++strip)
+      if (empty(w_.sight.band_in(strip, keys.keys)))
+        clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
+  }
+
+  // f(strip, its number, where the scores of its first query are) for each that sees any keys.
+  template <class F>
+  void each_strip(const Group& group, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                  F&& f) const {
+    for (int64_t n = group.first; n < group.last; ++n) {
+      Strip strip = strip_of(n, g, queries, keys);
+      if (empty(strip.columns)) continue;
+      strip.products = group.products;
+      strip.product_row = group.row(n);
+      f(strip, n, group.scores + group.row(n) * kScoreRow);
     }
   }
 
-  // Rows of tiles from a strip on, at most two.
-  int64_t row_blocks(int64_t strip) const {
-    return std::min(kAmxRows, round_up(item_.rows, kLanes) - strip * kStrip) / kLanes;
+  void soften_group(const Group& group, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                    amx::Pieces& pieces) const {
+    const int64_t calls = (group.last - group.first) * kStrip *
+                          calls_of_row(group.columns.last - group.columns.first);
+    const int64_t some = (pieces.left() + calls - 1) / calls;
+    const auto between = [&] { pieces.multiply_some(some); };
+    each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
+      const Partial to = group.to.at(group.row(n), p_.width16);
+      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
+      with_parts([&](auto parts) HWY_ATTR {
+        soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most, to.sum,
+                              group.weights + group.row(n) * kPairRow, w_.tiled.weight_step,
+                              between);
+      });
+    });
   }
 
-  // Queries of some strips and the keys that are columns, in the ways that are seen.
-  void multiply_tiles(int64_t g, int64_t first, int64_t last, Run keys, Run columns) const {
+  template <class ValueRows>
+  void finish_group(const Group& group, int64_t unit, int64_t g, const QueryTile& queries,
+                    const KeyTile& keys, const ValueRows& value_rows) {
+    each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
+      const Partial part = group.to.at(group.row(n), p_.width16);
+      const auto finish = [&](auto how) HWY_ATTR {
+        how(strip, lines, value_rows, w_.table_products, part.out, part.sum);
+      };
+      if (p_.parts == 1)
+        finish(finish_rounded_mix<ValueRows>);
+      else
+        finish(finish_mix<ValueRows>);
+      uint8_t& fresh = w_.fresh[g * strips() + n];
+      if (item_.partial >= 0)
+        copy(strip.rows, part, partial(unit, g, n));
+      else if (!group.fresh && fresh)
+        copy(strip.rows, part, all(g, n));
+      else if (!group.fresh)
+        merge(strip.rows, p_.width16, part, all(g, n));
+      fresh = 0;
+    });
+  }
+
+  // Rows of a group's tiles.
+  int64_t row_blocks(const Group& group) const {
+    return std::min(kAmxRows, round_up(item_.rows, kLanes) - group.first * kStrip) / kLanes;
+  }
+
+  // q k^T, in the ways that are seen.
+  void add_scores(const Group& group, int64_t g, Run keys, amx::Pieces& to) const {
     const Panels& left = queries_in_parts(g);
     const int64_t pairs = round_up(p_.depth16, kAmxDepth) / 2;
-    const WaysSeen ways = w_.sight.ways_seen(first, last, keys);
+    const auto [first, last] = group.columns;
+    const WaysSeen ways = w_.sight.ways_seen(group.first, group.last, keys);
     for (size_t way = 0; way < p_.ways.list.size(); ++way)
       if (ways.has(way))
-        amx::multiply(
-            p_.parts, row_blocks(first), (columns.last - columns.first) / kLanes,
-            2 * pairs / kAmxDepth,
-            {left.parts[way] + first * kStrip * pairs, left.part_step, pairs},
-            {w_.keys.parts[way] + columns.first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
-            w_.tiled.products[way] + columns.first, kScoreRow, false);
+        to.add({p_.parts,
+                row_blocks(group),
+                (last - first) / kLanes,
+                2 * pairs / kAmxDepth,
+                {left.parts[way] + group.first * kStrip * pairs, left.part_step, pairs},
+                {w_.keys.parts[way] + first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
+                group.products[way] + first,
+                kScoreRow,
+                false});
+  }
+
+  // p v.
+  void add_mixing(const Group& group, amx::Pieces& to) const {
+    const auto [first, last] = group.columns;
+    const Tiled& tiled = w_.tiled;
+    to.add({p_.parts,
+            row_blocks(group),
+            p_.width16 / kLanes,
+            (last - first) / kAmxDepth,
+            {group.weights + first / 2, tiled.weight_step, kPairRow},
+            {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
+            group.to.out,
+            p_.width16,
+            false});
   }
 
   // All heads at once, for the few queries of an item.

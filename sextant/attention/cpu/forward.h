@@ -55,14 +55,16 @@ struct Joined {
   Joined(const Problem& problem, int64_t rows, Carver& carver);
 };
 
-// Many queries, by tiles of AMX: kAmxRows of a head at once. Nothing if products are not of parts.
+// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are made
+// of the ones before. So there are several places for each. Nothing if products are not of parts.
 struct Tiled {
-  float** products = nullptr;  // [ways] of [kAmxRows][kScoreRow]
-  float* scores = nullptr;     // [kAmxRows][kScoreRow]; of one way, in place of its products
-  float* weights = nullptr;    // in parts: [kAmxRows][kPairRow]
-  float* values = nullptr;     // in parts: [unit / 2][width16]
+  static constexpr int kScores = 3, kWeights = 2;
+  float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreRow]
+  float* scores[kScores] = {};     // [kAmxRows][kScoreRow]; of one way, in place of its products
+  float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairRow]
+  Partial units[kWeights];         // [kAmxRows]
+  float* values = nullptr;         // in parts: [unit / 2][width16]
   int64_t weight_step = 0, value_step = 0;  // from part to part
-  bool values_fit = false;
 
   Tiled(const Problem& problem, Carver& carver);
 };
@@ -89,7 +91,7 @@ struct ForwardScratch {
   float* table_products;
   ScoreStrip strip, second;
   float* weights;  // of a strip, as a panel: [kUnit][kStrip]
-  Partial unit;    // of a strip, or of kAmxRows queries
+  Partial unit;    // of a strip
   Partial all;     // of all queries of an item: [group][rows16]
   uint8_t* fresh;  // [group][strips]: nothing merged yet
 };

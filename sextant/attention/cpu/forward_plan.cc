@@ -70,17 +70,22 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
 Tiled::Tiled(const Problem& p, Carver& carver) {
   if (p.parts == 0) return;
   const auto ways = static_cast<int64_t>(p.ways.list.size());
-  products = carver.take<float*>(ways);
-  for (int64_t way = 0; way < ways; ++way) {
-    float* const lines = carver.floats(kAmxRows * kScoreRow);
-    if (products) products[way] = lines;
+  for (int n = 0; n < kScores; ++n) {
+    products[n] = carver.take<float*>(ways);
+    for (int64_t way = 0; way < ways; ++way) {
+      float* const lines = carver.floats(kAmxRows * kScoreRow);
+      if (products[n]) products[n][way] = lines;
+    }
+    if (ways != 1)
+      scores[n] = carver.floats(kAmxRows * kScoreRow);
+    else if (products[n])
+      scores[n] = products[n][0];
   }
-  if (ways != 1)
-    scores = carver.floats(kAmxRows * kScoreRow);
-  else if (products)
-    scores = products[0];
   weight_step = kAmxRows * kPairRow;
-  weights = carver.floats(p.parts * weight_step);
+  for (int n = 0; n < kWeights; ++n) {
+    weights[n] = carver.floats(p.parts * weight_step);
+    units[n] = Partial(kAmxRows, p.width16, carver);
+  }
   value_step = round_up(p.unit, kAmxDepth) / 2 * p.width16;
   values = carver.floats(p.parts * value_step);
 }
@@ -102,7 +107,7 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
                                          : nullptr),
       table_products(carver.fenced_floats(kLanes * table_rows(p))),
       weights(carver.floats(kStrip * kUnit)),
-      unit(p.parts > 0 ? kAmxRows : kLanes, p.width16, carver),
+      unit(kLanes, p.width16, carver),
       all(p.group * rows16, p.width16, carver),
       fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {
   const auto queries = [&](std::vector<Panels>& to, int64_t sets) {

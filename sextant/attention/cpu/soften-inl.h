@@ -97,24 +97,37 @@ inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, 
   }
 }
 
+// Columns of a row between two calls of `between` of soften_parts(), and how many calls it makes for a row.
+inline constexpr int64_t kBetween = 64;
+constexpr int64_t calls_of_row(int64_t columns) {
+  return 2 * ((columns + kBetween - 1) / kBetween);
+}
+
 // As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h), and their sums. all: columns that are
-// multiplied, multiples of kAmxDepth; those outside of `columns` get zeros.
-template <int kCount>
+// multiplied, multiples of kAmxDepth; those outside of `columns` get zeros. between: what is done in between.
+template <int kCount, class Between>
 HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
-                               float* sum, float* to, int64_t part_step) {
+                               float* sum, float* to, int64_t part_step, Between between) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
   for (int64_t i = 0; i < rows; ++i, scores += kScoreRow, to += kPairRow) {
     // In two passes: the steps of one weight wait for each other, and those of both together fill a core's scheduler
     // so that hardly two weights are under way.
-    for (int64_t j = columns.first; j < columns.last; j += kPart)
-      hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+    for (int64_t j = columns.first; j < columns.last;) {
+      const int64_t end = std::min(j + kBetween, columns.last);
+      for (; j < end; j += kPart) hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+      between();
+    }
     Lanes total = set(0);
     const auto add_up = [&](V weights, const PartsOf<kCount>& parts, int p) HWY_ATTR {
       const V what = kCount == 1 ? hn::BitCast(F32(), parts.part[0]) : weights;
       total.part[p] = hn::Add(total.part[p], what);
     };
-    pair_line<kCount>(scores, columns, all, to, part_step, add_up);
+    for (int64_t j = all.first; j < all.last; j += kBetween) {
+      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, part_step,
+                        add_up);
+      between();
+    }
     sum[i] = sum_of(total);
   }
 }
