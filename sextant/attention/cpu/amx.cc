@@ -179,7 +179,11 @@ void multiply(const Product& p) {
 // Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
 void Pieces::add(const Product& p) {
   if (p.blocks == 0 || p.row_blocks == 0) return;
-  list_[last_++ % kMost] = p;
+  if (left_ == 0) {
+    list_.clear();
+    first_ = 0;
+  }
+  list_.push_back(p);
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
   left_ += wide * high * p.steps * phases_of(p.parts) + (p.blocks % 2) * (high + p.row_blocks % 2) +
            wide * (p.row_blocks % 2);
@@ -213,7 +217,7 @@ void Pieces::next_block(const Product& p) {
 
 void Pieces::multiply_some(int64_t pieces) {
   finish_writing();
-  for (; pieces > 0 && left_ > 0; --pieces, --left_) multiply_one(list_[first_ % kMost]);
+  for (; pieces > 0 && left_ > 0; --pieces, --left_) multiply_one(list_[first_]);
   finish_writing();
 }
 

@@ -9,7 +9,9 @@
 // 2^-25 mostly, and by either sign.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sextant::cpu::amx {
 
@@ -59,9 +61,8 @@ class Pieces {
   void multiply_one(const Product& product);
   void next_block(const Product& product);
 
-  static constexpr int kMost = 16;
-  Product list_[kMost];
-  int first_ = 0, last_ = 0;
+  std::vector<Product> list_;
+  size_t first_ = 0;
   int64_t left_ = 0;
   int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first
 };

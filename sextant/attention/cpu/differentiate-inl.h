@@ -48,7 +48,13 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
   }
 }
 
-HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g) {
+// between: what is done after each row.
+struct NoWork {
+  void operator()() const {}
+};
+template <class Between = NoWork>
+HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g,
+                                      Between between = {}) {
   for (int64_t i = 0; i < rows; ++i) {
     const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
     for (int64_t j = i * kScoreRow + columns.first; j < i * kScoreRow + columns.last; j += kLanes) {
@@ -56,6 +62,7 @@ HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip
       store(weight, g.weights + j);
       store(mul(weight, sub(load(g.grads + j), mean)), g.grads + j);
     }
+    between();
   }
 }
 
@@ -97,11 +104,13 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
 }
 
 // g.grads holds dp.
-inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                             const TableSums& sums, const View<float>& query_bias) {
+template <class Between = NoWork>
+HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
+                                      const TableSums& sums, const View<float>& query_bias,
+                                      Between between = {}) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
-  differentiate_softmax(s.rows, s.columns, g);
+  differentiate_softmax(s.rows, s.columns, g, between);
   fill_hidden(s, 0, g.weights);
   fill_hidden(s, 0, g.grads);
   if (sums.bias)
