@@ -215,6 +215,11 @@ void Pieces::next_block(const Product& p) {
   next_block(p);
 }
 
+void Pieces::share(int64_t calls) {
+  share_ = (left_ * kWhole + calls - 1) / calls;
+  due_ = 0;
+}
+
 void Pieces::multiply_some(int64_t pieces) {
   finish_writing();
   for (; pieces > 0 && left_ > 0; --pieces, --left_) multiply_one(list_[first_]);
@@ -232,6 +237,7 @@ Tiles::Tiles() {}
 Tiles::~Tiles() {}
 void multiply(const Product&) {}
 void Pieces::add(const Product&) {}
+void Pieces::share(int64_t) {}
 void Pieces::multiply_some(int64_t) {}
 
 }  // namespace sextant::cpu::amx

@@ -53,17 +53,24 @@ void multiply(const Product& product);
 class Pieces {
  public:
   void add(const Product& product);
-  int64_t left() const { return left_; }
-  void multiply_some(int64_t pieces);  // or as many as are left
   void multiply_all() { multiply_some(left_); }
+  // Shares out what there is to so many calls of multiply_share().
+  void share(int64_t calls);
+  void multiply_share() {
+    due_ += share_;
+    if (due_ >= kWhole && left_ > 0) multiply_some(due_ / kWhole);
+    due_ %= kWhole;
+  }
 
  private:
+  static constexpr int64_t kWhole = 1024;  // a piece
+  void multiply_some(int64_t pieces);      // or as many as are left
   void multiply_one(const Product& product);
   void next_block(const Product& product);
 
   std::vector<Product> list_;
   size_t first_ = 0;
-  int64_t left_ = 0;
+  int64_t left_ = 0, share_ = 0, due_ = 0;
   int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first
 };
 

@@ -126,106 +126,60 @@ class BackwardWalk {
     const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
-    const Band columns = bands(keys, rows);
-    const bool by_amx =
-        unit_fits_ && rows > kStrip && put_queries_in_parts(ways, columns, d_out, rows);
+    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_parts(ways, d_out, rows);
     const Tile t = {.problem = p_,
                     .block = block,
                     .head = h,
                     .first = first,
                     .first_key = keys.first,
                     .ways = ways,
-                    .columns = columns,
+                    .columns = bands(keys, rows),
                     .exactly = !by_amx && (!keys_finite_ || !queries_finite(rows, ways) ||
                                            !matrix_finite(d_out, rows, p_.width16)),
                     .by_amx = by_amx};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
-    weights_fit_.fill(by_amx);
-    grads_fit_.fill(by_amx);
-    values_added_ = keys_added_ = 0;
-    const Run all = t.columns.all();
+    if (by_amx) multiply_tiles(t);
+    const Run columns = t.columns.all();
+    weights_fit_ = grads_fit_ = by_amx;
     const int64_t strips = round_up(rows, kLanes) / kStrip;
     for (int64_t n = 0; n < strips; ++n) {
-      if (by_amx && n % kStripsOfHalf == 0) begin_half(t, n / kStripsOfHalf);
-      fill_line_ends(t, n, all);
+      fill_line_ends(t, n, columns);
       if (!empty(t.columns.strip(n))) strip(n, query_tile, key_tile, d_out, t);
       if (by_amx && n % 2 == 1) pair_strips(t, n - 1);
     }
-    pieces_.multiply_all();
+    if (by_amx && strips % 4 != 0) {  // half of a step of sums
+      pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
+      pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
+    }
     collect_values(t, d_out);
     collect_products(t, queries, unit, g);
   }
 
-  // What is made between rows of strips: products by tiles of AMX, while vectors do the rest.
-  auto between() {
-    return [this]() HWY_ATTR {
-      pieces_.multiply_some(pieces_at_once_);
-      AskForNext{&next_}.before_tile();
-    };
-  }
-  void share_pieces(int64_t calls) { pieces_at_once_ = (pieces_.left() + calls - 1) / calls; }
-
-  // False if some numbers do not fit. Adds the scores of the first half to the pieces.
-  bool put_queries_in_parts(WaysSeen ways, const Band& columns, Matrix d_out, int64_t rows) {
+  // False if some numbers do not fit.
+  bool put_queries_in_parts(WaysSeen ways, Matrix d_out, int64_t rows) const {
     const BackwardTiled& to = w_.tiled;
-    const Halves halves = halves_of(columns);
-    bool fit = true;
-    for (size_t way = 0; way < way_count(); ++way) {
-      if (!ways.has(way)) continue;
-      fit &= pair_columns<kThreeParts>(w_.query_rows.turned[way], p_.depth16, rows, p_.depth16,
-                                       w_.queries.parts[way], w_.queries.part_step)
-                 .all();
-    }
-    if (!fit) return false;
-    add_query_scores(ways, halves, {0, 1});
-    const int64_t calls = (p_.width16 + p_.depth16) / 8 + 2 * kBlock / kLanes;
-    share_pieces(calls);
-    fit = pair_columns<kThreeParts>(d_out.data, d_out.stride, rows, p_.width16, to.d_out,
-                                    to.d_out_step)
-              .all();
-    put_across(d_out, rows, p_.width16, to.d_out_across, to.d_out_across_step, to.panels,
-               between());
+    bool fit = put_rows_in_parts(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
+                                 to.d_out_across_step, to.panels);
     for (size_t way = 0; way < way_count(); ++way)
       if (ways.has(way))
-        put_across({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
-                   to.queries_across[way], to.query_step, to.panels, between());
-    add_value_scores(halves, {0, 1});
-    pieces_.multiply_all();
+        fit = put_rows_in_parts({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
+                                w_.queries.parts[way], w_.queries.part_step, to.queries_across[way],
+                                to.query_step, to.panels) &&
+              fit;
     return fit;
   }
 
-  void add_query_scores(WaysSeen ways, const Halves& halves, Run which) {
-    for (size_t way = 0; way < way_count(); ++way)
-      if (ways.has(way))
-        add_scores(halves, which, p_.depth16, w_.queries.parts[way], w_.queries.part_step,
-                   w_.keys.parts[way], w_.keys.part_step, w_.tiled.products[way], pieces_);
-  }
-  void add_value_scores(const Halves& halves, Run which) {
+  // q k^T, in every way, and do v^T.
+  void multiply_tiles(const Tile& t) const {
     const BackwardTiled& by = w_.tiled;
-    add_scores(halves, which, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
-               w_.grads, pieces_);
-  }
-
-  // While strips of a half are differentiated, the next half is scored, and the one before collected.
-  void begin_half(const Tile& t, int64_t half) {
     const Halves halves = halves_of(t.columns);
-    const Run all = t.columns.all();
-    pieces_.multiply_all();
-    if (half + 1 < kHalves) {
-      add_query_scores(t.ways, halves, {half + 1, half + 2});
-      add_value_scores(halves, {half + 1, half + 2});
-    }
-    if (half > 0) {
-      add_collecting_values(halves, {half - 1, half});
-      if (!t.ways.several) add_collecting_products(halves, {half - 1, half}, t.ways.way);
-    }
-    const int64_t strips = round_up(t.rows(), kLanes) / kStrip - half * kStripsOfHalf;
-    if (strips < kStripsOfHalf) {  // zeros for the rest of a step of sums
-      pair_no_strips(half * kStripsOfHalf + strips, all, w_.tiled.weights, w_.tiled.line_step);
-      pair_no_strips(half * kStripsOfHalf + strips, all, w_.tiled.grads, w_.tiled.line_step);
-    }
-    share_pieces(std::min(strips, kStripsOfHalf) * (kCallsOfTwoStrips / 2 + kCallsOfSoftmax));
+    for (size_t way = 0; way < way_count(); ++way)
+      if (t.ways.has(way))
+        multiply_panels(halves, p_.depth16, w_.queries.parts[way], w_.queries.part_step,
+                        w_.keys.parts[way], w_.keys.part_step, by.products[way]);
+    multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
+                    w_.grads);
   }
 
   // Rows of the block's queries, and what the softmax backwards needs of them.
@@ -326,10 +280,7 @@ class BackwardWalk {
                          w_.imaginary_product,
                          w_.lse + s.row,
                          w_.mean + s.row};
-    if (t.by_amx)
-      differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias, between());
-    else
-      differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
+    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
   }
 
   // lines = do (v + C); known: they are do v.
@@ -352,14 +303,13 @@ class BackwardWalk {
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
-    if (wants_values()) {
-      each_fit(weights_fit_, values_added_,
-               [&](Run some) { add_collecting_values(halves_of(t.columns), some); });
-      pieces_.multiply_all();
-      if (!all_fit(weights_fit_))
-        collect_things(others(t.columns, weights_fit_), t.exactly, w_.weights, kScoreRow, d_out,
-                       p_.width16, w_.value_grads, AskForNext{&next_});
-    }
+    const BackwardTiled& by = w_.tiled;
+    if (wants_values() && weights_fit_)
+      add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step,
+                 by.weights, by.line_step, by.value_sums);
+    else if (wants_values())
+      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
+                     AskForNext{&next_});
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
@@ -368,56 +318,9 @@ class BackwardWalk {
   // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked later.
   void pair_strips(const Tile& t, int64_t first) {
     const Run columns = t.columns.all();
-    const auto half = static_cast<size_t>(first / kStripsOfHalf);
-    weights_fit_[half] &= put_weights_in_parts(first, columns, w_.weights, w_.tiled, between());
+    weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;
     if (!t.ways.several)
-      grads_fit_[half] &= put_grads_in_parts(first, columns, w_.grads, w_.tiled, between());
-  }
-
-  // f(run of halves) for those from `first` on that fit.
-  template <class F>
-  static void each_fit(const HalvesFit& fit, int64_t first, F&& f) {
-    for (int64_t h = first, next; h < kHalves; h = next) {
-      for (next = h; next < kHalves && fit[static_cast<size_t>(next)];) ++next;
-      if (next > h) f(Run{h, next});
-      next = std::max(next, h + 1);
-    }
-  }
-  // Without the halves that fit.
-  static Band others(Band band, const HalvesFit& fit) {
-    for (size_t n = 0; n < band.strips.size(); ++n)
-      if (fit[n / kStripsOfHalf]) band.strips[n] = {};
-    return band;
-  }
-  static bool all_fit(const HalvesFit& fit) {
-    return std::all_of(fit.begin(), fit.end(), [](bool is) { return is; });
-  }
-
-  // Halves that fit, and were not added before, to the gradients that they are collected in.
-  void add_collecting_values(const Halves& halves, Run which) {
-    const BackwardTiled& by = w_.tiled;
-    if (!wants_values() || !weights_fit_[static_cast<size_t>(which.first)]) return;
-    add_across(halves, which, p_.width16, by.d_out_across, by.d_out_across_step, by.weights,
-               by.line_step, by.value_sums, pieces_);
-    values_added_ = which.last;
-  }
-  void add_collecting_products(const Halves& halves, Run which, size_t way) {
-    if (!grads_fit_[static_cast<size_t>(which.first)]) return;
-    add_key_grads(halves, which, way);
-    add_query_grads(halves, which, way);
-    keys_added_ = which.last;
-  }
-  void add_key_grads(const Halves& halves, Run which, size_t way) {
-    const BackwardTiled& by = w_.tiled;
-    if (wants_keys())
-      add_across(halves, which, p_.depth16, by.queries_across[way], by.query_step, by.grads,
-                 by.line_step, by.key_sums[way], pieces_);
-  }
-  void add_query_grads(const Halves& halves, Run which, size_t way) {
-    const BackwardTiled& by = w_.tiled;
-    if (backward_.wants_queries())
-      add_key_lines(halves, which, p_.depth16, by.grad_rows, by.row_step, by.key_lines[way],
-                    by.key_step, w_.turned_grads, pieces_);
+      grads_fit_ = put_grads_in_parts(first, columns, w_.grads, w_.tiled) && grads_fit_;
   }
 
   // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
@@ -481,32 +384,37 @@ class BackwardWalk {
     }
   }
 
+  // As collect_way(), by tiles of AMX.
+  void collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way) {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    if (backward_.wants_queries()) {
+      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[way],
+                         by.key_step, w_.turned_grads);
+      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+    }
+    if (wants_keys())
+      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.grads, by.line_step,
+                 by.key_sums[way]);
+  }
+
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows) {
     if (t.by_amx && t.ways.several) {
       const Run columns = t.columns.all();
-      grads_fit_.fill(true);
+      grads_fit_ = true;
       for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
-        grads_fit_[static_cast<size_t>(n / kStripsOfHalf)] &=
-            put_grads_in_parts(n, columns, lines, w_.tiled, NoWork());
+        grads_fit_ = put_grads_in_parts(n, columns, lines, w_.tiled) && grads_fit_;
     }
-    const Halves halves = halves_of(t.columns);
-    const bool fit = all_fit(grads_fit_);
-    each_fit(grads_fit_, keys_added_, [&](Run some) {
-      add_key_grads(halves, some, way);
-      if (fit) add_query_grads(halves, some, way);
-    });
-    pieces_.multiply_all();
+    if (grads_fit_) return collect_way_by_amx(t, queries, unit, way);
     if (backward_.wants_queries()) {
-      if (!fit)
-        collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
-                                   p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
+      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
+                                 p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
     }
-    if (wants_keys() && !fit)
-      collect_things(others(t.columns, grads_fit_), t.exactly, lines, kScoreRow,
-                     {rows.turned[way], p_.depth16}, p_.depth16, w_.key_grads.turned[way],
-                     AskForNext{&next_});
+    if (wants_keys())
+      collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},
+                     p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
   void add_queries(const Tile& t, float* query_sum) {
@@ -579,12 +487,8 @@ class BackwardWalk {
   BackwardScratch& w_;
   float* query_sums_;
   bool keys_finite_ = true;
-  bool unit_fits_ = false;  // its keys and values lie in parts
-  amx::Pieces pieces_;
-  int64_t pieces_at_once_ = 0;
-  HalvesFit weights_fit_ = {}, grads_fit_ = {};  // those of a block do
-  int64_t values_added_ = 0,
-          keys_added_ = 0;  // halves of a block that were added to gradients already
+  bool unit_fits_ = false;                        // its keys and values lie in parts
+  bool weights_fit_ = false, grads_fit_ = false;  // those of a block do
   Next next_;
 };
 

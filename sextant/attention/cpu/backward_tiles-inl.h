@@ -25,7 +25,7 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 inline constexpr int kThreeParts = 3;
-inline constexpr int64_t kHalves = kBlock / kAmxRows, kStripsOfHalf = kAmxRows / kStrip;
+inline constexpr int64_t kHalves = kBlock / kAmxRows;
 static_assert(
     kAmxRows ==
     kAmxDepth);  // a half of a block's queries are the rows of a product, or a step of its sums
@@ -65,124 +65,99 @@ HWY_INLINE V load_eights(const float* some, const float* others, int64_t p) {
   return from ? hn::LoadU(d, from + p % kStrip) : hn::Zero(d);
 }
 
-// Up to kBlock rows across. panels: [kBlock / kLanes][columns16][kLanes]. between: what is done in between.
-template <class Between>
-HWY_NOINLINE void put_across(Matrix x, int64_t rows, int64_t columns16, float* to, int64_t to_step,
-                             float* panels, Between between) {
+// Up to kBlock rows, as they are and across. False if some do not fit.
+inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
+                                           int64_t to_step, float* across, int64_t across_step,
+                                           float* panels) {
+  const bool fit = pair_columns<kThreeParts>(x.data, x.stride, rows, columns16, to, to_step).all();
+  for (int64_t i = 0; i < rows; i += kLanes)
+    pack_panel(x.data + i * x.stride, x.stride, 1, std::min(kLanes, rows - i), columns16, 1,
+               panels + i * columns16);
   constexpr int64_t kRow = kBlock / 2;
   for (int64_t i = 0; i < rows; i += kAmxDepth) {
-    const float* second = nullptr;
-    for (int64_t n = i; n < std::min(rows, i + kAmxDepth); n += kLanes) {
-      float* const panel = panels + n * columns16;
-      pack_panel(x.data + n * x.stride, x.stride, 1, std::min(kLanes, rows - n), columns16, 1,
-                 panel);
-      if (n > i) second = panel;
-      between();
-    }
     const float* const first = panels + i * columns16;
-    for (int64_t c = 0; c < columns16; ++c) {
+    const float* const second = i + kLanes < rows ? first + kLanes * columns16 : nullptr;
+    for (int64_t c = 0; c < columns16; ++c)
       for (int64_t p = 0; p < kLanes; p += kPart) {
         const auto part_of = [&](int64_t strip) HWY_ATTR {
           return load_eights(first + c * kLanes + strip * kStrip,
                              second ? second + c * kLanes + strip * kStrip : nullptr, p);
         };
         put_pairs(split<kThreeParts>(part_of(0)), split<kThreeParts>(part_of(1)),
-                  to + c * kRow + i / 2 + p, to_step);
+                  across + c * kRow + i / 2 + p, across_step);
       }
-      if (c % 8 == 0) between();
-    }
   }
+  return fit;
 }
 
 // Columns of a unit that each half of a block sees.
 using Halves = std::array<Run, kHalves>;
-using HalvesFit = std::array<bool, kHalves>;
 HWY_INLINE Halves halves_of(const Band& band) {
+  constexpr int64_t kStrips = kAmxRows / kStrip;
   Halves halves = {};
   for (int64_t n = 0; n < band.strip_count(); ++n) {
-    Run& half = halves[static_cast<size_t>(n / kStripsOfHalf)];
+    Run& half = halves[static_cast<size_t>(n / kStrips)];
     half = span(half, band.strip(n));
   }
   return halves;
 }
 
-// f(run of halves, columns that all of them see) for as many of `which` at once as see the same.
-template <class F>
-HWY_INLINE void each_alike(const Halves& halves, Run which, F&& f) {
-  for (int64_t h = which.first, next; h < which.last; h = next) {
-    const Run columns = halves[static_cast<size_t>(h)];
-    for (next = h + 1; next < which.last && halves[static_cast<size_t>(next)] == columns;) ++next;
-    f(Run{h, next}, columns);
+// How many halves from the h-th on see the same.
+HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
+  const auto first = halves.begin() + h;
+  return std::find_if(first, halves.end(), [&](Run run) { return !(run == *first); }) - first;
+}
+
+// Rows in parts times panels in parts: to[kBlock][kScoreRow], in the columns that each half sees.
+HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
+                                int64_t row_step, const float* panels, int64_t panel_step,
+                                float* to) {
+  const int64_t pairs = paired(columns16);
+  for (int64_t h = 0, next; h < kHalves; h = next) {
+    const Run run = halves[static_cast<size_t>(h)];
+    next = h + alike(halves, h);
+    if (empty(run)) continue;
+    amx::multiply({kThreeParts,
+                   (next - h) * kAmxRows / kLanes,
+                   (run.last - run.first) / kLanes,
+                   2 * pairs / kAmxDepth,
+                   {rows + h * kAmxRows * pairs, row_step, pairs},
+                   {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
+                   to + h * kAmxRows * kScoreRow + run.first,
+                   kScoreRow,
+                   false});
   }
 }
 
-// to = rows times panels: [kBlock][kScoreRow], in the columns that each half sees.
-HWY_INLINE void add_scores(const Halves& halves, Run which, int64_t columns16, const float* rows,
-                           int64_t row_step, const float* panels, int64_t panel_step, float* to,
-                           amx::Pieces& pieces) {
-  const int64_t pairs = paired(columns16);
-  each_alike(halves, which, [&](Run some, Run run) {
-    const int64_t row = some.first * kAmxRows;
-    if (empty(run)) return;
-    pieces.add({kThreeParts,
-                (some.last - some.first) * kAmxRows / kLanes,
-                (run.last - run.first) / kLanes,
-                2 * pairs / kAmxDepth,
-                {rows + row * pairs, row_step, pairs},
-                {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
-                to + row * kScoreRow + run.first,
-                kScoreRow,
-                false});
-  });
-}
-
-// sums += x^T lines. lines: [kBlock / 2][kScoreRow] in pairs of queries; x and sums: across.
-HWY_INLINE void add_across(const Halves& halves, Run which, int64_t columns16, const float* x,
-                           int64_t x_step, const float* lines, int64_t line_step, float* sums,
-                           amx::Pieces& pieces) {
-  each_alike(halves, which, [&](Run some, Run run) {
-    if (empty(run)) return;
-    pieces.add({kThreeParts,
-                columns16 / kLanes,
-                (run.last - run.first) / kLanes,
-                some.last - some.first,
-                {x + some.first * kLanes, x_step, kBlock / 2},
-                {lines + some.first * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
-                sums + run.first,
-                kScoreRow,
-                true});
-  });
-}
-
-// to = lines times keys: [kBlock][columns16]. lines: [kBlock][kPairRow] in pairs of keys.
-HWY_INLINE void add_key_lines(const Halves& halves, Run which, int64_t columns16,
-                              const float* lines, int64_t line_step, const float* keys,
-                              int64_t key_step, float* to, amx::Pieces& pieces) {
-  each_alike(halves, which, [&](Run some, Run run) {
-    const int64_t row = some.first * kAmxRows, rows = (some.last - some.first) * kAmxRows;
-    if (empty(run)) return void(std::fill_n(to + row * columns16, rows * columns16, 0.0F));
-    const int64_t first = round_down(run.first, kAmxDepth);
-    pieces.add({kThreeParts,
-                rows / kLanes,
-                columns16 / kLanes,
-                (round_up(run.last, kAmxDepth) - first) / kAmxDepth,
-                {lines + row * kPairRow + first / 2, line_step, kPairRow},
-                {keys + first / 2 * columns16, key_step, columns16, kLanes},
-                to + row * columns16,
-                columns16,
-                false});
-  });
+// sums += x^T lines, across. lines: [rows][kScoreRow] in pairs; x: across.
+HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float* x, int64_t x_step,
+                           const float* lines, int64_t line_step, float* sums) {
+  constexpr int64_t kRow = kBlock / 2;
+  for (int64_t h = 0, steps; h < kHalves; h += steps) {
+    const Run run = halves[static_cast<size_t>(h)];
+    steps = alike(halves, h);
+    if (empty(run)) continue;
+    amx::multiply({kThreeParts,
+                   columns16 / kLanes,
+                   (run.last - run.first) / kLanes,
+                   steps,
+                   {x + h * kLanes, x_step, kRow},
+                   {lines + h * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
+                   sums + run.first,
+                   kScoreRow,
+                   true});
+  }
 }
 
 // Two strips from the first on, whose lines of a block these are: in pairs of queries, in `columns`. kLooks: false if
 // some are infinite or NaN.
-template <bool kLooks, class Between>
+template <bool kLooks>
 HWY_INLINE bool pair_two_strips(int64_t first, Run columns, const float* lines, float* to,
-                                int64_t part_step, Between between) {
+                                int64_t part_step) {
   Greatest seen;
   const float* line = lines + first * kStrip * kScoreRow;
   float* at = to + first / 2 * kStrip * kScoreRow;
-  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow) {
+  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
     for (int64_t j = columns.first; j < columns.last; j += kPart) {
       const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
       if constexpr (kLooks) {
@@ -191,15 +166,12 @@ HWY_INLINE bool pair_two_strips(int64_t first, Run columns, const float* lines, 
       }
       put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, part_step);
     }
-    between();
-  }
   return seen.finite();
 }
 
 // Their lines in pairs of keys, [kBlock][kPairRow]. False if some line's greatest does not fit.
-template <class Between>
 HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float* lines, float* to,
-                                        int64_t part_step, Between between) {
+                                        int64_t part_step) {
   bool fit = true;
   const Run all = {round_down(columns.first, kAmxDepth), round_up(columns.last, kAmxDepth)};
   for (int64_t i = first * kStrip; i < (first + 2) * kStrip; ++i) {
@@ -207,7 +179,6 @@ HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float*
     pair_line<kThreeParts>(lines + i * kScoreRow, columns, all, to + i * kPairRow, part_step,
                            [&](V x, const auto&, int) HWY_ATTR { seen.look(x); });
     fit = fit && seen.fits();
-    between();
   }
   return fit;
 }
@@ -221,20 +192,41 @@ HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t pa
 }
 
 // Score gradients of a block in both ways, two strips from the first on. False if some do not fit.
-template <class Between>
-HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
-                                     const BackwardTiled& to, Between between) {
-  pair_two_strips<false>(first, columns, lines, to.grads, to.line_step, between);
-  return pair_rows_of_two_strips(first, columns, lines, to.grad_rows, to.row_step, between);
+inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
+                                            const BackwardTiled& to) {
+  pair_two_strips<false>(first, columns, lines, to.grads, to.line_step);
+  return pair_rows_of_two_strips(first, columns, lines, to.grad_rows, to.row_step);
 }
-template <class Between>
-HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
-                                       const BackwardTiled& to, Between between) {
-  return pair_two_strips<true>(first, columns, lines, to.weights, to.line_step, between);
+inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
+                                              const BackwardTiled& to) {
+  return pair_two_strips<true>(first, columns, lines, to.weights, to.line_step);
 }
 
-// How often all that calls `between`, of two strips; and a strip's softmax backwards.
-inline constexpr int64_t kCallsOfTwoStrips = kStrip + 3 * kStrip, kCallsOfSoftmax = kStrip;
+// to = lines times keys: [kBlock][depth16].
+HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, const float* rows,
+                                   int64_t row_step, const float* keys, int64_t key_step,
+                                   float* to) {
+  for (int64_t h = 0, next; h < kHalves; h = next) {
+    const Run run = halves[static_cast<size_t>(h)];
+    next = h + alike(halves, h);
+    const int64_t rows_of = (next - h) * kAmxRows;
+    float* const at = to + h * kAmxRows * columns16;
+    if (empty(run)) {
+      std::fill_n(at, rows_of * columns16, 0.0F);
+      continue;
+    }
+    const int64_t first = round_down(run.first, kAmxDepth);
+    amx::multiply({kThreeParts,
+                   rows_of / kLanes,
+                   columns16 / kLanes,
+                   (round_up(run.last, kAmxDepth) - first) / kAmxDepth,
+                   {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
+                   {keys + first / 2 * columns16, key_step, columns16, kLanes},
+                   at,
+                   columns16,
+                   false});
+  }
+}
 
 // to[rows][columns16] += sums, which lie across. panel: [columns16][kLanes].
 inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_t columns16,

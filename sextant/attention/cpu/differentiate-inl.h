@@ -48,13 +48,7 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
   }
 }
 
-// between: what is done after each row.
-struct NoWork {
-  void operator()() const {}
-};
-template <class Between = NoWork>
-HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g,
-                                      Between between = {}) {
+HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g) {
   for (int64_t i = 0; i < rows; ++i) {
     const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
     for (int64_t j = i * kScoreRow + columns.first; j < i * kScoreRow + columns.last; j += kLanes) {
@@ -62,7 +56,6 @@ HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip
       store(weight, g.weights + j);
       store(mul(weight, sub(load(g.grads + j), mean)), g.grads + j);
     }
-    between();
   }
 }
 
@@ -104,13 +97,11 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
 }
 
 // g.grads holds dp.
-template <class Between = NoWork>
-HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                      const TableSums& sums, const View<float>& query_bias,
-                                      Between between = {}) {
+inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
+                                             const TableSums& sums, const View<float>& query_bias) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
-  differentiate_softmax(s.rows, s.columns, g, between);
+  differentiate_softmax(s.rows, s.columns, g);
   fill_hidden(s, 0, g.weights);
   fill_hidden(s, 0, g.grads);
   if (sums.bias)

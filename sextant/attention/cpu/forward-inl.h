@@ -295,8 +295,8 @@ class ForwardTask {
                     amx::Pieces& pieces) const {
     const int64_t calls = (group.last - group.first) * kStrip *
                           calls_of_row(group.columns.last - group.columns.first);
-    const int64_t some = (pieces.left() + calls - 1) / calls;
-    const auto between = [&] { pieces.multiply_some(some); };
+    pieces.share(calls);
+    const auto between = [&] { pieces.multiply_share(); };
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const Partial to = group.to.at(group.row(n), p_.width16);
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});

@@ -22,6 +22,8 @@ inline constexpr int64_t kAmxRows = 4 * kStrip;       // queries that AMX multip
 inline constexpr int64_t kAmxDepth = 32;  // columns or keys that a step of its sums takes
 inline constexpr int64_t kPairRow =
     kUnit / 2 + kLanes;  // of a query's weights in pairs; not a power of two either
+inline constexpr int64_t kBetween =
+    64;  // columns of a row that vectors do before AMX gets its next piece of work
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t round_down(int64_t n, int64_t to) { return n / to * to; }

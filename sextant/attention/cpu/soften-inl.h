@@ -97,8 +97,7 @@ inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, 
   }
 }
 
-// Columns of a row between two calls of `between` of soften_parts(), and how many calls it makes for a row.
-inline constexpr int64_t kBetween = 64;
+// How often soften_parts() calls `between` for a row.
 constexpr int64_t calls_of_row(int64_t columns) {
   return 2 * ((columns + kBetween - 1) / kBetween);
 }
