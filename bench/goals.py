@@ -76,6 +76,8 @@ def commands(options):
                      "bfloat16", "--kinds", "causal,full", "--rounds", options.rounds],
         "attention": [*attention, *common, "--no-eager", "--no-ggml", "--kinds", ",".join(FORWARD), "--rounds",
                       options.rounds],
+        "amx": [*attention, *common, "--no-eager", "--no-ggml", "--backend", "cpu-amx", "--kinds", "causal,full", "--rounds",
+                options.rounds],
         "eager": [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--kinds", ",".join(FORWARD),
                   "--rounds", 3],
     }
@@ -158,6 +160,9 @@ def both_sizes(bound):
     return dict.fromkeys(HEAD_SIZES, bound)
 
 
+FORWARD_BOUNDS, BACKWARD_BOUNDS = {64: 0.90, 128: 0.94}, both_sizes(0.92)
+
+
 def steps(results, kernel, size):
     """The steps of a kernel alone; `all`, which is all of them in turn, is no step. {name: row}"""
     if "kernels" not in results:
@@ -205,7 +210,7 @@ def every_distance_limits(results):
 def plain_forward(results):
     document = results["attention"]
     limits = forward_limits(results)
-    yield from shares(document, ("causal", "full"), "forward", {64: 0.90, 128: 0.94}, limits)
+    yield from shares(document, ("causal", "full"), "forward", FORWARD_BOUNDS, limits)
 
 
 def flash(results):
@@ -220,7 +225,15 @@ def flash(results):
 def plain_backward(results):
     document = results["attention"]
     limits = limits_with_backward(results)
-    yield from shares(document, ("causal", "full"), "with backward", both_sizes(0.92), limits)
+    yield from shares(document, ("causal", "full"), "with backward", BACKWARD_BOUNDS, limits)
+
+
+def plain_by_amx(passes, bounds):
+    """Beside the peak of multiply-adds, though they are made of other products."""
+    def lines(results):
+        document = results["amx"]
+        return shares(document, ("causal", "full"), passes, bounds, {}) if document["amx"] else ()
+    return lines
 
 
 def scalar_biases(results):
@@ -302,8 +315,10 @@ def training(results):
 # Each with what it is called and the files that it needs.
 GOALS = (
     ("1", "plain forward, of the multiply-add peak", plain_forward, ("attention",)),
+    ("1", "with the products of AMX (cpu-amx), of that peak", plain_by_amx("forward", FORWARD_BOUNDS), ("amx",)),
     ("1", "and beside PyTorch 2's flash attention", flash, ("peers-64", "peers-128")),
     ("2", "plain forward and backward, of the peak", plain_backward, ("attention",)),
+    ("2", "with the products of AMX (cpu-amx), of that peak", plain_by_amx("with backward", BACKWARD_BOUNDS), ("amx",)),
     ("3", "scalar biases, times plain", scalar_biases, ("attention",)),
     ("4", "Shaw, times plain", shaw, ("attention",)),
     ("5", "a row for each distance, times plain", every_distance, ("attention",)),

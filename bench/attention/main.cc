@@ -155,6 +155,7 @@ nlohmann::json run(Options o) {
           {"dtype", o.dtype},
           {"rows_first", o.sizes.rows_first},
           {"backend", o.backend},
+          {"amx", multiplies_by_amx()},
           {"measured", all}};
 }
 

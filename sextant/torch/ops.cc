@@ -25,23 +25,39 @@ namespace {
 
 using torch::jit::Stack;
 
-// torch.set_float32_matmul_precision("medium") says that products may round what they multiply to bfloat16
-// where that is fast.
-bool may_round_to_bfloat16() {
+// torch.set_float32_matmul_precision(): "medium" says that products may round what they multiply to bfloat16 where that
+// is fast, "high" that they may be made of bfloat16 parts.
+at::Float32MatmulPrecision precision() {
   try {
-    return at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM;
+    return at::globalContext().float32MatmulPrecision();
   } catch (const c10::Error&) {
     // Newer versions do not say it where CUDA's or oneDNN's own setting is another; we stay exact then.
-    return false;
+    return at::Float32MatmulPrecision::HIGHEST;
   }
+}
+
+// Fewer queries leave AMX's tiles half empty, and take longer than with vectors.
+bool pays_by_amx(const at::Tensor& q) {
+  constexpr int64_t kFewest = 512;
+  return multiplies_by_amx() && q.size(2) >= kFewest;
 }
 
 // float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so the
 // oracle runs it.
 template <class T>
-const Backend& backend_for() {
+const Backend& backend_for(const at::Tensor& q) {
   if (!std::is_same_v<T, float>) return reference_backend();
-  return multiplies_bfloat16() && may_round_to_bfloat16() ? cpu_bfloat16_backend() : cpu_backend();
+  const at::Float32MatmulPrecision allowed = precision();
+  if (allowed == at::Float32MatmulPrecision::MEDIUM && multiplies_bfloat16())
+    return cpu_bfloat16_backend();
+  return allowed != at::Float32MatmulPrecision::HIGHEST && pays_by_amx(q) ? cpu_amx_backend()
+                                                                          : cpu_backend();
+}
+
+// Gradients by AMX are as exact as by vectors, and nobody asks for those of a token alone.
+template <class T>
+const Backend& backward_backend_for(const at::Tensor& q) {
+  return std::is_same_v<T, float> && pays_by_amx(q) ? cpu_amx_backend() : backend_for<T>(q);
 }
 
 // Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as [batch,
@@ -62,7 +78,7 @@ at::Tensor new_lse(const at::Tensor& q) {
 template <class T>
 void run_attend(const Arguments& arguments, const at::Tensor& out, const at::Tensor& lse) {
   const BoundScore<T> bound(arguments);
-  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(),
+  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(arguments.q),
          torch_executor());
 }
 
@@ -122,7 +138,8 @@ void run_backward(const BackwardArguments& a, const Gradients& grads) {
       .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
   };
   attend_backward(bound.score(), {any_view_4d<const T>(a.out), view_rows<const T>(a.lse)},
-                  any_view_4d<const T>(a.d_out), to, backend_for<T>(), torch_executor());
+                  any_view_4d<const T>(a.d_out), to, backward_backend_for<T>(a.operands.q),
+                  torch_executor());
 }
 
 // The core gives the gradients of all batch entries and heads.

@@ -2,8 +2,7 @@
 // Where the machine has no AMX it is cpu.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
 #include "tests/attention/cpu_draws.h"
 #include "tests/attention/every_target.h"
@@ -64,6 +63,28 @@ TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
     const CpuOutcome one(o, serial_executor(), cpu_amx_backend());
     for (const int threads : {2, 3, 8})
       expect_same_bits(one, CpuOutcome(o, *make_thread_pool(threads), cpu_amx_backend()));
+  }
+}
+
+// Parts of numbers that small would be taken for zeros, and those of numbers that great are infinite: such blocks go
+// through vectors.
+TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
+  for (const float factor : {0x1p-110F, 0x1p-100F, 0x1p-90F, 0x1p+60F, 0x1p+127F}) {
+    SCOPED_TRACE(factor);
+    RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 100, .keys = 300};
+    o.columns = o.value_columns = 64;
+    RandomScore<float> random(o);
+    const AnyView<const float>& v = random.score.v;
+    auto* const values = const_cast<float*>(static_cast<const float*>(v.at(0, 0, 0)));
+    for (int64_t n = 0; n < v.rows * v.columns; ++n)
+      values[n] = std::clamp(values[n], -1.0F, 1.0F) * factor;
+    const Attended<float> by_amx = random.new_attended(), by_vectors = random.new_attended();
+    attend(random.score, by_amx, cpu_amx_backend(), serial_executor());
+    attend(random.score, by_vectors, cpu_backend(), serial_executor());
+    for (int64_t h = 0; h < o.heads; ++h)
+      for (int64_t i = 0; i < o.queries; ++i)
+        for (int64_t c = 0; c < o.value_columns; ++c)
+          ASSERT_NEAR(by_amx.out(0, h, i, c), by_vectors.out(0, h, i, c), 0x1p-18F * factor);
   }
 }
 

@@ -5,8 +5,8 @@
 //
 // Operands lie in pairs (pairs-inl.h), one pair in the place of a float32, and as one or three parts: a number of one
 // part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow (parts-inl.h). Of the nine
-// products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, by
-// 2^-25 mostly, and by either sign.
+// products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, to
+// either side; of normal random numbers by 2^-26 (root of the mean square), where rounding it would leave 2^-25.
 #pragma once
 
 #include <cstddef>
