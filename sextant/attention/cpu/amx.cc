@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+
 namespace sextant::cpu::amx {
 namespace {
 
@@ -130,9 +132,34 @@ template <int kRowBlocks, int kBlocks>
   block.end(c, p.c_row);
 }
 
+// The products that are not with zeros, in the order in which multiply_block() makes them.
+template <int kRowBlocks>
+[[gnu::target("amx-tile,amx-bf16")]] void total_rows(const Product& p, int64_t row_block) {
+  alignas(64) static constexpr std::array<uint32_t, 256> kOnes = [] {
+    std::array<uint32_t, 256> ones{};
+    ones.fill(0x3f803f80);  // pairs
+    return ones;
+  }();
+  float* const c = p.c + row_block * 16 * p.c_row;
+  const Left& a = p.a;
+  Block<kRowBlocks, 1> block{a, p.b, a.data + row_block * 16 * a.row_step, nullptr};
+  block.begin(c, p.c_row, false);
+  _tile_loadd(6, kOnes.data(), 64);
+  for (int64_t k = 0; k < p.steps; ++k, block.left += 16) {
+    for (int64_t part = 1; part < p.parts; ++part) {
+      block.take_left(part);
+      block.add_products();
+    }
+    block.take_left(0);
+    block.add_products();
+  }
+  block.end(c, p.c_row);
+}
+
 // Two blocks, or the last.
 template <int kRowBlocks>
 void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
+  if (p.totals) return total_rows<kRowBlocks>(p, row_block);
   if (block + 1 < p.blocks)
     multiply_block<kRowBlocks, 2>(p, row_block, block);
   else

@@ -45,6 +45,8 @@ struct Product {
   float* c;
   int64_t c_row;
   bool adds;
+  // Sums of rows of a, as they would be if b were 1, bit by bit: one block of sixteen the same. b is not read.
+  bool totals = false;
 };
 
 void multiply(const Product& product);

@@ -26,9 +26,8 @@ namespace HWY_NAMESPACE {
 
 inline constexpr int kThreeParts = 3;
 inline constexpr int64_t kHalves = kBlock / kAmxRows;
-static_assert(
-    kAmxRows ==
-    kAmxDepth);  // a half of a block's queries are the rows of a product, or a step of its sums
+// A half of a block's queries are the rows of a product, or a step of its sums.
+static_assert(kAmxRows == kAmxDepth);
 
 HWY_INLINE int64_t paired(int64_t columns16) { return round_up(columns16, kAmxDepth) / 2; }
 
@@ -177,7 +176,7 @@ HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float*
   for (int64_t i = first * kStrip; i < (first + 2) * kStrip; ++i) {
     Greatest seen;
     pair_line<kThreeParts>(lines + i * kScoreRow, columns, all, to + i * kPairRow, part_step,
-                           [&](V x, const auto&, int) HWY_ATTR { seen.look(x); });
+                           [&](V x) HWY_ATTR { seen.look(x); });
     fit = fit && seen.fits();
   }
   return fit;

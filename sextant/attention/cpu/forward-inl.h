@@ -301,7 +301,7 @@ class ForwardTask {
       const Partial to = group.to.at(group.row(n), p_.width16);
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
       with_parts([&](auto parts) HWY_ATTR {
-        soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most, to.sum,
+        soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most,
                               group.weights + group.row(n) * kPairRow, w_.tiled.weight_step,
                               between);
       });
@@ -313,6 +313,8 @@ class ForwardTask {
                     const KeyTile& keys, const ValueRows& value_rows) {
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const Partial part = group.to.at(group.row(n), p_.width16);
+      for (int64_t i = 0; i < strip.rows; ++i)
+        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * kLanes];
       const auto finish = [&](auto how) HWY_ATTR {
         how(strip, lines, value_rows, w_.table_products, part.out, part.sum);
       };
@@ -355,19 +357,26 @@ class ForwardTask {
                 false});
   }
 
-  // p v.
+  // p v, and the sums of p.
   void add_mixing(const Group& group, amx::Pieces& to) const {
     const auto [first, last] = group.columns;
     const Tiled& tiled = w_.tiled;
-    to.add({p_.parts,
-            row_blocks(group),
-            p_.width16 / kLanes,
-            (last - first) / kAmxDepth,
-            {group.weights + first / 2, tiled.weight_step, kPairRow},
-            {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
-            group.to.out,
-            p_.width16,
-            false});
+    amx::Product product = {
+        p_.parts,
+        row_blocks(group),
+        p_.width16 / kLanes,
+        (last - first) / kAmxDepth,
+        {group.weights + first / 2, tiled.weight_step, kPairRow},
+        {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
+        group.to.out,
+        p_.width16,
+        false};
+    to.add(product);
+    product.totals = true;
+    product.blocks = 1;
+    product.c = tiled.totals;
+    product.c_row = kLanes;
+    to.add(product);
   }
 
   // All heads at once, for the few queries of an item.

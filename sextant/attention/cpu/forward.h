@@ -64,6 +64,7 @@ struct Tiled {
   float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairRow]
   Partial units[kWeights];         // [kAmxRows]
   float* values = nullptr;         // in parts: [unit / 2][width16]
+  float* totals = nullptr;  // of a group's weights, [kAmxRows][kLanes]: sixteen times the same
   int64_t weight_step = 0, value_step = 0;  // from part to part
 
   Tiled(const Problem& problem, Carver& carver);

@@ -102,11 +102,11 @@ constexpr int64_t calls_of_row(int64_t columns) {
   return 2 * ((columns + kBetween - 1) / kBetween);
 }
 
-// As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h), and their sums. all: columns that are
+// As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h). all: columns that are
 // multiplied, multiples of kAmxDepth; those outside of `columns` get zeros. between: what is done in between.
 template <int kCount, class Between>
 HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
-                               float* sum, float* to, int64_t part_step, Between between) {
+                               float* to, int64_t part_step, Between between) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
   for (int64_t i = 0; i < rows; ++i, scores += kScoreRow, to += kPairRow) {
@@ -117,17 +117,10 @@ HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores
       for (; j < end; j += kPart) hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
       between();
     }
-    Lanes total = set(0);
-    const auto add_up = [&](V weights, const PartsOf<kCount>& parts, int p) HWY_ATTR {
-      const V what = kCount == 1 ? hn::BitCast(F32(), parts.part[0]) : weights;
-      total.part[p] = hn::Add(total.part[p], what);
-    };
     for (int64_t j = all.first; j < all.last; j += kBetween) {
-      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, part_step,
-                        add_up);
+      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, part_step);
       between();
     }
-    sum[i] = sum_of(total);
   }
 }
 
