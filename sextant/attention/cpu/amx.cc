@@ -132,9 +132,10 @@ template <int kRowBlocks, int kBlocks>
   block.end(c, p.c_row);
 }
 
-// The products that are not with zeros, in the order in which multiply_block() makes them.
+// One step of the sums of rows: the products that are not with zeros, in the order in which multiply_block() makes them.
 template <int kRowBlocks>
-[[gnu::target("amx-tile,amx-bf16")]] void total_rows(const Product& p, int64_t row_block) {
+[[gnu::target("amx-tile,amx-bf16")]] void add_totals(const Product& p, int64_t row_block,
+                                                     int64_t step) {
   alignas(64) static constexpr std::array<uint32_t, 256> kOnes = [] {
     std::array<uint32_t, 256> ones{};
     ones.fill(0x3f803f80);  // pairs
@@ -142,24 +143,25 @@ template <int kRowBlocks>
   }();
   float* const c = p.c + row_block * 16 * p.c_row;
   const Left& a = p.a;
-  Block<kRowBlocks, 1> block{a, p.b, a.data + row_block * 16 * a.row_step, nullptr};
-  block.begin(c, p.c_row, false);
+  const Block<kRowBlocks, 1> block{a, p.b, a.data + row_block * 16 * a.row_step + step * 16,
+                                   nullptr};
+  if (step == 0) block.begin(c, p.c_row, false);
   _tile_loadd(6, kOnes.data(), 64);
-  for (int64_t k = 0; k < p.steps; ++k, block.left += 16) {
-    for (int64_t part = 1; part < p.parts; ++part) {
-      block.take_left(part);
-      block.add_products();
-    }
-    block.take_left(0);
+  for (int64_t part = 1; part < p.parts; ++part) {
+    block.take_left(part);
     block.add_products();
   }
-  block.end(c, p.c_row);
+  block.take_left(0);
+  block.add_products();
+  if (step + 1 == p.steps) block.end(c, p.c_row);
+}
+void add_totals(const Product& p, int64_t row_block, int64_t step) {
+  (row_block + 1 < p.row_blocks ? add_totals<2> : add_totals<1>)(p, row_block, step);
 }
 
 // Two blocks, or the last.
 template <int kRowBlocks>
 void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
-  if (p.totals) return total_rows<kRowBlocks>(p, row_block);
   if (block + 1 < p.blocks)
     multiply_block<kRowBlocks, 2>(p, row_block, block);
   else
@@ -167,6 +169,8 @@ void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
 }
 
 void multiply_at(const Product& p, int64_t row_block, int64_t block) {
+  for (int64_t step = 0; p.totals && step < p.steps; ++step) add_totals(p, row_block, step);
+  if (p.totals) return;
   if (row_block + 1 < p.row_blocks)
     multiply_blocks<2>(p, row_block, block);
   else
@@ -203,7 +207,7 @@ void multiply(const Product& p) {
   finish_writing();
 }
 
-// Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
+// Of what is two blocks wide and high a piece is one product of parts, of totals a step; else it is all of a block.
 void Pieces::add(const Product& p) {
   if (p.blocks == 0 || p.row_blocks == 0) return;
   if (left_ == 0) {
@@ -212,8 +216,11 @@ void Pieces::add(const Product& p) {
   }
   list_.push_back(p);
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
-  left_ += wide * high * p.steps * phases_of(p.parts) + (p.blocks % 2) * (high + p.row_blocks % 2) +
-           wide * (p.row_blocks % 2);
+  if (p.totals)
+    left_ += (high + p.row_blocks % 2) * p.steps;
+  else
+    left_ += wide * high * p.steps * phases_of(p.parts) +
+             (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2);
 }
 
 void Pieces::next_block(const Product& p) {
@@ -226,6 +233,11 @@ void Pieces::next_block(const Product& p) {
 }
 
 [[gnu::target("amx-tile,amx-bf16")]] void Pieces::multiply_one(const Product& p) {
+  if (p.totals) {
+    add_totals(p, row_block_, step_);
+    if (++step_ == p.steps) next_block(p);
+    return;
+  }
   if (row_block_ + 1 >= p.row_blocks || block_ + 1 >= p.blocks) {
     multiply_at(p, row_block_, block_);
     return next_block(p);
