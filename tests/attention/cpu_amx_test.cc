@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "tests/attention/cpu_draws.h"
 #include "tests/attention/every_target.h"
@@ -94,6 +96,29 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
     for (int64_t j = 0; j < o.keys; ++j)
       for (int64_t c = 0; c < o.columns; ++c)
         ASSERT_NEAR(grad.k(0, 0, j, c), exact.k(0, 0, j, c), 0x1p-12F * factor) << j;
+  }
+}
+
+// Of keys far behind in their scores, as ALiBi has them, score gradients are smaller than any weight.
+TEST(CpuAmx, HoldsForScoreGradientsNextToNothing) {
+  for (const double scale : {4.0, 8.0, 16.0}) {
+    RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 128, .keys = 256};
+    o.columns = o.value_columns = 64;
+    RandomScore<float> random(o);
+    random.score.scale = scale;
+    const Attended<float> result = random.new_attended();
+    attend(random.score, result, cpu_backend(), serial_executor());
+    const ScoreGrad<float> got = random.new_grad(), exact = random.new_grad();
+    for (const auto& [grad, backend] :
+         {std::pair{&got, &cpu_amx_backend()}, std::pair{&exact, &cpu_backend()}})
+      attend_backward(random.score, as_const(result), random.d_out, *grad, *backend,
+                      serial_executor());
+    float most = 0;
+    for (int64_t j = 0; j < o.keys; ++j)
+      for (int64_t c = 0; c < o.columns; ++c) most = std::max(most, std::abs(exact.k(0, 0, j, c)));
+    for (int64_t j = 0; j < o.keys; ++j)
+      for (int64_t c = 0; c < o.columns; ++c)
+        ASSERT_NEAR(got.k(0, 0, j, c), exact.k(0, 0, j, c), 1e-4F * most) << scale << " " << j;
   }
 }
 

@@ -42,7 +42,8 @@ HWY_INLINE PartsOf<kCount> split(V x) {
     parts.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
     const V left = hn::Sub(x, hn::BitCast(f, parts.part[0]));
     parts.part[1] = only_upper(hn::BitCast(d, left));
-    parts.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1])));
+    // Of numbers below 2^-110 it has more than 8 bits, which must not get into the other half of a pair.
+    parts.part[2] = only_upper(hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1]))));
   }
   return parts;
 }
