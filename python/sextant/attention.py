@@ -60,7 +60,7 @@ def attention(
     float32, bfloat16 and float16 run on the fast kernel, which computes in float32; float64 on the reference.
     After torch.set_float32_matmul_precision("medium") the forward pass rounds q, k, weights and v to bfloat16
     before it multiplies them, on machines and builds that have products of bfloat16 (AMX, or AVX512_BF16 and Highway 1.2).
-    After "high" it multiplies float32 by AMX, where there is that and for 512 queries and more: as exactly, but with
+    After "high" it multiplies float32 by AMX, where there is that and for 1024 queries and more: as exactly, but with
     other last bits than a token decoded has. The backward pass does so by default.
     q, k, v and parameters may each be any of the first three. The result has the type of q, each gradient that
     of what it is of, and both are rounded once, to nearest. Under torch.autocast nothing is cast: q, k and v come
