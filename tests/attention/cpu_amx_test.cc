@@ -47,20 +47,9 @@ TEST(CpuAmx, HoldsOnEverySimdTarget) {
   });
 }
 
-// Long enough to be cut into several units, splits and tasks.
-RandomOptions long_options(uint64_t seed) {
-  RandomOptions o = draw_options(seed);
-  o.queries = 700;
-  o.keys = 1100;
-  o.columns = o.value_columns = 32;
-  o.runs = seed % 3 == 0 ? Runs::kWhole : Runs::kCausal;
-  o.grows = false;
-  return o;
-}
-
 TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const RandomOptions o = long_options(seed);
+    const RandomOptions o = draw_long_options(seed, 700);
     SCOPED_TRACE(to_string(o));
     const CpuOutcome one(o, serial_executor(), cpu_amx_backend());
     for (const int threads : {2, 3, 8})

@@ -11,17 +11,8 @@
 namespace sextant {
 namespace {
 
-using Runs = RandomOptions::Runs;
-
-// Long enough to be cut into several units, splits and tasks.
 RandomOptions long_options(uint64_t seed) {
-  RandomOptions o = draw_options(seed);
-  o.queries = seed % 2 == 0 ? 700 : 5;
-  o.keys = 1100;
-  o.columns = o.value_columns = 32;
-  o.runs = seed % 3 == 0 ? Runs::kWhole : Runs::kCausal;
-  o.grows = false;
-  return o;
+  return draw_long_options(seed, seed % 2 == 0 ? 700 : 5);
 }
 
 TEST(CpuBits, AreTheSameForAnyNumberOfThreads) {

@@ -82,6 +82,16 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   return o;
 }
 
+RandomOptions draw_long_options(uint64_t seed, int64_t queries) {
+  RandomOptions o = draw_options(seed);
+  o.queries = queries;
+  o.keys = 1100;
+  o.columns = o.value_columns = 32;
+  o.runs = seed % 3 == 0 ? RandomOptions::Runs::kWhole : RandomOptions::Runs::kCausal;
+  o.grows = false;
+  return o;
+}
+
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows) {
   RandomOptions o = draw_options(seed, most_rows);
   std::mt19937_64 random(~seed);

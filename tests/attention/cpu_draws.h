@@ -16,6 +16,9 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 // The same with operands, d_out and out each in any format.
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
 
+// The same, long enough to be cut into several units, splits and tasks.
+RandomOptions draw_long_options(uint64_t seed, int64_t queries);
+
 // A score with its results and gradients, computed by a backend in float32.
 struct CpuOutcome {
   explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor(),

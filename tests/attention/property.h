@@ -65,7 +65,8 @@ std::string difference(const std::string& what, const Tensor<float>& a, const Te
 // All tensors of two outcomes of the same shapes.
 std::string difference_in_bits(const Outcome& a, const Outcome& b);
 
-// As those where something else is computed beside it: of a backend whose bits depend on that, in what cannot be roundings.
+// As those where something else is computed beside it: of a backend whose bits depend on that, in what cannot be
+// roundings.
 std::string difference_beside(const Backend& backend, const std::string& what,
                               const Tensor<float>& a, const Tensor<float>& b);
 std::string difference_beside(const Backend& backend, const Outcome& a, const Outcome& b);

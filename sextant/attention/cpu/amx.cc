@@ -132,13 +132,14 @@ template <int kRowBlocks, int kBlocks>
   block.end(c, p.c_row);
 }
 
-// One step of the sums of rows: the products that are not with zeros, in the order in which multiply_block() makes them.
+// One step of the sums of rows: the products that are not with zeros, in the order in which multiply_block() makes
+// them.
 template <int kRowBlocks>
-[[gnu::target("amx-tile,amx-bf16")]] void add_totals(const Product& p, int64_t row_block,
-                                                     int64_t step) {
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_by_ones(const Product& p, int64_t row_block,
+                                                           int64_t step) {
   alignas(64) static constexpr std::array<uint32_t, 256> kOnes = [] {
     std::array<uint32_t, 256> ones{};
-    ones.fill(0x3f803f80);  // pairs
+    ones.fill(0x3f803f80);  // a pair
     return ones;
   }();
   float* const c = p.c + row_block * 16 * p.c_row;
@@ -155,8 +156,8 @@ template <int kRowBlocks>
   block.add_products();
   if (step + 1 == p.steps) block.end(c, p.c_row);
 }
-void add_totals(const Product& p, int64_t row_block, int64_t step) {
-  (row_block + 1 < p.row_blocks ? add_totals<2> : add_totals<1>)(p, row_block, step);
+void multiply_by_ones(const Product& p, int64_t row_block, int64_t step) {
+  (row_block + 1 < p.row_blocks ? multiply_by_ones<2> : multiply_by_ones<1>)(p, row_block, step);
 }
 
 // Two blocks, or the last.
@@ -169,8 +170,6 @@ void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
 }
 
 void multiply_at(const Product& p, int64_t row_block, int64_t block) {
-  for (int64_t step = 0; p.totals && step < p.steps; ++step) add_totals(p, row_block, step);
-  if (p.totals) return;
   if (row_block + 1 < p.row_blocks)
     multiply_blocks<2>(p, row_block, block);
   else
@@ -180,12 +179,16 @@ void multiply_at(const Product& p, int64_t row_block, int64_t block) {
 // g++'s intrinsics do not say that they read memory.
 void finish_writing() { __asm__ volatile("" ::: "memory"); }
 
-[[gnu::target("amx-tile,amx-bf16")]] void take_tiles() {
+[[gnu::target("amx-tile,amx-bf16")]] void take_tiles(std::byte* before) {
   const Configuration configuration;
+  _tile_storeconfig(before);
   finish_writing();
   _tile_loadconfig(&configuration);
 }
-[[gnu::target("amx-tile,amx-bf16")]] void give_tiles_back() { _tile_release(); }
+[[gnu::target("amx-tile,amx-bf16")]] void give_tiles_back(const std::byte* before) {
+  finish_writing();
+  _tile_loadconfig(before);
+}
 
 }  // namespace
 
@@ -195,8 +198,8 @@ bool available() {
 }
 
 // g++ does not compile constructors for a target of their own.
-Tiles::Tiles() { take_tiles(); }
-Tiles::~Tiles() { give_tiles_back(); }
+Tiles::Tiles() { take_tiles(before_); }
+Tiles::~Tiles() { give_tiles_back(before_); }
 
 // Two blocks of b with all rows of a, which find them in the L1 cache then.
 void multiply(const Product& p) {
@@ -207,20 +210,29 @@ void multiply(const Product& p) {
   finish_writing();
 }
 
-// Of what is two blocks wide and high a piece is one product of parts, of totals a step; else it is all of a block.
-void Pieces::add(const Product& p) {
-  if (p.blocks == 0 || p.row_blocks == 0) return;
+void Pieces::add(const Request& request, int64_t pieces) {
+  if (pieces == 0) return;
   if (left_ == 0) {
     list_.clear();
     first_ = 0;
   }
-  list_.push_back(p);
+  list_.push_back(request);
+  left_ += pieces;
+}
+
+// Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
+void Pieces::add(const Product& p) {
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
-  if (p.totals)
-    left_ += (high + p.row_blocks % 2) * p.steps;
-  else
-    left_ += wide * high * p.steps * phases_of(p.parts) +
-             (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2);
+  add({p, false}, wide * high * p.steps * phases_of(p.parts) +
+                      (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2));
+}
+
+// A piece is a step.
+void Pieces::add_totals(Product p, float* c) {
+  p.blocks = 1;
+  p.c = c;
+  p.c_row = kTotals;
+  add({p, true}, (p.row_blocks + 1) / 2 * p.steps);
 }
 
 void Pieces::next_block(const Product& p) {
@@ -232,9 +244,10 @@ void Pieces::next_block(const Product& p) {
   ++first_;
 }
 
-[[gnu::target("amx-tile,amx-bf16")]] void Pieces::multiply_one(const Product& p) {
-  if (p.totals) {
-    add_totals(p, row_block_, step_);
+[[gnu::target("amx-tile,amx-bf16")]] void Pieces::multiply_one(const Request& request) {
+  const Product& p = request.product;
+  if (request.totals) {
+    multiply_by_ones(p, row_block_, step_);
     if (++step_ == p.steps) next_block(p);
     return;
   }
@@ -276,6 +289,7 @@ Tiles::Tiles() {}
 Tiles::~Tiles() {}
 void multiply(const Product&) {}
 void Pieces::add(const Product&) {}
+void Pieces::add_totals(Product, float*) {}
 void Pieces::share(int64_t) {}
 void Pieces::multiply_some(int64_t) {}
 

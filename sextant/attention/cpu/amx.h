@@ -4,8 +4,8 @@
 //   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k < 32 * steps
 //
 // Operands lie in pairs (pairs-inl.h), one pair in the place of a float32, and as one or three parts: a number of one
-// part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow (parts-inl.h). Of the nine
-// products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, to
+// part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow (parts-inl.h). Of the
+// nine products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, to
 // either side; of normal random numbers by 2^-26 (root of the mean square), where rounding it would leave 2^-25.
 #pragma once
 
@@ -18,12 +18,15 @@ namespace sextant::cpu::amx {
 // Whether processor and system have it. Asks the system for leave, once.
 bool available();
 
-// The tiles of this thread, for as long as it lives. Not to be nested.
+// The tiles of this thread, for as long as it lives; then they are configured as they were, for other libraries use them.
 class Tiles {
  public:
   Tiles();
   ~Tiles();
   Tiles(const Tiles&) = delete;
+
+ private:
+  [[maybe_unused]] alignas(64) std::byte before_[64];
 };
 
 // Of part n, row i and pair m: data[n * part_step + i * row_step + m].
@@ -45,8 +48,6 @@ struct Product {
   float* c;
   int64_t c_row;
   bool adds;
-  // Sums of rows of a, as they would be if b were 1, bit by bit: one block of sixteen the same. b is not read.
-  bool totals = false;
 };
 
 void multiply(const Product& product);
@@ -55,6 +56,10 @@ void multiply(const Product& product);
 class Pieces {
  public:
   void add(const Product& product);
+  // The sums of rows of a product's left side instead, bit by bit what it would be if b were 1: sixteen times the same,
+  // c[row][kTotals], rows kTotals apart. What the product says of b is not read.
+  static constexpr int64_t kTotals = 16;
+  void add_totals(Product product, float* c);
   void multiply_all() { multiply_some(left_); }
   // Shares out what there is to so many calls of multiply_share().
   void share(int64_t calls);
@@ -67,10 +72,15 @@ class Pieces {
  private:
   static constexpr int64_t kWhole = 1024;  // a piece
   void multiply_some(int64_t pieces);      // or as many as are left
-  void multiply_one(const Product& product);
+  struct Request {
+    Product product;
+    bool totals;
+  };
+  void add(const Request& request, int64_t pieces);
+  void multiply_one(const Request& request);
   void next_block(const Product& product);
 
-  std::vector<Product> list_;
+  std::vector<Request> list_;
   size_t first_ = 0;
   int64_t left_ = 0, share_ = 0, due_ = 0;
   int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first

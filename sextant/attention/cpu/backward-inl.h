@@ -315,7 +315,8 @@ class BackwardWalk {
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
-  // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked later.
+  // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked
+  // later.
   void pair_strips(const Tile& t, int64_t first) {
     const Run columns = t.columns.all();
     weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;

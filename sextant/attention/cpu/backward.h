@@ -108,8 +108,8 @@ struct RowSets {
   RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Carver& carver);
 };
 
-// For tiles of AMX, all in three parts (parts-inl.h) but the sums. Nothing if products are not of parts. "Across": columns
-// for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are paired while
+// For tiles of AMX, all in three parts (parts-inl.h) but the sums. Nothing if products are not of parts. "Across":
+// columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are paired while
 // they are in the L1 cache.
 struct BackwardTiled {
   float** products = nullptr;   // [ways] of [kBlock][kScoreRow]; of one way, in the place of scores

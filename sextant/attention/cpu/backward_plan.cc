@@ -174,7 +174,6 @@ BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
     }
     return list;
   };
-  const auto paired = [](int64_t columns16) { return round_up(columns16, kAmxDepth) / 2; };
   products = each_way([&] { return ways == 1 ? scores : carver.floats(kBlock * kScoreRow); });
   key_lines = each_way([&] { return in_parts(paired(p.unit) * p.depth16, key_step); });
   values = in_parts(p.unit * paired(p.width16), value_step);

@@ -2,8 +2,8 @@
 //
 //   s = q k^T      dp = do v^T      dv^T += do^T p      dk^T += q^T ds      dq = ds k
 //
-// Gradients of keys and values grow with columns for rows, so that weights and score gradients, which are the right sides
-// then, are paired as they lie.
+// Gradients of keys and values grow with columns for rows, so that weights and score gradients, which are the right
+// sides then, are paired as they lie.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_TILES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_TILES_INL_H_
@@ -28,8 +28,6 @@ inline constexpr int kThreeParts = 3;
 inline constexpr int64_t kHalves = kBlock / kAmxRows;
 // A half of a block's queries are the rows of a product, or a step of its sums.
 static_assert(kAmxRows == kAmxDepth);
-
-HWY_INLINE int64_t paired(int64_t columns16) { return round_up(columns16, kAmxDepth) / 2; }
 
 // A unit's keys, in every way, and values. False if some do not fit.
 inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const Panels& keys,

@@ -314,7 +314,7 @@ class ForwardTask {
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const Partial part = group.to.at(group.row(n), p_.width16);
       for (int64_t i = 0; i < strip.rows; ++i)
-        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * kLanes];
+        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::Pieces::kTotals];
       const auto finish = [&](auto how) HWY_ATTR {
         how(strip, lines, value_rows, w_.table_products, part.out, part.sum);
       };
@@ -341,7 +341,7 @@ class ForwardTask {
   // q k^T, in the ways that are seen.
   void add_scores(const Group& group, int64_t g, Run keys, amx::Pieces& to) const {
     const Panels& left = queries_in_parts(g);
-    const int64_t pairs = round_up(p_.depth16, kAmxDepth) / 2;
+    const int64_t pairs = paired(p_.depth16);
     const auto [first, last] = group.columns;
     const WaysSeen ways = w_.sight.ways_seen(group.first, group.last, keys);
     for (size_t way = 0; way < p_.ways.list.size(); ++way)
@@ -361,7 +361,7 @@ class ForwardTask {
   void add_mixing(const Group& group, amx::Pieces& to) const {
     const auto [first, last] = group.columns;
     const Tiled& tiled = w_.tiled;
-    amx::Product product = {
+    const amx::Product product = {
         p_.parts,
         row_blocks(group),
         p_.width16 / kLanes,
@@ -372,11 +372,7 @@ class ForwardTask {
         p_.width16,
         false};
     to.add(product);
-    product.totals = true;
-    product.blocks = 1;
-    product.c = tiled.totals;
-    product.c_row = kLanes;
-    to.add(product);
+    to.add_totals(product, tiled.totals);
   }
 
   // All heads at once, for the few queries of an item.

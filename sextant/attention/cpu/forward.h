@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/problem.h"
 #include "sextant/attention/cpu/sight.h"
@@ -55,8 +56,8 @@ struct Joined {
   Joined(const Problem& problem, int64_t rows, Carver& carver);
 };
 
-// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are made
-// of the ones before. So there are several places for each. Nothing if products are not of parts.
+// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are
+// made of the ones before. So there are several places for each. Nothing if products are not of parts.
 struct Tiled {
   static constexpr int kScores = 3, kWeights = 2;
   float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreRow]
@@ -64,7 +65,7 @@ struct Tiled {
   float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairRow]
   Partial units[kWeights];         // [kAmxRows]
   float* values = nullptr;         // in parts: [unit / 2][width16]
-  float* totals = nullptr;  // of a group's weights, [kAmxRows][kLanes]: sixteen times the same
+  float* totals = nullptr;         // of a group's weights, [kAmxRows][amx::Pieces::kTotals]
   int64_t weight_step = 0, value_step = 0;  // from part to part
 
   Tiled(const Problem& problem, Carver& carver);

@@ -86,8 +86,8 @@ Tiled::Tiled(const Problem& p, Carver& carver) {
     weights[n] = carver.floats(p.parts * weight_step);
     units[n] = Partial(kAmxRows, p.width16, carver);
   }
-  totals = carver.floats(kAmxRows * kLanes);
-  value_step = round_up(p.unit, kAmxDepth) / 2 * p.width16;
+  totals = carver.floats(kAmxRows * amx::Pieces::kTotals);
+  value_step = paired(p.unit) * p.width16;
   values = carver.floats(p.parts * value_step);
 }
 

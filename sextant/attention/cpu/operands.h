@@ -39,7 +39,7 @@ struct Panels {
     }
     if (problem.parts > 0) {
       parts = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
-      part_step = round_up(rows, kAmxDepth) * round_up(problem.depth16, kAmxDepth) / 2;
+      part_step = round_up(rows, kAmxDepth) * paired(problem.depth16);
       for (size_t w = 0; w < problem.ways.list.size(); ++w) {
         float* own = carver.floats(problem.parts * part_step);
         if (parts) parts[w] = own;

@@ -1,4 +1,5 @@
-// Pairs of bfloat16 in the place of one float32 each, and their product: the sums of the cpu-bf16 backend.
+// Pairs of bfloat16 in the place of one float32 each, and their product: the sums of the cpu-bf16 backend
+// where there is no AMX.
 //
 //   pair = (x, y)      x in the lower 16 bits        c += a.x * b.x + a.y * b.y
 //

@@ -1,5 +1,5 @@
-// Numbers in parts, which are bfloat16, as AMX multiplies them (amx.h): one part, the number rounded; or three whose sum
-// is the number,
+// Numbers in parts, which are bfloat16, as AMX multiplies them (amx.h): one part, the number rounded; or three whose
+// sum is the number,
 //
 //   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c: what is left then
 //
@@ -138,12 +138,12 @@ HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_st
   return fit;
 }
 
-// Rows of `columns16` numbers, whose columns are paired. to: rows of round_up(columns16, kAmxDepth) / 2.
+// Rows of `columns16` numbers, whose columns are paired. to: rows of paired(columns16).
 template <int kCount>
 HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, int64_t columns16,
                             float* to, int64_t part_step) {
   Fit fit;
-  const int64_t to_row = round_up(columns16, kAmxDepth) / 2;
+  const int64_t to_row = paired(columns16);
   for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row)
     for (int64_t c = 0; c < columns16; c += kAmxDepth)
       for (int64_t p = 0; p < kLanes; p += kPart) {
@@ -156,7 +156,7 @@ HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, i
   return fit;
 }
 
-// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [columns of kAmxDepth / 2][kLanes].
+// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [paired(columns16)][kLanes].
 template <int kCount>
 HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* to,
                                   int64_t part_step) {
@@ -164,8 +164,8 @@ HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* 
                             [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
 }
 
-// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2]. see(x): is shown
-// every vector.
+// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2]. see(x): is
+// shown every vector.
 template <int kCount, class See>
 HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step,
                           See see) {
@@ -200,7 +200,7 @@ HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, in
 template <int kCount>
 HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
                                WaysSeen ways, size_t way_count) {
-  const int64_t pairs = round_up(columns16, kAmxDepth) / 2;
+  const int64_t pairs = paired(columns16);
   bool all_fit = true;
   for (size_t way = 0; way < way_count; ++way) {
     if (!ways.has(way)) continue;

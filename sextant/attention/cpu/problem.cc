@@ -94,8 +94,8 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       depth16(round_up(depth, kLanes)),
       width(s.v.columns),
       width16(round_up(width, kLanes)),
-      pairs(pass == Pass::kForwardOfBfloat16 && !amx::available() && width > 0),
       parts(parts_of(pass, s)),
+      pairs(pass == Pass::kForwardOfBfloat16 && parts == 0 && width > 0),
       ways(ways_of(s.sweeps)) {
   unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
 

@@ -36,8 +36,8 @@ struct Numbers {
   }
 };
 
-// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with products of numbers in three
-// parts where the machine has AMX, and else as without.
+// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with products of numbers in
+// three parts where the machine has AMX, and else as without.
 enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward, kBackwardOfParts };
 
 // A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
@@ -76,10 +76,10 @@ struct Problem {
   int64_t group = 1;               // query heads that share a key head
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
-  bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
   int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
-  int64_t unit = 0;   // keys that are scored at once; a power of two, at least kLanes
-  std::vector<Block> blocks;            // by batch entry; every one has queries
+  bool pairs = false;         // q k and p v are products of pairs (pairs-inl.h)
+  int64_t unit = 0;           // keys that are scored at once; a power of two, at least kLanes
+  std::vector<Block> blocks;  // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
   Ways ways;
   Phases phases;
