@@ -18,7 +18,8 @@ namespace sextant::cpu::amx {
 // Whether processor and system have it. Asks the system for leave, once.
 bool available();
 
-// The tiles of this thread, for as long as it lives; then they are configured as they were, for other libraries use them.
+// The tiles of this thread, for as long as it lives; then they are configured as they were, for other libraries use
+// them.
 class Tiles {
  public:
   Tiles();

@@ -109,8 +109,8 @@ struct RowSets {
 };
 
 // For tiles of AMX, all in three parts (parts-inl.h) but the sums. Nothing if products are not of parts. "Across":
-// columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are paired while
-// they are in the L1 cache.
+// columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are
+// paired while they are in the L1 cache.
 struct BackwardTiled {
   float** products = nullptr;   // [ways] of [kBlock][kScoreRow]; of one way, in the place of scores
   float** key_lines = nullptr;  // [ways] of [unit / 2][depth16], pairs of keys
