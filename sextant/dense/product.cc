@@ -11,12 +11,18 @@
 // A panel of a block (16 or 32 KB) stays in L1 while a group of rows of a passes by, and the group in L2 while
 // panels do.
 //
+// Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group and a panel
+// (sextant/attention/cpu/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
+//
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
 #include "sextant/dense/product.h"
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/cpu/sizes.h"
 #include "sextant/attention/floats.h"
 #include "sextant/attention/simd_targets.h"
 #include "sextant/dense/pieces.h"
@@ -27,6 +33,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "sextant/attention/transpose-inl.h"
+#include "sextant/dense/tiles-inl.h"
 #include "sextant/dense/vectors-inl.h"
 
 #ifndef SEXTANT_DENSE_PRODUCT_ONCE
@@ -37,6 +44,25 @@ inline constexpr int64_t kColumns = 512;   // of b that are packed at a time
 inline constexpr int64_t kGroupRows = 96;  // of a, one task at most
 inline constexpr int64_t kRowStep = 6;  // a group has a multiple of it; whole tiles of every target
 inline constexpr int64_t kMostPanel = 64;  // columns of a panel at most
+
+// By AMX.
+inline constexpr int64_t kTiledBlock = 256;             // of the inner dimension
+inline constexpr int64_t kTiledStep = 2 * cpu::kLanes;  // rows, and columns, at once
+static_assert(kGroupRows % kTiledStep == 0 && kMostPanel % kTiledStep == 0);
+
+// What lies where, in floats, of a block of the inner dimension.
+struct Tiled {
+  int64_t pairs;     // of the inner dimension
+  int64_t row_step;  // of a group in parts; not a power of two, for the cache
+  int64_t group_part, right_part;
+  int64_t worker;  // a group in parts, and its sums with a panel
+  Tiled(int64_t depth, int64_t columns)
+      : pairs(cpu::paired(depth)),
+        row_step(pairs + cpu::kLanes),
+        group_part(kGroupRows * row_step),
+        right_part(cpu::round_up(columns, cpu::kLanes) * pairs),
+        worker(3 * group_part + kGroupRows * kMostPanel) {}
+};
 
 // One block of the inner dimension and some columns of b.
 struct Part {
@@ -53,6 +79,13 @@ inline Finish moved(const Finish& finish, int64_t by) {
   return {finish.base ? finish.base + by : nullptr,
           finish.slope_at ? finish.slope_at + by : nullptr,
           finish.squared_relu ? finish.squared_relu + by : nullptr};
+}
+
+inline Part moved(const Part& part, int64_t by) {
+  Part to = part;
+  to.finish = moved(part.finish, by);
+  to.c += by;
+  return to;
 }
 
 }  // namespace sextant::dense
@@ -225,6 +258,72 @@ void multiply_group(const Part& part, int64_t first, int64_t last, int worker) {
   }
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// One share in `shares` of b, in parts. False if some numbers do not fit.
+bool split_share(const Part& part, int64_t share, int64_t shares) {
+  const int64_t blocks = pieces(part.b.columns, kLanes);
+  return put_right(part.b, share * blocks / shares, (share + 1) * blocks / shares, part.panels,
+                   Tiled(part.b.rows, part.b.columns).right_part);
+}
+
+// For what will be written, and read for that, while products are made: into the L2 cache, for L1 is full of those.
+HWY_INLINE void ask_for_rows(const Part& part, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const int64_t at = r * part.stride + j;
+      __builtin_prefetch(part.c + at, 0, 2);
+      if (part.finish.base && part.finish.base != part.c)
+        __builtin_prefetch(part.finish.base + at, 0, 2);
+      if (part.finish.slope_at) __builtin_prefetch(part.finish.slope_at + at, 0, 2);
+      if (part.finish.squared_relu) __builtin_prefetch(part.finish.squared_relu + at, 0, 2);
+    }
+}
+
+// sums: [rows][kPanel].
+void write_rows(const float* sums, int64_t rows, int64_t columns, const Part& to) {
+  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
+    const Finish finish = moved(to.finish, r * to.stride);
+    float* const at = to.c + r * to.stride;
+    if (columns < kPanel) {
+      write_part_of_row(sums, columns, finish, at);
+      continue;
+    }
+    V sum[kTileVectors];
+    for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
+    write_row(sum, finish, at);
+  }
+}
+
+// Rows [first, last). False if some numbers do not fit; then nothing is written.
+bool multiply_group_by_tiles(const Part& part, int64_t first, int64_t last, int worker) {
+  const Tiled tiled(part.b.rows, part.b.columns);
+  float* const left = part.groups + worker * tiled.worker;
+  float* const sums = left + 3 * tiled.group_part;
+  if (!put_left(part.a, first, last, left, tiled.row_step, tiled.group_part)) return false;
+  const cpu::amx::Tiles tiles;
+  for (int64_t at = 0; at < part.b.columns; at += kPanel) {
+    const int64_t columns = std::min(kPanel, part.b.columns - at);
+    const Part panel = moved(part, first * part.stride + at);
+    ask_for_rows(panel, last - first, columns);
+    cpu::amx::multiply(
+        {3,
+         pieces(last - first, kLanes),
+         pieces(columns, kLanes),
+         2 * tiled.pairs / cpu::kAmxDepth,
+         {left, tiled.group_part, tiled.row_step},
+         {part.panels + at * tiled.pairs, tiled.right_part, kLanes, kLanes * tiled.pairs},
+         sums,
+         kPanel,
+         false});
+    write_rows(sums, last - first, columns, panel);
+  }
+  return true;
+}
+#else
+bool split_share(const Part&, int64_t, int64_t) { return false; }
+bool multiply_group_by_tiles(const Part&, int64_t, int64_t, int) { return false; }
+#endif
+
 // One share in `shares` of b's panels.
 void pack_share(const Part& part, int64_t share, int64_t shares) {
   const int64_t panels = pieces(part.b.columns, kPanel);
@@ -242,10 +341,56 @@ namespace {
 HWY_EXPORT(block);
 HWY_EXPORT(pack_share);
 HWY_EXPORT(multiply_group);
+HWY_EXPORT(split_share);
+HWY_EXPORT(multiply_group_by_tiles);
 
 Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return {m.data + row * m.row_stride + column * m.column_stride, rows, columns, m.row_stride,
           m.column_stride};
+}
+
+// Whether there are so many numbers that cutting them up is little beside the products.
+bool tiles_pay(const Matrix& a, const Matrix& b) {
+  constexpr int64_t kFewest = 64;
+  return std::min({a.rows, a.columns, b.columns}) >= kFewest &&
+         (b.column_stride == 1 || b.row_stride == 1) && cpu::amx::available();
+}
+
+// The rows of a in tasks, of a size so that workers end together.
+struct Tasks {
+  int64_t rows, step, count;
+  Tasks(int64_t all, int64_t multiple)
+      : rows(all), step(multiple), count(pieces(all, kGroupRows)) {}
+  int64_t first(int64_t task) const {
+    return std::min(rows, task * pieces(rows, step) / count * step);
+  }
+};
+
+using Done = std::vector<uint8_t>;  // of each task
+
+void multiply_by_vectors(const Part& part, const Tasks& tasks, const Done& done,
+                         const Executor& executor) {
+  const int64_t shares = std::min<int64_t>(executor.workers(), pieces(part.b.columns, kMostPanel));
+  executor.run(shares, [&](int64_t n, int) { HWY_DYNAMIC_DISPATCH(pack_share)(part, n, shares); });
+  executor.run(tasks.count, [&](int64_t task, int worker) {
+    if (!done[static_cast<size_t>(task)])
+      HWY_DYNAMIC_DISPATCH(multiply_group)(part, tasks.first(task), tasks.first(task + 1), worker);
+  });
+}
+
+// Which tasks are done then: the others' numbers have no exact parts.
+Done multiply_by_tiles(const Part& part, const Tasks& tasks, const Executor& executor) {
+  const int64_t shares = std::min<int64_t>(executor.workers(), pieces(part.b.columns, cpu::kLanes));
+  Done done(static_cast<size_t>(tasks.count)), fit(static_cast<size_t>(shares));
+  executor.run(shares, [&](int64_t n, int) {
+    fit[static_cast<size_t>(n)] = HWY_DYNAMIC_DISPATCH(split_share)(part, n, shares) ? 1 : 0;
+  });
+  if (std::ranges::find(fit, 0) != fit.end()) return done;
+  executor.run(tasks.count, [&](int64_t task, int worker) {
+    done[static_cast<size_t>(task)] = HWY_DYNAMIC_DISPATCH(multiply_group_by_tiles)(
+        part, tasks.first(task), tasks.first(task + 1), worker);
+  });
+  return done;
 }
 
 }  // namespace
@@ -255,23 +400,26 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
   if ((a.column_stride != 1 && a.row_stride != 1) || a.columns != b.rows)
     fail("multiply: a: expected rows or columns whole in memory and a column for each row of b");
   const int64_t stride = b.columns;
-  const int64_t block = HWY_DYNAMIC_DISPATCH(block)();
+  const bool by_tiles = tiles_pay(a, b);
+  const int64_t block = by_tiles ? kTiledBlock : HWY_DYNAMIC_DISPATCH(block)();
   // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each vector lies on
   // two, products take an eighth longer.
   thread_local Floats scratch;
   thread_local int64_t floats = 0;
-  const int64_t most = std::min(block, b.rows);
-  const int64_t panels = pieces(std::min(kColumns, b.columns), kMostPanel) * kMostPanel * most;
-  const int64_t groups = a.column_stride == 1 ? 0 : executor.workers() * kGroupRows * most;
-  if (floats < panels + groups) {
-    scratch = Floats(panels + groups);
-    floats = panels + groups;
+  const int64_t most = std::min(block, b.rows), most_columns = std::min(kColumns, b.columns);
+  int64_t panels = pieces(most_columns, kMostPanel) * kMostPanel * most;
+  int64_t worker = a.column_stride == 1 ? 0 : kGroupRows * most;
+  if (by_tiles) {
+    const Tiled tiled(most, most_columns);
+    panels = std::max(panels, 3 * tiled.right_part);
+    worker = std::max(worker, tiled.worker);
   }
-  // Of a size, so that workers end together.
-  const int64_t tasks = pieces(a.rows, kGroupRows), tiles = pieces(a.rows, kRowStep);
-  const auto share = [&](int64_t task) {
-    return std::min(a.rows, task * tiles / tasks * kRowStep);
-  };
+  const int64_t all = panels + executor.workers() * worker;
+  if (floats < all) {
+    scratch = Floats(all);
+    floats = all;
+  }
+  const Tasks tasks(a.rows, by_tiles ? kTiledStep : kRowStep);
   for (int64_t column = 0; column < b.columns; column += kColumns) {
     const int64_t columns = std::min(kColumns, b.columns - column);
     for (int64_t k = 0; k == 0 || k < b.rows; k += block) {  // of no terms, sums are zeros
@@ -288,13 +436,10 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
                          .stride = stride,
                          .panels = scratch.data(),
                          .groups = scratch.data() + panels};
-      const int64_t shares = std::min<int64_t>(executor.workers(), pieces(columns, kMostPanel));
-      executor.run(shares, [&](int64_t n, int) {
-        HWY_DYNAMIC_DISPATCH(pack_share)(part, n, shares);
-      });
-      executor.run(tasks, [&](int64_t task, int worker) {
-        HWY_DYNAMIC_DISPATCH(multiply_group)(part, share(task), share(task + 1), worker);
-      });
+      Done done(static_cast<size_t>(tasks.count));
+      if (by_tiles) done = multiply_by_tiles(part, tasks, executor);
+      if (std::ranges::find(done, 0) != done.end())
+        multiply_by_vectors(part, tasks, done, executor);
     }
   }
 }

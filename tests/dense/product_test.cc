@@ -15,10 +15,12 @@ struct Sizes {
   int64_t rows, depth, columns;
 };
 
-// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns.
+// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns; the last ones from 64
+// of each on, which AMX multiplies where it is.
 constexpr Sizes kSizes[] = {{1, 1, 1},      {5, 3, 7},       {6, 64, 16},    {7, 65, 17},
                             {12, 256, 32},  {96, 257, 33},   {97, 128, 384}, {200, 513, 31},
-                            {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8}};
+                            {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8},
+                            {64, 64, 64},   {65, 95, 80},    {97, 257, 513}, {130, 550, 101}};
 
 // Drawn numbers of those sizes.
 struct Operands {
@@ -76,6 +78,28 @@ TEST(Product, IsTheSumOfProducts) {
 }
 
 // Of whole and cut panels, of one and several blocks of the inner dimension.
+// Of numbers below 2^-100 AMX would lose bits, and infinities would become NaN: their rows, or all, go another way.
+TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
+  Operands operands({200, 300, 70});
+  const auto& [a, b, base, left, right] = operands;
+  std::vector<float> c(base.size(), NAN);
+  const auto product = [&] { multiply(left, right, {}, c.data(), serial_executor()); };
+  const auto shrink = [](std::vector<float>& x, size_t first, size_t step, size_t count) {
+    for (size_t n = 0; n < count; ++n) x[first + n * step] *= 0x1p-120F;
+  };
+  shrink(operands.a, 100 * 300, 1, 300);  // a row
+  product();
+  expect_product(left, right, nullptr, c);
+  shrink(operands.b, 7, 70, 300);  // a column
+  operands.a[100 * 300] = 1;
+  product();
+  expect_product(left, right, nullptr, c);
+  operands.a[5 * 300 + 3] = INFINITY;
+  product();
+  for (size_t j = 0; j < 70; ++j)
+    EXPECT_EQ(c[5 * 70 + j], std::copysign(INFINITY, b[3 * 70 + j])) << j;
+}
+
 TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
   for (const Sizes& s : kSizes) {
     const Operands operands(s);

@@ -13,6 +13,7 @@
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/pack-inl.h"
 #include "sextant/attention/cpu/pairs-inl.h"
+#include "sextant/attention/cpu/parts-inl.h"
 #include "sextant/attention/cpu/sight.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -195,6 +196,32 @@ inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const An
       for (; c < view.columns; ++c) at[c * view.column_stride] = narrowed<Number>(from[c]);
     }
   });
+}
+
+// Rows from their panels into parts, in the ways that are seen: those of queries row by row, of keys in panels.
+// False if some do not fit.
+template <int kCount>
+HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
+                               WaysSeen ways, size_t way_count) {
+  const int64_t pairs = paired(columns16);
+  bool all_fit = true;
+  for (size_t way = 0; way < way_count; ++way) {
+    if (!ways.has(way)) continue;
+    for (int64_t i = 0; i < rows; i += kLanes) {
+      const float* const panel = panels.turned[way] + i * columns16;
+      float* const to = panels.parts[way] + i * pairs;
+      Fit fit;
+      if (side == Side::kKey) {
+        fit = pair_panel_columns<kCount>(panel, columns16, to, panels.part_step);
+      } else {
+        unpack_panel(panel, kLanes, columns16, panels.lines, columns16);
+        fit =
+            pair_columns<kCount>(panels.lines, columns16, kLanes, columns16, to, panels.part_step);
+      }
+      all_fit &= kCount == 1 || fit.all();
+    }
+  }
+  return all_fit;
 }
 
 }  // namespace HWY_NAMESPACE
