@@ -12,7 +12,7 @@
 // panels do.
 //
 // Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group and a panel
-// (sextant/attention/cpu/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
+// (sextant/attention/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
 //
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
 #include "sextant/dense/product.h"
@@ -21,8 +21,7 @@
 #include <cstring>
 #include <vector>
 
-#include "sextant/attention/cpu/amx.h"
-#include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/floats.h"
 #include "sextant/attention/simd_targets.h"
 #include "sextant/dense/pieces.h"
@@ -46,8 +45,8 @@ inline constexpr int64_t kRowStep = 6;  // a group has a multiple of it; whole t
 inline constexpr int64_t kMostPanel = 64;  // columns of a panel at most
 
 // By AMX.
-inline constexpr int64_t kTiledBlock = 256;             // of the inner dimension
-inline constexpr int64_t kTiledStep = 2 * cpu::kLanes;  // rows, and columns, at once
+inline constexpr int64_t kTiledBlock = 256;            // of the inner dimension
+inline constexpr int64_t kTiledStep = 2 * amx::kSide;  // rows, and columns, at once
 static_assert(kGroupRows % kTiledStep == 0 && kMostPanel % kTiledStep == 0);
 
 // What lies where, in floats, of a block of the inner dimension.
@@ -57,10 +56,10 @@ struct Tiled {
   int64_t group_part, right_part;
   int64_t worker;  // a group in parts, and its sums with a panel
   Tiled(int64_t depth, int64_t columns)
-      : pairs(cpu::paired(depth)),
-        row_step(pairs + cpu::kLanes),
+      : pairs(amx::paired(depth)),
+        row_step(pairs + amx::kSide),
         group_part(kGroupRows * row_step),
-        right_part(cpu::round_up(columns, cpu::kLanes) * pairs),
+        right_part(pieces(columns, amx::kSide) * amx::kSide * pairs),
         worker(3 * group_part + kGroupRows * kMostPanel) {}
 };
 
@@ -300,21 +299,20 @@ bool multiply_group_by_tiles(const Part& part, int64_t first, int64_t last, int 
   float* const left = part.groups + worker * tiled.worker;
   float* const sums = left + 3 * tiled.group_part;
   if (!put_left(part.a, first, last, left, tiled.row_step, tiled.group_part)) return false;
-  const cpu::amx::Tiles tiles;
+  const amx::Tiles tiles;
   for (int64_t at = 0; at < part.b.columns; at += kPanel) {
     const int64_t columns = std::min(kPanel, part.b.columns - at);
     const Part panel = moved(part, first * part.stride + at);
     ask_for_rows(panel, last - first, columns);
-    cpu::amx::multiply(
-        {3,
-         pieces(last - first, kLanes),
-         pieces(columns, kLanes),
-         2 * tiled.pairs / cpu::kAmxDepth,
-         {left, tiled.group_part, tiled.row_step},
-         {part.panels + at * tiled.pairs, tiled.right_part, kLanes, kLanes * tiled.pairs},
-         sums,
-         kPanel,
-         false});
+    amx::multiply({3,
+                   pieces(last - first, kLanes),
+                   pieces(columns, kLanes),
+                   2 * tiled.pairs / amx::kDepth,
+                   {left, tiled.group_part, tiled.row_step},
+                   {part.panels + at * tiled.pairs, tiled.right_part, kLanes, kLanes * tiled.pairs},
+                   sums,
+                   kPanel,
+                   false});
     write_rows(sums, last - first, columns, panel);
   }
   return true;
@@ -353,7 +351,7 @@ Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t c
 bool tiles_pay(const Matrix& a, const Matrix& b) {
   constexpr int64_t kFewest = 64;
   return std::min({a.rows, a.columns, b.columns}) >= kFewest &&
-         (b.column_stride == 1 || b.row_stride == 1) && cpu::amx::available();
+         (b.column_stride == 1 || b.row_stride == 1) && amx::available();
 }
 
 // The rows of a in tasks, of a size so that workers end together.
@@ -380,7 +378,7 @@ void multiply_by_vectors(const Part& part, const Tasks& tasks, const Done& done,
 
 // Which tasks are done then: the others' numbers have no exact parts.
 Done multiply_by_tiles(const Part& part, const Tasks& tasks, const Executor& executor) {
-  const int64_t shares = std::min<int64_t>(executor.workers(), pieces(part.b.columns, cpu::kLanes));
+  const int64_t shares = std::min<int64_t>(executor.workers(), pieces(part.b.columns, amx::kSide));
   Done done(static_cast<size_t>(tasks.count)), fit(static_cast<size_t>(shares));
   executor.run(shares, [&](int64_t n, int) {
     fit[static_cast<size_t>(n)] = HWY_DYNAMIC_DISPATCH(split_share)(part, n, shares) ? 1 : 0;

@@ -2,7 +2,7 @@
 //
 // A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one is read where
 // it lies if its rows are whole in memory. With AMX both are cut into three parts of bfloat16, whose products are off by
-// up to 2^-23 each, of random numbers by less than a rounding (sextant/attention/cpu/amx.h).
+// up to 2^-23 each, of random numbers by less than a rounding (sextant/attention/amx.h).
 #pragma once
 
 #include <cstdint>

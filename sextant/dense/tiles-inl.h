@@ -1,5 +1,5 @@
-// Matrices in three parts (parts-inl.h), as tiles of AMX multiply them: squares of sixteen rows and columns, each
-// paired with the next one of the inner dimension. Only with AVX-512, which machines with AMX have.
+// Matrices in three parts (sextant/attention/bfloat16-inl.h), as tiles of AMX multiply them: two numbers sixteen apart
+// in the inner dimension are a pair. Only with AVX-512, which machines with AMX have.
 #if defined(SEXTANT_DENSE_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_TILES_INL_H_
 #undef SEXTANT_DENSE_TILES_INL_H_
@@ -9,7 +9,8 @@
 
 #include <algorithm>
 
-#include "sextant/attention/cpu/parts-inl.h"
+#include "sextant/attention/amx.h"
+#include "sextant/attention/bfloat16-inl.h"
 #include "sextant/attention/transpose-inl.h"
 #include "sextant/dense/product.h"
 #include "sextant/dense/vectors-inl.h"
@@ -20,18 +21,18 @@ namespace sextant::dense {
 namespace HWY_NAMESPACE {
 
 inline constexpr int kThreeParts = 3;
-static_assert(kLanes == cpu::kLanes);
+static_assert(kLanes == amx::kSide && 2 * kLanes == amx::kDepth);
 
 // What splits numbers and sees whether they may be.
 struct Splitter {
   int64_t part_step;
-  cpu::HWY_NAMESPACE::Fit fit = {};
+  sextant::HWY_NAMESPACE::Fit fit = {};
 
   HWY_INLINE void put(V x, V y, float* to) {
-    using cpu::HWY_NAMESPACE::split;
+    using sextant::HWY_NAMESPACE::split;
     fit.look(x);
     fit.look(y);
-    cpu::HWY_NAMESPACE::put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), to, part_step);
+    sextant::HWY_NAMESPACE::put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), to, part_step);
   }
 };
 
@@ -83,7 +84,7 @@ inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, 
 inline HWY_NOINLINE bool put_right(const Matrix& b, int64_t first, int64_t last, float* to,
                                    int64_t part_step) {
   Splitter split{part_step};
-  const int64_t block_step = cpu::paired(b.rows) * kLanes;
+  const int64_t block_step = amx::paired(b.rows) * kLanes;
   if (b.column_stride == 1) {
     for (int64_t k = 0; k < b.rows; k += 2 * kLanes)
       for (int64_t n = k; n < k + kLanes; ++n) {

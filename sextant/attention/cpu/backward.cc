@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/backward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/backward-inl.h"
 
 HWY_BEFORE_NAMESPACE();

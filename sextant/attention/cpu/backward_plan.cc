@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/backward.h"
 
 namespace sextant::cpu {
@@ -175,10 +176,10 @@ BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
     return list;
   };
   products = each_way([&] { return ways == 1 ? scores : carver.floats(kBlock * kScoreRow); });
-  key_lines = each_way([&] { return in_parts(paired(p.unit) * p.depth16, key_step); });
-  values = in_parts(p.unit * paired(p.width16), value_step);
+  key_lines = each_way([&] { return in_parts(amx::paired(p.unit) * p.depth16, key_step); });
+  values = in_parts(p.unit * amx::paired(p.width16), value_step);
   queries_across = each_way([&] { return in_parts(p.depth16 * kBlock / 2, query_step); });
-  d_out = in_parts(kBlock * paired(p.width16), d_out_step);
+  d_out = in_parts(kBlock * amx::paired(p.width16), d_out_step);
   d_out_across = in_parts(p.width16 * kBlock / 2, d_out_across_step);
   weights = in_parts(kBlock / 2 * kScoreRow, line_step);
   grads = in_parts(kBlock / 2 * kScoreRow, line_step);

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/backward.h"
 #include "sextant/attention/cpu/collect_grads-inl.h"
 #include "sextant/attention/cpu/parts-inl.h"
@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 inline constexpr int kThreeParts = 3;
 inline constexpr int64_t kHalves = kBlock / kAmxRows;
 // A half of a block's queries are the rows of a product, or a step of its sums.
-static_assert(kAmxRows == kAmxDepth);
+static_assert(kAmxRows == amx::kDepth);
 
 // A unit's keys, in every way, and values. False if some do not fit.
 inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const Panels& keys,
@@ -41,7 +41,7 @@ inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const
                                 HWY_ATTR { return key_rows.turned[way] + j * p.depth16; });
   for (int64_t j = 0; j < rows; j += kLanes)
     fit &= pair_panel_columns<kThreeParts>(values + j * p.width16, p.width16,
-                                           to.values + j * paired(p.width16), to.value_step)
+                                           to.values + j * amx::paired(p.width16), to.value_step)
                .all();
   for (size_t way = 0; way < ways; ++way)
     std::fill_n(to.key_sums[way], p.depth16 * kScoreRow, 0.0F);
@@ -71,7 +71,7 @@ inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t colum
     pack_panel(x.data + i * x.stride, x.stride, 1, std::min(kLanes, rows - i), columns16, 1,
                panels + i * columns16);
   constexpr int64_t kRow = kBlock / 2;
-  for (int64_t i = 0; i < rows; i += kAmxDepth) {
+  for (int64_t i = 0; i < rows; i += amx::kDepth) {
     const float* const first = panels + i * columns16;
     const float* const second = i + kLanes < rows ? first + kLanes * columns16 : nullptr;
     for (int64_t c = 0; c < columns16; ++c)
@@ -109,7 +109,7 @@ HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
 HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
                                 int64_t row_step, const float* panels, int64_t panel_step,
                                 float* to) {
-  const int64_t pairs = paired(columns16);
+  const int64_t pairs = amx::paired(columns16);
   for (int64_t h = 0, next; h < kHalves; h = next) {
     const Run run = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
@@ -117,7 +117,7 @@ HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const f
     amx::multiply({kThreeParts,
                    (next - h) * kAmxRows / kLanes,
                    (run.last - run.first) / kLanes,
-                   2 * pairs / kAmxDepth,
+                   2 * pairs / amx::kDepth,
                    {rows + h * kAmxRows * pairs, row_step, pairs},
                    {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
                    to + h * kAmxRows * kScoreRow + run.first,
@@ -170,7 +170,7 @@ HWY_INLINE bool pair_two_strips(int64_t first, Run columns, const float* lines, 
 HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float* lines, float* to,
                                         int64_t part_step) {
   bool fit = true;
-  const Run all = {round_down(columns.first, kAmxDepth), round_up(columns.last, kAmxDepth)};
+  const Run all = {round_down(columns.first, amx::kDepth), round_up(columns.last, amx::kDepth)};
   for (int64_t i = first * kStrip; i < (first + 2) * kStrip; ++i) {
     Greatest seen;
     pair_line<kThreeParts>(lines + i * kScoreRow, columns, all, to + i * kPairRow, part_step,
@@ -212,11 +212,11 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
       std::fill_n(at, rows_of * columns16, 0.0F);
       continue;
     }
-    const int64_t first = round_down(run.first, kAmxDepth);
+    const int64_t first = round_down(run.first, amx::kDepth);
     amx::multiply({kThreeParts,
                    rows_of / kLanes,
                    columns16 / kLanes,
-                   (round_up(run.last, kAmxDepth) - first) / kAmxDepth,
+                   (round_up(run.last, amx::kDepth) - first) / amx::kDepth,
                    {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
                    {keys + first / 2 * columns16, key_step, columns16, kLanes},
                    at,

@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/attend.h"
-#include "sextant/attention/cpu/amx.h"
 #include "sextant/attention/cpu/backward.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/parallel.h"
@@ -142,9 +142,9 @@ const Backend& cpu_bfloat16_backend() {
   return backend;
 }
 
-bool multiplies_bfloat16() { return cpu::has_dots_of_pairs() || cpu::amx::available(); }
+bool multiplies_bfloat16() { return cpu::has_dots_of_pairs() || amx::available(); }
 
-bool multiplies_by_amx() { return cpu::amx::available(); }
+bool multiplies_by_amx() { return amx::available(); }
 
 const Backend& cpu_amx_backend() {
   static const Backend backend{

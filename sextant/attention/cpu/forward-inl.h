@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/joined-inl.h"
 #include "sextant/attention/cpu/mix-inl.h"
@@ -216,7 +216,7 @@ class ForwardTask {
   // Up to kAmxRows queries with a unit of keys, by tiles of AMX.
   struct Group {
     int64_t first, last;  // strips
-    Run columns;          // that any of them sees, multiples of kAmxDepth
+    Run columns;          // that any of them sees, multiples of amx::kDepth
     bool fresh;           // nothing is known of any, so that this goes where all is merged
     Partial to;
     float* const* products;
@@ -240,8 +240,8 @@ class ForwardTask {
       const auto scores = n % Tiled::kScores, weights = n % Tiled::kWeights;
       return Group{first,
                    last,
-                   {round_down(seen.first - keys.first, kAmxDepth),
-                    round_up(seen.last - keys.first, kAmxDepth)},
+                   {round_down(seen.first - keys.first, amx::kDepth),
+                    round_up(seen.last - keys.first, amx::kDepth)},
                    fresh,
                    fresh ? all(g, first) : tiled.units[weights],
                    tiled.products[scores],
@@ -341,7 +341,7 @@ class ForwardTask {
   // q k^T, in the ways that are seen.
   void add_scores(const Group& group, int64_t g, Run keys, amx::Pieces& to) const {
     const Panels& left = queries_in_parts(g);
-    const int64_t pairs = paired(p_.depth16);
+    const int64_t pairs = amx::paired(p_.depth16);
     const auto [first, last] = group.columns;
     const WaysSeen ways = w_.sight.ways_seen(group.first, group.last, keys);
     for (size_t way = 0; way < p_.ways.list.size(); ++way)
@@ -349,7 +349,7 @@ class ForwardTask {
         to.add({p_.parts,
                 row_blocks(group),
                 (last - first) / kLanes,
-                2 * pairs / kAmxDepth,
+                2 * pairs / amx::kDepth,
                 {left.parts[way] + group.first * kStrip * pairs, left.part_step, pairs},
                 {w_.keys.parts[way] + first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
                 group.products[way] + first,
@@ -365,7 +365,7 @@ class ForwardTask {
         p_.parts,
         row_blocks(group),
         p_.width16 / kLanes,
-        (last - first) / kAmxDepth,
+        (last - first) / amx::kDepth,
         {group.weights + first / 2, tiled.weight_step, kPairRow},
         {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
         group.to.out,

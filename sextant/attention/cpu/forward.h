@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/problem.h"
 #include "sextant/attention/cpu/sight.h"

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/forward.h"
 
 namespace sextant::cpu {
@@ -87,7 +88,7 @@ Tiled::Tiled(const Problem& p, Carver& carver) {
     units[n] = Partial(kAmxRows, p.width16, carver);
   }
   totals = carver.floats(kAmxRows * amx::Pieces::kTotals);
-  value_step = paired(p.unit) * p.width16;
+  value_step = amx::paired(p.unit) * p.width16;
   values = carver.floats(p.parts * value_step);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/problem.h"
 #include "sextant/attention/cpu/sizes.h"
@@ -39,7 +40,7 @@ struct Panels {
     }
     if (problem.parts > 0) {
       parts = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
-      part_step = round_up(rows, kAmxDepth) * paired(problem.depth16);
+      part_step = round_up(rows, amx::kDepth) * amx::paired(problem.depth16);
       for (size_t w = 0; w < problem.ways.list.size(); ++w) {
         float* own = carver.floats(problem.parts * part_step);
         if (parts) parts[w] = own;

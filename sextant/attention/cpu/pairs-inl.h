@@ -14,14 +14,17 @@
 #define SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
 #endif
 
+#include "sextant/attention/bfloat16-inl.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-template <class D>
-using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
+using sextant::HWY_NAMESPACE::Bits;
+using sextant::HWY_NAMESPACE::join;
+using sextant::HWY_NAMESPACE::only_upper;
+using sextant::HWY_NAMESPACE::round;
 
 inline constexpr uint32_t kUpper = 0xffff0000, kPairOfOnes = 0x3f803f80;
 
@@ -50,20 +53,6 @@ HWY_INLINE VD add_dot(D d, VD a, VD b, VD sum) {
   return hn::MulAdd(lower(a), lower(b), hn::MulAdd(upper(a), upper(b), sum));
 }
 
-HWY_INLINE Bits<F32> only_upper(Bits<F32> x) {
-  return hn::And(x, hn::Set(hn::RebindToUnsigned<F32>(), kUpper));
-}
-
-// The bits of the nearest bfloat16, of two the even one. NaN stays NaN; beyond the greatest is infinity.
-HWY_INLINE Bits<F32> round(V x) {
-  const hn::RebindToUnsigned<F32> d;
-  const auto bits = hn::BitCast(d, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fff)));
-  const auto quiet = hn::Or(bits, hn::Set(d, 0x00400000));
-  return only_upper(hn::IfThenElse(hn::RebindMask(d, hn::Ne(x, x)), quiet, rounded));
-}
-
 // As that for weights, which have no sign, as pair_neighbours() does it: without an instruction in half the time, of
 // two the greater one.
 HWY_INLINE Bits<F32> round_weight(V x) {
@@ -75,11 +64,6 @@ HWY_INLINE Bits<F32> round_weight(V x) {
   constexpr uint32_t kGreatest = 0x7fff7fff;  // NaN, too, must not be carried into the sign
   return only_upper(hn::Add(hn::Min(hn::BitCast(d, x), hn::Set(d, kGreatest)), hn::Set(d, 0x8000)));
 #endif
-}
-
-// Two bfloat16, as float32 has them, into a pair.
-HWY_INLINE V join(Bits<F32> x, Bits<F32> y) {
-  return hn::BitCast(F32(), hn::Or(hn::ShiftRight<16>(x), y));
 }
 
 // Two vectors of weights, one after the other, rounded, as pairs of neighbours.

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/operands.h"
 #include "sextant/attention/cpu/pack-inl.h"
 #include "sextant/attention/cpu/pairs-inl.h"
@@ -203,7 +204,7 @@ inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const An
 template <int kCount>
 HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
                                WaysSeen ways, size_t way_count) {
-  const int64_t pairs = paired(columns16);
+  const int64_t pairs = amx::paired(columns16);
   bool all_fit = true;
   for (size_t way = 0; way < way_count; ++way) {
     if (!ways.has(way)) continue;

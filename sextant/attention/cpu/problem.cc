@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/parallel.h"
 
 namespace sextant::cpu {

@@ -19,7 +19,6 @@ inline constexpr int64_t kStrip = 8;   // queries
 inline constexpr int64_t kUnit = 256;  // keys
 inline constexpr int64_t kScoreRow = kUnit + kLanes;  // floats; not a power of two, for the cache
 inline constexpr int64_t kAmxRows = 4 * kStrip;       // queries that AMX multiplies at once
-inline constexpr int64_t kAmxDepth = 32;  // columns or keys that a step of its sums takes
 // Of a query's weights in pairs; not a power of two either.
 inline constexpr int64_t kPairRow = kUnit / 2 + kLanes;
 // Columns of a row that vectors do before AMX gets its next piece of work.
@@ -27,7 +26,5 @@ inline constexpr int64_t kBetween = 64;
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t round_down(int64_t n, int64_t to) { return n / to * to; }
-// Pairs of so many columns or keys, for whole steps of AMX.
-constexpr int64_t paired(int64_t n) { return round_up(n, kAmxDepth) / 2; }
 
 }  // namespace sextant::cpu

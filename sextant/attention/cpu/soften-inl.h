@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 #include "sextant/attention/cpu/pack-inl.h"
@@ -103,7 +104,7 @@ constexpr int64_t calls_of_row(int64_t columns) {
 }
 
 // As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h). all: columns that are
-// multiplied, multiples of kAmxDepth; those outside of `columns` get zeros. between: what is done in between.
+// multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is done in between.
 template <int kCount, class Between>
 HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
                                float* to, int64_t part_step, Between between) {

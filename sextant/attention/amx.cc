@@ -1,4 +1,4 @@
-#include "sextant/attention/cpu/amx.h"
+#include "sextant/attention/amx.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace sextant::cpu::amx {
+namespace sextant::amx {
 namespace {
 
 bool asked_for() {
@@ -278,11 +278,11 @@ void Pieces::multiply_some(int64_t pieces) {
   finish_writing();
 }
 
-}  // namespace sextant::cpu::amx
+}  // namespace sextant::amx
 
 #else
 
-namespace sextant::cpu::amx {
+namespace sextant::amx {
 
 bool available() { return false; }
 Tiles::Tiles() {}
@@ -293,6 +293,6 @@ void Pieces::add_totals(Product, float*) {}
 void Pieces::share(int64_t) {}
 void Pieces::multiply_some(int64_t) {}
 
-}  // namespace sextant::cpu::amx
+}  // namespace sextant::amx
 
 #endif

@@ -3,8 +3,8 @@
 //
 //   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k < 32 * steps
 //
-// Operands lie in pairs (pairs-inl.h), one pair in the place of a float32, and as one or three parts: a number of one
-// part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow (parts-inl.h). Of the
+// Operands lie in pairs, one pair in the place of a float32, and as one or three parts: a number of one part is a
+// bfloat16, one of three is their sum, which a float32 is exactly but for underflow (bfloat16-inl.h). Of the
 // nine products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, to
 // either side; of normal random numbers by 2^-26 (root of the mean square), where rounding it would leave 2^-25.
 #pragma once
@@ -13,7 +13,13 @@
 #include <cstdint>
 #include <vector>
 
-namespace sextant::cpu::amx {
+namespace sextant::amx {
+
+inline constexpr int64_t kSide = 16;   // rows and columns of a tile
+inline constexpr int64_t kDepth = 32;  // of a step
+
+// Pairs of so many numbers, for whole steps.
+constexpr int64_t paired(int64_t n) { return (n + kDepth - 1) / kDepth * (kDepth / 2); }
 
 // Whether processor and system have it. Asks the system for leave, once.
 bool available();
@@ -87,4 +93,4 @@ class Pieces {
   int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first
 };
 
-}  // namespace sextant::cpu::amx
+}  // namespace sextant::amx
