@@ -78,9 +78,10 @@ def commands(options):
                       options.rounds],
         "amx": [*attention, *common, "--no-eager", "--no-ggml", "--backend", "cpu-amx", "--kinds", "causal,full", "--rounds",
                 options.rounds],
-        "eager": [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--kinds", ",".join(FORWARD),
-                  "--rounds", 3],
     }
+    for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-amx")):
+        result[name] = [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--no-ggml", "--backend",
+                        backend, "--kinds", ",".join(FORWARD), "--rounds", 3]
     commands = {name: (list(map(str, command)), None) for name, command in result.items()}
 
     def python(name, interpreter, library, *arguments):
@@ -267,7 +268,15 @@ def bfloat16(results):
 
 
 def eager(results):
-    document = results["eager"]
+    yield from beside_eager(results["eager"])
+
+
+def eager_by_amx(results):
+    if results["eager-amx"]["amx"]:
+        yield from beside_eager(results["eager-amx"])
+
+
+def beside_eager(document):
     for size in HEAD_SIZES:
         for row in find(document["measured"], head_dim=size, **{"pass": "backward"}):
             ours, theirs = row["ours"], row["eager"]
@@ -326,6 +335,7 @@ GOALS = (
     ("7", "ReRoPE and Leaky ReRoPE, times rope", piecewise, ("attention",)),
     ("8", "bfloat16 forward, of the peak of its products", bfloat16, ("bfloat16",)),
     ("9", "backward, times as fast as libtorch's operators", eager, ("eager",)),
+    ("9", "with the products of AMX, which tensors of this length take", eager_by_amx, ("eager-amx",)),
     ("10", "decoding, of the speed of reading", decoding, ("decoding",)),
     ("11", "cos and sin", position, ("position",)),
     ("12", "turning in place, of the speed of copying", turning, ("turning",)),
