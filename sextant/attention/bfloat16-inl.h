@@ -42,12 +42,13 @@ HWY_INLINE Bits<Wide> round(WideVec x) {
   return only_upper(hn::IfThenElse(hn::RebindMask(d, hn::Ne(x, x)), quiet, rounded));
 }
 
-// Two bfloat16, as float32 has them, into a pair.
+// The upper halves of two numbers, which are bfloat16, into a pair.
 HWY_INLINE WideVec join(Bits<Wide> x, Bits<Wide> y) {
-  return hn::BitCast(Wide(), hn::Or(hn::ShiftRight<16>(x), y));
+  const hn::RebindToUnsigned<Wide> d;
+  return hn::BitCast(Wide(), hn::OrAnd(hn::ShiftRight<16>(x), y, hn::Set(d, 0xffff0000)));
 }
 
-// Parts of numbers, each as float32 has it, its lower 16 bits zeros.
+// Parts of numbers, in their upper halves.
 template <int kCount>
 struct PartsOf {
   Bits<Wide> part[kCount];
@@ -64,8 +65,8 @@ HWY_INLINE PartsOf<kCount> split(WideVec x) {
     parts.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
     const WideVec left = hn::Sub(x, hn::BitCast(f, parts.part[0]));
     parts.part[1] = only_upper(hn::BitCast(d, left));
-    // Of numbers below 2^-110 it has more than 8 bits, which must not get into the other half of a pair.
-    parts.part[2] = only_upper(hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1]))));
+    // Of numbers below 2^-110 it has more than 8 bits, which join() drops.
+    parts.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1])));
   }
   return parts;
 }
@@ -86,9 +87,8 @@ class Greatest {
   // It has exact parts, or all are 0; what smaller ones lose is at most 2^-26 of it.
   HWY_INLINE bool fits() const {
     const WideInts d;
-    const auto any = hn::MaxOfLanes(d, most_);
-    return finite() &&
-           hn::AllTrue(d, hn::Or(hn::Eq(any, hn::Zero(d)), hn::Gt(any, hn::Set(d, kLeast - 1))));
+    const bool some = !hn::AllFalse(d, hn::Gt(most_, hn::Set(d, kLeast - 1)));
+    return finite() && (HWY_LIKELY(some) || hn::AllTrue(d, hn::Eq(most_, hn::Zero(d))));
   }
 
  protected:

@@ -160,12 +160,12 @@ class BackwardWalk {
   bool put_queries_in_parts(WaysSeen ways, Matrix d_out, int64_t rows) const {
     const BackwardTiled& to = w_.tiled;
     bool fit = put_rows_in_parts(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
-                                 to.d_out_across_step, to.panels);
+                                 to.d_out_across_step);
     for (size_t way = 0; way < way_count(); ++way)
       if (ways.has(way))
         fit = put_rows_in_parts({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
                                 w_.queries.parts[way], w_.queries.part_step, to.queries_across[way],
-                                to.query_step, to.panels) &&
+                                to.query_step) &&
               fit;
     return fit;
   }

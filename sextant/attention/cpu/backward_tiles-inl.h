@@ -49,41 +49,35 @@ inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const
   return fit;
 }
 
-// Of eight numbers and eight others, or zeros, those from the p-th on that a vector holds.
-HWY_INLINE V load_eights(const float* some, const float* others, int64_t p) {
-  const F32 d;
-#if HWY_TARGET != HWY_SCALAR  // which has no halves
-  if constexpr (kPart == 16) {
-    const hn::Half<F32> half;
-    return hn::Combine(d, others ? hn::LoadU(half, others) : hn::Zero(half), hn::LoadU(half, some));
+// The row of a half's queries that is in a lane of a line across, paired with that of the next strip.
+constexpr int64_t row_across(int64_t lane) { return lane / kStrip * 2 * kStrip + lane % kStrip; }
+
+// Rows of a half, from `first` on, in the lanes from the p-th on, at some columns: x[n] is the (column + n)-th. Zeros for
+// rows that there are not.
+HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, int64_t column,
+                            V* x) {
+  for (int64_t n = 0; n < kPart; ++n) {
+    const int64_t row = first + row_across(p + n);
+    x[n] = row < rows ? load_part(m.data + row * m.stride + column) : hn::Zero(F32());
   }
-#endif
-  const float* const from = p < kStrip ? some : others;
-  return from ? hn::LoadU(d, from + p % kStrip) : hn::Zero(d);
+  sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
 }
 
 // Up to kBlock rows, as they are and across. False if some do not fit.
 inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
-                                           int64_t to_step, float* across, int64_t across_step,
-                                           float* panels) {
+                                           int64_t to_step, float* across, int64_t across_step) {
   const bool fit = pair_columns<kThreeParts>(x.data, x.stride, rows, columns16, to, to_step).all();
-  for (int64_t i = 0; i < rows; i += kLanes)
-    pack_panel(x.data + i * x.stride, x.stride, 1, std::min(kLanes, rows - i), columns16, 1,
-               panels + i * columns16);
   constexpr int64_t kRow = kBlock / 2;
-  for (int64_t i = 0; i < rows; i += amx::kDepth) {
-    const float* const first = panels + i * columns16;
-    const float* const second = i + kLanes < rows ? first + kLanes * columns16 : nullptr;
-    for (int64_t c = 0; c < columns16; ++c)
-      for (int64_t p = 0; p < kLanes; p += kPart) {
-        const auto part_of = [&](int64_t strip) HWY_ATTR {
-          return load_eights(first + c * kLanes + strip * kStrip,
-                             second ? second + c * kLanes + strip * kStrip : nullptr, p);
-        };
-        put_pairs(split<kThreeParts>(part_of(0)), split<kThreeParts>(part_of(1)),
-                  across + c * kRow + i / 2 + p, across_step);
+  for (int64_t i = 0; i < rows; i += kAmxRows)
+    for (int64_t p = 0; p < kLanes; p += kPart)
+      for (int64_t c = 0; c < columns16; c += kPart) {
+        V first[kPart], second[kPart];
+        load_across(x, rows, i, p, c, first);
+        load_across(x, rows, i + kStrip, p, c, second);
+        for (int64_t n = 0; n < kPart; ++n)
+          put_pairs(split<kThreeParts>(first[n]), split<kThreeParts>(second[n]),
+                    across + (c + n) * kRow + i / 2 + p, across_step);
       }
-  }
   return fit;
 }
 
@@ -146,40 +140,6 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
   }
 }
 
-// Two strips from the first on, whose lines of a block these are: in pairs of queries, in `columns`. kLooks: false if
-// some are infinite or NaN.
-template <bool kLooks>
-HWY_INLINE bool pair_two_strips(int64_t first, Run columns, const float* lines, float* to,
-                                int64_t part_step) {
-  Greatest seen;
-  const float* line = lines + first * kStrip * kScoreRow;
-  float* at = to + first / 2 * kStrip * kScoreRow;
-  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
-    for (int64_t j = columns.first; j < columns.last; j += kPart) {
-      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
-      if constexpr (kLooks) {
-        seen.look(x);
-        seen.look(y);
-      }
-      put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, part_step);
-    }
-  return seen.finite();
-}
-
-// Their lines in pairs of keys, [kBlock][kPairRow]. False if some line's greatest does not fit.
-HWY_INLINE bool pair_rows_of_two_strips(int64_t first, Run columns, const float* lines, float* to,
-                                        int64_t part_step) {
-  bool fit = true;
-  const Run all = {round_down(columns.first, amx::kDepth), round_up(columns.last, amx::kDepth)};
-  for (int64_t i = first * kStrip; i < (first + 2) * kStrip; ++i) {
-    Greatest seen;
-    pair_line<kThreeParts>(lines + i * kScoreRow, columns, all, to + i * kPairRow, part_step,
-                           [&](V x) HWY_ATTR { seen.look(x); });
-    fit = fit && seen.fits();
-  }
-  return fit;
-}
-
 // Zeros for two strips that there are not.
 HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t part_step) {
   for (int n = 0; n < kThreeParts; ++n)
@@ -188,15 +148,53 @@ HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t pa
                 to + n * part_step + i * kScoreRow + columns.last, 0.0F);
 }
 
-// Score gradients of a block in both ways, two strips from the first on. False if some do not fit.
-inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
-                                            const BackwardTiled& to) {
-  pair_two_strips<false>(first, columns, lines, to.grads, to.line_step);
-  return pair_rows_of_two_strips(first, columns, lines, to.grad_rows, to.row_step);
-}
+// Weights of two strips from the first on, whose lines of a block these are, in pairs of queries. False if some are
+// infinite or NaN.
 inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
                                               const BackwardTiled& to) {
-  return pair_two_strips<true>(first, columns, lines, to.weights, to.line_step);
+  Greatest seen;
+  const float* line = lines + first * kStrip * kScoreRow;
+  float* at = to.weights + first / 2 * kStrip * kScoreRow;
+  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
+    for (int64_t j = columns.first; j < columns.last; j += kPart) {
+      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
+      seen.look(x);
+      seen.look(y);
+      put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, to.line_step);
+    }
+  return seen.finite();
+}
+
+// Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's greatest does not fit.
+inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
+                                            const BackwardTiled& to) {
+  bool fit = true;
+  // In whole steps of keys; zeros for those outside.
+  const int64_t stop = round_up(columns.last, amx::kDepth);
+  for (int64_t i = 0; i < kStrip; ++i) {
+    const int64_t row = first * kStrip + i;
+    const float* const line = lines + row * kScoreRow;
+    float* const pairs = to.grads + (first / 2 * kStrip + i) * kScoreRow;
+    float* const rows = to.grad_rows + row * kPairRow;
+    Greatest seen[2];
+    const auto parts_at = [&](int strip, int64_t j) HWY_ATTR {
+      const bool any = HWY_LIKELY(j >= columns.first && j < columns.last);
+      const V x = any ? load_part(line + strip * kStrip * kScoreRow + j) : hn::Zero(F32());
+      seen[strip].look(x);
+      return split<kThreeParts>(x);
+    };
+    for (int64_t j = round_down(columns.first, amx::kDepth); j < stop; j += amx::kDepth)
+      for (int64_t p = 0; p < kLanes; p += kPart) {
+        const auto x = parts_at(0, j + p), x_next = parts_at(0, j + p + kLanes);
+        put_pairs(x, x_next, rows + j / 2 + p, to.row_step);
+        const auto y = parts_at(1, j + p), y_next = parts_at(1, j + p + kLanes);
+        put_pairs(y, y_next, rows + kStrip * kPairRow + j / 2 + p, to.row_step);
+        put_pairs(x, y, pairs + j + p, to.line_step);
+        put_pairs(x_next, y_next, pairs + j + p + kLanes, to.line_step);
+      }
+    fit = fit && seen[0].fits() && seen[1].fits();
+  }
+  return fit;
 }
 
 // to = lines times keys: [kBlock][depth16].
