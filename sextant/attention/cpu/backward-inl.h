@@ -462,9 +462,9 @@ class BackwardWalk {
   // What tiles of AMX added up.
   void add_sums(int64_t rows) const {
     const BackwardTiled& by = w_.tiled;
-    if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panels, w_.value_grads);
+    if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panel, w_.value_grads);
     for (size_t way = 0; wants_keys() && way < way_count(); ++way)
-      add_sums_across(by.key_sums[way], rows, p_.depth16, by.panels, w_.key_grads.turned[way]);
+      add_sums_across(by.key_sums[way], rows, p_.depth16, by.panel, w_.key_grads.turned[way]);
   }
 
   // No query sees the unit's keys.

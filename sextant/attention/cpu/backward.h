@@ -108,7 +108,7 @@ struct RowSets {
   RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Carver& carver);
 };
 
-// For tiles of AMX, all in three parts (parts-inl.h) but the sums. Nothing if products are not of parts. "Across":
+// For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not of parts. "Across":
 // columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are
 // paired while they are in the L1 cache.
 struct BackwardTiled {
@@ -123,7 +123,7 @@ struct BackwardTiled {
   float* grad_rows = nullptr;        // the same, [kBlock][kPairRow], pairs of keys
   float** key_sums = nullptr;        // [ways] of [depth16][kScoreRow], keys across
   float* value_sums = nullptr;       // [width16][kScoreRow]
-  float* panels = nullptr;           // of a block of rows, [kBlock / kLanes][columns16][kLanes]
+  float* panel = nullptr;            // [columns16][kLanes]
   int64_t key_step = 0, value_step = 0, query_step = 0, d_out_step = 0, d_out_across_step = 0,
           line_step = 0, row_step = 0;  // from part to part
 

@@ -186,7 +186,7 @@ BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
   grad_rows = in_parts(kBlock * kPairRow, row_step);
   key_sums = each_way([&] { return carver.floats(p.depth16 * kScoreRow); });
   value_sums = carver.floats(p.width16 * kScoreRow);
-  panels = carver.floats(kBlock * std::max(p.depth16, p.width16));
+  panel = carver.floats(kLanes * std::max(p.depth16, p.width16));
 }
 
 BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)

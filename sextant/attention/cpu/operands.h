@@ -20,7 +20,7 @@ struct Panels {
   float** turned = nullptr;  // [ways]; plain where the way does not turn this side
   // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of those.
   float** pairs = nullptr;
-  // What is turned in parts (parts-inl.h), if products are of those: of queries [rows] of pairs of columns, of keys
+  // What is turned in parts (bfloat16-inl.h), if products are of those: of queries [rows] of pairs of columns, of keys
   // [rows / kLanes][pairs of columns][kLanes], part by part.
   float** parts = nullptr;
   int64_t part_step = 0;

@@ -103,7 +103,7 @@ constexpr int64_t calls_of_row(int64_t columns) {
   return 2 * ((columns + kBetween - 1) / kBetween);
 }
 
-// As that for tiles of AMX: weights by rows, in pairs and parts (parts-inl.h). all: columns that are
+// As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that are
 // multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is done in between.
 template <int kCount, class Between>
 HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
