@@ -12,8 +12,35 @@
 #include "sextant/attention/amx.h"
 #include "sextant/attention/bfloat16-inl.h"
 #include "sextant/attention/transpose-inl.h"
-#include "sextant/dense/product.h"
+#include "sextant/dense/finish-inl.h"
+#include "sextant/dense/pieces.h"
+#include "sextant/dense/slab.h"
 #include "sextant/dense/vectors-inl.h"
+
+#ifndef SEXTANT_DENSE_TILES_ONCE
+#define SEXTANT_DENSE_TILES_ONCE
+namespace sextant::dense {
+
+inline constexpr int64_t kTiledBlock = 256;            // of the inner dimension
+inline constexpr int64_t kTiledStep = 2 * amx::kSide;  // rows, and columns, at once
+static_assert(kGroupRows % kTiledStep == 0 && kMostPanel % kTiledStep == 0);
+
+// What lies where, in floats, of a block of the inner dimension.
+struct Tiled {
+  int64_t pairs;     // of the inner dimension
+  int64_t row_step;  // of a group in parts; not a power of two, for the cache
+  int64_t group_part, right_part;
+  int64_t worker;  // a group in parts, and its sums with a panel
+  Tiled(int64_t depth, int64_t columns)
+      : pairs(amx::paired(depth)),
+        row_step(pairs + amx::kSide),
+        group_part(kGroupRows * row_step),
+        right_part(pieces(columns, amx::kSide) * amx::kSide * pairs),
+        worker(3 * group_part + kGroupRows * kMostPanel) {}
+};
+
+}  // namespace sextant::dense
+#endif
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 HWY_BEFORE_NAMESPACE();
@@ -60,6 +87,7 @@ inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, 
     for (int64_t i = first; i < last; ++i, to += to_step) {
       const float* const row = a.data + i * a.row_stride;
       for (int64_t k = 0; k < a.columns; k += 2 * kLanes) {
+        // Other than what a tile reads, rows are in no near cache.
         __builtin_prefetch(row + k + 2 * a.row_stride);
         __builtin_prefetch(row + k + 2 * a.row_stride + kLanes);
         split.put(load_some(row + k, a.columns - k),
@@ -111,6 +139,77 @@ inline HWY_NOINLINE bool put_right(const Matrix& b, int64_t first, int64_t last,
     }
   return split.fit.all();
 }
+
+// One share in `shares` of b, in parts. False if some numbers do not fit.
+inline bool split_share(const Slab& slab, int64_t share, int64_t shares) {
+  const int64_t blocks = pieces(slab.b.columns, kLanes);
+  return put_right(slab.b, share * blocks / shares, (share + 1) * blocks / shares, slab.panels,
+                   Tiled(slab.b.rows, slab.b.columns).right_part);
+}
+
+// For what will be written, and read for that, while products are made: into the L2 cache, for L1 is full of those.
+HWY_INLINE void ask_for_rows(const Slab& slab, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const int64_t at = r * slab.stride + j;
+      __builtin_prefetch(slab.c + at, 0, 2);
+      if (slab.finish.base && slab.finish.base != slab.c)
+        __builtin_prefetch(slab.finish.base + at, 0, 2);
+      if (slab.finish.slope_at) __builtin_prefetch(slab.finish.slope_at + at, 0, 2);
+      if (slab.finish.squared_relu) __builtin_prefetch(slab.finish.squared_relu + at, 0, 2);
+    }
+}
+
+// sums: [rows][kPanel].
+inline void write_rows(const float* sums, int64_t rows, int64_t columns, const Slab& to) {
+  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
+    const Finish finish = moved(to.finish, r * to.stride);
+    float* const at = to.c + r * to.stride;
+    if (columns < kPanel) {
+      write_part_of_row(sums, columns, finish, at);
+      continue;
+    }
+    V sum[kTileVectors];
+    for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
+    write_row(sum, finish, at);
+  }
+}
+
+// Rows [first, last). False if some numbers do not fit; then nothing is written.
+inline bool multiply_group_by_tiles(const Slab& slab, int64_t first, int64_t last, int worker) {
+  const Tiled tiled(slab.b.rows, slab.b.columns);
+  float* const left = slab.groups + worker * tiled.worker;
+  float* const sums = left + 3 * tiled.group_part;
+  if (!put_left(slab.a, first, last, left, tiled.row_step, tiled.group_part)) return false;
+  const amx::Tiles tiles;
+  for (int64_t at = 0; at < slab.b.columns; at += kPanel) {
+    const int64_t columns = std::min(kPanel, slab.b.columns - at);
+    const Slab panel = moved(slab, first * slab.stride + at);
+    ask_for_rows(panel, last - first, columns);
+    amx::multiply({3,
+                   pieces(last - first, kLanes),
+                   pieces(columns, kLanes),
+                   2 * tiled.pairs / amx::kDepth,
+                   {left, tiled.group_part, tiled.row_step},
+                   {slab.panels + at * tiled.pairs, tiled.right_part, kLanes, kLanes * tiled.pairs},
+                   sums,
+                   kPanel,
+                   false});
+    write_rows(sums, last - first, columns, panel);
+  }
+  return true;
+}
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::dense
+HWY_AFTER_NAMESPACE();
+
+#else
+HWY_BEFORE_NAMESPACE();
+namespace sextant::dense {
+namespace HWY_NAMESPACE {
+
+inline bool split_share(const Slab&, int64_t, int64_t) { return false; }
+inline bool multiply_group_by_tiles(const Slab&, int64_t, int64_t, int) { return false; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::dense
