@@ -18,8 +18,7 @@ struct Slab {
   float* c;
   int64_t stride;  // from row to row of c and of what finishes it
   float* panels;   // of b, as who multiplies wants them
-  float*
-      groups;  // of a, one after the other for the workers; not used where rows are read in place
+  float* groups;   // of a, one for each worker; not used where rows are read in place
 };
 
 // The same further on in c.
