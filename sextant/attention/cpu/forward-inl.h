@@ -315,13 +315,10 @@ class ForwardTask {
       const Partial part = group.to.at(group.row(n), p_.width16);
       for (int64_t i = 0; i < strip.rows; ++i)
         part.sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::Pieces::kTotals];
-      const auto finish = [&](auto how) HWY_ATTR {
-        how(strip, lines, value_rows, w_.table_products, part.out, part.sum);
-      };
       if (p_.parts == 1)
-        finish(finish_rounded_mix<ValueRows>);
+        finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
       else
-        finish(finish_mix<ValueRows>);
+        finish_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
       uint8_t& fresh = w_.fresh[g * strips() + n];
       if (item_.partial >= 0)
         copy(strip.rows, part, partial(unit, g, n));
