@@ -83,7 +83,7 @@ class Floater final : public Method {
     const at::Tensor start = alone ? parameters[0].slice(1, layer, layer + 1) : parameters[0];
     const at::Tensor rows =
         floater_positions(start, parameters.subspan(1), injected_rows(placement), flow_, gradient_);
-    inject(operands, placement, rows.select(2, alone ? 0 : layer));
+    inject(operands, placement, alone ? rows.squeeze(2) : rows.select(2, layer));
   }
 
  private:

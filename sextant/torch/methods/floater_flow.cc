@@ -9,7 +9,6 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/selu.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -80,14 +79,16 @@ Speed speed_of(Flow flow, std::span<const at::Tensor> weights) {
 
 at::Tensor solve(const at::Tensor& start, std::span<const at::Tensor> weights, int64_t length,
                  Flow flow) {
-  std::vector<at::Tensor> rows;
-  for (State y = {start}; static_cast<int64_t>(rows.size()) < length;) {
-    rows.push_back(y[0]);
-    if (static_cast<int64_t>(rows.size()) < length)
-      y = to_neighbour(speed_of(flow, weights), static_cast<int64_t>(rows.size()) - 1, 1,
-                       std::move(y));
+  std::vector<int64_t> sizes = {length};
+  sizes.insert(sizes.end(), start.sizes().begin(), start.sizes().end());
+  // Row by row: as many small tensors would leave as much memory behind them.
+  const at::Tensor rows = at::empty(sizes, start.options());
+  State y = {start};
+  for (int64_t k = 0; k < length; ++k) {
+    if (k > 0) y = to_neighbour(speed_of(flow, weights), k - 1, 1, std::move(y));
+    rows[k].copy_(y[0]);
   }
-  return at::stack(rows);
+  return rows;
 }
 
 // Gradients of the start and of each weight.
