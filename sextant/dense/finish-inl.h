@@ -56,6 +56,21 @@ inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns, c
   if (finish.squared_relu) std::copy_n(squared_relu, columns, finish.squared_relu);
 }
 
+// Rows of sums in memory, [rows][kPanel].
+inline void write_rows(const float* sums, int64_t rows, int64_t columns, const Slab& to) {
+  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
+    const Finish finish = moved(to.finish, r * to.stride);
+    float* const at = to.c + r * to.stride;
+    if (columns < kPanel) {
+      write_part_of_row(sums, columns, finish, at);
+      continue;
+    }
+    V sum[kTileVectors];
+    for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
+    write_row(sum, finish, at);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::dense
 HWY_AFTER_NAMESPACE();

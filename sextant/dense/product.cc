@@ -126,8 +126,7 @@ HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const
   for (int r = 0; r < kTileRows; ++r)
     for (int v = 0; v < kTileVectors; ++v)
       hn::StoreU(sum[r][v], F32(), sums + r * kPanel + v * kLanes);
-  for (int64_t r = 0; r < rows; ++r, offset += slab.stride)
-    write_part_of_row(sums + r * kPanel, columns, moved(slab.finish, offset), slab.c + offset);
+  write_rows(sums, rows, columns, moved(slab, offset));
 }
 
 // Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's numbers.
@@ -253,7 +252,7 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
   int64_t worker = a.column_stride == 1 ? 0 : kGroupRows * most;
   if (by_tiles) {
     const Tiled tiled(most, most_columns);
-    panels = std::max(panels, 3 * tiled.right_part);
+    panels = std::max(panels, kThreeParts * tiled.right_part);
     worker = std::max(worker, tiled.worker);
   }
   const int64_t all = panels + executor.workers() * worker;

@@ -21,6 +21,7 @@
 #define SEXTANT_DENSE_TILES_ONCE
 namespace sextant::dense {
 
+inline constexpr int kThreeParts = 3;                  // of a number
 inline constexpr int64_t kTiledBlock = 256;            // of the inner dimension
 inline constexpr int64_t kTiledStep = 2 * amx::kSide;  // rows, and columns, at once
 static_assert(kGroupRows % kTiledStep == 0 && kMostPanel % kTiledStep == 0);
@@ -36,7 +37,7 @@ struct Tiled {
         row_step(pairs + amx::kSide),
         group_part(kGroupRows * row_step),
         right_part(pieces(columns, amx::kSide) * amx::kSide * pairs),
-        worker(3 * group_part + kGroupRows * kMostPanel) {}
+        worker(kThreeParts * group_part + kGroupRows * kMostPanel) {}
 };
 
 }  // namespace sextant::dense
@@ -47,7 +48,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
 
-inline constexpr int kThreeParts = 3;
 static_assert(kLanes == amx::kSide && 2 * kLanes == amx::kDepth);
 
 // What splits numbers and sees whether they may be.
@@ -87,7 +87,7 @@ inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, 
     for (int64_t i = first; i < last; ++i, to += to_step) {
       const float* const row = a.data + i * a.row_stride;
       for (int64_t k = 0; k < a.columns; k += 2 * kLanes) {
-        // Other than what a tile reads, rows are in no near cache.
+        // Rows come from far, and none asks for them elsewhere.
         __builtin_prefetch(row + k + 2 * a.row_stride);
         __builtin_prefetch(row + k + 2 * a.row_stride + kLanes);
         split.put(load_some(row + k, a.columns - k),
@@ -160,33 +160,18 @@ HWY_INLINE void ask_for_rows(const Slab& slab, int64_t rows, int64_t columns) {
     }
 }
 
-// sums: [rows][kPanel].
-inline void write_rows(const float* sums, int64_t rows, int64_t columns, const Slab& to) {
-  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
-    const Finish finish = moved(to.finish, r * to.stride);
-    float* const at = to.c + r * to.stride;
-    if (columns < kPanel) {
-      write_part_of_row(sums, columns, finish, at);
-      continue;
-    }
-    V sum[kTileVectors];
-    for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
-    write_row(sum, finish, at);
-  }
-}
-
 // Rows [first, last). False if some numbers do not fit; then nothing is written.
 inline bool multiply_group_by_tiles(const Slab& slab, int64_t first, int64_t last, int worker) {
   const Tiled tiled(slab.b.rows, slab.b.columns);
   float* const left = slab.groups + worker * tiled.worker;
-  float* const sums = left + 3 * tiled.group_part;
+  float* const sums = left + kThreeParts * tiled.group_part;
   if (!put_left(slab.a, first, last, left, tiled.row_step, tiled.group_part)) return false;
   const amx::Tiles tiles;
   for (int64_t at = 0; at < slab.b.columns; at += kPanel) {
     const int64_t columns = std::min(kPanel, slab.b.columns - at);
     const Slab panel = moved(slab, first * slab.stride + at);
     ask_for_rows(panel, last - first, columns);
-    amx::multiply({3,
+    amx::multiply({kThreeParts,
                    pieces(last - first, kLanes),
                    pieces(columns, kLanes),
                    2 * tiled.pairs / amx::kDepth,
@@ -199,6 +184,7 @@ inline bool multiply_group_by_tiles(const Slab& slab, int64_t first, int64_t las
   }
   return true;
 }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::dense
 HWY_AFTER_NAMESPACE();

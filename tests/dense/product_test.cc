@@ -77,7 +77,6 @@ TEST(Product, IsTheSumOfProducts) {
   }
 }
 
-// Of whole and cut panels, of one and several blocks of the inner dimension.
 // Of numbers below 2^-100 AMX would lose bits, and infinities would become NaN: their rows, or all, go another way.
 TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
   Operands operands({200, 300, 70});
@@ -100,6 +99,7 @@ TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
     EXPECT_EQ(c[5 * 70 + j], std::copysign(INFINITY, b[3 * 70 + j])) << j;
 }
 
+// Of whole and cut panels, of one and several blocks of the inner dimension.
 TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
   for (const Sizes& s : kSizes) {
     const Operands operands(s);

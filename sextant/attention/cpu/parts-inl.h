@@ -84,15 +84,11 @@ HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* 
                             [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
 }
 
-// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2]. see(x): is
-// shown every vector.
-template <int kCount, class See>
-HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step,
-                          See see) {
+// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2].
+template <int kCount>
+HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step) {
   const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
-    const V x = load_part(line + j + p * kPart);
-    see(x);
-    return split_weight<kCount>(x);
+    return split_weight<kCount>(load_part(line + j + p * kPart));
   };
   const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
     return j >= columns.first && j < columns.last ? parts_at(j, p) : no_parts<kCount>();
@@ -108,11 +104,6 @@ HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, in
         put_pairs(x, parts_if_any(j + kLanes, p), at, part_step);
       }
     }
-}
-
-template <int kCount>
-HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step) {
-  pair_line<kCount>(line, columns, all, to, part_step, [](V) HWY_ATTR {});
 }
 
 }  // namespace HWY_NAMESPACE
