@@ -325,10 +325,11 @@ HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const A& a, cons
                                    between, from_block(plus, n * 3), totals);
 }
 
-// Of the blocks of a strip, those that AVX-512 does three at a time, which leaves fours: 16 = 4 * 3 + 4.
+// Of the blocks of a strip, those that AVX-512 does three at a time, which leaves four or two: 16 = 4 * 3 + 4 and
+// 8 = 2 * 3 + 2. By fours a strip has two tiles, each of which reads all of b.
 constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
-  const int64_t fours = blocks % 3;
-  return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - 4 * fours, 0) : 0;
+  const int64_t others = blocks % 3 == 1 ? 4 : blocks % 3;
+  return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - others, 0) : 0;
 }
 
 // About how many blocks times rows a tile has, if it has more than kThinRows rows.
