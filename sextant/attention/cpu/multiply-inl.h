@@ -333,7 +333,7 @@ constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
 }
 
 // About how many blocks times rows a tile has, if it has more than kThinRows rows.
-inline constexpr int64_t kUsualTile = kParts == 1 ? 16 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
+inline constexpr int64_t kUsualTile = kParts == 1 ? 24 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
 
 // As multiply(), with totals: Totals, or NoTotals.
 template <Sum kSum, class A, class B, class Between, class Plus, class Total>
