@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/fma_peak.h"
+#include "sextant/attention/avx512-inl.h"
 #include "sextant/error.h"
 
 #ifndef SEXTANT_BENCH_FMA_PEAK_ONCE
@@ -67,6 +68,13 @@ MultiplyAdds multiply_add_pairs([[maybe_unused]] int64_t rounds,
   return run_chains(d, rounds, chains, 4, [&](auto a) HWY_ATTR {
     auto unused = hn::Zero(d);
     return hn::ReorderWidenMulAccumulate(d, x, y, a, unused);
+  });
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (!sextant::HWY_NAMESPACE::has_bfloat16_products()) return {};
+  const hn::ScalableTag<float> d;
+  const auto x = hn::Set(d, 0.999F), y = hn::Set(d, 0.001F);
+  return run_chains(d, rounds, chains, 4, [&](auto a) HWY_ATTR {
+    return sextant::HWY_NAMESPACE::add_product_of_pairs(x, y, a);
   });
 #else
   return {};

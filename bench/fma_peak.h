@@ -16,7 +16,7 @@ struct FmaPeak {
 FmaPeak fma_peak(const Executor& executor);
 
 // The same with products of pairs of bfloat16 that are added up in float32: four operations each. Zeros where
-// the machine, or this build's Highway, has no instruction for them.
+// the machine has no instruction for them (or it is NEON's, and this build's Highway is older than 1.2).
 FmaPeak bfloat16_peak(const Executor& executor);
 
 // About 10 ms of either on each worker, for who times them beside something else: the operations done, or 0.

@@ -53,6 +53,21 @@ HWY_INLINE Floats mul_add_unless_less(Floats a, Floats b, Floats c, Floats x, Fl
   return Floats{_mm512_maskz_fmadd_ps(some, a.raw, b.raw, c.raw)};
 }
 
+// Pairs of bfloat16 in the place of float32: sum + a.x * b.x + a.y * b.y, and numbers of two vectors, one after the
+// other, rounded to even. For machines with AVX512_BF16 (has_bfloat16_products()), which is no target of its own here,
+// so that a compiler knows no functions for it.
+template <class V>
+HWY_INLINE V add_product_of_pairs(V a, V b, V sum) {
+  __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  return sum;
+}
+HWY_INLINE Floats round_to_pairs(Floats first, Floats second) {
+  Floats pairs;
+  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs.raw) : "v"(first.raw), "v"(second.raw));
+  return pairs;
+}
+inline bool has_bfloat16_products() { return __builtin_cpu_supports("avx512bf16") != 0; }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant
 HWY_AFTER_NAMESPACE();

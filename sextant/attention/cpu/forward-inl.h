@@ -181,8 +181,12 @@ class ForwardTask {
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip);
-      const auto into_weights = p_.pairs ? soften_pairs : soften;
-      into_weights(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+      if (p_.pairs)
+        with_dots(p_.dots, [&](auto dots) HWY_ATTR {
+          soften_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+        });
+      else
+        soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
       mix(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products, to.out,
           to.sum);

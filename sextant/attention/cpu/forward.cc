@@ -20,8 +20,6 @@ void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScrat
   ForwardTask(forward, item, scratch).merge_units();
 }
 
-bool has_dots() { return kHasDots; }
-
 int64_t most_item_floats() { return kFloatsOfL2 / 2; }
 
 }  // namespace HWY_NAMESPACE
@@ -33,7 +31,6 @@ namespace sextant::cpu {
 
 HWY_EXPORT(forward_item);
 HWY_EXPORT(forward_merge);
-HWY_EXPORT(has_dots);
 HWY_EXPORT(most_item_floats);
 
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
@@ -45,8 +42,6 @@ void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardS
 }
 
 int64_t item_floats() { return HWY_DYNAMIC_DISPATCH(most_item_floats)(); }
-
-bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 
 }  // namespace sextant::cpu
 #endif

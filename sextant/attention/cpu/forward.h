@@ -131,6 +131,5 @@ void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardSc
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
 // How many floats of queries and results an item may have, which share the L2 cache with a unit of keys and values.
 int64_t item_floats();
-bool has_dots_of_pairs();  // whether the machine has an instruction for them (pairs-inl.h)
 
 }  // namespace sextant::cpu

@@ -114,12 +114,13 @@ struct Values {
   const float* pairs = nullptr;
 };
 
-// Weights, [rows][kScoreRow], as pairs have them.
-inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, float* weights) {
+// Weights, [rows][kScoreRow], as pairs have them: the instruction rounds to even.
+inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, bool dots, float* weights) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = columns.first; j < columns.last; j += kPart) {
       float* const at = weights + i * kScoreRow + j;
-      hn::StoreU(hn::BitCast(F32(), round_weight(load_part(at))), F32(), at);
+      const V x = load_part(at);
+      hn::StoreU(hn::BitCast(F32(), dots ? round(x) : round_weight(x)), F32(), at);
     }
 }
 
@@ -128,7 +129,7 @@ template <class Values>
 HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values& values,
                                    float* table_sums, float* out, const float* totals) {
   if (!s.problem.on_value && all_finite(out, s.rows * s.problem.width16)) return;
-  round_weights(s.rows, s.columns, weights);
+  round_weights(s.rows, s.columns, s.problem.dots, weights);
   finish_mix(s, weights, values, table_sums, out, totals);
 }
 
@@ -141,9 +142,11 @@ HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen
   const int64_t width16 = s.problem.width16, blocks = width16 / kLanes;
   if (values.pairs) {
     const Run some = {seen.first / 2, (seen.last + 1) / 2};
-    multiply_and_total<Sum::kNewOfPairs>(
-        s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
-        RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
+    with_dots(s.problem.dots, [&](auto dots) HWY_ATTR {
+      multiply_and_total<kNewOfPairs<dots()>>(
+          s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
+          RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
+    });
     return finish_rounded_mix(s, weights, rows, table_sums, out, sum);
   }
   const auto [data, stride] = values.rows;

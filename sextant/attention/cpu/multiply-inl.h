@@ -72,13 +72,17 @@ inline constexpr int kTileBlocks = kParts <= 2 ? 2 : 1;
 inline constexpr int kThinRows = kParts == 1 ? 2 : 1;
 inline constexpr int kThinBlocks = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
 
-enum class Sum { kNew, kAdded, kNewOfPairs };
+enum class Sum { kNew, kAdded, kNewOfPairs, kNewOfDots };  // of dots: of pairs, by one instruction
+template <bool kDots>
+inline constexpr Sum kNewOfPairs = kDots ? Sum::kNewOfDots : Sum::kNewOfPairs;
 
 template <Sum kSum, class D>
 HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b,
                                   hn::Vec<D> sum) {
-  if constexpr (kSum == Sum::kNewOfPairs)
-    return add_dot(d, a, b, sum);
+  if constexpr (kSum == Sum::kNewOfDots)
+    return dot_at_once(d, a, b, sum);
+  else if constexpr (kSum == Sum::kNewOfPairs)
+    return dot_in_steps(d, a, b, sum);
   else
     return hn::MulAdd(a, b, sum);
 }
@@ -102,10 +106,12 @@ struct NoTotals {
 };
 template <Sum kSum, class D>
 HWY_INLINE hn::Vec<D> add_line(D d, hn::Vec<D> line, hn::Vec<D> sum) {
-  if constexpr (kSum == Sum::kNewOfPairs)
-    return add_dot(d, line, hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), kPairOfOnes)), sum);
-  else
+  if constexpr (kSum == Sum::kNewOfPairs || kSum == Sum::kNewOfDots) {
+    const auto ones = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), kPairOfOnes));
+    return add_product<kSum>(d, line, ones, sum);
+  } else {
     return hn::Add(sum, line);
+  }
 }
 
 // The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers; and it

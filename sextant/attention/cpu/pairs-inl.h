@@ -4,9 +4,9 @@
 //   pair = (x, y)      x in the lower 16 bits        c += a.x * b.x + a.y * b.y
 //
 // Columns 2 c and 2 c + 1 of queries and keys are paired, which are lines of a panel, and keys 2 j and 2 j + 1 for
-// weights and values. One instruction multiplies where the machine has AVX512_BF16 (or NEON's bfdot) and Highway
-// knows it (from 1.2 on), and one pairs weights; elsewhere two multiply-adds of what is widened again, which differs
-// in how sums are rounded.
+// weights and values. One instruction multiplies where the machine has AVX512_BF16 (or NEON's bfdot, which Highway
+// knows from 1.2 on), and one pairs weights; elsewhere two multiply-adds of what is widened again, which differs in
+// how sums are rounded.
 #if defined(SEXTANT_ATTENTION_CPU_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
@@ -14,6 +14,9 @@
 #define SEXTANT_ATTENTION_CPU_PAIRS_INL_H_
 #endif
 
+#include <type_traits>
+
+#include "sextant/attention/avx512-inl.h"
 #include "sextant/attention/bfloat16-inl.h"
 #include "sextant/attention/cpu/lanes-inl.h"
 
@@ -28,21 +31,9 @@ using sextant::HWY_NAMESPACE::round;
 
 inline constexpr uint32_t kUpper = 0xffff0000, kPairOfOnes = 0x3f803f80;
 
-#if HWY_NATIVE_DOT_BF16  // not known, which is 0, before Highway 1.2
-inline constexpr bool kHasDots = true;
-#else
-inline constexpr bool kHasDots = false;
-#endif
-
-// a * b of two pairs, added to sum.
+// a * b of two pairs, added to sum, by two multiply-adds.
 template <class D, class VD = hn::Vec<D>>
-HWY_INLINE VD add_dot(D d, VD a, VD b, VD sum) {
-  if constexpr (kHasDots) {
-    const hn::Repartition<hwy::bfloat16_t, D> pairs;
-    VD unused = hn::Zero(d);
-    return hn::ReorderWidenMulAccumulate(d, hn::BitCast(pairs, a), hn::BitCast(pairs, b), sum,
-                                         unused);
-  }
+HWY_INLINE VD dot_in_steps(D d, VD a, VD b, VD sum) {
   const hn::RebindToUnsigned<D> bits;
   const auto lower = [&](VD x) HWY_ATTR {
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(bits, x)));
@@ -53,30 +44,70 @@ HWY_INLINE VD add_dot(D d, VD a, VD b, VD sum) {
   return hn::MulAdd(lower(a), lower(b), hn::MulAdd(upper(a), upper(b), sum));
 }
 
-// As that for weights, which have no sign, as pair_neighbours() does it: without an instruction in half the time, of
-// two the greater one.
+// As round() for weights, which have no sign, in half the time: of two the greater one.
 HWY_INLINE Bits<F32> round_weight(V x) {
   const hn::RebindToUnsigned<F32> d;
-#if HWY_NATIVE_DOT_BF16
-  const hn::Rebind<hwy::bfloat16_t, F32> half;
-  return hn::BitCast(d, hn::PromoteTo(F32(), hn::DemoteTo(half, x)));
-#else
   constexpr uint32_t kGreatest = 0x7fff7fff;  // NaN, too, must not be carried into the sign
   return only_upper(hn::Add(hn::Min(hn::BitCast(d, x), hn::Set(d, kGreatest)), hn::Set(d, 0x8000)));
-#endif
 }
 
 // Two vectors of weights, one after the other, rounded, as pairs of neighbours.
-HWY_INLINE V pair_neighbours(V first, V second) {
+HWY_INLINE V pair_in_steps(V first, V second) {
 #if HWY_TARGET == HWY_SCALAR
   return join(round_weight(first), round_weight(second));
-#elif HWY_NATIVE_DOT_BF16
-  const hn::Repartition<hwy::bfloat16_t, F32> pairs;
-  return hn::BitCast(F32(), hn::OrderedDemote2To(pairs, first, second));
 #else
   return join(round_weight(hn::ConcatEven(F32(), second, first)),
               round_weight(hn::ConcatOdd(F32(), second, first)));
 #endif
+}
+
+// Both at once, rounded to even. Of the machines of this target none have the instructions, or some do, or all.
+enum class Have { kNone, kSome, kAll };
+#if HWY_NATIVE_DOT_BF16  // not known, which is 0, before Highway 1.2
+inline constexpr Have kHaveDots = Have::kAll;
+inline bool has_dots() { return true; }
+template <class D, class VD = hn::Vec<D>>
+HWY_INLINE VD dot_at_once(D d, VD a, VD b, VD sum) {
+  const hn::Repartition<hwy::bfloat16_t, D> pairs;
+  VD unused = hn::Zero(d);
+  return hn::ReorderWidenMulAccumulate(d, hn::BitCast(pairs, a), hn::BitCast(pairs, b), sum,
+                                       unused);
+}
+HWY_INLINE V pair_at_once(V first, V second) {
+  const hn::Repartition<hwy::bfloat16_t, F32> pairs;
+  return hn::BitCast(F32(), hn::OrderedDemote2To(pairs, first, second));
+}
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+inline constexpr Have kHaveDots = Have::kSome;
+inline bool has_dots() { return sextant::HWY_NAMESPACE::has_bfloat16_products(); }
+template <class D, class VD = hn::Vec<D>>
+HWY_INLINE VD dot_at_once(D, VD a, VD b, VD sum) {
+  return sextant::HWY_NAMESPACE::add_product_of_pairs(a, b, sum);
+}
+HWY_INLINE V pair_at_once(V first, V second) {
+  return sextant::HWY_NAMESPACE::round_to_pairs(first, second);
+}
+#else
+inline constexpr Have kHaveDots = Have::kNone;
+inline bool has_dots() { return false; }
+template <class D, class VD = hn::Vec<D>>
+HWY_INLINE VD dot_at_once(D d, VD a, VD b, VD sum) {
+  return dot_in_steps(d, a, b, sum);
+}
+HWY_INLINE V pair_at_once(V first, V second) { return pair_in_steps(first, second); }
+#endif
+
+// f(std::true_type()) if pairs are multiplied at once (Problem::dots), else f(std::false_type()).
+template <class F>
+HWY_INLINE void with_dots([[maybe_unused]] bool dots, F&& f) {
+  if constexpr (kHaveDots == Have::kAll)
+    f(std::true_type());
+  else if constexpr (kHaveDots == Have::kNone)
+    f(std::false_type());
+  else if (dots)
+    f(std::true_type());
+  else
+    f(std::false_type());
 }
 
 // Numbers of two rows, rounded, in pairs.

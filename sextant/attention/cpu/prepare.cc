@@ -1,10 +1,11 @@
-// Tables, packed once for all tiles.
+// Tables, packed once for all tiles; and what is asked of the machine.
 #include "sextant/attention/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/prepare.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
+#include "sextant/attention/cpu/pairs-inl.h"
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/problem.h"
@@ -36,6 +37,9 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::cpu {
 
 HWY_EXPORT(pack_table_rows);
+HWY_EXPORT(has_dots);
+
+bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 
 void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,
                   const Executor& executor) {

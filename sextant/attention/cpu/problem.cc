@@ -96,6 +96,7 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       width16(round_up(width, kLanes)),
       parts(parts_of(pass, s)),
       pairs(pass == Pass::kForwardOfBfloat16 && parts == 0 && width > 0),
+      dots(pairs && has_dots_of_pairs()),
       ways(ways_of(s.sweeps)) {
   unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
 

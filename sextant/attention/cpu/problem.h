@@ -77,7 +77,8 @@ struct Problem {
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
   int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
-  bool pairs = false;         // q k and p v are products of pairs (pairs-inl.h)
+  bool pairs = false;  // q k and p v are products of pairs (pairs-inl.h)
+  bool dots = false;   // which are one instruction
   int64_t unit = 0;           // keys that are scored at once; a power of two, at least kLanes
   std::vector<Block> blocks;  // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
@@ -89,6 +90,9 @@ struct Problem {
   Problem(const Score<float>& score, Pass pass, int64_t longest_unit, const Executor& executor);
   Problem(const Problem&) = delete;
 };
+
+// Whether products of pairs are one instruction on this machine (pairs-inl.h); in prepare.cc, for targets differ.
+bool has_dots_of_pairs();
 
 // Fills the panels of a table and, if asked, its rows; in prepare.cc, for it is done by vectors.
 void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,

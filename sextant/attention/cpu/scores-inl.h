@@ -98,7 +98,10 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
                             Plus plus) {
   const int64_t depth = s.problem.depth, depth16 = s.problem.depth16;
   if (s.problem.pairs)
-    multiply_keys_of<Sum::kNewOfPairs>(s, (depth + 1) / 2, depth16 / 2, queries, keys, to, plus);
+    with_dots(s.problem.dots, [&](auto dots) HWY_ATTR {
+      multiply_keys_of<kNewOfPairs<dots()>>(s, (depth + 1) / 2, depth16 / 2, queries, keys, to,
+                                            plus);
+    });
   else
     multiply_keys_of<Sum::kNew>(s, depth, depth16, queries, keys, to, plus);
 }

@@ -63,11 +63,15 @@ inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float*
 
 // As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; those in the place of
 // scores are not (round_weights()).
-inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
-                                      float* panel) {
+template <bool kDots>
+HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
+                               float* panel) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
   constexpr int64_t kBoth = 2 * kPart;
+  const auto pair = [](V first, V second) HWY_ATTR {
+    return kDots ? pair_at_once(first, second) : pair_in_steps(first, second);
+  };
   for (int64_t j = round_down(columns.first, kBoth); j < columns.last; j += kBoth) {
     const auto weights = [&](int64_t i, int64_t at) HWY_ATTR {
       float* const score = scores + i * kScoreRow + at;
@@ -86,12 +90,12 @@ inline HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, 
 #endif
       for (int64_t i = 0; i < kStrip; ++i) {
         const V first = weights(i, j);
-        pairs[i] = pair_neighbours(first, weights(i, j + kPart));
+        pairs[i] = pair(first, weights(i, j + kPart));
       }
     } else {
       for (int64_t i = 0; i < kStrip; ++i) {
         const V first = weights_if_any(i, j);
-        pairs[i] = pair_neighbours(first, weights_if_any(i, j + kPart));
+        pairs[i] = pair(first, weights_if_any(i, j + kPart));
       }
     }
     transpose_strip(pairs, panel + j / 2 * kStrip);
