@@ -59,8 +59,8 @@ struct TableSums {
 
 struct Lane {
   int64_t first_task = 0, last_task = 0;
-  TableSums sums;
-  int64_t at = 0, size = 0;  // all its sums, in Backward::table_sums
+  TableSums sums;    // its heads; in memory of LaneSums
+  int64_t size = 0;  // floats of all its sums
 };
 
 struct Backward {
@@ -76,8 +76,7 @@ struct Backward {
   std::vector<std::vector<UnitOfBlock>> units;  // [batch]
   std::vector<Lane> lanes;
   double seconds = 0;  // a guess of the work
-  Floats table_sums;
-  Floats mean;  // [batch][heads][queries]: do . out, which is sum_j p dp
+  Floats mean;         // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
@@ -165,13 +164,30 @@ void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch);
 
-// Sums of dq where each split is a task. They wait for those of the other splits of their head and are given out with
-// the last of them; then others have their memory. So there are as many as tasks that are under way, and some more.
+// Sums of tasks that are under way wait for those that are added to the same gradients, and are given out with the last
+// of them; then others have their memory. So there are as many as tasks that are under way, and some more. Any thread may
+// call what is below, and what it takes has anything in it.
+
+// Memory for sums, all of one size, which is made when none is free.
+class SumsPool {
+ public:
+  explicit SumsPool(int64_t size) : size_(size) {}
+  float* take();
+  void give_back(std::span<float* const> sums);
+
+ private:
+  const int64_t size_;
+  std::mutex mutex_;
+  std::vector<Floats> all_;
+  std::vector<float*> free_;
+};
+
+// Sums of dq where each split is a task; they wait for those of the other splits of their head.
 class SplitSums {
  public:
   explicit SplitSums(const Backward& backward);
-  float* take();                        // memory for a task, with anything in it
-  void put(int64_t task, float* sums);  // of a task that is done; from any thread
+  float* take() { return pool_.take(); }
+  void put(int64_t task, float* sums);  // of a task that is done
 
  private:
   struct Head {
@@ -180,16 +196,42 @@ class SplitSums {
   };
 
   const Backward& backward_;
+  SumsPool pool_;
   std::mutex mutex_;
-  std::vector<Floats> blocks_;
-  std::vector<float*> free_;
   std::vector<Head> heads_;
 };
+
+// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a table,
+// of all lanes.
+class LaneSums {
+ public:
+  // Zeros for gradients that have no sums.
+  explicit LaneSums(const Backward& backward);
+  const TableSums& take(int64_t lane);  // zeros
+  void put(int64_t lane);               // all of whose tasks are done
+  void finish(const Executor& executor);
+
+ private:
+  struct Group {
+    int64_t first_lane = 0, last_lane = 0, missing = 0;
+  };
+  void write(const Group& group, const Executor& executor);
+
+  const Backward& backward_;
+  std::vector<Lane> lanes_;
+  std::vector<float*> sums_;  // [lanes]
+  std::vector<Group> groups_;
+  std::vector<size_t> group_of_;  // [lanes]
+  SumsPool pool_;
+  std::mutex mutex_;
+};
+
+// In backward_plan.cc: cuts a lane's sums out of memory, or counts them.
+void lay_out(const Backward& backward, TableSums& sums, Carver& carver);
 
 // In backward_finish.cc. sums: of one task, or for each split of a head of its own.
 void write_query_grads(const Backward& backward, const BackwardTask& task,
                        std::span<const float* const> sums);
-void write_table_grads(const Backward& backward, const Executor& executor);
 void write_sink_grads(const Backward& backward);
 
 }  // namespace sextant::cpu

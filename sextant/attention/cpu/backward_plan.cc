@@ -50,8 +50,11 @@ bool cover_once(const std::vector<Run>& keys, int64_t rows) {
   return next == rows;
 }
 
-// Cuts a lane's sums out of memory, or counts them.
-void lay_out(const Problem& p, const ScoreGrad<float>& grad, TableSums& sums, Carver& carver) {
+}  // namespace
+
+void lay_out(const Backward& backward, TableSums& sums, Carver& carver) {
+  const Problem& p = backward.problem;
+  const ScoreGrad<float>& grad = backward.grad;
   const auto numbers = [&](const View<float>& wanted, const Numbers& table, float*& to) {
     if (wanted && table) to = carver.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
   };
@@ -65,8 +68,6 @@ void lay_out(const Problem& p, const ScoreGrad<float>& grad, TableSums& sums, Ca
   vectors(grad.on_key, p.on_key, sums.on_key);
   vectors(grad.on_value, p.on_value, sums.on_value);
 }
-
-}  // namespace
 
 Backward::Backward(const Problem& p, const Attended<const float>& attended,
                    const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
@@ -130,8 +131,7 @@ void Backward::cut_lanes() {
       lane.sums.heads = (tasks[static_cast<size_t>(lane.last_task) - 1].key_head + 1) * p.group -
                         lane.sums.first_head;
       Carver measure;
-      lay_out(p, grad, lane.sums, measure);
-      lane.at = size;
+      lay_out(*this, lane.sums, measure);
       lane.size = measure.used();
       size += lane.size;
       lanes.push_back(lane);
@@ -142,12 +142,6 @@ void Backward::cut_lanes() {
   int64_t number = std::clamp<int64_t>(worth, 1, std::min(count, kLanesOfTasks));
   int64_t size = cut_into(number);
   while (size > kFloatsOfTables && number > 1) size = cut_into(number = (number + 1) / 2);
-  if (size == 0) return;
-  table_sums = Floats(size);
-  for (Lane& lane : lanes) {
-    Carver carver(table_sums.data() + lane.at);
-    lay_out(p, grad, lane.sums, carver);
-  }
 }
 
 RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, Carver& carver)

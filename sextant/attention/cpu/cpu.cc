@@ -98,26 +98,28 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
   for (const View<float>& x : {grad.k, grad.v})
     if (x && !backward.keys_once) zero(executor, x);
 
+  LaneSums tables(backward);
   if (!backward.lanes.empty()) {
     Scratches<BackwardScratch> scratches(executor.workers(), backward);
     const bool cut = backward.cut && backward.wants_queries();
     SplitSums splits(backward);
     executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
       const Lane& lane = backward.lanes[static_cast<size_t>(n)];
-      std::fill_n(backward.table_sums.data() + lane.at, lane.size, 0.0F);
+      const TableSums& table_sums = tables.take(n);
       for (int64_t task = lane.first_task; task < lane.last_task; ++task) {
         BackwardScratch& scratch = scratches[worker];
         if (cut) scratch.query_sums = splits.take();
-        run_backward_task(backward, lane.sums, task, scratch);
+        run_backward_task(backward, table_sums, task, scratch);
         const float* const sums = scratch.query_sums;
         if (cut)
           splits.put(task, scratch.query_sums);
         else
           write_query_grads(backward, backward.tasks[static_cast<size_t>(task)], {&sums, 1});
       }
+      tables.put(n);
     });
   }
-  write_table_grads(backward, executor);
+  tables.finish(executor);
   write_sink_grads(backward);
 }
 
