@@ -261,10 +261,21 @@ def piecewise(results):
     yield from of_plain(results["attention"], ("rerope", "leaky-rerope"), "forward", both_sizes(1.08))
 
 
+def bfloat16_limits(results, peak):
+    """As forward_limits(), with products at their own peak of one core."""
+    limits = {}
+    for size in HEAD_SIZES:
+        if known := steps(results, "forward", size):
+            products = sum(row["operations"] for row in known.values()) / peak
+            limits[size] = products / (products + sum(row["least"] for row in known.values() if not row["operations"]))
+    return limits
+
+
 def bfloat16(results):
     document = results["bfloat16"]
     if document["bfloat16_peak"] > 0:
-        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, {})
+        limits = bfloat16_limits(results, document["bfloat16_peak"] / document["threads"])
+        yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, limits)
 
 
 def eager(results):
@@ -361,7 +372,7 @@ def judge(results):
         elif missing:
             verdict = f"not run: {', '.join(missing)}"
         elif not lines:
-            verdict = "this machine has no instruction for it, or the build's Highway does not know it"
+            verdict = "this machine has no instruction for it"
         else:
             verdict = f"{sum(line.met() for line in lines)} of {len(lines)} met"
         print(f"\n{number}. {title}: {verdict}")

@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 
 #include "sextant/attention/cpu/backward.h"
 #include "sextant/attention/cpu/backward_tiles-inl.h"
@@ -127,16 +128,16 @@ class BackwardWalk {
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
     const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_parts(ways, d_out, rows);
-    const Tile t = {.problem = p_,
-                    .block = block,
-                    .head = h,
-                    .first = first,
-                    .first_key = keys.first,
-                    .ways = ways,
-                    .columns = bands(keys, rows),
-                    .exactly = !by_amx && (!keys_finite_ || !queries_finite(rows, ways) ||
-                                           !matrix_finite(d_out, rows, p_.width16)),
-                    .by_amx = by_amx};
+    const Tile t = {
+        .problem = p_,
+        .block = block,
+        .head = h,
+        .first = first,
+        .first_key = keys.first,
+        .ways = ways,
+        .columns = bands(keys, rows),
+        .exactly = !by_amx && (!keys_finite_ || !d_out_finite(rows) || !queries_finite(rows, ways)),
+        .by_amx = by_amx};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
     if (by_amx) multiply_tiles(t);
@@ -243,16 +244,17 @@ class BackwardWalk {
     return band;
   }
 
-  // Zeros in the columns that other strips see and this one does not.
+  // Zeros in the columns that other strips see and this one does not; and beside them, where tables read lines.
   void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
+    const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
     for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
       if (!lines) continue;
       for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
         float* line = lines + i * kScoreRow;
         const Run own = i < t.rows() ? t.columns.strip(strip) : Run{};
         const Run seen = empty(own) ? Run{columns.last, columns.last} : own;
-        std::fill(line + columns.first, line + seen.first, 0.0F);
-        std::fill(line + seen.last, line + columns.last, 0.0F);
+        std::fill(line + columns.first - margin, line + seen.first, 0.0F);
+        std::fill(line + seen.last, line + columns.last + margin, 0.0F);
       }
     }
   }
@@ -475,6 +477,10 @@ class BackwardWalk {
           to(task_.batch, task_.key_head, block.frame.key_row + j, c) = 0;
   }
 
+  // Infinity and NaN make a row's product with `out` so, too, whatever `out` is.
+  bool d_out_finite(int64_t rows) const {
+    return std::all_of(w_.mean, w_.mean + rows, [](float mean) { return std::isfinite(mean); });
+  }
   bool queries_finite(int64_t rows, WaysSeen ways) const {
     const int64_t size = round_up(rows, kLanes) * p_.depth16;
     return rows_finite(p_, w_.query_rows, size, ways) &&

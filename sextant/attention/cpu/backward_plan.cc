@@ -206,7 +206,8 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   mean = carver.floats(kBlock);
 
   const auto block_lines = [&](bool wanted) {
-    return wanted ? carver.floats(kBlock * kScoreRow) : nullptr;
+    float* const room = wanted ? carver.floats(kLineMargin + kBlock * kScoreRow) : nullptr;
+    return room ? room + kLineMargin : nullptr;
   };
   const bool several = p.ways.list.size() > 1;
   weights = block_lines(true);

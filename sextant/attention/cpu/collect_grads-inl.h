@@ -45,6 +45,11 @@ struct Band {
   template <class F>
   void each_rectangle(F&& f) const {
     const Run whole = all();
+    const auto strips_end = strips.begin() + strip_count();
+    if (std::all_of(strips.begin(), strips_end, [&](Run run) { return run == whole; })) {
+      if (!empty(whole)) f(whole, Run{0, rows});
+      return;
+    }
     Run things = {whole.first, whole.first}, queries;
     const auto emit = [&] {
       if (!empty(things) && !empty(queries)) f(things, queries);
@@ -124,6 +129,30 @@ HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* li
   });
 }
 
+// E of a table, [rows][range], from lines, whose rows are counted from the first of the range; `sums` is room for it. Where
+// each row of the table is met by one key of a query, lines are E as they lie, each of them one number further back than
+// the one before it: what lies beside a line's columns, up to kLineMargin, are zeros.
+inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const Vectors& table, Run range,
+                                         const float* lines, float* sums) {
+  const Run columns = t.columns.all();
+  const int64_t last = t.rows() - 1, lowest = t.diagonal(columns.first) - last;
+  // Beyond the last diagonal there are no rows, and all is 0.
+  const int64_t diagonals =
+      std::min(columns.last - columns.first + last, t.problem.score.diagonals.count - lowest);
+  if (lowest >= 0 && diagonals > 0 && table.map.rises(lowest, diagonals))
+    return {lines + columns.first - last + range.first - *table.map.rows(lowest), kScoreRow + 1};
+  const int64_t count = range.last - range.first;
+  std::fill_n(sums, t.rows() * count, 0.0F);
+  for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
+    const Run seen = t.columns.strip(n);
+    if (empty(seen)) continue;
+    collect(table.map, t.diagonal(seen.first) - n * kStrip, t.columns.strip_rows(n),
+            seen.last - seen.first, lines + n * kStrip * kScoreRow + seen.first, kScoreRow,
+            range.first, sums + n * kStrip * count, count);
+  }
+  return {sums, count};
+}
+
 // A table with queries for rows: collects E from lines, adds E^T x to the table's gradient (if there
 // is one) and E T to x's (if there is one). sums: [kBlock][rows of the table].
 inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, const float* lines,
@@ -138,22 +167,15 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, cons
         t.diagonal(columns.first) - n * kStrip - more, columns.last - columns.first + more);
   }
   const Run all = rows.all();
-  const int64_t count = all.last - all.first;
   // From here on rows are counted from the first that occurs.
   for (Run& run : rows.strips) run = {run.first - all.first, run.last - all.first};
-  std::fill_n(sums, t.rows() * count, 0.0F);
-  for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
-    const Run columns = t.columns.strip(n);
-    if (empty(columns)) continue;
-    collect(table.map, t.diagonal(columns.first) - n * kStrip, t.columns.strip_rows(n),
-            columns.last - columns.first, lines + n * kStrip * kScoreRow + columns.first, kScoreRow,
-            all.first, sums + n * kStrip * count, count);
-  }
+  const LeftRows by_row = sums_by_row(t, table, all, lines, sums);
   if (x_grad)
-    collect_queries<Sum::kAdded>(rows, t.exactly || !table.all_finite(t.head, all), sums, count,
-                                 table.row(t.head, all.first), table.columns16, x_grad, x_grad_row);
+    collect_queries<Sum::kAdded>(rows, t.exactly || !table.all_finite(t.head, all), by_row.data,
+                                 by_row.row_step, table.row(t.head, all.first), table.columns16,
+                                 x_grad, x_grad_row);
   if (table_grad)
-    collect_things(rows, t.exactly, sums, count, x, table.columns16,
+    collect_things(rows, t.exactly, by_row.data, by_row.row_step, x, table.columns16,
                    table_grad + all.first * table.columns16);
 }
 

@@ -37,13 +37,6 @@ HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size,
   return finite;
 }
 
-HWY_INLINE bool matrix_finite(Matrix m, int64_t rows, int64_t columns16) {
-  bool finite = true;
-  for (int64_t i = 0; i < rows; ++i)
-    finite = finite && all_finite(m.data + i * m.stride, columns16);
-  return finite;
-}
-
 // Gradients of rows turned one way, [rows][depth16], become gradients of the rows themselves. unit:
 // to whose growth the queries were turned.
 inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t way, int64_t unit, float* panel,
