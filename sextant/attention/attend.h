@@ -34,9 +34,9 @@ const Backend& reference_backend();  // float64 inside, naive: the oracle
 const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
 // As that, but forward q (times scale) and k, once they are turned, weights and v are rounded to bfloat16, and
 // products of those are added up in float32: up to twice as fast where the machine multiplies bfloat16 (AMX,
-// AVX512_BF16, or NEON's BF16 with Highway 1.2 or later), and slower than cpu elsewhere. Each weight and value is off by
-// up to 2^-9 of itself and each score by 2^-8 scale |q| |k|, and of what is bfloat16 already by nothing; numbers of q
-// and k beyond 3.39e38 are infinite. Tables and biases are as in cpu, and so are few queries (8 at most, at once with a
+// AVX512_BF16, or NEON's BF16 with Highway 1.2 or later), and slower than cpu elsewhere. Each weight and value is off
+// by up to 2^-9 of itself and each score by 2^-8 scale |q| |k|, and of what is bfloat16 already by nothing; numbers of
+// q and k beyond 3.39e38 are infinite. Tables and biases are as in cpu, and so are few queries (8 at most, at once with a
 // group's heads), which are bound by memory, so that a token decoded has other bits than in the whole text.
 // Backward it is cpu.
 const Backend& cpu_bfloat16_backend();

@@ -164,11 +164,11 @@ void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch);
 
-// Sums of tasks that are under way wait for those that are added to the same gradients, and are given out with the last
-// of them; then others have their memory. So there are as many as tasks that are under way, and some more. Any thread may
-// call what is below, and what it takes has anything in it.
+// Sums of tasks wait for those that are added to the same gradients, and are given out with the last of them; then
+// others have their memory. So there are as many as tasks that are under way, and some more. Any thread may take and
+// put.
 
-// Memory for sums, all of one size, which is made when none is free.
+// Memory for sums, all of one size, with anything in it; more is made when none is free.
 class SumsPool {
  public:
   explicit SumsPool(int64_t size) : size_(size) {}
@@ -201,8 +201,8 @@ class SplitSums {
   std::vector<Head> heads_;
 };
 
-// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a table,
-// of all lanes.
+// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a
+// table, of all lanes, which finish() adds up then.
 class LaneSums {
  public:
   // Zeros for gradients that have no sums.

@@ -129,9 +129,9 @@ HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* li
   });
 }
 
-// E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where rows rise by one from key
-// to key, lines are E as they lie, each read one number further on than the one before it, and kLineMargin zeros beside
-// the columns of each are what no key meets.
+// E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where rows rise by one from
+// key to key, lines are E as they lie, each read one number further on than the one before it, and kLineMargin zeros
+// beside the columns of each are what no key meets.
 inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const Vectors& table, Run range,
                                          const float* lines, float* sums) {
   const Run columns = t.columns.all();

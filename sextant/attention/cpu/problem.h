@@ -77,8 +77,8 @@ struct Problem {
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
   int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
-  bool pairs = false;  // q k and p v are products of pairs (pairs-inl.h)
-  bool dots = false;   // which are one instruction
+  bool pairs = false;         // q k and p v are products of pairs (pairs-inl.h)
+  bool dots = false;          // which are one instruction
   int64_t unit = 0;           // keys that are scored at once; a power of two, at least kLanes
   std::vector<Block> blocks;  // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
