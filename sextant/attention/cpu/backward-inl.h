@@ -91,9 +91,12 @@ class BackwardWalk {
         p_.parts > 0 && put_unit_in_parts(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
   }
 
-  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq.
+  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where each distance has a row
+  // of A, those that this tile does not meet.
   struct Next {
     LinesAhead queries, d_out, sums;
+    bool table = false;
+    LinesAhead table_panels, table_rows, table_sums;
   };
   struct AskForNext {
     Next* next;
@@ -101,11 +104,15 @@ class BackwardWalk {
       constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
       for (int n = 0; n < kLines; ++n)
         for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums}) lines->ask();
+      if (HWY_LIKELY(!next->table)) return;
+      for (int n = 0; n < kLines; ++n)
+        for (LinesAhead* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
+          lines->ask();
     }
   };
 
   // For the tile after that of `rows` queries from `first` on.
-  void look_ahead(const Block& block, int64_t g, int64_t first, int64_t rows) {
+  void look_ahead(const Block& block, int64_t first_key, int64_t g, int64_t first, int64_t rows) {
     next_ = {};
     if (g + 1 == p_.group) first += rows;
     g = (g + 1) % p_.group;
@@ -117,12 +124,29 @@ class BackwardWalk {
     next_.d_out = {queries.at(backward_.d_out, h, 0), backward_.d_out, rows};
     const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
     if (backward_.grad.q) next_.sums = {query_sum(g, queries, 0), bytes, bytes, rows};
+    if (p_.on_query) look_ahead_in_table(h, block.diagonal + first_key - first - rows + 1, rows);
+  }
+
+  // For so many diagonals, the lowest of the tile.
+  void look_ahead_in_table(int64_t h, int64_t lowest, int64_t rows) {
+    const Vectors& table = p_.on_query;
+    if (lowest < 0 || !table.map.rises(lowest, rows)) return;
+    const int64_t row = *table.map.rows(lowest), row16 = round_down(row, kLanes);
+    const auto lines = [&](const float* from, int64_t count) -> LinesAhead {
+      const int64_t bytes = count * table.columns16 * static_cast<int64_t>(sizeof(float));
+      return {from, bytes, bytes, 1};
+    };
+    next_.table = true;
+    next_.table_panels = lines(table.panel(h, row16), round_up(row + rows, kLanes) - row16);
+    next_.table_rows = lines(table.row(h, row), rows);
+    if (const float* sums = table_grad(table, sums_.on_query, h))
+      next_.table_sums = lines(sums + row * table.columns16, rows);
   }
 
   void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
-    look_ahead(block, g, first, rows);
+    look_ahead(block, keys.first, g, first, rows);
     const WaysSeen ways = w_.sight.ways_seen(0, (rows + kStrip - 1) / kStrip, keys);
     const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
