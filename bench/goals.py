@@ -197,14 +197,19 @@ def limits_with_backward(results):
     return limits
 
 
-def every_distance_limits(results):
-    """Of plain attention forward, if all products ran at the peak: q A is one more of them for each pair."""
+def every_distance_limits(results, passes):
+    """Of plain attention, if all products ran at the peak: q A is one more forward, and it, dq and dA are backward."""
     limits = {}
     for size in HEAD_SIZES:
-        if known := steps(results, "forward", size):
+        if forward := steps(results, "forward", size):
             table = steps(results, "every distance", size)["q A"]
-            plain = with_products_at_peak(known)
-            limits[size] = 1 + table["operations"] / table["fma_peak"] / plain
+            more = table["operations"] / table["fma_peak"]
+            plain = with_products_at_peak(forward)
+            if passes == "with backward":
+                backward = steps(results, "backward", size)
+                strips = backward["q k"]["operations"] / forward["q k"]["operations"]
+                plain, more = strips * plain + with_products_at_peak(backward), 4 * strips * more
+            limits[size] = 1 + more / plain
     return limits
 
 
@@ -249,8 +254,8 @@ def shaw(results):
 
 def every_distance(results):
     document = results["attention"]
-    yield from of_plain(document, ("every-distance",), "forward", both_sizes(1.45), every_distance_limits(results))
-    yield from of_plain(document, ("every-distance",), "with backward", both_sizes(1.65))
+    for passes, bound in (("forward", 1.45), ("with backward", 1.65)):
+        yield from of_plain(document, ("every-distance",), passes, both_sizes(bound), every_distance_limits(results, passes))
 
 
 def deberta(results):
