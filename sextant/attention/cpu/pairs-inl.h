@@ -100,10 +100,8 @@ HWY_INLINE V pair_at_once(V first, V second) { return pair_in_steps(first, secon
 // f(std::true_type()) if pairs are multiplied at once (Problem::dots), else f(std::false_type()).
 template <class F>
 HWY_INLINE void with_dots([[maybe_unused]] bool dots, F&& f) {
-  if constexpr (kHaveDots == Have::kAll)
-    f(std::true_type());
-  else if constexpr (kHaveDots == Have::kNone)
-    f(std::false_type());
+  if constexpr (kHaveDots != Have::kSome)
+    f(std::bool_constant<kHaveDots == Have::kAll>());
   else if (dots)
     f(std::true_type());
   else
