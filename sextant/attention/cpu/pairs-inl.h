@@ -101,6 +101,7 @@ HWY_INLINE V pair_at_once(V first, V second) { return pair_in_steps(first, secon
 template <class F>
 HWY_INLINE void with_dots([[maybe_unused]] bool dots, F&& f) {
   if constexpr (kHaveDots != Have::kSome)
+    // NOLINTNEXTLINE(bugprone-branch-clone): the types differ
     f(std::bool_constant<kHaveDots == Have::kAll>());
   else if (dots)
     f(std::true_type());
