@@ -172,18 +172,18 @@ def steps(results, kernel, size):
     return {row["step"]: row for row in rows if row["step"] != "all"}
 
 
-def with_products_at_peak(steps):
-    """Seconds that a kernel would take if its products ran at the multiply-add peak and all else as it does."""
-    return sum(row["operations"] / row["fma_peak"] if row["operations"] else row["least"] for row in steps.values())
+def with_products_at_peak(steps, peak=None):
+    """Seconds that a kernel would take if its products ran at the peak (of multiply-adds) and all else as it does."""
+    return sum(row["operations"] / (peak or row["fma_peak"]) if row["operations"] else row["least"] for row in steps.values())
 
 
-def forward_limits(results):
-    """Of the multiply-add peak, by head size."""
+def forward_limits(results, peak=None):
+    """Of the peak of products of one core (of multiply-adds), by head size."""
     limits = {}
     for size in HEAD_SIZES:
         if known := steps(results, "forward", size):
-            ideal = sum(row["operations"] / row["fma_peak"] for row in known.values())
-            limits[size] = ideal / with_products_at_peak(known)
+            ideal = sum(row["operations"] / (peak or row["fma_peak"]) for row in known.values())
+            limits[size] = ideal / with_products_at_peak(known, peak)
     return limits
 
 
@@ -266,20 +266,10 @@ def piecewise(results):
     yield from of_plain(results["attention"], ("rerope", "leaky-rerope"), "forward", both_sizes(1.08))
 
 
-def bfloat16_limits(results, peak):
-    """As forward_limits(), with products at their own peak of one core."""
-    limits = {}
-    for size in HEAD_SIZES:
-        if known := steps(results, "forward", size):
-            products = sum(row["operations"] for row in known.values()) / peak
-            limits[size] = products / (products + sum(row["least"] for row in known.values() if not row["operations"]))
-    return limits
-
-
 def bfloat16(results):
     document = results["bfloat16"]
     if document["bfloat16_peak"] > 0:
-        limits = bfloat16_limits(results, document["bfloat16_peak"] / document["threads"])
+        limits = forward_limits(results, document["bfloat16_peak"] / document["threads"])
         yield from shares(document, ("causal", "full"), "forward", {64: 0.84, 128: 0.90}, limits)
 
 

@@ -221,7 +221,6 @@ class LaneSums {
   std::vector<Lane> lanes_;
   std::vector<float*> sums_;  // [lanes]
   std::vector<Group> groups_;
-  std::vector<size_t> group_of_;  // [lanes]
   SumsPool pool_;
   std::mutex mutex_;
 };

@@ -1,4 +1,5 @@
 // The last step of the backward pass: adds partial sums in their order and gives gradients out.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -91,14 +92,15 @@ void write_vectors(const Heads& heads, const Vectors& table, float factor, float
   });
 }
 
-bool is_shared(const Backward& b) {
+// Calls f(gradient, table) for all tables.
+template <class F>
+void each_table(const Backward& b, F&& f) {
   const Problem& p = b.problem;
-  const auto shared = [](const View<float>& grad, const auto& table) {
-    return grad && table && table.heads == 1;
-  };
-  return shared(b.grad.weight, p.weight) || shared(b.grad.bias, p.bias) ||
-         shared(b.grad.on_query, p.on_query) || shared(b.grad.on_key, p.on_key) ||
-         shared(b.grad.on_value, p.on_value);
+  f(b.grad.weight, p.weight);
+  f(b.grad.bias, p.bias);
+  f(b.grad.on_query, p.on_query);
+  f(b.grad.on_key, p.on_key);
+  f(b.grad.on_value, p.on_value);
 }
 
 int64_t greatest_size(const std::vector<Lane>& lanes) {
@@ -149,17 +151,11 @@ LaneSums::LaneSums(const Backward& backward)
       lanes_(backward.lanes),
       sums_(lanes_.size()),
       pool_(greatest_size(lanes_)) {
-  const Problem& p = backward.problem;
-  const auto clear = [&](const View<float>& grad, const auto& table) {
+  bool shared = false;
+  each_table(backward, [&](const View<float>& grad, const auto& table) {
     if (grad && (!table || lanes_.empty())) zero(grad);
-  };
-  clear(backward.grad.weight, p.weight);
-  clear(backward.grad.bias, p.bias);
-  clear(backward.grad.on_query, p.on_query);
-  clear(backward.grad.on_key, p.on_key);
-  clear(backward.grad.on_value, p.on_value);
-
-  const bool shared = is_shared(backward);
+    shared = shared || (grad && table.heads == 1);
+  });
   int64_t last_head = 0;  // after those of the group
   for (size_t n = 0; n < lanes_.size(); ++n) {
     const TableSums& sums = lanes_[n].sums;
@@ -168,7 +164,6 @@ LaneSums::LaneSums(const Backward& backward)
       groups_.push_back({.first_lane = lane});
     groups_.back().last_lane = lane + 1;
     ++groups_.back().missing;
-    group_of_.push_back(groups_.size() - 1);
     last_head = sums.first_head + sums.heads;
   }
 }
@@ -186,7 +181,8 @@ const TableSums& LaneSums::take(int64_t lane) {
 
 void LaneSums::put(int64_t lane) {
   if (lanes_[static_cast<size_t>(lane)].size == 0) return;
-  Group& group = groups_[group_of_[static_cast<size_t>(lane)]];
+  Group& group =
+      *std::ranges::find_if(groups_, [&](const Group& some) { return lane < some.last_lane; });
   {
     const std::lock_guard lock(mutex_);
     // The only group is left to all threads.
