@@ -103,11 +103,12 @@ class BackwardWalk {
     HWY_INLINE void before_tile() const {
       constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
       for (int n = 0; n < kLines; ++n)
-        for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums}) lines->ask();
+        for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums})
+          lines->ask<LinesAhead::Into::kL2>();
       if (HWY_LIKELY(!next->table)) return;
       for (int n = 0; n < kLines; ++n)
         for (LinesAhead* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
-          lines->ask();
+          lines->ask<LinesAhead::Into::kL2>();
     }
   };
 

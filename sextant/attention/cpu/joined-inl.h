@@ -39,58 +39,77 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
 struct JoinedUnit {
   FrameRows keys;
   int64_t key_head;
+  Run seen;  // rows of the unit that are read
   int64_t
       stop;  // after the last row that is read before something else is, counted from the unit's first
 };
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-inline constexpr int64_t kValuesAtOnce = 4 * kLanes;
-// Steps of a product of kKeysAtOnce keys for which one line of keys and one of values are wanted.
-inline constexpr int64_t kStepsOfRows = 2 * kLanes / kKeysAtOnce;
+inline int64_t row_bytes(const Score<float>& s) {
+  return std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
+}
+// Rows of keys or values that are read in step: with as many that are asked for meanwhile they stay in the L1 cache.
+inline int64_t rows_at_once(const Score<float>& s) {
+  constexpr int64_t kBytes = 8192;
+  return std::clamp(round_down(kBytes / std::max<int64_t>(row_bytes(s), 1), kLanes), kLanes,
+                    4 * kLanes);
+}
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
 
-// Rows that will be wanted, asked for line by line among the steps of the arithmetic (where a row or two were asked for
-// at once, a core had little else to do meanwhile: an eighth more time for eight queries on a Granite Rapids). Memory
-// gives two streams faster than one, so keys and values are asked for alike whichever are being multiplied: at half the
-// speed, and therefore up to half a unit ahead. (Keys that are packed are asked for as they are packed, too.)
+enum class Reads { kKeys, kValues };
+
+// Rows of a unit that lie together, and those that are read soon, which do, too.
+struct Stretch {
+  int64_t count;
+  const void* at;
+  const AnyView<const float>* soon_of = nullptr;  // null: none
+  const void* soon_at = nullptr;
+  int64_t soon_count = 0;
+};
+
+// From the unit's `first` on. Values follow keys, and the next unit's keys those.
+inline Stretch stretch_of(const JoinedUnit& unit, Reads reads, int64_t first) {
+  const Score<float>& s = unit.keys.problem.score;
+  const bool keys = reads == Reads::kKeys;
+  const AnyView<const float>* of = keys ? &s.k : &s.v;
+  const int64_t last = round_up(unit.seen.last, kLanes);
+  int64_t soon = first + rows_at_once(s);
+  Stretch to = {std::min(unit.keys.in_page(first), last - first),
+                unit.keys.at(*of, unit.key_head, first)};
+  if (soon < last) {
+    to.count = std::min(to.count, last - soon);
+  } else {
+    of = keys ? &s.v : &s.k;
+    if (keys) soon += unit.seen.first - last;
+  }
+  const int64_t left = std::min(unit.stop - soon, unit.keys.in_page(soon));
+  if (left <= 0 || of->column_stride != 1) return to;
+  to.count = std::min(to.count, round_up(left, kLanes));
+  to.soon_of = of;
+  to.soon_at = unit.keys.at(*of, unit.key_head, soon);
+  to.soon_count = std::min(to.count, left);
+  return to;
+}
+
+// Those, asked for in the order in which they lie, line by line among the steps of the arithmetic: each line that is read
+// asks for one, so that they come as they are used up. Of more at once, or of lines asked for twice, a Zen 5 drops some.
+// What reads rows in step is found by no processor's own prefetching.
 class Ahead {
  public:
-  // For `count` rows, of which all keys come before all values; `done` of the unit's come before them. lines: of keys
-  // and of values, to ask for in each call.
-  Ahead(const JoinedUnit& unit, int64_t done, int64_t count, int64_t lines = 1)
-      : keys_(
-            lines_of(unit, unit.keys.problem.score.k, (done + kUnit) / 2 + kRowsAhead, count / 2)),
-        values_(lines_of(unit, unit.keys.problem.score.v, done / 2 + kRowsAhead, count / 2)),
-        lines_(lines) {}
-  // How many those are if `count` rows are asked for in so many calls.
-  static int64_t lines(const JoinedUnit& unit, int64_t count, int64_t calls) {
-    const Score<float>& s = unit.keys.problem.score;
-    const int64_t bytes =
-        std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
-    const int64_t all = count / 2 * ((bytes + LinesAhead::kLine - 1) / LinesAhead::kLine);
-    calls = std::max<int64_t>(calls, 1);
-    return (all + calls - 1) / calls;
+  Ahead() = default;  // asks for nothing
+  explicit Ahead(const Stretch& rows) {
+    if (rows.soon_of) lines_ = {rows.soon_at, *rows.soon_of, rows.soon_count};
   }
-  HWY_INLINE void operator()() {
-    for (int64_t n = 0; n < lines_; ++n) one();
-  }
-  HWY_INLINE void one() {
-    keys_.ask();
-    values_.ask();
+  // For so many lines.
+  template <int64_t kCount>
+  HWY_INLINE void ask() {
+    for (int64_t n = 0; n < kCount; ++n) lines_.ask<LinesAhead::Into::kL1>();
   }
 
  private:
-  static LinesAhead lines_of(const JoinedUnit& unit, const AnyView<const float>& x, int64_t first,
-                             int64_t count) {
-    count = std::min(count, unit.stop - first);
-    if (count <= 0) return {};
-    return {unit.keys.at(x, unit.key_head, first), x, count};
-  }
-
-  LinesAhead keys_, values_;
-  int64_t lines_;
+  LinesAhead lines_;
 };
 
 // Keys wherever they lie.
@@ -107,9 +126,10 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const flo
                                       float* to, Ahead& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
-  for (int64_t c = 0; c < depth; c += kStepsOfRows) {
-    ahead();
-    const int64_t stop = std::min(c + kStepsOfRows, depth);
+  constexpr int64_t kSteps = LinesAhead::kLine / static_cast<int64_t>(sizeof(float));
+  for (int64_t c = 0; c < depth; c += kSteps) {
+    ahead.ask<kKeys>();
+    const int64_t stop = std::min(c + kSteps, depth);
     for (int64_t n = c; n < stop; ++n) {
       const auto query = hn::LoadU(d, queries + n * kLanes);
       for (int i = 0; i < kKeys; ++i)
@@ -145,20 +165,18 @@ struct KeyRows {
   int64_t row_step;
 };
 
-// Columns of so many keys for which one line of keys and one of values are wanted.
-template <int kSquares, class Number>
-inline constexpr int64_t kStepsOfColumns = 2 / kSquares * sizeof(float) / sizeof(Number);
-
-// The products of kSquares times sixteen keys with kRows queries of a panel: to[query][key]. Keys are the lanes,
-// eight columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
+// The products of kSquares times kLanes keys with kRows queries of a panel: to[query][key]. Keys are the lanes, eight
+// columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
 template <int kRows, int kSquares, class Number>
-HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
-                                           const float* queries, float* to, Ahead& ahead) {
+HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, const float* queries,
+                                         float* to, Ahead& ahead) {
   const F32 d;
   // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
   constexpr int kVectors = kSquares * kParts, kTogether = std::max(1, kSquares / kParts);
   // Rows are found from one of eight (or less), so that there are registers for where they are.
   constexpr int kNear = std::min(kPart, 8);
+  constexpr int64_t kLines =
+      kSquares * kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / LinesAhead::kLine;
   const int64_t near_step = kNear * keys.row_step;
   V sum[kRows][kVectors];
   for (int i = 0; i < kRows; ++i)
@@ -179,7 +197,8 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
 #pragma GCC unroll 8
 #endif
       for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
-        if (p == 0 && n % kStepsOfColumns<kSquares, Number> == 0) ahead.one();
+        if (p == 0 && n % (kColumnsAtOnce / std::min(kLines, kColumnsAtOnce)) == 0)
+          ahead.ask<std::max<int64_t>(kLines / kColumnsAtOnce, 1)>();
         for (int i = 0; i < kRows; ++i) {
           const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
           for (int t = 0; t < kTogether; ++t)
@@ -193,35 +212,40 @@ HWY_NOINLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys,
     for (int p = 0; p < kVectors; ++p) hn::StoreU(sum[i][p], d, to + i * kScoreRow + p * kPart);
 }
 
-// The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
-template <int kSquares, int kRows, int... kMoreRows, class Number>
-HWY_INLINE void multiply_columns_of_keys_by(int64_t rows, int64_t depth, KeyRows<Number> keys,
-                                            const float* queries, float* to, Ahead& ahead) {
-  if constexpr (kRows <= kFewQueries)
-    if (rows <= kRows)
-      return multiply_columns_of_keys<kRows, kSquares>(depth, keys, queries, to, ahead);
-  if constexpr (sizeof...(kMoreRows) > 0)
-    multiply_columns_of_keys_by<kSquares, kMoreRows...>(rows, depth, keys, queries, to, ahead);
-}
-
-// <q, k> of few queries with sixteen keys of the unit from `key` on, or thirty-two if there are so many until
-// `stop`. Returns how many.
-inline int64_t multiply_keys_as_lanes(const JoinedUnit& unit, int64_t key, int64_t stop,
-                                      int64_t rows, const float* queries, float* to) {
+// <q, k> of kRows queries with the unit's keys `run`, as they lie.
+template <int kRows, class Number>
+HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const float* queries,
+                                       float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const bool two = kParts == 1 && 2 * kLanes <= std::min(stop - key, unit.keys.together(key));
-  const int64_t count = two ? 2 * kLanes : kLanes;
-  Ahead ahead(unit, key, count);
-  with_type(k.format, unit.keys.at(k, unit.key_head, key), [&](const auto* from) HWY_ATTR {
-    const KeyRows<std::remove_cvref_t<decltype(*from)>> keys = {from, k.row_stride};
-    if (kParts == 1 && two)
-      multiply_columns_of_keys_by<kParts == 1 ? 2 : 1, 1, 2, 4, 8>(rows, p.depth, keys, queries, to,
-                                                                   ahead);
-    else
-      multiply_columns_of_keys_by<1, 1, 2, 4, 8>(rows, p.depth, keys, queries, to, ahead);
-  });
-  return count;
+  const int64_t at_once = kParts == 1 ? rows_at_once(p.score) : 0;
+  for (int64_t j = run.first; j < run.last;) {
+    const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
+    KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
+    Ahead ahead(stretch);
+    const int64_t stop = std::min(j + stretch.count, run.last);
+    const auto some = [&](auto squares) HWY_ATTR {
+      multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
+      j += squares() * kLanes;
+      keys.data += squares() * kLanes * keys.row_step;
+    };
+    if constexpr (kParts == 1)
+      while (std::min(at_once, stop - j) >= 2 * kLanes) some(std::integral_constant<int, 2>());
+    while (j < stop) some(std::integral_constant<int, 1>());
+  }
+}
+
+// The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
+template <int kRows, int... kMoreRows>
+HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const JoinedUnit& unit, Run run,
+                                       const float* queries, float* to) {
+  if constexpr (kRows <= kFewQueries)
+    if (rows <= kRows)
+      return with_type(unit.keys.problem.score.k.format, nullptr, [&](const auto* none) HWY_ATTR {
+        multiply_run_of_keys<kRows, std::remove_cvref_t<decltype(*none)>>(unit, run, queries, to);
+      });
+  if constexpr (sizeof...(kMoreRows) > 0)
+    multiply_keys_as_lanes<kMoreRows...>(rows, unit, run, queries, to);
 }
 
 // <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
@@ -230,17 +254,16 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
                                              size_t way, float* wide, const Joined& joined) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const bool few = rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0;
+  int64_t j = columns.first;
+  if (rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0) {
+    const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
+    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, joined.queries[way],
+                                       joined.products[way]);
+    j = std::max(j, whole);
+  }
   HWY_ALIGN float square[kLanes * kLanes] = {};
-  const int64_t lines = Ahead::lines(unit, kLanes, kLanes / kKeysAtOnce * (p.depth / kStepsOfRows));
-  for (int64_t j = columns.first, step; j < columns.last; j += step) {
+  for (; j < columns.last; j += kLanes) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
-    if (few && count == kLanes) {
-      step = multiply_keys_as_lanes(unit, j, columns.last, rows, joined.queries[way],
-                                    joined.products[way] + j);
-      continue;
-    }
-    step = kLanes;
     KeysAt keys = {wide, p.depth16, 1};
     if (k.format == Format::kWide)
       keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
@@ -250,7 +273,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      const Ahead ahead(unit, j, row == 0 ? kLanes : 0, lines);
+      const Ahead ahead = row == 0 ? Ahead(stretch_of(unit, Reads::kKeys, j)) : Ahead();
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -263,11 +286,6 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
   }
 }
 
-// About how many a product has.
-constexpr int64_t tiles(int64_t rows, int64_t blocks) {
-  return round_up(rows * blocks, kUsualTile) / kUsualTile;
-}
-
 // <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of them.
 inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run columns, int64_t rows,
                                               size_t way, const Panels& keys,
@@ -276,21 +294,17 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
   // As many blocks as a thin product wants; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
-  const int64_t lines =
-      Ahead::lines(unit, kPiece, p.depth / steps_between(rows) * tiles(rows, kPiece / kLanes));
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
     const Run piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
         p.score.k, unit.key_head, 1, keys, {way, false});
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
-    Ahead ahead(unit, j, kPiece, lines);
     for (int64_t row = 0; row < rows; row += kLanes)
       multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
                           LeftColumns{joined.queries[way] + row * p.depth16, kLanes},
                           RightPanels{keys.turned[way], panel},
-                          joined.products[way] + row * kScoreRow + j, kScoreRow,
-                          [&ahead]() HWY_ATTR { ahead(); });
+                          joined.products[way] + row * kScoreRow + j, kScoreRow);
   }
 }
 
@@ -306,6 +320,32 @@ inline void multiply_joined(const JoinedUnit& unit, Run columns, int64_t rows, W
   }
 }
 
+// While rows are read, as many are asked for that lie so many bytes further on.
+template <class Number>
+struct RowsBeyond {
+  int64_t bytes;
+
+  static constexpr int lines(int blocks) {
+    constexpr int kBlock = static_cast<int>(kLanes * sizeof(Number));
+    return (blocks * kBlock + static_cast<int>(LinesAhead::kLine) - 1) /
+           static_cast<int>(LinesAhead::kLine);
+  }
+  static constexpr RowsBeyond nothing() { return {0}; }  // but the row itself
+  HWY_INLINE void ask(const Number* row, int line) const {
+    LinesAhead::ask_at<LinesAhead::Into::kL1>(reinterpret_cast<const std::byte*>(row) + bytes +
+                                              line * LinesAhead::kLine);
+  }
+};
+
+// From a stretch of rows of x to those that are read soon; 0 if they do not lie alike.
+inline int64_t bytes_between(const AnyView<const float>& x, const Stretch& rows) {
+  const auto step = [](const AnyView<const float>& of) {
+    return of.row_stride * of.element_size();
+  };
+  if (!rows.soon_of || step(*rows.soon_of) != step(x)) return 0;
+  return reinterpret_cast<intptr_t>(rows.soon_at) - reinterpret_cast<intptr_t>(rows.at);
+}
+
 // Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that lie as they are
 // mixed are read there; else a few are brought into `copy` just before, the next ones in their place, for so it
 // stays in the L1 cache.
@@ -315,30 +355,35 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const AnyView<const float>& v = p.score.v;
   const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
-  const int64_t lines =
-      Ahead::lines(unit, kValuesAtOnce, kValuesAtOnce / steps_between(rows) * tiles(rows, blocks));
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
-  // Tiles load and store what they add to, which wants many values; those of all tiles stay near.
-  for (int64_t j = seen.first, count; j < seen.last; j += count) {
-    count = std::min({kValuesAtOnce, seen.last - j, unit.keys.together(j)});
-    Ahead ahead(unit, kUnit + j, kValuesAtOnce, lines);
-    const auto mix = [&](const auto* from, int64_t stride) HWY_ATTR {
-      using Number = std::remove_cvref_t<decltype(*from)>;
-      for (int64_t row = 0; row < rows; row += kStrip)
-        multiply_and_total<Sum::kAdded>(std::min(kStrip, rows - row), blocks, count,
-                                        joined.weight_panels + row * kUnit + j * kStrip,
-                                        RightRowsOf<Number>{from, stride},
-                                        joined.unit.out + row * p.width16, p.width16,
-                                        joined.unit.sum + row, [&ahead]() HWY_ATTR { ahead(); });
-    };
-    if (whole) {
-      with_type(v.format, unit.keys.at(v, unit.key_head, j),
-                [&](const auto* from) HWY_ATTR { mix(from, v.row_stride); });
-    } else {
-      copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
-      mix(static_cast<const float*>(copy), p.width16);
-    }
+  const auto mix = [&](Run values, const auto* from, int64_t stride, int64_t beyond) HWY_ATTR {
+    using Number = std::remove_cvref_t<decltype(*from)>;
+    for (int64_t row = 0; row < rows; row += kStrip)
+      multiply_and_total<Sum::kAdded>(
+          std::min(kStrip, rows - row), blocks, values.last - values.first,
+          joined.weight_panels + row * kUnit + values.first * kStrip,
+          RightRowsOf<Number>{from, stride}, joined.unit.out + row * p.width16, p.width16,
+          joined.unit.sum + row, RowsBeyond<Number>{row == 0 ? beyond : 0});
+  };
+  // Rows that one tile reads are not read again.
+  const int64_t at_once =
+      rows <= kThinRows && blocks <= kThinBlocks ? kUnit : rows_at_once(p.score);
+  for (int64_t j = seen.first; j < seen.last;) {
+    const Stretch stretch = stretch_of(unit, Reads::kValues, j);
+    const Run all = {j, std::min(j + stretch.count, seen.last)};
+    const int64_t beyond = bytes_between(v, stretch);
+    with_type(v.format, stretch.at, [&](const auto* from) HWY_ATTR {
+      for (int64_t count; j < all.last; j += count) {
+        count = std::min(at_once, all.last - j);
+        if (whole) {
+          mix({j, j + count}, from + (j - all.first) * v.row_stride, v.row_stride, beyond);
+        } else {
+          copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
+          mix({j, j + count}, static_cast<const float*>(copy), p.width16, 0);
+        }
+      }
+    });
   }
 }
 

@@ -1,8 +1,7 @@
 // Lines of memory that will be read, asked for one by one while something else is worked on.
 //
 // What asks for a line keeps one of a core's dozen buffers until it has come; when all are taken, it stands still. So
-// they are asked for among the steps, or the tiles, of a product, and into the L2 cache, for there may be more of them
-// than an L1 cache holds.
+// they are asked for among the steps, or the tiles, of a product.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +31,21 @@ class LinesAhead {
       : LinesAhead(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
                    x.column_stride == 1 ? count : 0) {}
 
+  // Where to: more than an L1 cache holds, or what is read soon.
+  enum class Into { kL2 = 2, kL1 = 3 };
+
   // For the next line. After the last one it asks for that over and over.
+  template <Into kInto>
   HWY_INLINE void ask() {
-    constexpr int64_t kReading = 0, kIntoL2 = 2;
-    __builtin_prefetch(at_, kReading, kIntoL2);
+    ask_at<kInto>(at_);
     at_ += kLine;
     if (HWY_UNLIKELY(at_ >= end_)) next_row();
+  }
+
+  template <Into kInto>
+  static HWY_INLINE void ask_at(const std::byte* at) {
+    constexpr int64_t kReading = 0;
+    __builtin_prefetch(at, kReading, static_cast<int>(kInto));
   }
 
   static constexpr int64_t kLine = 64;  // bytes
@@ -52,10 +60,10 @@ class LinesAhead {
     }
   }
 
+  static constexpr std::byte kNothing{};  // any address, for asking reads nothing
+
   int64_t bytes_ = 0, step_ = 0, left_ = 0;
-  // Where there is nothing to ask for: any address, for asking reads nothing.
-  const std::byte* at_ = reinterpret_cast<const std::byte*>(this);
-  const std::byte* end_ = at_;
+  const std::byte *at_ = &kNothing, *end_ = at_;
 };
 
 }  // namespace sextant::cpu

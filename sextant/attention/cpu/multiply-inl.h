@@ -87,11 +87,13 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// What is done between the steps of the sum, once in steps_between() of a tile's rows, or before_tile(). There a product
-// asks for what it, or who comes after it, will read from far away.
+// What a product asks for meanwhile, that it or who comes after it will read from far away: before_tile(), or the n-th of
+// lines(blocks) beside each row of b, one by one among the row's multiply-adds, for a core drops some of many at once.
 struct Nothing {};
-// A step of AVX2's tiles of many rows has less than half the arithmetic that it has with AVX-512.
-constexpr int64_t steps_between(int64_t rows) { return rows > kThinRows && kParts == 2 ? 2 : 1; }
+template <class Between>
+inline constexpr bool kAsksByRow = requires {
+  Between::lines(1);
+};
 
 // Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
 // added up in the same order as c is, so that they are what c would be if b were 1, bit by bit. The first tile
@@ -133,10 +135,20 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
+// Before the n-th of all multiply-adds of a row. (g++ would take a lambda for one that does nothing, and drop it.)
+template <int kBlocks, class Between, class B>
+HWY_INLINE void ask_beside([[maybe_unused]] int n, [[maybe_unused]] int all,
+                           [[maybe_unused]] const Between& between, [[maybe_unused]] const B& b) {
+  if constexpr (kAsksByRow<Between>) {
+    constexpr int kLines = Between::lines(kBlocks);
+    if (n * kLines % all < kLines) between.ask(b.data, n * kLines / all);
+  }
+}
+
 template <Sum kSum, int kRows, int kBlocks, class A, class B, class Between, class Plus,
           class Total>
-HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, Between& between,
-                              const Plus& plus, Total totals) {
+HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
+                              const Between& between, const Plus& plus, Total totals) {
   if constexpr (requires { between.before_tile(); }) between.before_tile();
   const F32 d;
   const Totals::Some some;
@@ -148,7 +160,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, 
     for (int j = 0; j < kVectors; ++j)
       sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
   // A tile begins with what it adds to, which may lie far away: the next rows' is asked for meanwhile.
-  if constexpr (kSum == Sum::kAdded)
+  if constexpr (kSum == Sum::kAdded && !kAsksByRow<Between>)
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kBlocks; ++j) hwy::Prefetch(c + (kRows + i) * c_row + j * kLanes);
   const auto right_at = [&](int j) HWY_ATTR {
@@ -166,15 +178,20 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, 
       for (int i = 0; i < kRows; ++i) left[i] = hn::Set(d, a.data[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) {
         const V right = right_at(j);
-        for (int i = 0; i < kRows; ++i) sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
+        for (int i = 0; i < kRows; ++i) {
+          ask_beside<kBlocks>(j * kRows + i, kRows * kVectors, between, b);
+          sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
+        }
       }
     } else {
       V right[kVectors];
       for (int j = 0; j < kVectors; ++j) right[j] = right_at(j);
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a.data[i * a.row_step]);
-        for (int j = 0; j < kVectors; ++j)
+        for (int j = 0; j < kVectors; ++j) {
+          ask_beside<kBlocks>(i * kVectors + j, kRows * kVectors, between, b);
           sum[i][j] = add_product<kSum>(d, left, right[j], sum[i][j]);
+        }
       }
     }
     for (int n = 0; n < Total::kVectors; ++n)
@@ -184,21 +201,10 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, 
   };
   // Counting and branching for each row of b takes slots of dispatch, which are what a core is short of
   // whose other thread is busy: a tenth of the time there. Clang unrolls by itself.
-  const auto add_rows = [&](int64_t count) HWY_ATTR {
 #if HWY_COMPILER_GCC_ACTUAL
 #pragma GCC unroll 4
 #endif
-    for (int64_t k = 0; k < count; ++k) add_row();
-  };
-  if constexpr (requires { between(); }) {
-    constexpr int64_t kSteps = steps_between(kRows);
-    for (int64_t k = 0; k < depth; k += kSteps) {
-      between();
-      add_rows(std::min(kSteps, depth - k));
-    }
-  } else {
-    add_rows(depth);
-  }
+  for (int64_t k = 0; k < depth; ++k) add_row();
   add_to_tile<kRows, kBlocks>(plus, sum);
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);
@@ -211,7 +217,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row, 
 template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
           class Total>
 HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
-                                Between& between, const Plus& plus, Total totals) {
+                                const Between& between, const Plus& plus, Total totals) {
   (void)((rows == kRows &&
           (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, between, plus, totals),
            true)) ||
@@ -221,7 +227,8 @@ HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c,
 // As that, with totals: a function of its own, for g++ gives the others worse code beside it.
 template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus>
 HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
-                                 int64_t c_row, Between& between, const Plus& plus, Totals totals) {
+                                 int64_t c_row, const Between& between, const Plus& plus,
+                                 Totals totals) {
   multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, totals);
 }
 
@@ -229,7 +236,7 @@ HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const 
 template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
           class Total>
 HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
-                              float* c, int64_t c_row, Between& between, const Plus& plus,
+                              float* c, int64_t c_row, const Between& between, const Plus& plus,
                               [[maybe_unused]] Total totals) {
   if constexpr (Total::kVectors > 0)
     if (HWY_UNLIKELY(first))
@@ -259,6 +266,14 @@ HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
   return {x.of_blocks + j * x.count, x.count, x.row};
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
+// Rows after the first read what was asked for with those.
+template <class Between>
+HWY_INLINE Between for_row(const Between& between, int64_t i) {
+  if constexpr (kAsksByRow<Between>)
+    return i == 0 ? between : Between::nothing();
+  else
+    return between;
+}
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 
 // All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
@@ -270,7 +285,7 @@ HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, A a, B b, float* 
   const auto by = [&](auto some) HWY_ATTR {
     for (; i + some() <= rows; i += some())
       multiply_some<kSum, kBlocks, some()>(some(), i == 0, depth, from_row(a, i), b, c + i * c_row,
-                                           c_row, between, from_row(plus, i), totals);
+                                           c_row, for_row(between, i), from_row(plus, i), totals);
   };
   if constexpr (kMostRows >= 8) by(std::integral_constant<int, 8>());
   if constexpr (kMostRows >= 4) by(std::integral_constant<int, 4>());
@@ -301,10 +316,11 @@ HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, co
       for (int j = 0; j < kBlocks; ++j)
         multiply_some<kSum, 1, 6, 5, 4>(next, n + i + j == 0, depth, from_row(a, i),
                                         from_block(right, j), c + i * c_row + j * kLanes, c_row,
-                                        between, from_block(from_row(block_plus, i), j), totals);
+                                        for_row(between, i), from_block(from_row(block_plus, i), j),
+                                        totals);
     multiply_some<kSum, kBlocks, 3, 2, 1>(rows - i, n + i == 0, depth, from_row(a, i), right,
-                                          c + i * c_row, c_row, between, from_row(block_plus, i),
-                                          totals);
+                                          c + i * c_row, c_row, for_row(between, i),
+                                          from_row(block_plus, i), totals);
   }
 }
 
@@ -316,9 +332,9 @@ HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, con
   for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
     for (int64_t i = 0, next; i < rows; i += next) {
       next = next_rows(rows - i);
-      multiply_some<kSum, 4, 6, 5, 4, 3, 2, 1>(next, n + i == 0, depth, from_row(a, i),
-                                               from_block(b, n * 4), c + i * c_row, c_row, between,
-                                               from_block(from_row(plus, i), n * 4), totals);
+      multiply_some<kSum, 4, 6, 5, 4, 3, 2, 1>(
+          next, n + i == 0, depth, from_row(a, i), from_block(b, n * 4), c + i * c_row, c_row,
+          for_row(between, i), from_block(from_row(plus, i), n * 4), totals);
     }
 }
 
@@ -369,7 +385,8 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B
     by(3, threes, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
     });
-    const int64_t fours = (blocks - j) / 4;
+    // Where b comes from far away it is better read once.
+    const int64_t fours = kAsksByRow<Between> && rows == kStrip ? 0 : (blocks - j) / 4;
     by(4, fours, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
     });

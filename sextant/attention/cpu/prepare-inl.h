@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "sextant/attention/amx.h"
@@ -43,10 +44,12 @@ struct FrameRows {
     return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
   }
   // From the i-th on, how many lie one after the other.
-  int64_t together(int64_t i) const {
+  int64_t together(int64_t i) const { return std::min(rows - i, in_page(i)); }
+  // The same of rows that may be beyond the last.
+  int64_t in_page(int64_t i) const {
     const Score<float>& s = problem.score;
-    if (side == Side::kQuery || !s.pages) return rows - i;
-    return std::min(rows - i, s.k.rows - (row() + i) % s.k.rows);
+    if (side == Side::kQuery || !s.pages) return std::numeric_limits<int64_t>::max();
+    return s.k.rows - (row() + i) % s.k.rows;
   }
   const SidePhases& phases(size_t way) const {
     const FramePhases& both = problem.phases.at(block.phases, way);
