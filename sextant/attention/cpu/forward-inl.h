@@ -384,7 +384,8 @@ class ForwardTask {
     const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
     const int64_t all_rows = p_.group * item_.rows;
     const Run read = w_.sight.band_in(0, {0, item_.units.last * p_.unit});
-    const JoinedUnit joined_unit = {rows, item_.key_head, mixed, read.last - rows.first};
+    const JoinedUnit joined_unit = {rows, item_.key_head, mixed, read.last - rows.first,
+                                    rows_at_once(p_.score, all_rows)};
     multiply_joined(joined_unit, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys), w_.keys,
                     joined);
     const auto each_head = [&](const auto& f) HWY_ATTR {

@@ -42,18 +42,17 @@ struct JoinedUnit {
   Run seen;  // rows of the unit that are read
   int64_t
       stop;  // after the last row that is read before something else is, counted from the unit's first
+  int64_t ahead;  // how many rows before they are read rows are asked for
 };
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-inline int64_t row_bytes(const Score<float>& s) {
-  return std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
-}
-// Rows of keys or values that are read in step: with as many that are asked for meanwhile they stay in the L1 cache.
-inline int64_t rows_at_once(const Score<float>& s) {
-  constexpr int64_t kBytes = 8192;
-  return std::clamp(round_down(kBytes / std::max<int64_t>(row_bytes(s), 1), kLanes), kLanes,
-                    4 * kLanes);
+// Rows of keys or values so that these, and as many that are asked for meanwhile, stay in the L1 cache: for some
+// queries.
+inline int64_t rows_at_once(const Score<float>& s, int64_t rows) {
+  const int64_t bytes = kParts == 1 && rows > kThinRows ? 16384 : 8192;
+  const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
+  return std::clamp(round_down(bytes / std::max<int64_t>(each, 1), kLanes), kLanes, 4 * kLanes);
 }
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
 inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
@@ -75,7 +74,7 @@ inline Stretch stretch_of(const JoinedUnit& unit, Reads reads, int64_t first) {
   const bool keys = reads == Reads::kKeys;
   const AnyView<const float>* of = keys ? &s.k : &s.v;
   const int64_t last = round_up(unit.seen.last, kLanes);
-  int64_t soon = first + rows_at_once(s);
+  int64_t soon = first + unit.ahead;
   Stretch to = {std::min(unit.keys.in_page(first), last - first),
                 unit.keys.at(*of, unit.key_head, first)};
   if (soon < last) {
@@ -218,7 +217,7 @@ HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const fl
                                        float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const int64_t at_once = kParts == 1 ? rows_at_once(p.score) : 0;
+  const int64_t at_once = kParts == 1 ? rows_at_once(p.score, 1) : 0;
   for (int64_t j = run.first; j < run.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
     KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
@@ -367,8 +366,7 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
           joined.unit.sum + row, RowsBeyond<Number>{row == 0 ? beyond : 0});
   };
   // Rows that one tile reads are not read again.
-  const int64_t at_once =
-      rows <= kThinRows && blocks <= kThinBlocks ? kUnit : rows_at_once(p.score);
+  const int64_t at_once = rows <= kThinRows && blocks <= kThinBlocks ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
     const Run all = {j, std::min(j + stretch.count, seen.last)};
