@@ -277,6 +277,7 @@ Made leaky_rerope(const Sizes& sizes) {
 Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
   sizes.batch *= 4;  // so that no cache holds the keys
   sizes.group = group;
+  sizes.as_cached = true;
   auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, past);
   Workload& w = *made;
   w.has_backward = false;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sextant/attention/floats.h"
+
 namespace sextant::bench {
 namespace {
 
@@ -31,8 +33,11 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
                    const std::function<Run(int64_t position)>& visible)
     : name_(std::move(name)), dtype_(sizes.dtype) {
   const auto random = [&](int64_t heads, int64_t rows) {
-    return sizes.rows_first ? at::randn({sizes.batch, rows, heads, sizes.head_dim}).transpose(1, 2)
-                            : at::randn({sizes.batch, heads, rows, sizes.head_dim});
+    at::Tensor x = sizes.rows_first ? at::empty({sizes.batch, rows, heads, sizes.head_dim})
+                                    : at::empty({sizes.batch, heads, rows, sizes.head_dim});
+    if (sizes.as_cached) ask_for_huge_pages(x.data_ptr(), x.nbytes());
+    x.normal_();
+    return sizes.rows_first ? x.transpose(1, 2) : x;
   };
   const auto input = [&](int64_t heads, int64_t rows) {
     return random(heads, rows).to(sizes.dtype).to(at::kFloat).requires_grad_(true);

@@ -27,6 +27,7 @@ struct Sizes {
   at::ScalarType dtype = at::kFloat;
   // As models lay out q, k, v and what comes back: [batch, rows, heads, columns], not heads before rows.
   bool rows_first = false;
+  bool as_cached = false;  // in huge pages, as KvCache has its keys and values
 };
 
 // Owns what its score points to, and stays where it is.

@@ -19,15 +19,27 @@ std::align_val_t alignment(size_t bytes) {
 
 }  // namespace
 
-Floats::Floats(int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  data_ = {static_cast<float*>(::operator new(bytes, alignment(bytes))), Free{bytes}};
+void ask_for_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
 #if defined(MADV_HUGEPAGE)
+  if (!is_mapped_anew(bytes)) return;
+  void* first = data;
+  if (!std::align(kHugePage, kHugePage, first, bytes)) return;
   // A kernel that has none may refuse: then all is as it was.
-  if (is_mapped_anew(bytes)) madvise(data_.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  madvise(first, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
 }
 
-void Floats::Free::operator()(float* p) const { ::operator delete(p, alignment(bytes)); }
+void* allocate_lines(size_t bytes) {
+  void* const data = ::operator new(bytes, alignment(bytes));
+  ask_for_huge_pages(data, bytes);
+  return data;
+}
+
+void free_lines(void* data, size_t bytes) { ::operator delete(data, alignment(bytes)); }
+
+Floats::Floats(int64_t count) {
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  data_ = {static_cast<float*>(allocate_lines(bytes)), Free{bytes}};
+}
 
 }  // namespace sextant

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "sextant/attention/floats.h"
 #include "sextant/attention/score.h"
 
 namespace sextant {
@@ -104,7 +105,7 @@ class KvCache {
                  int64_t from_position, const Rotation* to, int64_t to_position);
 
   KvCacheShape shape_;
-  std::vector<std::byte> keys_, values_;
+  std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
   std::vector<int64_t> users_;  // how many texts hold a page
   std::vector<int64_t> free_;
   std::map<int64_t, Text> texts_;
