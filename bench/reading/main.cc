@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "bench/reading/read_and_multiply.h"
 #include "bench/rounds.h"
 #include "sextant/attention/executor.h"
+#include "sextant/attention/floats.h"
 
 namespace {
 
@@ -26,43 +28,72 @@ struct Options {
   std::string json;
 };
 
+// Loops of one number of multiply-adds.
+struct Row {
+  int multiply_adds;
+  Seconds near, far, in_step;  // far: the fastest way of reading memory in its order
+};
+
 // What the numbers of a thread take: 1 KB is 256 of them.
-void print_row(int multiply_adds, const Seconds& near, const Seconds& far, const Seconds& alone,
-               double kilobytes) {
-  const auto ns = [&](double seconds) { return 1e9 * seconds / kilobytes; };
-  fmt::print("{:>13} {:>8.1f} {:>8.1f} {:>10.1f} {:>8.1f} {:>9.0f}% {:>7.0f}%\n", multiply_adds,
-             ns(near.least()), ns(near.median()), ns(far.least()), ns(far.median()),
-             100 * alone.least() / far.least(), 100 / median_ratio(far, alone));
+void print_row(const Row& row, const Seconds& alone, double kilobytes) {
+  const auto ns = [&](const Seconds& x) {
+    return fmt::format("{:>8.1f} {:>8.1f}", 1e9 * x.least() / kilobytes,
+                       1e9 * x.median() / kilobytes);
+  };
+  const auto of_reading = [&](const Seconds& x) {
+    return fmt::format("{:>5.0f}% {:>5.0f}%", 100 * alone.least() / x.least(),
+                       100 / median_ratio(x, alone));
+  };
+  fmt::print("{:>13} {:>18} {:>20} {:>13} {:>20} {:>13}\n", row.multiply_adds, ns(row.near),
+             ns(row.far), of_reading(row.far), ns(row.in_step), of_reading(row.in_step));
 }
 
 nlohmann::json run(const Options& o) {
   constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
-  const int64_t share = kNumbers / o.threads / 1024 * 1024;          // of a thread
-  const std::vector<float> numbers(static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
+  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // of a thread
+  const std::vector<float, LinesAllocator<float>> numbers(
+      static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
   const auto executor = make_thread_pool(o.threads);
   std::vector<float> sums(static_cast<size_t>(o.threads));
   std::vector<Contestant> contestants;
-  for (const int multiply_adds : kMultiplyAdds)
-    for (const bool near : {true, false})
-      contestants.push_back({[&, multiply_adds, near] {
-        executor->run(o.threads, [&](int64_t n, int) {
-          sums[static_cast<size_t>(n)] +=
-              read_and_multiply(numbers.data() + n * share, share, near, multiply_adds);
-        });
-      }});
+  const auto add = [&](int multiply_adds, bool near, size_t way) {
+    contestants.push_back({[&, multiply_adds, near, way] {
+      executor->run(o.threads, [&](int64_t n, int) {
+        sums[static_cast<size_t>(n)] +=
+            read_and_multiply(numbers.data() + n * share, share, near, multiply_adds, way);
+      });
+    }});
+  };
+  for (const int multiply_adds : kMultiplyAdds) {
+    add(multiply_adds, true, 0);
+    for (size_t way = 0; way < kWays.size(); ++way) add(multiply_adds, false, way);
+  }
   const std::vector<Seconds> times = take_turns(contestants, o.rounds);
-  fmt::print("{} threads, {} rounds; ns of a thread for each KB\n\n", o.threads, o.rounds.rounds);
-  fmt::print("{:>13} {:>17} {:>19} {:>18}\n", "multiply-adds", "from the L1 cache", "from memory",
-             "of reading alone");
-  fmt::print("{:>13} {:>8} {:>8} {:>10} {:>8} {:>10} {:>8}\n", "of a number", "least", "median",
-             "least", "median", "least", "median");
-  const double kilobytes = static_cast<double>(share) / 256;
-  nlohmann::json measured = nlohmann::json::array();
+  std::vector<Row> rows;
   for (size_t n = 0; n < kMultiplyAdds.size(); ++n) {
-    const Seconds &near = times[2 * n], &far = times[2 * n + 1];
-    print_row(kMultiplyAdds[n], near, far, times[1], kilobytes);
-    measured.push_back(
-        {{"multiply_adds", kMultiplyAdds[n]}, {"near", to_json(near)}, {"far", to_json(far)}});
+    const auto first = times.begin() + static_cast<ptrdiff_t>(n * (1 + kWays.size()));
+    Row row = {kMultiplyAdds[n], *first, {}, {}};
+    for (size_t way = 0; way < kWays.size(); ++way) {
+      const Seconds& far = first[static_cast<ptrdiff_t>(1 + way)];
+      if (kWays[way].in_step)
+        row.in_step = far;
+      else if (row.far.rounds.empty() || far.least() < row.far.least())
+        row.far = far;
+    }
+    rows.push_back(row);
+  }
+  const double kilobytes = static_cast<double>(share) / 256;
+  fmt::print("{} threads, {} rounds; ns of a thread for each KB, least and median\n\n", o.threads,
+             o.rounds.rounds);
+  fmt::print("{:>13} {:>18} {:>20} {:>13} {:>20} {:>13}\n", "multiply-adds", "from the L1 cache",
+             "from memory", "of reading", "sixteen rows in step", "of reading");
+  nlohmann::json measured = nlohmann::json::array();
+  for (const Row& row : rows) {
+    print_row(row, rows.front().far, kilobytes);
+    measured.push_back({{"multiply_adds", row.multiply_adds},
+                        {"near", to_json(row.near)},
+                        {"far", to_json(row.far)},
+                        {"in_step", to_json(row.in_step)}});
   }
   return {{"threads", o.threads}, {"kilobytes", kilobytes}, {"measured", measured}};
 }

@@ -19,15 +19,18 @@ using namespace cpu::HWY_NAMESPACE;
 
 // More multiply-adds in flight than any machine's latency times its units.
 constexpr int kChains = 12;
-constexpr int64_t kNear = 4096;   // numbers
-constexpr int64_t kAhead = 2048;  // of them, where asking for them gained most: 8 KB
+constexpr int kLines = 4;                      // at a time
+constexpr int64_t kLine = 16;                  // numbers
+constexpr int64_t kRow = 128, kStepRows = 16;  // in step
+constexpr int64_t kTile = kRow * kStepRows;  // also how far ahead is asked: 8 KB, which gained most
+constexpr int64_t kNear = 2 * kTile;
 
-// Two lines of a cache, of vectors that begin at `from`.
-template <int kEach>
-HWY_INLINE void multiply_lines(const float* from, V* sums) {
-  constexpr int kVectors = 32 / kPart;
+template <int kEach, class At>
+HWY_INLINE void multiply_lines(At at, V* sums) {
+  constexpr int kVectors = kLines * kParts;
   V read[kVectors];
-  for (int n = 0; n < kVectors; ++n) read[n] = hn::LoadU(F32(), from + n * kPart);
+  for (int n = 0; n < kVectors; ++n)
+    read[n] = hn::LoadU(F32(), at(n / kParts) + n % kParts * kPart);
   const auto step = [&](size_t n) HWY_ATTR {
     sums[n % kChains] = hn::MulAdd(read[n % kVectors], read[n % kVectors], sums[n % kChains]);
   };
@@ -40,31 +43,51 @@ HWY_INLINE void multiply_lines(const float* from, V* sums) {
     for (int n = 0; n < kVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
 }
 
-template <int kEach>
+template <int kEach, size_t kWay>
 HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
+  constexpr Way kHow = kWays[kWay];
   const F32 d;
   V sums[kChains];
   for (int n = 0; n < kChains; ++n) sums[n] = hn::Zero(d);
-  for (int64_t n = 0; n < count / 2; n += 32)
-    for (const int64_t place : {int64_t{0}, count / 2}) {
-      const float* at = from + (near ? n % kNear : place + n);
-      hwy::Prefetch(at + kAhead);
-      hwy::Prefetch(at + kAhead + 16);
+  const int64_t share = count / kHow.places;
+  for (int64_t n = 0; n < share; n += kTile) {
+    const float* const tile = from + (near ? n % kNear : n);
+    for (int64_t m = 0; m < kTile; m += kLines * kLine / kHow.places) {
+      // So many lines of each place; or of as many rows the same.
+      const auto at = [&](int64_t line) HWY_ATTR -> const float* {
+        if constexpr (kHow.in_step) {
+          const int64_t all = m / kLine + line;
+          return tile + all % kStepRows * kRow + all / kStepRows * kLine;
+        } else {
+          constexpr int64_t kOfPlace = kLines / kHow.places;
+          return tile + (near ? 0 : line / kOfPlace * share) + m + line % kOfPlace * kLine;
+        }
+      };
+      if constexpr (kHow.asks)
+        for (int64_t line = 0; line < kLines; ++line)
+          hwy::Prefetch((kHow.in_step ? tile + m + line * kLine : at(line)) + kTile);
       multiply_lines<kEach>(at, sums);
     }
+  }
   V sum = hn::Zero(d);
   for (int n = 0; n < kChains; ++n) sum = hn::Add(sum, sums[n]);
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-float run_one_of(const float* from, int64_t count, bool near, int multiply_adds) {
+float run_one_of(const float* from, int64_t count, bool near, int multiply_adds, size_t way) {
   float sum = 0;
-  const auto one_of = [&]<size_t... kAt>(std::index_sequence<kAt...>) {
+  const auto one_of = [&]<size_t kWay, size_t... kAt>(std::index_sequence<kAt...>) {
     (void)((multiply_adds == kMultiplyAdds[kAt] &&
-            (sum = run<kMultiplyAdds[kAt]>(from, count, near), true)) ||
+            (sum = run<kMultiplyAdds[kAt], kWay>(from, count, near), true)) ||
            ...);
   };
-  one_of(std::make_index_sequence<kMultiplyAdds.size()>());
+  const auto one_way = [&]<size_t... kWay>(std::index_sequence<kWay...>) {
+    (void)((way == kWay &&
+            (one_of.template operator()<kWay>(std::make_index_sequence<kMultiplyAdds.size()>()),
+             true)) ||
+           ...);
+  };
+  one_way(std::make_index_sequence<kWays.size()>());
   return sum;
 }
 
@@ -78,8 +101,9 @@ namespace {
 HWY_EXPORT(run_one_of);
 }  // namespace
 
-float read_and_multiply(const float* from, int64_t count, bool near, int multiply_adds) {
-  return HWY_DYNAMIC_DISPATCH(run_one_of)(from, count, near, multiply_adds);
+float read_and_multiply(const float* from, int64_t count, bool near, int multiply_adds,
+                        size_t way) {
+  return HWY_DYNAMIC_DISPATCH(run_one_of)(from, count, near, multiply_adds, way);
 }
 
 }  // namespace sextant::bench
