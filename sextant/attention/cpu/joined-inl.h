@@ -1,7 +1,7 @@
 // Few queries against one unit of keys, for all heads of a group at once: bound by memory.
 //
-// Keys are multiplied sixteen or thirty-two at a time, and values sixty-four, while those that come later are on their
-// way. Each sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
+// Keys are multiplied some rows at a time, and values likewise, while those that come next are on their way into the L1
+// cache. Each sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
 #if defined(SEXTANT_ATTENTION_CPU_JOINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
 #undef SEXTANT_ATTENTION_CPU_JOINED_INL_H_
@@ -35,22 +35,21 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
   }
 }
 
-// A unit of keys and values of one head.
+// A unit of keys and values of one head. Rows count from its first.
 struct JoinedUnit {
   FrameRows keys;
   int64_t key_head;
-  Run seen;  // rows of the unit that are read
-  int64_t
-      stop;  // after the last row that is read before something else is, counted from the unit's first
-  int64_t ahead;  // how many rows before they are read rows are asked for
+  Run seen;       // that are read
+  int64_t stop;   // after the last that is read before something else is
+  int64_t ahead;  // rows are asked for so many rows before they are read
 };
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-// Rows of keys or values so that these, and as many that are asked for meanwhile, stay in the L1 cache: for some
-// queries.
-inline int64_t rows_at_once(const Score<float>& s, int64_t rows) {
-  const int64_t bytes = kParts == 1 && rows > kThinRows ? 16384 : 8192;
+// So many rows of keys or values, and as many that are asked for meanwhile, stay in the L1 cache. Of more queries tiles
+// add to sums that lie in memory, which wants more rows.
+inline int64_t rows_at_once(const Score<float>& s, int64_t queries) {
+  const int64_t bytes = kParts == 1 && queries > kThinRows ? 16384 : 8192;
   const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
   return std::clamp(round_down(bytes / std::max<int64_t>(each, 1), kLanes), kLanes, 4 * kLanes);
 }
@@ -92,9 +91,9 @@ inline Stretch stretch_of(const JoinedUnit& unit, Reads reads, int64_t first) {
   return to;
 }
 
-// Those, asked for in the order in which they lie, line by line among the steps of the arithmetic: each line that is read
-// asks for one, so that they come as they are used up. Of more at once, or of lines asked for twice, a Zen 5 drops some.
-// What reads rows in step is found by no processor's own prefetching.
+// Those, asked for in the order in which they lie, one line among the steps of the arithmetic for each that is read: so
+// they come as they are used up, and in bursts of four or eight they took 5 to 10 % longer on a Zen 5. No processor's own
+// prefetching follows rows that are read in step.
 class Ahead {
  public:
   Ahead() = default;  // asks for nothing
@@ -125,9 +124,9 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const flo
                                       float* to, Ahead& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
-  constexpr int64_t kSteps = LinesAhead::kLine / static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kSteps = kLanes / kKeys;  // that read as much as a line
   for (int64_t c = 0; c < depth; c += kSteps) {
-    ahead.ask<kKeys>();
+    ahead.ask<1>();
     const int64_t stop = std::min(c + kSteps, depth);
     for (int64_t n = c; n < stop; ++n) {
       const auto query = hn::LoadU(d, queries + n * kLanes);
@@ -217,7 +216,7 @@ HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const fl
                                        float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const int64_t at_once = kParts == 1 ? rows_at_once(p.score, 1) : 0;
+  const int64_t in_step = kParts == 1 ? rows_at_once(p.score, 1) : 0;
   for (int64_t j = run.first; j < run.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
     KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
@@ -229,7 +228,7 @@ HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const fl
       keys.data += squares() * kLanes * keys.row_step;
     };
     if constexpr (kParts == 1)
-      while (std::min(at_once, stop - j) >= 2 * kLanes) some(std::integral_constant<int, 2>());
+      while (std::min(in_step, stop - j) >= 2 * kLanes) some(std::integral_constant<int, 2>());
     while (j < stop) some(std::integral_constant<int, 1>());
   }
 }
@@ -329,7 +328,7 @@ struct RowsBeyond {
     return (blocks * kBlock + static_cast<int>(LinesAhead::kLine) - 1) /
            static_cast<int>(LinesAhead::kLine);
   }
-  static constexpr RowsBeyond nothing() { return {0}; }  // but the row itself
+  static constexpr RowsBeyond nothing() { return {0}; }  // but what is read anyhow
   HWY_INLINE void ask(const Number* row, int line) const {
     LinesAhead::ask_at<LinesAhead::Into::kL1>(reinterpret_cast<const std::byte*>(row) + bytes +
                                               line * LinesAhead::kLine);

@@ -87,8 +87,8 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// What a product asks for meanwhile, that it or who comes after it will read from far away: before_tile(), or the n-th of
-// lines(blocks) beside each row of b, one by one among the row's multiply-adds, for a core drops some of many at once.
+// What a product asks for meanwhile, that it or who comes after it will read from far away: before_tile(); or beside each
+// row of b the n-th of lines(blocks), one by one among the row's multiply-adds.
 struct Nothing {};
 template <class Between>
 inline constexpr bool kAsksByRow = requires {
@@ -135,7 +135,7 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
-// Before the n-th of all multiply-adds of a row. (g++ would take a lambda for one that does nothing, and drop it.)
+// Before the n-th of `all` multiply-adds of a row. (Of a lambda g++ finds that it does nothing but ask, and drops it.)
 template <int kBlocks, class Between, class B>
 HWY_INLINE void ask_beside([[maybe_unused]] int n, [[maybe_unused]] int all,
                            [[maybe_unused]] const Between& between, [[maybe_unused]] const B& b) {
@@ -385,7 +385,7 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B
     by(3, threes, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
     });
-    // Where b comes from far away it is better read once.
+    // What comes from far away is better read once.
     const int64_t fours = kAsksByRow<Between> && rows == kStrip ? 0 : (blocks - j) / 4;
     by(4, fours, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
