@@ -31,14 +31,18 @@ HWY_INLINE void multiply_lines(At at, V* sums) {
   V read[kVectors];
   for (int n = 0; n < kVectors; ++n)
     read[n] = hn::LoadU(F32(), at(n / kParts) + n % kParts * kPart);
-  const auto step = [&](size_t n) HWY_ATTR {
-    sums[n % kChains] = hn::MulAdd(read[n % kVectors], read[n % kVectors], sums[n % kChains]);
+  const auto each = [&]<size_t... kVector>(size_t time, std::index_sequence<kVector...>) HWY_ATTR {
+    const auto step = [&](size_t n) HWY_ATTR {
+      const size_t chain = (time * kVectors + n) % kChains;
+      sums[chain] = hn::MulAdd(read[n], read[n], sums[chain]);
+    };
+    (step(kVector), ...);
   };
-  const auto steps = [&]<size_t... kStep>(std::index_sequence<kStep...>) HWY_ATTR {
-    (step(kStep), ...);
+  const auto times = [&]<size_t... kTime>(std::index_sequence<kTime...>) HWY_ATTR {
+    (each(kTime, std::make_index_sequence<size_t{kVectors}>()), ...);
   };
   if constexpr (kEach > 0)
-    steps(std::make_index_sequence<static_cast<size_t>(kEach * kVectors)>());
+    times(std::make_index_sequence<size_t{kEach}>());
   else  // read all the same
     for (int n = 0; n < kVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
 }

@@ -222,14 +222,15 @@ HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const fl
     KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
     Ahead ahead(stretch);
     const int64_t stop = std::min(j + stretch.count, run.last);
-    const auto some = [&](auto squares) HWY_ATTR {
+    const auto multiply_some = [&](auto squares) HWY_ATTR {
       multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
-      j += squares() * kLanes;
       keys.data += squares() * kLanes * keys.row_step;
+      return squares() * kLanes;
     };
     if constexpr (kParts == 1)
-      while (std::min(in_step, stop - j) >= 2 * kLanes) some(std::integral_constant<int, 2>());
-    while (j < stop) some(std::integral_constant<int, 1>());
+      while (std::min(in_step, stop - j) >= 2 * kLanes)
+        j += multiply_some(std::integral_constant<int, 2>());
+    while (j < stop) j += multiply_some(std::integral_constant<int, 1>());
   }
 }
 
