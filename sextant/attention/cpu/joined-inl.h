@@ -319,30 +319,39 @@ inline void multiply_joined(const JoinedUnit& unit, Run columns, int64_t rows, W
   }
 }
 
-// While rows are read, as many are asked for that lie so many bytes further on.
+// While rows are read, asks for as many that are read soon: in the order in which they lie, if they lie one behind the
+// other, or else for the columns that are being read.
 template <class Number>
-struct RowsBeyond {
-  int64_t bytes;
+struct RowsAhead {
+  const Number* read;      // the first row that is read
+  const std::byte* first;  // what is asked for beside it
+  int64_t rows = 0;        // whose lines are asked for before those beside the next columns
+  // Bytes from what is asked for beside a row to what is beside the next: for each line, and besides.
+  int64_t line = 0, row = 0;
 
   static constexpr int lines(int blocks) {
     constexpr int kBlock = static_cast<int>(kLanes * sizeof(Number));
     return (blocks * kBlock + static_cast<int>(LinesAhead::kLine) - 1) /
            static_cast<int>(LinesAhead::kLine);
   }
-  static constexpr RowsBeyond nothing() { return {0}; }  // but what is read anyhow
-  HWY_INLINE void ask(const Number* row, int line) const {
-    LinesAhead::ask_at<LinesAhead::Into::kL1>(reinterpret_cast<const std::byte*>(row) + bytes +
-                                              line * LinesAhead::kLine);
+  // But what is read anyhow.
+  RowsAhead nothing() const { return {read, reinterpret_cast<const std::byte*>(read)}; }
+  // Beside the first row of a tile whose columns begin at `at`.
+  HWY_INLINE const std::byte* start(const Number* at) const {
+    return first + (at - read) * static_cast<int64_t>(sizeof(Number)) * rows;
   }
+  HWY_INLINE int64_t step(int blocks) const { return lines(blocks) * line + row; }
 };
 
-// From a stretch of rows of x to those that are read soon; 0 if they do not lie alike.
-inline int64_t bytes_between(const AnyView<const float>& x, const Stretch& rows) {
-  const auto step = [](const AnyView<const float>& of) {
-    return of.row_stride * of.element_size();
-  };
-  if (!rows.soon_of || step(*rows.soon_of) != step(x)) return 0;
-  return reinterpret_cast<intptr_t>(rows.soon_at) - reinterpret_cast<intptr_t>(rows.at);
+// Of `count` rows from `read` on, the n-th of a stretch.
+template <class Number>
+RowsAhead<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
+  if (!rows.soon_of) return {read, reinterpret_cast<const std::byte*>(read)};
+  const AnyView<const float>& x = *rows.soon_of;
+  const int64_t step = x.row_stride * x.element_size();
+  const std::byte* const first = static_cast<const std::byte*>(rows.soon_at) + n * step;
+  if (x.row_stride == x.columns) return {read, first, count, LinesAhead::kLine, 0};
+  return {read, first, 1, 0, step};
 }
 
 // Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that lie as they are
@@ -356,29 +365,30 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const int64_t blocks = p.width16 / kLanes;
   std::fill_n(joined.unit.out, rows * p.width16, 0.0F);
   std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
-  const auto mix = [&](Run values, const auto* from, int64_t stride, int64_t beyond) HWY_ATTR {
+  const auto mix = [&](Run values, const auto* from, int64_t stride, const auto& ahead) HWY_ATTR {
     using Number = std::remove_cvref_t<decltype(*from)>;
     for (int64_t row = 0; row < rows; row += kStrip)
       multiply_and_total<Sum::kAdded>(
           std::min(kStrip, rows - row), blocks, values.last - values.first,
           joined.weight_panels + row * kUnit + values.first * kStrip,
           RightRowsOf<Number>{from, stride}, joined.unit.out + row * p.width16, p.width16,
-          joined.unit.sum + row, RowsBeyond<Number>{row == 0 ? beyond : 0});
+          joined.unit.sum + row, row == 0 ? ahead : ahead.nothing());
   };
   // Rows that one tile reads are not read again.
   const int64_t at_once = rows <= kThinRows && blocks <= kThinBlocks ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
     const Run all = {j, std::min(j + stretch.count, seen.last)};
-    const int64_t beyond = bytes_between(v, stretch);
     with_type(v.format, stretch.at, [&](const auto* from) HWY_ATTR {
       for (int64_t count; j < all.last; j += count) {
         count = std::min(at_once, all.last - j);
         if (whole) {
-          mix({j, j + count}, from + (j - all.first) * v.row_stride, v.row_stride, beyond);
+          const auto* const at = from + (j - all.first) * v.row_stride;
+          mix({j, j + count}, at, v.row_stride, rows_ahead(stretch, at, j - all.first, count));
         } else {
           copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
-          mix({j, j + count}, static_cast<const float*>(copy), p.width16, 0);
+          const float* const at = copy;
+          mix({j, j + count}, at, p.width16, rows_ahead({}, at, 0, count));
         }
       }
     });

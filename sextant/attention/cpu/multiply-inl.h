@@ -31,6 +31,7 @@
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/addends.h"
 #include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/lines_ahead.h"
 #include "sextant/attention/cpu/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -88,7 +89,8 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
 }
 
 // What a product asks for meanwhile, that it or who comes after it will read from far away: before_tile(); or beside each
-// row of b the n-th of lines(blocks), one by one among the row's multiply-adds.
+// row of b lines(blocks) lines from start() on, which step(blocks) moves on from row to row, one by one among the row's
+// multiply-adds.
 struct Nothing {};
 template <class Between>
 inline constexpr bool kAsksByRow = requires {
@@ -135,15 +137,29 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
 
-// Before the n-th of `all` multiply-adds of a row. (Of a lambda g++ finds that it does nothing but ask, and drops it.)
+// What is asked for beside the rows of a tile: a line before() every so many of `all` multiply-adds of a row. (Of a lambda
+// g++ finds that it does nothing but ask, and drops it.)
 template <int kBlocks, class Between, class B>
-HWY_INLINE void ask_beside([[maybe_unused]] int n, [[maybe_unused]] int all,
-                           [[maybe_unused]] const Between& between, [[maybe_unused]] const B& b) {
-  if constexpr (kAsksByRow<Between>) {
+struct Asking {
+  Asking(const Between&, const B&) {}
+  HWY_INLINE void before(int, int) {}
+  HWY_INLINE void next_row() {}
+};
+template <int kBlocks, class Between, class B>
+requires kAsksByRow<Between>
+struct Asking<kBlocks, Between, B> {
+  Asking(const Between& between, const B& b)
+      : at(between.start(b.data)), step(between.step(kBlocks)) {}
+  HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Between::lines(kBlocks);
-    if (n * kLines % all < kLines) between.ask(b.data, n * kLines / all);
+    if (n * kLines % all < kLines)
+      LinesAhead::ask_at<LinesAhead::Into::kL1>(at + n * kLines / all * LinesAhead::kLine);
   }
-}
+  HWY_INLINE void next_row() { at += step; }
+
+  const std::byte* at;
+  int64_t step;
+};
 
 template <Sum kSum, int kRows, int kBlocks, class A, class B, class Between, class Plus,
           class Total>
@@ -172,6 +188,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
     if constexpr (Total::kVectors > 0 && kSum == Sum::kAdded)
       total[n] = hn::LoadU(some, totals.sums + n * Totals::kSome);
   }
+  Asking<kBlocks, Between, B> asking(between, b);
   const auto add_row = [&]() HWY_ATTR {
     if constexpr (kHoldLeft) {
       V left[kRows];
@@ -179,7 +196,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
       for (int j = 0; j < kVectors; ++j) {
         const V right = right_at(j);
         for (int i = 0; i < kRows; ++i) {
-          ask_beside<kBlocks>(j * kRows + i, kRows * kVectors, between, b);
+          asking.before(j * kRows + i, kRows * kVectors);
           sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
         }
       }
@@ -189,13 +206,14 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a.data[i * a.row_step]);
         for (int j = 0; j < kVectors; ++j) {
-          ask_beside<kBlocks>(i * kVectors + j, kRows * kVectors, between, b);
+          asking.before(i * kVectors + j, kRows * kVectors);
           sum[i][j] = add_product<kSum>(d, left, right[j], sum[i][j]);
         }
       }
     }
     for (int n = 0; n < Total::kVectors; ++n)
       total[n] = add_line<kSum>(some, hn::LoadU(some, a.data + n * Totals::kSome), total[n]);
+    asking.next_row();
     a.data += a.depth_step;
     b.data += b.depth_step;
   };
@@ -270,7 +288,7 @@ HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 template <class Between>
 HWY_INLINE Between for_row(const Between& between, int64_t i) {
   if constexpr (kAsksByRow<Between>)
-    return i == 0 ? between : Between::nothing();
+    return i == 0 ? between : between.nothing();
   else
     return between;
 }
