@@ -284,6 +284,7 @@ HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
   return {x.of_blocks + j * x.count, x.count, x.row};
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
+HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 // Rows after the first read what was asked for with those.
 template <class Between>
 HWY_INLINE Between for_row(const Between& between, int64_t i) {
@@ -292,7 +293,6 @@ HWY_INLINE Between for_row(const Between& between, int64_t i) {
   else
     return between;
 }
-HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 
 // All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
 template <Sum kSum, int kBlocks, int kMostRows, class A, class B, class Between, class Plus,
@@ -371,9 +371,6 @@ constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
   const int64_t others = blocks % 3 == 1 ? 4 : blocks % 3;
   return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - others, 0) : 0;
 }
-
-// About how many blocks times rows a tile has, if it has more than kThinRows rows.
-inline constexpr int64_t kUsualTile = kParts == 1 ? 24 : kParts == 2 ? 6 : kTileRows * kTileBlocks;
 
 // As multiply(), with totals: Totals, or NoTotals.
 template <Sum kSum, class A, class B, class Between, class Plus, class Total>
