@@ -103,7 +103,7 @@ class Ahead {
   // For so many lines.
   template <int64_t kCount>
   HWY_INLINE void ask() {
-    for (int64_t n = 0; n < kCount; ++n) lines_.ask<LinesAhead::Into::kL1>();
+    for (int64_t n = 0; n < kCount; ++n) lines_.ask<LinesAhead::Into::kL1Once>();
   }
 
  private:

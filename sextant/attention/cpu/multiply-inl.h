@@ -153,7 +153,7 @@ struct Asking<kBlocks, Between, B> {
   HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Between::lines(kBlocks);
     if (n * kLines % all < kLines)
-      LinesAhead::ask_at<LinesAhead::Into::kL1>(at + n * kLines / all * LinesAhead::kLine);
+      LinesAhead::ask_at<LinesAhead::Into::kL1Once>(at + n * kLines / all * LinesAhead::kLine);
   }
   HWY_INLINE void next_row() { at += step; }
 
