@@ -47,6 +47,14 @@ HWY_INLINE Floats odd_blocks(Floats a, Floats b) {
   return look_up_pairs(a, b, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15));
 }
 
+// Even blocks of a, then those of b, or odd ones.
+HWY_INLINE Floats concat_even_blocks(Floats a, Floats b) {
+  return Floats{_mm512_shuffle_f32x4(a.raw, b.raw, 0x88)};
+}
+HWY_INLINE Floats concat_odd_blocks(Floats a, Floats b) {
+  return Floats{_mm512_shuffle_f32x4(a.raw, b.raw, 0xdd)};
+}
+
 // a * b + c, and 0 where x < least. Where x is NaN, what is computed.
 HWY_INLINE Floats mul_add_unless_less(Floats a, Floats b, Floats c, Floats x, Floats least) {
   const __mmask16 some = _mm512_cmp_ps_mask(x.raw, least.raw, _CMP_NLT_UQ);

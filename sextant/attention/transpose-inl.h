@@ -81,26 +81,24 @@ HWY_INLINE void transpose_in_registers(D d, V* x) {
   }
 }
 
-// x[i] holds row i of two squares of eight, one in each half of sixteen lanes; afterwards, column i of both.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void transpose_halves(D d, V* x) {
-  transpose_blocks<8>(d, x);
-  for (int i = 0; i < 4; ++i) {
-    const V low = x[i], high = x[4 + i];
-    x[i] = even_blocks(low, high);
-    x[4 + i] = odd_blocks(low, high);
-  }
-}
-
 // x[j] = column j of as many rows as there are lanes, for eight columns. load(tag, int row, int column): so many numbers of a
-// row as the tag has lanes. Of sixteen rows it takes fewer shuffles than a square, and half its registers.
+// row as the tag has lanes. Of sixteen rows it takes fewer shuffles than a square, and half its registers: rows i and
+// i + 4 lie side by side, so that the last step takes whole blocks in their order, which needs no indices.
 template <class D, class Load, class V = hn::Vec<D>>
 HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
   if constexpr (kRows == 16) {
     const hn::Half<D> half;
-    for (int i = 0; i < 8; ++i) x[i] = hn::Combine(d, load(half, 8 + i, 0), load(half, i, 0));
-    transpose_halves(d, x);
+    for (int i = 0; i < 8; ++i) {
+      const int row = i / 4 * 8 + i % 4;
+      x[i] = hn::Combine(d, load(half, row + 4, 0), load(half, row, 0));
+    }
+    transpose_blocks<8>(d, x);
+    for (int i = 0; i < 4; ++i) {
+      const V first = x[i], last = x[4 + i];
+      x[i] = concat_even_blocks(first, last);
+      x[4 + i] = concat_odd_blocks(first, last);
+    }
   } else {
     for (int c = 0; c < 8; c += kRows) {
       for (int i = 0; i < kRows; ++i) x[c + i] = load(d, i, c);

@@ -149,7 +149,7 @@ template <int kBlocks, class Between, class B>
 requires kAsksByRow<Between>
 struct Asking<kBlocks, Between, B> {
   Asking(const Between& between, const B& b)
-      : at(between.start(b.data)), step(between.step(kBlocks)) {}
+      : at(between.template start<kBlocks>(b.data)), step(between.step(kBlocks)) {}
   HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Between::lines(kBlocks);
     if (n * kLines % all < kLines)
