@@ -326,8 +326,8 @@ struct RowsAhead {
   const Number* read;      // the first row that is read
   const std::byte* first;  // what is asked for beside it
   int64_t rows = 0;        // whose lines are asked for before those beside the next columns
-  // Bytes from what is asked for beside a row to what is beside the next: for each line, and besides; and of whole rows.
-  int64_t line = 0, row = 0, whole_row = 0;
+  int64_t row = 0;         // bytes from a row that is asked for to the next
+  bool in_order = false;   // as they lie
 
   static constexpr int lines(int blocks) {
     constexpr int kBlock = static_cast<int>(kLanes * sizeof(Number));
@@ -337,11 +337,11 @@ struct RowsAhead {
   // But what is read anyhow.
   RowsAhead nothing() const { return {read, reinterpret_cast<const std::byte*>(read)}; }
   // Beside the first row of a tile whose columns begin at `at`.
-  template <int kBlocks>
-  HWY_INLINE const std::byte* start(const Number* at) const {
+  HWY_INLINE const std::byte* start(const Number* at, int) const {
     return first + (at - read) * static_cast<int64_t>(sizeof(Number)) * rows;
   }
-  HWY_INLINE int64_t step(int blocks) const { return lines(blocks) * line + row; }
+  HWY_INLINE int64_t step_of(int lines) const { return in_order ? lines * LinesAhead::kLine : row; }
+  HWY_INLINE int64_t step(int blocks) const { return step_of(lines(blocks)); }
 };
 
 // Of `count` rows from `read` on, the n-th of a stretch.
@@ -349,10 +349,10 @@ template <class Number>
 RowsAhead<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
   if (!rows.soon_of) return {read, reinterpret_cast<const std::byte*>(read)};
   const AnyView<const float>& x = *rows.soon_of;
-  const int64_t step = x.row_stride * x.element_size();
-  const std::byte* const first = static_cast<const std::byte*>(rows.soon_at) + n * step;
-  if (x.row_stride == x.columns) return {read, first, count, LinesAhead::kLine, 0, step};
-  return {read, first, 1, 0, step, step};
+  const int64_t row = x.row_stride * x.element_size();
+  const bool in_order = x.row_stride == x.columns;
+  return {read, static_cast<const std::byte*>(rows.soon_at) + n * row, in_order ? count : 1, row,
+          in_order};
 }
 
 // What a tile of kRows rows of weights from kFirst on, of kAll that read the same, asks for of that: its share of lines.
@@ -366,11 +366,10 @@ struct ShareOfRowsAhead {
   static constexpr int lines(int blocks) {
     return lines(blocks, kFirst + kRows) - lines(blocks, kFirst);
   }
-  template <int kBlocks>
-  HWY_INLINE const std::byte* start(const Number* at) const {
-    return all.template start<kBlocks>(at) + all.rows * lines(kBlocks, kFirst) * LinesAhead::kLine;
+  HWY_INLINE const std::byte* start(const Number* at, int blocks) const {
+    return all.start(at, blocks) + all.rows * lines(blocks, kFirst) * LinesAhead::kLine;
   }
-  HWY_INLINE int64_t step(int blocks) const { return lines(blocks) * all.line + all.row; }
+  HWY_INLINE int64_t step(int blocks) const { return all.step_of(lines(blocks)); }
 };
 
 // Values mixed by kRows rows of weights, some of which may be none, `at_once` values at a time. Tiles of four rows and
@@ -406,7 +405,7 @@ HWY_NOINLINE void mix_some(int64_t at_once, int64_t count, int64_t blocks, const
     panel += at_once * kStrip;
     values.data += at_once * values.depth_step;
     ahead.read = values.data;
-    ahead.first += at_once * ahead.whole_row;
+    ahead.first += at_once * ahead.row;
   }
 }
 

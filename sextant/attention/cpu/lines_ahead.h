@@ -45,7 +45,7 @@ class LinesAhead {
   }
 
   template <Into kInto>
-  static HWY_INLINE void ask_at(const std::byte* at) {
+  static HWY_INLINE void ask_at(const void* at) {
     constexpr int64_t kReading = 0;
     __builtin_prefetch(at, kReading, static_cast<int>(kInto));
   }

@@ -89,7 +89,7 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
 }
 
 // What a product asks for meanwhile, that it or who comes after it will read from far away: before_tile(); or beside each
-// row of b lines(blocks) lines from start() on, which step(blocks) moves on from row to row, one by one among the row's
+// row of b lines(blocks) lines from start(b, blocks) on, which step(blocks) moves on from row to row, one by one among the row's
 // multiply-adds.
 struct Nothing {};
 template <class Between>
@@ -149,7 +149,7 @@ template <int kBlocks, class Between, class B>
 requires kAsksByRow<Between>
 struct Asking<kBlocks, Between, B> {
   Asking(const Between& between, const B& b)
-      : at(between.template start<kBlocks>(b.data)), step(between.step(kBlocks)) {}
+      : at(between.start(b.data, kBlocks)), step(between.step(kBlocks)) {}
   HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Between::lines(kBlocks);
     if (n * kLines % all < kLines)
