@@ -301,15 +301,22 @@ def beside_eager(document):
                        theirs["median"] / ours["median"], theirs["least"] / at_peak)
 
 
+def median_ratio(a, b):
+    """Of the rounds, in each of which both met the same machine."""
+    return statistics.median(x / y for x, y in zip(a["seconds"], b["seconds"]))
+
+
 def decoding(results):
     document = results["decoding"]
     for row in document["measured"]:
         limit = None
-        if "reading" in results:  # with as many multiply-adds of each number as heads share a key
-            far = {each["multiply_adds"]: each["far"]["least"] for each in results["reading"]["measured"]}
-            limit = min(1, far[0] / far[8 if row["kind"] == "decode-gqa" else 1])
+        if "reading" in results:  # the two products in turn and nothing else, of reading in the same round
+            products, = find(results["reading"]["decoding"], head_dim=row["head_dim"],
+                             group=8 if row["kind"] == "decode-gqa" else 1)
+            alone, = find(results["reading"]["measured"], multiply_adds=0)
+            limit = median_ratio(alone["far"], products["products"])
         yield Line(f"{row['kind']}, 8192 keys, D {row['head_dim']}", row["reading"]["least"] / row["ours"]["least"], 0.9, False,
-                   statistics.median(a / b for a, b in zip(row["reading"]["seconds"], row["ours"]["seconds"])), limit)
+                   median_ratio(row["reading"], row["ours"]), limit)
 
 
 def position(results):

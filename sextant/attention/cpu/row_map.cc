@@ -27,13 +27,17 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   stays_to_.resize(row_.size());
   rises_to_.resize(row_.size());
   stays_to_.back() = rises_to_.back() = static_cast<int32_t>(size);
+  bool some_rise = false, some_fall = false;
   for (int64_t n = size - 2; n >= 0; --n) {
     const auto at = static_cast<size_t>(n);
     const int32_t step = row_[at + 1] - row_[at];
+    some_rise = some_rise || step > 0;
+    some_fall = some_fall || step < 0;
     const auto next = static_cast<int32_t>(n + 1);
     stays_to_[at] = step == 0 ? stays_to_[at + 1] : next;
     rises_to_[at] = step == 1 ? rises_to_[at + 1] : next;
   }
+  monotone_ = !(some_rise && some_fall);
 
   for (auto at = row_.begin(); at != row_.end(); at += kLanes) {
     const auto [low, high] = std::minmax_element(at, at + kLanes);
@@ -44,8 +48,10 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
 
 Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
-  if (stays(diagonal, count)) return {low, int64_t{low} + 1};
-  if (rises(diagonal, count)) return {low, low + count};
+  if (monotone_) {
+    const int32_t last = *rows(diagonal + count - 1);
+    return {std::min(low, last), int64_t{std::max(low, last)} + 1};
+  }
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to;) {
       const auto at = static_cast<size_t>(n);

@@ -53,6 +53,7 @@ class RowMap {
 
  private:
   bool rows_turned_ = false;
+  bool monotone_ = true;  // rows never fall, or never rise
   std::vector<int32_t> row_;
   // The next diagonal, counted from the margin's first, that another row meets or that does not go on rising.
   std::vector<int32_t> stays_to_, rises_to_;

@@ -423,10 +423,11 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
 inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
                                           const float* panels, float* to) {
   const Vectors& table = p.on_query;
-  for (int64_t i = 0; i < rows; i += kLanes)
-    multiply<Sum::kNew>(std::min(kLanes, rows - i), table.count16 / kLanes, table.columns,
-                        LeftColumns{panels + i * p.depth16, kLanes}, panels_from(table, head, 0),
-                        to + i * table.count16, table.count16);
+  for (int64_t i = 0; i < rows; i += kStrip)
+    multiply<Sum::kNew>(
+        std::min(kStrip, rows - i), table.count16 / kLanes, table.columns,
+        LeftColumns{panels + round_down(i, kLanes) * p.depth16 + i % kLanes, kLanes},
+        panels_from(table, head, 0), to + i * table.count16, table.count16);
 }
 
 // k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel of keys
