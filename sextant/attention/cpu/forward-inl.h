@@ -408,12 +408,15 @@ class ForwardTask {
                              query_products(g),
                              joined.products,
                              row};
-        f(g, strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
+        f(strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
       }
     };
-    each_head([&](int64_t, const Strip& strip, float* lines, const Partial&) HWY_ATTR {
-      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
-    });
+    const bool scored =
+        scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
+    if (!scored)
+      each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
+        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
+      });
     for (int64_t row = 0; row < all_rows; row += kStrip)
       soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
              joined.unit.most + row, joined.weight_panels + row * kUnit);
@@ -421,13 +424,29 @@ class ForwardTask {
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     };
-    each_head([&](int64_t g, const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
-      finish_mix(strip, lines, values, w_.table_products, part.out, part.sum);
-      if (item_.partial >= 0)
-        copy(strip.rows, part, partial(unit, g, 0));
-      else
-        take(g, 0, part);
-    });
+    if (p_.on_value || !all_finite(joined.unit.out, all_rows * p_.width16))
+      each_head([&](const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+        finish_mix(strip, lines, values, w_.table_products, part.out, part.sum);
+      });
+    take_joined(unit, all_rows);
+  }
+
+  // What all heads have of a unit.
+  void take_joined(int64_t unit, int64_t all_rows) {
+    const Partial& part = w_.joined.unit;
+    if (item_.partial >= 0) {
+      for (int64_t g = 0; g < p_.group; ++g)
+        copy(item_.rows, part.at(g * item_.rows, p_.width16), partial(unit, g, 0));
+      return;
+    }
+    if (*w_.fresh != 0) {
+      copy(all_rows, part, w_.all);
+    } else {
+      for (int64_t row = 0; row < all_rows; row += kLanes)
+        merge(std::min(kLanes, all_rows - row), p_.width16, part.at(row, p_.width16),
+              w_.all.at(row, p_.width16));
+    }
+    std::fill_n(w_.fresh, p_.group, uint8_t{0});
   }
 
   void copy(int64_t rows, const Partial& from, const Partial& to) const {
@@ -463,8 +482,9 @@ class ForwardTask {
     if (!w_.query_panels) return {};
     return {nullptr, w_.query_panels + g * w_.rows16 * kLanes, w_.query_panel_rows + g * strips()};
   }
+  // Heads that are joined lie as Joined has them.
   Partial all(int64_t g, int64_t strip) const {
-    return w_.all.at(g * w_.rows16 + strip * kStrip, p_.width16);
+    return w_.all.at(g * (joined() ? item_.rows : w_.rows16) + strip * kStrip, p_.width16);
   }
   Partial partial(int64_t unit, int64_t g, int64_t strip) const {
     return forward_.partial(item_, unit, g * strips() + strip);
@@ -487,7 +507,7 @@ class ForwardTask {
     const int64_t b = block_.frame.batch, h = head(g);
     for (int64_t i = 0; i < item_.rows; ++i) {
       const bool nothing = w_.fresh[g * strips() + i / kStrip] != 0;
-      const Partial row = w_.all.at(g * w_.rows16 + i, p_.width16);
+      const Partial row = all(g, 0).at(i, p_.width16);
       float most = nothing ? -kInfinity : *row.most, sum = nothing ? 0 : *row.sum, keep = 1;
       if (!p_.score.sink.empty()) {
         const float sink = p_.score.sink[static_cast<size_t>(h)];
@@ -503,8 +523,8 @@ class ForwardTask {
       for (int64_t c = 0; c < p_.width16; c += kLanes)
         store(mul(factor, load(row.out + c)), row.out + c);
     }
-    write_rows(w_.all.at(g * w_.rows16, p_.width16).out, p_.width16, to.out, b, h,
-               block_.frame.query_row + item_.first, item_.rows);
+    write_rows(all(g, 0).out, p_.width16, to.out, b, h, block_.frame.query_row + item_.first,
+               item_.rows);
   }
 
   const Forward& forward_;

@@ -362,6 +362,12 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
+// Whether scores are the products of q and k as they are, of keys that all are seen.
+HWY_INLINE bool scores_are_products(const Problem& p) {
+  return p.ways.list.size() == 1 && !p.on_query && !p.on_key && !p.bias && !p.score.query_bias &&
+         !has_weight_or_modulus(p) && !p.score.mask;
+}
+
 // Overwrites what the dense mask hides.
 HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
   const View<const uint8_t>& mask = s.problem.score.mask;
