@@ -12,10 +12,10 @@ struct Addend {
 };
 
 // `count` of them for each block, at least one, added one after the other: those of block j are
-// of_blocks[j * count] and so on.
+// of_blocks[j * step] and so on. step: count, or 0 where all blocks have the same.
 struct Addends {
   const Addend* of_blocks;
-  int64_t count;
+  int64_t count, step;
   int64_t row = 0;  // the product's first
 };
 

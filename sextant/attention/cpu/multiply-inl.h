@@ -125,7 +125,7 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
   int64_t n = 0;
   do {
     for (int j = 0; j < kBlocks; ++j) {
-      const Addend& x = plus.of_blocks[j * plus.count + n];
+      const Addend& x = plus.of_blocks[j * plus.step + n];
       const float* from = x.data + plus.row * x.row_step;
       for (int i = 0; i < kRows; ++i)
         for (int p = 0; p < kParts; ++p)
@@ -278,10 +278,10 @@ HWY_INLINE B from_block(B b, int64_t j) {
 }
 
 HWY_INLINE Addends from_row(const Addends& x, int64_t i) {
-  return {x.of_blocks, x.count, x.row + i};
+  return {x.of_blocks, x.count, x.step, x.row + i};
 }
 HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
-  return {x.of_blocks + j * x.count, x.count, x.row};
+  return {x.of_blocks + j * x.step, x.count, x.step, x.row};
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }

@@ -46,12 +46,8 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   }
 }
 
-Run RowMap::rows_of(int64_t diagonal, int64_t count) const {
+Run RowMap::look_for_rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
-  if (monotone_) {
-    const int32_t last = *rows(diagonal + count - 1);
-    return {std::min(low, last), int64_t{std::max(low, last)} + 1};
-  }
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to;) {
       const auto at = static_cast<size_t>(n);

@@ -8,6 +8,7 @@
 // so sixteen neighbours mostly want one row, or sixteen rows in a line; the rest come in such pieces.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,9 +50,15 @@ class RowMap {
   bool stays(int64_t diagonal, int64_t count) const { return same(diagonal) >= count; }
   bool rises(int64_t diagonal, int64_t count) const { return rising(diagonal) >= count; }
   // From the least to the greatest row of `count` diagonals.
-  Run rows_of(int64_t diagonal, int64_t count) const;
+  Run rows_of(int64_t diagonal, int64_t count) const {
+    if (!monotone_) return look_for_rows_of(diagonal, count);
+    const auto [low, high] = std::minmax(*rows(diagonal), *rows(diagonal + count - 1));
+    return {low, int64_t{high} + 1};
+  }
 
  private:
+  Run look_for_rows_of(int64_t diagonal, int64_t count) const;
+
   bool rows_turned_ = false;
   bool monotone_ = true;  // rows never fall, or never rise
   std::vector<int32_t> row_;

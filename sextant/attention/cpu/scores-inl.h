@@ -111,12 +111,17 @@ class StripAddends {
  public:
   // Of `rows` queries and `columns` of their unit; `count` terms, each of which is put once.
   StripAddends(int64_t rows, Run columns, int64_t count)
-      : rows_(rows), columns_(columns), count_(count) {}
+      : rows_(rows), columns_(columns), count_(count), step_(count) {}
   StripAddends(const StripAddends&) = delete;
-  Addends all() const { return {list_, count_}; }
+  Addends all() const { return {list_, count_, step_}; }
 
   // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
+    if (block_step == 0 && count_ == 1) {
+      *list_ = {data, row_step};
+      step_ = 0;
+      return;
+    }
     for (Addend* to = list_ + put_++; to < end(); to += count_, data += block_step)
       *to = {data, row_step};
   }
@@ -172,7 +177,7 @@ class StripAddends {
 
   int64_t rows_;
   Run columns_;
-  int64_t count_, put_ = 0;
+  int64_t count_, step_, put_ = 0;
   Addend list_[kMost * kUnit / kLanes];
   int64_t spread_count_ = 0, spread_rows_[kMostSpread];
   HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
@@ -249,8 +254,9 @@ HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends
     for (int64_t i = 0; i < s.rows; ++i) {
       const int64_t at = i * kScoreRow + s.columns.first + n * kLanes;
       Lanes x = load(from + at);
-      for (int64_t m = n * addends.count; m < (n + 1) * addends.count; ++m)
-        x = add(x, load(addends.of_blocks[m].data + i * addends.of_blocks[m].row_step));
+      const Addend* const of_block = addends.of_blocks + n * addends.step;
+      for (int64_t m = 0; m < addends.count; ++m)
+        x = add(x, load(of_block[m].data + i * of_block[m].row_step));
       store(x, to + at);
     }
 }
@@ -429,11 +435,27 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
 inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
                                           const float* panels, float* to) {
   const Vectors& table = p.on_query;
+  const int64_t panel = kLanes * p.depth16, whole = round_down(table.count, kLanes);
+  // A row or two more than whole panels: with queries for columns, which fill vectors.
+  const int64_t more = table.count - whole <= kThinRows ? table.count - whole : 0;
+  const int64_t blocks = more > 0 ? whole / kLanes : table.count16 / kLanes;
   for (int64_t i = 0; i < rows; i += kStrip)
     multiply<Sum::kNew>(
-        std::min(kStrip, rows - i), table.count16 / kLanes, table.columns,
+        std::min(kStrip, rows - i), blocks, table.columns,
         LeftColumns{panels + round_down(i, kLanes) * p.depth16 + i % kLanes, kLanes},
         panels_from(table, head, 0), to + i * table.count16, table.count16);
+  if (more == 0) return;
+  constexpr int64_t kQueries = kThinBlocks * kLanes;
+  HWY_ALIGN float across[kThinRows * kQueries];
+  for (int64_t i = 0; i < rows; i += kQueries) {
+    const int64_t some = std::min(kQueries, rows - i);
+    multiply<Sum::kNew>(more, round_up(some, kLanes) / kLanes, table.columns,
+                        LeftColumns{table.panel(head, whole), kLanes},
+                        RightPanels{panels + i * p.depth16, panel}, across, kQueries);
+    for (int64_t n = 0; n < some; ++n)
+      for (int64_t row = 0; row < more; ++row)
+        to[(i + n) * table.count16 + whole + row] = across[row * kQueries + n];
+  }
 }
 
 // k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel of keys
