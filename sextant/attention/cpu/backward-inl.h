@@ -50,9 +50,12 @@ class BackwardWalk {
   size_t way_count() const { return p_.ways.list.size(); }
 
   void split(int64_t n) {
-    if (backward_.wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
+    const int64_t rows = backward_.wants_queries() ? backward_.query_sums_rows() : 0;
+    std::fill_n(w_.fresh, rows, uint8_t{1});
     for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
       if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
+    for (int64_t row = 0; row < rows; ++row)
+      if (w_.fresh[row] != 0) std::fill_n(query_sums_ + row * p_.depth16, p_.depth16, 0.0F);
   }
 
   void unit(const Block& block, int64_t unit) {
@@ -272,6 +275,8 @@ class BackwardWalk {
   // Zeros in the columns that other strips see and this one does not; and beside them, where tables read lines.
   void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
     const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
+    if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
+      return;
     for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
       if (!lines) continue;
       for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
@@ -445,8 +450,15 @@ class BackwardWalk {
                      p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
+  // The first that is known of the tile's queries is not added to zeros, for those would be one more pass through memory.
   void add_queries(const Tile& t, float* query_sum) {
-    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, query_sum);
+    uint8_t* const fresh = w_.fresh + (query_sum - query_sums_) / p_.depth16;
+    const int64_t count = t.rows() * p_.depth16;
+    if (*fresh != 0)
+      put_scaled(count, p_.scale, w_.turned_grads, query_sum);
+    else
+      add_scaled(count, p_.scale, w_.turned_grads, query_sum);
+    std::fill_n(fresh, t.rows(), uint8_t{0});
   }
 
   // Of the first query of a tile.

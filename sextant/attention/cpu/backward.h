@@ -85,6 +85,9 @@ struct Backward {
   // Of dq of a task: [2 if modulus][group][queries][depth16].
   int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
   int64_t query_sums_size() const { return queries_size() * (problem.score.q_imag ? 2 : 1); }
+  int64_t query_sums_rows() const {
+    return problem.group * problem.score.q.rows * (problem.score.q_imag ? 2 : 1);
+  }
   float* mean_of(int64_t b, int64_t h) {
     return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
   }
@@ -157,6 +160,7 @@ struct BackwardScratch {
   BackwardTiled tiled;
   // Sums of dq of one task, for which who runs it has memory of SplitSums if tasks are cut; and, if not, of one split.
   float *query_sums, *split_sums;
+  uint8_t* fresh;  // of each row of these sums: whether nothing is known of it
 };
 
 // In backward.cc, once for each SIMD target.

@@ -237,6 +237,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   const bool own_sums = !b.cut && b.wants_queries();
   query_sums = own_sums ? carver.floats(b.query_sums_size()) : nullptr;
   split_sums = own_sums && b.splits > 1 ? carver.floats(b.query_sums_size()) : nullptr;
+  fresh = carver.take<uint8_t>(b.wants_queries() ? b.query_sums_rows() : 0);
 }
 
 }  // namespace sextant::cpu

@@ -67,6 +67,12 @@ inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x,
     store(mul_add(load(x + n), times, load(to + n)), to + n);
 }
 
+// to = factor * x, likewise.
+inline HWY_NOINLINE void put_scaled(int64_t count, float factor, const float* x, float* to) {
+  const Lanes times = set(factor);
+  for (int64_t n = 0; n < count; n += kLanes) store(mul(load(x + n), times), to + n);
+}
+
 // Writes a row, or adds it to one.
 HWY_INLINE void give_row(const float* from, int64_t columns, bool adds, float* to,
                          int64_t column_stride) {
