@@ -127,7 +127,8 @@ class BackwardWalk {
     next_.queries = {queries.at(p_.score.q, h, 0), p_.score.q, rows};
     next_.d_out = {queries.at(backward_.d_out, h, 0), backward_.d_out, rows};
     const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
-    if (backward_.grad.q) next_.sums = {query_sum(g, queries, 0), bytes, bytes, rows};
+    if (backward_.grad.q)
+      next_.sums = {query_sums_ + sums_row(g, queries, 0) * p_.depth16, bytes, bytes, rows};
     if (p_.on_query) look_ahead_in_table(h, block.diagonal + first_key - first - rows + 1, rows);
   }
 
@@ -358,10 +359,10 @@ class BackwardWalk {
 
   // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
-    float* const query_sums = backward_.grad.q ? query_sum(g, queries, 0) : nullptr;
+    const bool wants = static_cast<bool>(backward_.grad.q);
     bool waiting = false;
     const auto add_waiting = [&]() HWY_ATTR {
-      if (waiting) add_queries(t, query_sums);
+      if (waiting) add_queries(t, sums_row(g, queries, 0));
       waiting = false;
     };
     for (size_t way = 0; way < way_count(); ++way) {
@@ -380,17 +381,17 @@ class BackwardWalk {
       add_waiting();
       if (imaginary) {
         collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows);
-        if (backward_.wants_queries()) add_queries(t, query_sum(g, queries, 1));
+        if (backward_.wants_queries()) add_queries(t, sums_row(g, queries, 1));
       }
       collect_way(part, queries, unit, way, lines, w_.query_rows);
-      waiting = query_sums != nullptr;
+      waiting = wants;
     }
     if (p_.on_query) {
       if (!waiting) std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
                     table_grad(p_.on_query, sums_.on_query, t.head),
-                    query_sums ? w_.turned_grads : nullptr, p_.depth16);
-      waiting = query_sums != nullptr;
+                    wants ? w_.turned_grads : nullptr, p_.depth16);
+      waiting = wants;
     }
     add_waiting();
     if (p_.on_key)
@@ -450,21 +451,21 @@ class BackwardWalk {
                      p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
-  // The first that is known of the tile's queries is not added to zeros, for those would be one more pass through memory.
-  void add_queries(const Tile& t, float* query_sum) {
-    uint8_t* const fresh = w_.fresh + (query_sum - query_sums_) / p_.depth16;
+  // To the sums from `row` on. The first that is known of the tile's queries is not added to zeros, for those would be one
+  // more pass through memory.
+  void add_queries(const Tile& t, int64_t row) {
+    float* const to = query_sums_ + row * p_.depth16;
     const int64_t count = t.rows() * p_.depth16;
-    if (*fresh != 0)
-      put_scaled(count, p_.scale, w_.turned_grads, query_sum);
+    if (w_.fresh[row] != 0)
+      put_scaled(count, p_.scale, w_.turned_grads, to);
     else
-      add_scaled(count, p_.scale, w_.turned_grads, query_sum);
-    std::fill_n(fresh, t.rows(), uint8_t{0});
+      add_scaled(count, p_.scale, w_.turned_grads, to);
+    std::fill_n(w_.fresh + row, t.rows(), uint8_t{0});
   }
 
-  // Of the first query of a tile.
-  float* query_sum(int64_t g, const FrameRows& queries, int64_t imaginary) const {
-    return query_sums_ + imaginary * backward_.queries_size() +
-           (g * p_.score.q.rows + queries.row()) * p_.depth16;
+  // The row of query_sums_ that is of the first query of a tile.
+  int64_t sums_row(int64_t g, const FrameRows& queries, int64_t imaginary) const {
+    return (imaginary * p_.group + g) * p_.score.q.rows + queries.row();
   }
 
   float* table_grad(const Vectors& table, float* sums, int64_t h) const {
