@@ -70,10 +70,9 @@ class Scratch {
 
 }  // namespace
 
-int64_t multiply_cached(std::span<const float> numbers, const DecodeSizes& sizes,
-                        const Executor& executor) {
-  const int64_t of_head = kCachedKeys * sizes.columns;
-  const int64_t heads = static_cast<int64_t>(numbers.size()) / (2 * of_head);
+void multiply_cached(std::span<const float> numbers, const DecodeSizes& sizes,
+                     const Executor& executor) {
+  const int64_t heads = static_cast<int64_t>(numbers.size()) / numbers_of_head(sizes.columns);
   const auto rows = [&](const float* data, int64_t all_heads, int64_t count) -> View<const float> {
     return {data, 1, all_heads, count, sizes.columns, 0, count * sizes.columns, sizes.columns, 1};
   };
@@ -81,7 +80,7 @@ int64_t multiply_cached(std::span<const float> numbers, const DecodeSizes& sizes
   Score<float> score;
   score.q = rows(numbers.data(), heads * sizes.group, 1);
   score.k = rows(numbers.data(), heads, kCachedKeys);
-  score.v = rows(numbers.data() + heads * of_head, heads, kCachedKeys);
+  score.v = rows(numbers.data() + numbers.size() / 2, heads, kCachedKeys);
   score.frames = {{.queries = 1, .query_position = kCachedKeys - 1, .keys = kCachedKeys}};
   score.sweeps = {{.runs = &all_keys}};
   const cpu::Problem problem(score, cpu::Pass::kForward, cpu::kUnit, executor);
@@ -92,7 +91,6 @@ int64_t multiply_cached(std::span<const float> numbers, const DecodeSizes& sizes
     Scratch& scratch = scratches[static_cast<size_t>(worker)];
     HWY_DYNAMIC_DISPATCH(multiply_head)(problem, head, scratch.joined(), scratch.copy());
   });
-  return 2 * heads * of_head;
 }
 
 }  // namespace sextant::bench

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -59,8 +60,9 @@ void print_row(const Row& row, const Seconds& alone, double kilobytes) {
 }
 
 nlohmann::json run(const Options& o) {
-  constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
-  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // of a thread
+  constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;                  // 256 MB
+  constexpr int64_t kHead = numbers_of_head(kDecodeSizes.back().columns);            // the largest
+  const int64_t share = std::max<int64_t>(kNumbers / o.threads / kHead, 1) * kHead;  // of a thread
   const std::vector<float, LinesAllocator<float>> numbers(
       static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
   const auto executor = make_thread_pool(o.threads);

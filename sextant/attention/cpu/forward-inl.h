@@ -431,7 +431,7 @@ class ForwardTask {
     take_joined(unit, all_rows);
   }
 
-  // What all heads have of a unit.
+  // What all heads have of a unit: at once, or head by head where some see nothing of it.
   void take_joined(int64_t unit, int64_t all_rows) {
     const Partial& part = w_.joined.unit;
     if (item_.partial >= 0) {
@@ -439,12 +439,19 @@ class ForwardTask {
         copy(item_.rows, part.at(g * item_.rows, p_.width16), partial(unit, g, 0));
       return;
     }
-    if (*w_.fresh != 0) {
-      copy(all_rows, part, w_.all);
-    } else {
-      for (int64_t row = 0; row < all_rows; row += kLanes)
-        merge(std::min(kLanes, all_rows - row), p_.width16, part.at(row, p_.width16),
-              w_.all.at(row, p_.width16));
+    const bool alike = std::all_of(w_.fresh, w_.fresh + p_.group,
+                                   [&](uint8_t fresh) { return fresh == *w_.fresh; });
+    if (!alike || std::find(part.sum, part.sum + all_rows, 0.0F) != part.sum + all_rows) {
+      for (int64_t g = 0; g < p_.group; ++g) take(g, 0, part.at(g * item_.rows, p_.width16));
+      return;
+    }
+    for (int64_t row = 0; row < all_rows; row += kLanes) {
+      const int64_t some = std::min(kLanes, all_rows - row);
+      const Partial from = part.at(row, p_.width16), to = w_.all.at(row, p_.width16);
+      if (*w_.fresh != 0)
+        copy(some, from, to);
+      else
+        merge(some, p_.width16, from, to);
     }
     std::fill_n(w_.fresh, p_.group, uint8_t{0});
   }

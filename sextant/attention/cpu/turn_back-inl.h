@@ -67,10 +67,10 @@ inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x,
     store(mul_add(load(x + n), times, load(to + n)), to + n);
 }
 
-// to = factor * x, likewise.
+// to = factor * x, with the bits that it has when added to zeros: none of them is -0.
 inline HWY_NOINLINE void put_scaled(int64_t count, float factor, const float* x, float* to) {
-  const Lanes times = set(factor);
-  for (int64_t n = 0; n < count; n += kLanes) store(mul(load(x + n), times), to + n);
+  const Lanes times = set(factor), zero = set(0);
+  for (int64_t n = 0; n < count; n += kLanes) store(mul_add(load(x + n), times, zero), to + n);
 }
 
 // Writes a row, or adds it to one.
