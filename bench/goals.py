@@ -81,7 +81,7 @@ def commands(options):
     }
     for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-amx")):
         result[name] = [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--no-ggml", "--backend",
-                        backend, "--kinds", ",".join(FORWARD), "--rounds", 3]
+                        backend, "--kinds", ",".join(FORWARD), "--rounds", max(3, options.rounds)]
     commands = {name: (list(map(str, command)), None) for name, command in result.items()}
 
     def python(name, interpreter, library, *arguments):
