@@ -66,7 +66,6 @@ def commands(options):
     attention = [programs / "bench_attention", "--threads", options.threads]
     result = {
         "kernels": [programs / "bench_kernels", "--rounds", 20 * options.rounds],
-        "reading": [programs / "bench_reading", "--threads", options.threads],
         "position": [programs / "bench_position", "--rounds", 3 * options.rounds],
         "turning": [programs / "bench_turning", "--threads", options.threads, "--rounds", 3 * options.rounds],
         "training": [programs / "bench_training", "--rounds", 3 * options.rounds],
@@ -317,12 +316,7 @@ def median_ratio(a, b):
 def decoding(results):
     document = results["decoding"]
     for row in document["measured"]:
-        limit = None
-        if "reading" in results:  # the two products in turn and nothing else, of reading in the same round
-            products, = find(results["reading"]["decoding"], head_dim=row["head_dim"],
-                             group=8 if row["kind"] == "decode-gqa" else 1)
-            alone, = find(results["reading"]["measured"], multiply_adds=0)
-            limit = median_ratio(alone["far"], products["products"])
+        limit = median_ratio(row["reading"], row["products"])  # its two products in turn and nothing else
         yield Line(f"{row['kind']}, 8192 keys, D {row['head_dim']}", row["reading"]["least"] / row["ours"]["least"], 0.9, False,
                    median_ratio(row["reading"], row["ours"]), limit)
 

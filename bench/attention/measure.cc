@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bench/attention/peak_memory.h"
+#include "bench/decode_products.h"
 #include "bench/read_peak.h"
 #include "sextant/error.h"
 
@@ -88,11 +89,13 @@ struct Match {
                   const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
     double at_peak = 0;  // operations of a call
+    const bool multiplies = w.bound_by_memory && !w.is_turned();
     if (w.bound_by_memory)
       for (const int64_t streams : kPlacesAtOnce)
         contestants.push_back({[this, streams] { read_keys_and_values(streams); }});
     else
       contestants.push_back({[&] { at_peak = options.at_peak(executor); }});
+    if (multiplies) contestants.push_back({[&] { multiply_cached(w.score, executor); }});
     if (plain) contestants.push_back({ours(*plain)});
     if (options.eager) contestants.push_back(eager);
     if (ggml) contestants.push_back({ggml});
@@ -107,6 +110,7 @@ struct Match {
       measured.multiplying = *next++;
       for (double& seconds : measured.multiplying->rounds) seconds *= measured.operations / at_peak;
     }
+    if (multiplies) measured.products = *next++;
     if (plain) measured.plain = *next++;
     if (options.eager) measured.eager = {.time = *next++};
     if (ggml) measured.ggml = *next++;

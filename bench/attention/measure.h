@@ -27,6 +27,8 @@ struct Measured {
   std::optional<Seconds> ggml = {};  // forward, of kinds that it has
   // Of a pass that memory bounds: reading keys and values and nothing else, from as many places at once as is best.
   std::optional<Seconds> reading = {};
+  // And, where no keys are turned, its two products and nothing else (multiply_cached()).
+  std::optional<Seconds> products = {};
   // Of any other: as many operations at the peak, and nothing else.
   std::optional<Seconds> multiplying = {};
   double operations = 0;  // of plain attention's products over the pairs that are seen

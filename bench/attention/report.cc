@@ -74,6 +74,7 @@ nlohmann::json to_json(const Measured& m) {
                       {"bytes", m.bytes},
                       {"ours", side_json(m.ours)}};
   if (m.reading) json["reading"] = to_json(*m.reading);
+  if (m.products) json["products"] = to_json(*m.products);
   if (m.multiplying) json["multiplying"] = to_json(*m.multiplying);
   if (m.plain) json["plain"] = to_json(*m.plain);
   if (m.eager) json["eager"] = side_json(*m.eager);

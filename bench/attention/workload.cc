@@ -80,6 +80,12 @@ double Workload::pairs() const {
   return count * static_cast<double>(q.size(0) * q.size(1));
 }
 
+bool Workload::is_turned() const {
+  return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
+    return sweep.query.rotation != nullptr || sweep.key.rotation != nullptr;
+  });
+}
+
 double Workload::least_bytes() const {
   const auto size = static_cast<double>(c10::elementSize(dtype_));
   return size * static_cast<double>(q.numel() + k.numel() + v.numel()) +

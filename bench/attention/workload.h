@@ -81,6 +81,9 @@ class Workload {
   // The same of ggml's result.
   double disagreement_with_ggml() const;
 
+  // Whether any of its sweeps turns queries or keys.
+  bool is_turned() const;
+
   bool has_backward = true;
   bool bound_by_memory = false;  // few operations for each byte of the keys
   // [batch, heads, rows, head_dim], float32, of numbers that sizes.dtype has.

@@ -2,22 +2,16 @@
 // and thread.
 //
 // Decoding reads each key and value once and multiplies each of their numbers by one of every query head that
-// shares them. So the first table is how fast decoding could be, were it nothing but its multiply-adds; and the second,
-// were it nothing but the two products of its kernel.
+// shares them. So this is how fast decoding could be, were it nothing but its multiply-adds.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "bench/program.h"
-#include "bench/reading/decode_products.h"
 #include "bench/reading/read_and_multiply.h"
 #include "bench/rounds.h"
 #include "sextant/attention/executor.h"
@@ -27,8 +21,6 @@ namespace {
 
 using namespace sextant;
 using namespace sextant::bench;
-
-constexpr std::array<DecodeSizes, 4> kDecodeSizes = {{{64, 1}, {64, 8}, {128, 1}, {128, 8}}};
 
 struct Options {
   int threads = 2;
@@ -43,26 +35,22 @@ struct Row {
 };
 
 // What the numbers of a thread take: 1 KB is 256 of them.
-std::string ns(const Seconds& x, double kilobytes) {
-  return fmt::format("{:>8.1f} {:>8.1f}", 1e9 * x.least() / kilobytes,
-                     1e9 * x.median() / kilobytes);
-}
-
-std::string of_reading(const Seconds& x, const Seconds& alone) {
-  return fmt::format("{:>5.0f}% {:>5.0f}%", 100 * alone.least() / x.least(),
-                     100 / median_ratio(x, alone));
-}
-
 void print_row(const Row& row, const Seconds& alone, double kilobytes) {
-  fmt::print("{:>13} {:>18} {:>20} {:>13} {:>20} {:>13}\n", row.multiply_adds,
-             ns(row.near, kilobytes), ns(row.far, kilobytes), of_reading(row.far, alone),
-             ns(row.in_step, kilobytes), of_reading(row.in_step, alone));
+  const auto ns = [&](const Seconds& x) {
+    return fmt::format("{:>8.1f} {:>8.1f}", 1e9 * x.least() / kilobytes,
+                       1e9 * x.median() / kilobytes);
+  };
+  const auto of_reading = [&](const Seconds& x) {
+    return fmt::format("{:>5.0f}% {:>5.0f}%", 100 * alone.least() / x.least(),
+                       100 / median_ratio(x, alone));
+  };
+  fmt::print("{:>13} {:>18} {:>20} {:>13} {:>20} {:>13}\n", row.multiply_adds, ns(row.near),
+             ns(row.far), of_reading(row.far), ns(row.in_step), of_reading(row.in_step));
 }
 
 nlohmann::json run(const Options& o) {
-  constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;                  // 256 MB
-  constexpr int64_t kHead = numbers_of_head(kDecodeSizes.back().columns);            // the largest
-  const int64_t share = std::max<int64_t>(kNumbers / o.threads / kHead, 1) * kHead;  // of a thread
+  constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
+  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // of a thread
   const std::vector<float, LinesAllocator<float>> numbers(
       static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
   const auto executor = make_thread_pool(o.threads);
@@ -80,9 +68,6 @@ nlohmann::json run(const Options& o) {
     add(multiply_adds, true, 0);
     for (size_t way = 0; way < kWays.size(); ++way) add(multiply_adds, false, way);
   }
-  const std::span<const float> cache(numbers.data(), static_cast<size_t>(share * o.threads));
-  for (const DecodeSizes& sizes : kDecodeSizes)
-    contestants.push_back({[&] { multiply_cached(cache, sizes, *executor); }});
   const std::vector<Seconds> times = take_turns(contestants, o.rounds);
   std::vector<Row> rows;
   for (size_t n = 0; n < kMultiplyAdds.size(); ++n) {
@@ -110,20 +95,7 @@ nlohmann::json run(const Options& o) {
                         {"far", to_json(row.far)},
                         {"in_step", to_json(row.in_step)}});
   }
-  fmt::print("\n{:>13} {:>18} {:>20} {:>13}\n", "query heads", "columns", "both products",
-             "of reading");
-  nlohmann::json decoding = nlohmann::json::array();
-  for (size_t n = 0; n < kDecodeSizes.size(); ++n) {
-    const Seconds& time = times[times.size() - kDecodeSizes.size() + n];
-    const auto& [columns, group] = kDecodeSizes[n];
-    fmt::print("{:>13} {:>18} {:>20} {:>13}\n", group, columns, ns(time, kilobytes),
-               of_reading(time, rows.front().far));
-    decoding.push_back({{"group", group}, {"head_dim", columns}, {"products", to_json(time)}});
-  }
-  return {{"threads", o.threads},
-          {"kilobytes", kilobytes},
-          {"measured", measured},
-          {"decoding", decoding}};
+  return {{"threads", o.threads}, {"kilobytes", kilobytes}, {"measured", measured}};
 }
 
 }  // namespace
