@@ -1,8 +1,10 @@
 #include "bench/decode_products.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "bench/filled.h"
 #include "sextant/attention/cpu/forward.h"
 #include "sextant/attention/simd_targets.h"
 
@@ -43,33 +45,17 @@ namespace sextant::bench {
 namespace {
 HWY_EXPORT(multiply_head);
 
-// Memory of a worker: queries and weights, all of them one small number.
-class Scratch {
- public:
-  explicit Scratch(const cpu::Problem& p) : Scratch(p, measured(p)) {}
+// Memory of a worker.
+struct Scratch {
+  explicit Scratch(const cpu::Problem& p)
+      : numbers(filled([&](cpu::Carver& carver) {
+          joined.emplace(p, p.score.q.rows, carver);
+          copy = carver.floats(p.unit * std::max(p.depth16, p.width16));
+        })) {}
 
-  const cpu::Joined& joined() const { return joined_; }
-  float* copy() { return copy_.data(); }
-
- private:
-  Scratch(const cpu::Problem& p, int64_t size)
-      : numbers_(size), copy_(p.unit * std::max(p.depth16, p.width16)), joined_(lay_out(p)) {
-    std::fill_n(joined_.queries[0], joined_.rows16 * p.depth16, kNumber);
-    std::fill_n(joined_.weight_panels, joined_.rows16 * cpu::kUnit, kNumber);
-  }
-  static int64_t measured(const cpu::Problem& p) {
-    cpu::Carver measure;
-    cpu::Joined(p, p.score.q.rows, measure);
-    return measure.used();
-  }
-  cpu::Joined lay_out(const cpu::Problem& p) {
-    cpu::Carver carver(numbers_.data());
-    return {p, p.score.q.rows, carver};
-  }
-
-  static constexpr float kNumber = 1e-3F;
-  Floats numbers_, copy_;
-  cpu::Joined joined_;
+  std::optional<cpu::Joined> joined;
+  float* copy = nullptr;
+  Floats numbers;  // last: what is laid out in it comes before
 };
 
 }  // namespace
@@ -83,8 +69,8 @@ void multiply_cached(const Score<float>& score, const Executor& executor) {
   executor.run(heads * static_cast<int64_t>(problem.blocks.size()), [&](int64_t n, int worker) {
     Scratch& scratch = scratches[static_cast<size_t>(worker)];
     HWY_DYNAMIC_DISPATCH(multiply_head)
-    (problem, problem.blocks[static_cast<size_t>(n / heads)], n % heads, scratch.joined(),
-     scratch.copy());
+    (problem, problem.blocks[static_cast<size_t>(n / heads)], n % heads, *scratch.joined,
+     scratch.copy);
   });
 }
 

@@ -3,7 +3,7 @@
 
     bench/goals.py --to build/goals
 
-Runs the programs of this folder one after the other, each on the whole machine, and keeps what each measured in a file
+Runs the programs of this folder that a goal is about one after the other, each on the whole machine, and keeps what each measured in a file
 of the folder --to. A program whose file is there is not run again, so a run that was stopped goes on; another folder
 starts anew. --only NAME,... runs some, and judges what is there.
 
@@ -80,7 +80,7 @@ def commands(options):
     }
     for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-amx")):
         result[name] = [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--no-ggml", "--backend",
-                        backend, "--kinds", ",".join(FORWARD), "--rounds", max(3, options.rounds)]
+                        backend, "--kinds", ",".join(FORWARD), "--rounds", options.rounds]
     commands = {name: (list(map(str, command)), None) for name, command in result.items()}
 
     def python(name, interpreter, library, *arguments):

@@ -48,7 +48,7 @@ void queries_step(int64_t unit, int64_t columns, const float* lines, const float
                   float* grads, float* sums) {
   collect_queries<Sum::kNew>(whole_band(unit), false, lines, kScoreRow, keys, columns, grads,
                              columns);
-  add_scaled(kBlock * columns, 0.125F, grads, sums);
+  add_scaled(kBlock * columns, 0.125F, grads, false, sums);
 }
 
 }  // namespace HWY_NAMESPACE

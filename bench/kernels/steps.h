@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sextant/attention/cpu/workspace.h"
+#include "bench/filled.h"
+#include "sextant/attention/cpu/sizes.h"
 
 namespace sextant::bench {
 
@@ -33,10 +34,6 @@ Steps backward_steps(int64_t columns);
 // they meet one row.
 Steps every_distance_steps(int64_t columns);
 Steps far_tile_steps(int64_t columns);
-
-// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no two
-// neighbours are alike.
-Floats filled(const std::function<void(cpu::Carver&)>& lay_out);
 
 // Query `row` in panels of queries.
 constexpr int64_t in_panels(int64_t row, int64_t columns) {

@@ -40,7 +40,7 @@ class BackwardWalk {
       if (!first) query_sums_ = w_.split_sums;
       split(n);
       if (!first && backward_.wants_queries())
-        add_scaled(backward_.query_sums_size(), 1, query_sums_, all);
+        add_scaled(backward_.query_sums_size(), 1, query_sums_, false, all);
     }
   }
 
@@ -451,15 +451,10 @@ class BackwardWalk {
                      p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
-  // To the sums from `row` on. The first that is known of the tile's queries is not added to zeros, for those would be one
-  // more pass through memory.
+  // To the sums from `row` on, which are not zeros before, for those would be one more pass through memory.
   void add_queries(const Tile& t, int64_t row) {
-    float* const to = query_sums_ + row * p_.depth16;
-    const int64_t count = t.rows() * p_.depth16;
-    if (w_.fresh[row] != 0)
-      put_scaled(count, p_.scale, w_.turned_grads, to);
-    else
-      add_scaled(count, p_.scale, w_.turned_grads, to);
+    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, w_.fresh[row] != 0,
+               query_sums_ + row * p_.depth16);
     std::fill_n(w_.fresh + row, t.rows(), uint8_t{0});
   }
 

@@ -83,10 +83,9 @@ struct Backward {
 
   bool wants_queries() const { return grad.q || grad.q_imag; }
   // Of dq of a task: [2 if modulus][group][queries][depth16].
-  int64_t queries_size() const { return problem.group * problem.score.q.rows * problem.depth16; }
-  int64_t query_sums_rows() const {
-    return problem.group * problem.score.q.rows * (problem.score.q_imag ? 2 : 1);
-  }
+  int64_t queries() const { return problem.group * problem.score.q.rows; }
+  int64_t queries_size() const { return queries() * problem.depth16; }
+  int64_t query_sums_rows() const { return queries() * (problem.score.q_imag ? 2 : 1); }
   int64_t query_sums_size() const { return query_sums_rows() * problem.depth16; }
   float* mean_of(int64_t b, int64_t h) {
     return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;

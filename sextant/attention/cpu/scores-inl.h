@@ -117,7 +117,7 @@ class StripAddends {
 
   // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
-    if (block_step == 0 && count_ == 1) {
+    if (block_step == 0 && count_ == 1) {  // all blocks have the same
       *list_ = {data, row_step};
       step_ = 0;
       return;
@@ -368,7 +368,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
-// Whether scores are the products of q and k as they are, of keys that all are seen.
+// Whether scores are the products of q and k as they are, where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
   return p.ways.list.size() == 1 && !p.on_query && !p.on_key && !p.bias && !p.score.query_bias &&
          !has_weight_or_modulus(p) && !p.score.mask;

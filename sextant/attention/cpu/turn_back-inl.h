@@ -60,17 +60,12 @@ inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t way, int64_t un
   }
 }
 
-// to += factor * x, of a multiple of kLanes floats.
-inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, float* to) {
-  const Lanes times = set(factor);
-  for (int64_t n = 0; n < count; n += kLanes)
-    store(mul_add(load(x + n), times, load(to + n)), to + n);
-}
-
-// to = factor * x, with the bits that it has when added to zeros: none of them is -0.
-inline HWY_NOINLINE void put_scaled(int64_t count, float factor, const float* x, float* to) {
+// to += factor * x, of a multiple of kLanes floats. fresh: as if `to` held zeros, whatever it holds.
+inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, bool fresh,
+                                    float* to) {
   const Lanes times = set(factor), zero = set(0);
-  for (int64_t n = 0; n < count; n += kLanes) store(mul_add(load(x + n), times, zero), to + n);
+  for (int64_t n = 0; n < count; n += kLanes)
+    store(mul_add(load(x + n), times, fresh ? zero : load(to + n)), to + n);
 }
 
 // Writes a row, or adds it to one.

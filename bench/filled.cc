@@ -1,4 +1,4 @@
-#include "bench/kernels/steps.h"
+#include "bench/filled.h"
 
 namespace sextant::bench {
 

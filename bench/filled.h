@@ -1,0 +1,14 @@
+// Scratch of the attention kernels for programs that call their steps alone.
+#pragma once
+
+#include <functional>
+
+#include "sextant/attention/cpu/workspace.h"
+
+namespace sextant::bench {
+
+// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no two
+// neighbours are alike.
+Floats filled(const std::function<void(cpu::Carver&)>& lay_out);
+
+}  // namespace sextant::bench
