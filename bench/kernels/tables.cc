@@ -33,7 +33,7 @@ void table_score_step(const RowMap& map, int64_t diagonal, Run met, int64_t colu
                       float* scores) {
   const Run rows = rounded_out(met);
   StripAddends addends(kStrip, {0, kUnit}, 1);
-  addends.put_table_products(map, diagonal, met, products, rows.last - rows.first, rows.first,
+  addends.put_table_products(map, diagonal, {products, rows.last - rows.first, rows.first, met},
                              scores);
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
                       RightPanels{keys, kLanes * columns}, scores, kScoreRow, Nothing(),

@@ -101,6 +101,8 @@ TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
     for (const int64_t heads : {1, 3, 8, 13, 20}) {
       RandomOptions o = {.batch = 1, .heads = heads, .key_heads = 1, .queries = 330, .keys = 330};
       o.columns = o.value_columns = columns;
+      o.on_query = o.on_value = heads % 2 == 0;
+      o.clip = 20;
       expect_bits_of_chunks(o, serial_executor(), [](int64_t first) {
         return first < 270 ? 270 : first + 1 + first % 3;
       });

@@ -28,6 +28,15 @@ bool sees_nothing(const Problem<float>& p, int64_t i) {
   const Run run = seen_by(p, i);
   return run.first >= run.last;
 }
+// Whether query row i, the last of which stands at the last key, sees a key that meets a row of the queries' table.
+bool meets(const Problem<float>& p, int64_t i, int64_t row) {
+  const Run run = seen_by(p, i);
+  for (int64_t j = run.first; j < run.last; ++j) {
+    const int64_t n = p.diagonals.index(p.k.rows - p.q.rows + i - j);
+    if (p.on_query.row_at[static_cast<size_t>(n)] == row) return true;
+  }
+  return false;
+}
 bool is_seen(const Problem<float>& p, int64_t j) {
   for (int64_t i = 0; i < p.q.rows; ++i) {
     if (sees(p, i, j)) return true;
@@ -109,6 +118,33 @@ TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
         const std::string query = (in_keys ? "k, query " : "v, query ") + std::to_string(i) + ": ";
         if (sees(p, i, j)) {
           if (!row_is(got.out, i, kNan)) return query + "sees a NaN and gives numbers";
+          continue;
+        }
+        const std::string wrong =
+            difference_beside(backend(), "out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
+        if (!wrong.empty()) return query + wrong;
+      }
+    }
+    return "";
+  });
+}
+
+// The rows of the ends are those of far keys, which may be all that a query sees.
+TEST_P(Edge, ANanInATableReachesTheQueriesThatMeetItsRowAndNoOther) {
+  check([&](Draw draw) -> std::string {
+    draw.on_query = true;
+    draw.clip = std::max<int64_t>(draw.clip, 1);
+    const Problem<float> p = make_problem(draw);
+    const Result<float> clean = attend(p.score(), backend());
+    for (const int64_t row : {int64_t{0}, draw.clip, 2 * draw.clip}) {
+      Problem<float> poisoned = p;
+      fill_row(poisoned.on_query.rows, row, kNan);
+      const Result<float> got = attend(poisoned.score(), backend());
+      for (int64_t i = 0; i < p.q.rows; ++i) {
+        const std::string query =
+            "row " + std::to_string(row) + ", query " + std::to_string(i) + ": ";
+        if (meets(p, i, row)) {
+          if (!row_is(got.out, i, kNan)) return query + "meets a NaN and gives numbers";
           continue;
         }
         const std::string wrong =

@@ -303,7 +303,7 @@ class BackwardWalk {
     }
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
-                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
+                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product}, nullptr);
     const LeftRows left = {d_out.data + s.row * d_out.stride, d_out.stride};
     multiply_values(s, left, t.by_amx, w_.grads + at);
     const GradStrip g = {w_.weights + at,
@@ -327,8 +327,8 @@ class BackwardWalk {
     if (!p_.on_value) return known ? void() : multiply_and(Nothing());
     StripAddends addends(s.rows, s.columns, 1);
     float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
-    put_table_product(s, p_.on_value, rows_met(s, p_.on_value), d_out, w_.table_products, place,
-                      addends);
+    addends.put_table_products(p_.on_value.map, s.diagonal(0),
+                               multiply_table(s, p_.on_value, d_out, w_.table_products), place);
     if (known)
       add_to_products(s, lines, addends.all(), lines);
     else

@@ -180,13 +180,15 @@ class ForwardTask {
       const Strip strip = strip_of(n, g, queries, keys);
       uint8_t& fresh = w_.fresh[g * strips() + n];
       const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
-      score_strip(strip, {w_.second, w_.table_products}, w_.strip);
+      LeftOut left_out;
+      score_strip(strip, {w_.second, w_.table_products}, w_.strip, &left_out);
       if (p_.pairs)
         with_dots(p_.dots, [&](auto dots) HWY_ATTR {
           soften_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
         });
       else
         soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+      left_out.add(strip.rows, to.most);
       const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
       mix(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products, to.out,
           to.sum);
@@ -303,12 +305,15 @@ class ForwardTask {
     const auto between = [&] { pieces.multiply_share(); };
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const Partial to = group.to.at(group.row(n), p_.width16);
-      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
+      LeftOut left_out;
+      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary},
+                  &left_out);
       with_parts([&](auto parts) HWY_ATTR {
         soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most,
                               group.weights + group.row(n) * kPairRow, w_.tiled.weight_step,
                               between);
       });
+      left_out.add(strip.rows, to.most);
     });
   }
 
@@ -413,13 +418,18 @@ class ForwardTask {
     };
     const bool scored =
         scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
+    if (p_.on_query) std::fill_n(joined.left_out, all_rows, 0.0F);
     if (!scored)
       each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
-        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
+        LeftOut left_out;
+        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr}, &left_out);
+        left_out.add(strip.rows, joined.left_out + strip.product_row);
       });
     for (int64_t row = 0; row < all_rows; row += kStrip)
       soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
              joined.unit.most + row, joined.weight_panels + row * kUnit);
+    for (int64_t row = 0; p_.on_query && row < all_rows; ++row)
+      joined.unit.most[row] += joined.left_out[row];
     mix_joined(joined_unit, mixed, all_rows, w_.values, joined);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);

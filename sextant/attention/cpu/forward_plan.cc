@@ -65,6 +65,7 @@ Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
   else if (products)
     weights = products[0];
   weight_panels = carver.floats(rows16 * kUnit);
+  if (p.on_query) left_out = carver.floats(rows16);
   unit = Partial(rows16, p.width16, carver);
 }
 

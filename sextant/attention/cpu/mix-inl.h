@@ -51,15 +51,6 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
     });
 }
 
-// The row of a table that all keys of the strip meet which query i sees, or -1.
-HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table) {
-  Run seen;
-  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) { seen = span(seen, run); });
-  if (empty(seen)) return -1;
-  const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
-  return table.map.stays(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
-}
-
 // out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of
 // a clipped table) has its total there: what a query sees decides that, and not what its neighbours do.
 // sums: [kStrip][rows of C].

@@ -4,9 +4,10 @@
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
 // Products get their other terms as they are stored (addends.h), and so do scores their biases b and beta
-// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Keys
-// that a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN
-// included, reaches a sum.
+// where there is no weight or modulus between the two; which terms there are is asked once for each strip. A term
+// that all keys of a query have in common need not be added to each: weights are the same without it. Keys that
+// a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
+// reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
@@ -72,6 +73,90 @@ struct ScoreScratch {
   float* table_products;  // [kStrip][rows of A or C]
 };
 
+// The row of a table that all keys of the strip meet which query i sees, or -1.
+HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table) {
+  Run seen;
+  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) { seen = span(seen, run); });
+  if (empty(seen)) return -1;
+  const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
+  return table.map.stays(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
+}
+
+// x . T of a strip's rows x with some rows of the table: data[i * row_step + row - first].
+struct TableProducts {
+  const float* data = nullptr;
+  int64_t row_step = 0, first = 0;
+  Run met;  // the rows that the strip meets
+
+  const float* with(int64_t row) const { return data + row - first; }
+};
+
+// What is left out of the scores of a strip's queries, because a query's keys have it in common: softmax takes
+// no notice of it, and add() gives it to the greatest score. What a query sees decides that, and not what its
+// neighbours do.
+class LeftOut {
+ public:
+  // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not finite, which
+  // weights would show.
+  HWY_INLINE void look(const Strip& s, const TableProducts& products) {
+    const Vectors& table = s.problem.on_query;
+    if (products.met.last - products.met.first == 1) {
+      const float* from = products.with(products.met.first);
+      for (int64_t i = 0; i < kStrip; ++i) terms_[i] = i < s.rows ? from[i * products.row_step] : 0;
+      rows_ = (1U << s.rows) - 1;
+      if (HWY_UNLIKELY(!finite())) keep_finite();
+    } else if (!each_row_once(s, table.map)) {
+      for (int64_t i = 0; i < s.rows; ++i)
+        if (const int64_t row = only_row_met(s, i, table); row >= 0) {
+          if (rows_ == 0) std::fill_n(terms_, kStrip, 0.0F);
+          terms_[i] = products.with(row)[i * products.row_step];
+          rows_ |= 1U << i;
+        }
+      if (rows_ != 0) keep_finite();
+    }
+  }
+  bool any() const { return rows_ != 0; }
+  bool of(int64_t i) const { return (rows_ >> i & 1U) != 0; }
+  bool of_all(int64_t rows) const { return rows_ + 1 == 1U << rows; }
+  HWY_INLINE void add(int64_t rows, float* most) const {
+    if (!any()) return;
+    if (HWY_LIKELY(rows == kStrip)) {
+      const Some some;
+      for (int i = 0; i < kStrip; i += kSome)
+        hn::StoreU(hn::Add(hn::LoadU(some, most + i), hn::LoadU(some, terms_ + i)), some, most + i);
+    } else {
+      for (int64_t i = 0; i < rows; ++i) most[i] += terms_[i];
+    }
+  }
+
+ private:
+  using Some = hn::CappedTag<float, kStrip>;
+  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some()));
+
+  HWY_INLINE bool finite() const {
+    bool all = true;
+    for (int i = 0; i < kStrip; i += kSome)
+      all = hn::AllTrue(Some(), hn::IsFinite(hn::LoadU(Some(), terms_ + i))) && all;
+    return all;
+  }
+  // Whether no query meets but one row, by what is known without asking for each.
+  static bool each_row_once(const Strip& s, const RowMap& map) {
+    const Run seen = s.seen_keys();
+    return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
+           seen.last - seen.first > 1 && s.sight.sees_all(s.row / kStrip, seen);
+  }
+  void keep_finite() {
+    for (int64_t i = 0; i < kStrip; ++i)
+      if (!std::isfinite(terms_[i])) {
+        terms_[i] = 0;
+        rows_ &= ~(1U << i);
+      }
+  }
+
+  unsigned rows_ = 0;    // bit i: of query i
+  float terms_[kStrip];  // 0 of others, if there are any
+};
+
 // Calls f with the strip's queries, which lie in panels or in rows. columns: of either.
 template <class F>
 HWY_INLINE void with_queries(const Strip& s, const float* queries, int64_t columns, F&& f) {
@@ -132,29 +217,40 @@ class StripAddends {
       *to = {from->data + first_row * from->row_step, from->row_step};
   }
   // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and the
-  // first column. met: which rows of T the strip meets. products: with rows of T from `first` on,
-  // `products_row` of them for each x; they are read where they lie if rows rise. place: lines of a strip,
-  // to which go those that must be moved.
-  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal, Run met,
-                                     const float* products, int64_t products_row, int64_t first,
-                                     float* place) {
+  // first column. Products are read where they lie if rows rise. place: lines of a strip, to which go those
+  // that must be moved.
+  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
+                                     const TableProducts& products, float* place) {
     const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
-      return spread_number(products + row - first, products_row, row);
+      return spread_number(products.with(row), products.row_step, row);
     };
+    const Run met = products.met;
     const int64_t before = rows_ - 1;  // the next query's diagonals are one before
     if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
     if (map.rises(diagonal - before, columns_.last - columns_.first + before))
-      return put(products + *map.rows(diagonal) - first, products_row - 1, kLanes);
+      return put(products.with(*map.rows(diagonal)), products.row_step - 1, kLanes);
     Addend* to = list_ + put_++;
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
       if (map.rises(at - before, kLanes + before)) {
-        *to = {products + row - first, products_row - 1};
+        *to = {products.with(row), products.row_step - 1};
         continue;
       }
       const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
-      if (!far) spread(map, at, rows_, kLanes, products, products_row, first, place + j, kScoreRow);
+      if (!far) move(map, at, products, place + j);
       *to = far ? Addend{far, kLanes} : Addend{place + j, kScoreRow};
+    }
+  }
+  // As that where some rows' are left out: -0 changes no number it is added to.
+  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
+                                     const TableProducts& products, const LeftOut& left_out,
+                                     float* place) {
+    Addend* to = list_ + put_++;
+    for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
+      move(map, diagonal + j - columns_.first, products, place + j);
+      for (int64_t i = 0; i < rows_; ++i)
+        if (left_out.of(i)) store(set(-0.0F), place + j + i * kScoreRow);
+      *to = {place + j, kScoreRow};
     }
   }
 
@@ -162,6 +258,12 @@ class StripAddends {
   static constexpr int64_t kMost = 4;
   static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
   const Addend* end() const { return list_ + (columns_.last - columns_.first) / kLanes * count_; }
+
+  HWY_INLINE void move(const RowMap& map, int64_t diagonal, const TableProducts& products,
+                       float* to) const {
+    spread(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first, to,
+           kScoreRow);
+  }
 
   // One number for each row, in all lanes: [rows][kLanes]. Null if there are too many already.
   HWY_INLINE const float* spread_number(const float* numbers, int64_t step, int64_t table_row) {
@@ -193,15 +295,15 @@ HWY_INLINE RightPanels panels_from(const Vectors& table, int64_t head, int64_t r
   return {table.panel(head, row), kLanes * table.columns16};
 }
 
-// x . T[row(diagonal)] for rows x, given by their panels. products: [s.rows][rows of T].
+// x . T for rows x, given by their panels. products: [s.rows][rows of T].
 template <class A>
-HWY_INLINE void put_table_product(const Strip& s, const Vectors& table, Run met, A x,
-                                  float* products, float* place, StripAddends& to) {
-  const Run rows = rounded_out(met);
+HWY_INLINE TableProducts multiply_table(const Strip& s, const Vectors& table, A x,
+                                        float* products) {
+  const Run met = rows_met(s, table), rows = rounded_out(met);
   const int64_t count = rows.last - rows.first;
   multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
                       panels_from(table, s.queries.head, rows.first), products, count);
-  to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
+  return {products, count, rows.first, met};
 }
 
 HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, float* to,
@@ -222,28 +324,26 @@ HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, A x, RightPanels ta
 }
 
 // q . A, from what is known of it if anything is.
-HWY_INLINE void put_query_product(const Strip& s, float* products, float* place, StripAddends& to) {
+HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
   const Vectors& table = s.problem.on_query;
   const QueryProducts& known = s.query_products;
-  const Run met = rows_met(s, table), rows = rounded_out(met);
-  if (known.whole) {
-    const float* from = known.whole + s.row * table.count16;
-    to.put_table_products(table.map, s.diagonal(0), met, from, table.count16, 0, place);
-  } else if (known.panel) {
-    int64_t& panel_row = known.panel_row[s.row / kStrip];
+  if (known.whole)
+    return {known.whole + s.row * table.count16, table.count16, 0, rows_met(s, table)};
+  TableProducts made;
+  with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
+    if (!known.panel) {
+      made = multiply_table(s, table, queries, products);
+      return;
+    }
+    const Run met = rows_met(s, table), rows = rounded_out(met);
     const int64_t count = rows.last - rows.first;
-    with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
-      multiply_onward(s.rows, table.columns, queries,
-                      panels_from(table, s.queries.head, rows.first), count,
-                      panel_row == rows.first, known.panel + s.row * kLanes, products);
-    });
+    int64_t& panel_row = known.panel_row[s.row / kStrip];
+    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, rows.first),
+                    count, panel_row == rows.first, known.panel + s.row * kLanes, products);
     panel_row = rows.last - kLanes;
-    to.put_table_products(table.map, s.diagonal(0), met, products, count, rows.first, place);
-  } else {
-    with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
-      put_table_product(s, table, met, queries, products, place, to);
-    });
-  }
+    made = {products, count, rows.first, met};
+  });
+  return made;
 }
 
 // Products that are known, and what is added to them. from: may be `to`.
@@ -261,14 +361,15 @@ HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends
     }
 }
 
-// sqrt(a * a + b * b) without overflow in between.
+// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has it, and is right, too,
+// where the ratio is none: of zeros and of infinities.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
-  const V x = hn::Abs(a), y = hn::Abs(b);
+  const V x = hn::Abs(a), y = hn::Abs(b), sum = hn::Add(x, y);
   const V high = hn::Max(x, y);
   const V ratio = hn::Div(hn::Min(x, y), high);
   const V size = hn::Mul(high, hn::Sqrt(hn::MulAdd(ratio, ratio, hn::Set(d, 1.0F))));
-  return hn::IfThenElse(hn::Eq(high, hn::Zero(d)), hn::Add(x, y), size);
+  return hn::IfThenElse(hn::IsNaN(hn::Add(ratio, sum)), sum, size);
 }
 
 HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
@@ -340,18 +441,26 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   }
 }
 
-// All scores of a strip as if every key were seen in one way.
+// All scores of a strip as if every key were seen in one way. left_out: where what is left out may be noted; or null.
 HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratch,
-                          const ScoreStrip& to) {
+                          const ScoreStrip& to, LeftOut* left_out) {
   const Problem& p = s.problem;
   const bool adds_bias = p.bias && !has_weight_or_modulus(p);
   const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
-  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
+  TableProducts on_query;
+  if (p.on_query) on_query = query_products_of(s, scratch.table_products);
+  if (p.on_query && left_out) left_out->look(s, on_query);
+  const bool adds_on_query = p.on_query && !(left_out && left_out->of_all(s.rows));
+  const int64_t count = int64_t{adds_on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
   StripAddends addends(s.rows, s.columns, count);
-  if (p.on_query)
-    put_query_product(s, scratch.table_products, s.products ? scratch.second.real : to.real,
-                      addends);
+  if (adds_on_query) {
+    float* const place = s.products ? scratch.second.real : to.real;
+    if (left_out && left_out->any())
+      addends.put_table_products(p.on_query.map, s.diagonal(0), on_query, *left_out, place);
+    else
+      addends.put_table_products(p.on_query.map, s.diagonal(0), on_query, place);
+  }
   if (p.on_key) addends.put_key_products(s.key_products, s.row);
   if (adds_bias) addends.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
   if (puts_query_bias) put_query_bias(s, addends);
@@ -411,18 +520,20 @@ HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* 
     });
 }
 
+// left_out: nothing yet; null where nothing may be.
 inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch,
-                                     const ScoreStrip& to) {
+                                     const ScoreStrip& to, LeftOut* left_out) {
+  const bool can_leave_out = s.problem.ways.list.size() == 1 && !has_weight_or_modulus(s.problem);
   const WaysSeen seen = s.sight.ways_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
   if (!seen.several) {
-    score_way(s, seen.way, scratch, to);
+    score_way(s, seen.way, scratch, to, can_leave_out ? left_out : nullptr);
   } else {
     for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
       Strip part = s;
       part.columns =
           columns_of(s.sight.band_in(s.row / kStrip, s.seen_keys(), {way, false}), s.keys.keys);
       if (empty(part.columns)) continue;
-      score_way(part, way, scratch, scratch.second);
+      score_way(part, way, scratch, scratch.second, nullptr);
       merge_way(part, way, scratch.second.scores, to.scores);
       if (to.real != to.scores) merge_way(part, way, scratch.second.real, to.real);
       if (to.imaginary) merge_way(part, way, scratch.second.imaginary, to.imaginary);
