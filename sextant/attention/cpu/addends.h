@@ -5,18 +5,24 @@
 
 namespace sextant::cpu {
 
-// Of row i and a block of kLanes columns: data + i * row_step.
+// Of row i and kLanes columns, block j: data + i * row_step + j * block_step.
 struct Addend {
   const float* data;
   int64_t row_step;
+  int64_t block_step = 0;
 };
 
 // `count` of them for each block, at least one, added one after the other: those of block j are
-// of_blocks[j * step] and so on. step: count, or 0 where all blocks have the same.
+// of_blocks[j * step] and so on. step: count, or 0 where one is of all blocks.
 struct Addends {
   const Addend* of_blocks;
   int64_t count, step;
-  int64_t row = 0;  // the product's first
+  int64_t row = 0, block = 0;  // the product's first
+
+  const Addend* of(int64_t j) const { return of_blocks + (block + j) * step; }
+  const float* at(const Addend& x, int64_t j) const {
+    return x.data + row * x.row_step + (block + j) * x.block_step;
+  }
 };
 
 }  // namespace sextant::cpu

@@ -125,8 +125,8 @@ HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kPart
   int64_t n = 0;
   do {
     for (int j = 0; j < kBlocks; ++j) {
-      const Addend& x = plus.of_blocks[j * plus.step + n];
-      const float* from = x.data + plus.row * x.row_step;
+      const Addend& x = plus.of(j)[n];
+      const float* from = plus.at(x, j);
       for (int i = 0; i < kRows; ++i)
         for (int p = 0; p < kParts; ++p)
           sum[i][j * kParts + p] =
@@ -278,10 +278,10 @@ HWY_INLINE B from_block(B b, int64_t j) {
 }
 
 HWY_INLINE Addends from_row(const Addends& x, int64_t i) {
-  return {x.of_blocks, x.count, x.step, x.row + i};
+  return {x.of_blocks, x.count, x.step, x.row + i, x.block};
 }
 HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
-  return {x.of_blocks + j * x.step, x.count, x.step, x.row};
+  return {x.of_blocks, x.count, x.step, x.row, x.block + j};
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }

@@ -202,8 +202,8 @@ class StripAddends {
 
   // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
-    if (block_step == 0 && count_ == 1) {  // all blocks have the same
-      *list_ = {data, row_step};
+    if (count_ == 1) {  // one of all blocks
+      *list_ = {data, row_step, block_step};
       step_ = 0;
       return;
     }
@@ -354,9 +354,10 @@ HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends
     for (int64_t i = 0; i < s.rows; ++i) {
       const int64_t at = i * kScoreRow + s.columns.first + n * kLanes;
       Lanes x = load(from + at);
-      const Addend* const of_block = addends.of_blocks + n * addends.step;
-      for (int64_t m = 0; m < addends.count; ++m)
-        x = add(x, load(of_block[m].data + i * of_block[m].row_step));
+      for (int64_t m = 0; m < addends.count; ++m) {
+        const Addend& term = addends.of(n)[m];
+        x = add(x, load(addends.at(term, n) + i * term.row_step));
+      }
       store(x, to + at);
     }
 }
