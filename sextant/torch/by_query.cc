@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "sextant/error.h"
@@ -180,17 +181,18 @@ std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) 
 std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
   if (o.query_bias.defined())
     fail("attend: query_bias: expected none beside a lazy_query_bias, but got a tensor");
-  std::vector<at::Tensor> outs, lses;
-  for (const Rows& rows : blocks(o)) {
-    const Operands part = part_of(o, rows);
-    if (rows.biased) {
+  const std::vector<Rows> all = blocks(o);
+  std::vector<at::Tensor> outs(all.size()), lses(all.size());
+  // The last block first, for late queries have the most biases: what it gives back is room for the others. If blocks
+  // grew, each would leave a hole in malloc's heap too small for the next, between results that stay.
+  for (size_t n = all.size(); n-- > 0;) {
+    const Operands part = part_of(o, all[n]);
+    if (all[n].biased) {
       const std::vector<at::Tensor> both = attend_biased(part, o.lazy_query_bias);
-      outs.push_back(both[0]);
-      lses.push_back(both[1]);
+      outs[n] = both[0];
+      lses[n] = both[1];
     } else {
-      const auto [out, lse] = attend(part);
-      outs.push_back(out);
-      lses.push_back(lse);
+      std::tie(outs[n], lses[n]) = attend(part);
     }
   }
   if (outs.size() == 1) return {outs[0], lses[0]};
