@@ -29,9 +29,9 @@ struct Steps {
 Steps forward_steps(int64_t columns);
 Steps backward_steps(int64_t columns);
 
-// What a table of vectors makes of plain forward: q A; q k with these added; and collect, where it is one of
+// What a table of vectors makes of plain attention: q A; q k with these added; and collect, where it is one of
 // values and keys are near. Its rows are one for each distance, or it is clipped and all keys are so far that
-// they meet one row.
+// they meet one row, whose number only the backward pass adds.
 Steps every_distance_steps(int64_t columns);
 Steps far_tile_steps(int64_t columns);
 

@@ -1,4 +1,4 @@
-// What tables of vectors make of the steps of plain attention forward: products with the rows that a strip
+// What tables of vectors make of the steps of plain attention: products with the rows that a strip
 // meets; scores, to which these are added, each to its key's; and weights summed by row.
 #include <algorithm>
 #include <cstddef>
@@ -31,10 +31,8 @@ void rows_step(int64_t columns, const float* queries, const float* panels, int64
 void table_score_step(const RowMap& map, int64_t diagonal, Run met, int64_t columns,
                       const float* queries, const float* keys, const float* products,
                       float* scores) {
-  const Run rows = rounded_out(met);
   StripAddends addends(kStrip, {0, kUnit}, 1);
-  addends.put_table_products(map, diagonal, {products, rows.last - rows.first, rows.first, met},
-                             scores);
+  addends.put_table_products(map, diagonal, TableProducts::of_panels(products, met), scores);
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
                       RightPanels{keys, kLanes * columns}, scores, kScoreRow, Nothing(),
                       addends.all());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sextant/attention/attend.h"
@@ -97,11 +98,12 @@ TEST(CpuBits, OfOneQueryAtATimeAndOfChunksAreThoseOfTheWholeText) {
 }
 
 TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
-  for (const int64_t columns : {48, 40, 21})  // of which kernels take eight at a time, or one
-    for (const int64_t heads : {1, 3, 8, 13, 20}) {
+  for (const bool tables : {false, true})
+    for (const auto& [columns, heads] : std::vector<std::pair<int64_t, int64_t>>{
+             {48, 1}, {48, 3}, {48, 8}, {48, 13}, {48, 20}, {40, 8}, {40, 20}, {21, 8}, {21, 20}}) {
       RandomOptions o = {.batch = 1, .heads = heads, .key_heads = 1, .queries = 330, .keys = 330};
-      o.columns = o.value_columns = columns;
-      o.on_query = o.on_value = heads % 2 == 0;
+      o.columns = o.value_columns = columns;  // kernels take eight at a time, or one
+      o.on_query = o.on_value = tables;
       o.clip = 20;
       expect_bits_of_chunks(o, serial_executor(), [](int64_t first) {
         return first < 270 ? 270 : first + 1 + first % 3;

@@ -105,6 +105,23 @@ TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
   });
 }
 
+// What is wrong, if anything, with results that a NaN was put before, which some queries meet.
+template <class Meets>
+std::string wrong_with_nan(const Backend& backend, const Result<float>& clean,
+                           const Result<float>& got, const Meets& meets) {
+  for (int64_t i = 0; i < got.out.rows; ++i) {
+    const std::string query = "query " + std::to_string(i) + ": ";
+    if (meets(i)) {
+      if (!row_is(got.out, i, kNan)) return query + "meets a NaN and gives numbers";
+      continue;
+    }
+    const std::string wrong =
+        difference_beside(backend, "out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
+    if (!wrong.empty()) return query + wrong;
+  }
+  return "";
+}
+
 TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
   check([&](const Draw& draw) -> std::string {
     const Problem<float> p = make_problem(draw);
@@ -113,24 +130,17 @@ TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
     for (const bool in_keys : {true, false}) {
       Problem<float> poisoned = p;
       fill_row(in_keys ? poisoned.k : poisoned.v, j, kNan);
-      const Result<float> got = attend(poisoned.score(), backend());
-      for (int64_t i = 0; i < p.q.rows; ++i) {
-        const std::string query = (in_keys ? "k, query " : "v, query ") + std::to_string(i) + ": ";
-        if (sees(p, i, j)) {
-          if (!row_is(got.out, i, kNan)) return query + "sees a NaN and gives numbers";
-          continue;
-        }
-        const std::string wrong =
-            difference_beside(backend(), "out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
-        if (!wrong.empty()) return query + wrong;
-      }
+      const std::string wrong =
+          wrong_with_nan(backend(), clean, attend(poisoned.score(), backend()),
+                         [&](int64_t i) { return sees(p, i, j); });
+      if (!wrong.empty()) return (in_keys ? "k, " : "v, ") + wrong;
     }
     return "";
   });
 }
 
 // The rows of the ends are those of far keys, which may be all that a query sees.
-TEST_P(Edge, ANanInATableReachesTheQueriesThatMeetItsRowAndNoOther) {
+TEST_P(Edge, ANanInTheTableOfQueriesReachesThoseThatMeetItsRowAndNoOther) {
   check([&](Draw draw) -> std::string {
     draw.on_query = true;
     draw.clip = std::max<int64_t>(draw.clip, 1);
@@ -139,18 +149,10 @@ TEST_P(Edge, ANanInATableReachesTheQueriesThatMeetItsRowAndNoOther) {
     for (const int64_t row : {int64_t{0}, draw.clip, 2 * draw.clip}) {
       Problem<float> poisoned = p;
       fill_row(poisoned.on_query.rows, row, kNan);
-      const Result<float> got = attend(poisoned.score(), backend());
-      for (int64_t i = 0; i < p.q.rows; ++i) {
-        const std::string query =
-            "row " + std::to_string(row) + ", query " + std::to_string(i) + ": ";
-        if (meets(p, i, row)) {
-          if (!row_is(got.out, i, kNan)) return query + "meets a NaN and gives numbers";
-          continue;
-        }
-        const std::string wrong =
-            difference_beside(backend(), "out", rows_of(clean.out, i, 1), rows_of(got.out, i, 1));
-        if (!wrong.empty()) return query + wrong;
-      }
+      const std::string wrong =
+          wrong_with_nan(backend(), clean, attend(poisoned.score(), backend()),
+                         [&](int64_t i) { return meets(p, i, row); });
+      if (!wrong.empty()) return "row " + std::to_string(row) + ", " + wrong;
     }
     return "";
   });

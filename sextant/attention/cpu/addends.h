@@ -8,12 +8,12 @@ namespace sextant::cpu {
 // Of row i and kLanes columns, block j: data + i * row_step + j * block_step.
 struct Addend {
   const float* data;
-  int64_t row_step;
-  int64_t block_step = 0;
+  int64_t row_step,
+      block_step;  // without defaults: lists of them are not written before they are filled
 };
 
-// `count` of them for each block, at least one, added one after the other: those of block j are
-// of_blocks[j * step] and so on. step: count, or 0 where one is of all blocks.
+// `count` of them for each block, at least one, added one after the other: those of block j are of(j)[0] and so on.
+// step: count, or 0 where there is one for all blocks, which its block_step tells apart.
 struct Addends {
   const Addend* of_blocks;
   int64_t count, step;

@@ -418,7 +418,7 @@ class ForwardTask {
     };
     const bool scored =
         scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
-    if (p_.on_query) std::fill_n(joined.left_out, all_rows, 0.0F);
+    if (p_.on_query) std::fill_n(joined.left_out, all_rows, -0.0F);  // which changes no number
     if (!scored)
       each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
         LeftOut left_out;
@@ -428,8 +428,8 @@ class ForwardTask {
     for (int64_t row = 0; row < all_rows; row += kStrip)
       soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
              joined.unit.most + row, joined.weight_panels + row * kUnit);
-    for (int64_t row = 0; p_.on_query && row < all_rows; ++row)
-      joined.unit.most[row] += joined.left_out[row];
+    if (p_.on_query)
+      for (int64_t row = 0; row < all_rows; ++row) joined.unit.most[row] += joined.left_out[row];
     mix_joined(joined_unit, mixed, all_rows, w_.values, joined);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);

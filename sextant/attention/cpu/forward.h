@@ -51,7 +51,7 @@ struct Joined {
   float** products = nullptr;      // [ways] of [rows16][kScoreRow]
   float* weights = nullptr;        // [rows16][kScoreRow]; of one way, in place of its products
   float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
-  float* left_out = nullptr;       // [rows16], of scores; if there is an A
+  float* left_out = nullptr;       // [rows16], what LeftOut adds to unit.most; if there is an A
   Partial unit;
 
   Joined(const Problem& problem, int64_t rows, Carver& carver);

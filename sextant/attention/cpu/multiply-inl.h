@@ -277,11 +277,13 @@ HWY_INLINE B from_block(B b, int64_t j) {
   return b;
 }
 
-HWY_INLINE Addends from_row(const Addends& x, int64_t i) {
-  return {x.of_blocks, x.count, x.step, x.row + i, x.block};
+HWY_INLINE Addends from_row(Addends x, int64_t i) {
+  x.row += i;
+  return x;
 }
-HWY_INLINE Addends from_block(const Addends& x, int64_t j) {
-  return {x.of_blocks, x.count, x.step, x.row, x.block + j};
+HWY_INLINE Addends from_block(Addends x, int64_t j) {
+  x.block += j;
+  return x;
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }

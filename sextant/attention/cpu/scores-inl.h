@@ -4,9 +4,8 @@
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
 // Products get their other terms as they are stored (addends.h), and so do scores their biases b and beta
-// where there is no weight or modulus between the two; which terms there are is asked once for each strip. A term
-// that all keys of a query have in common need not be added to each: weights are the same without it. Keys that
-// a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
+// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Forward, the
+// one number of q . A that all keys of a query may have in common is not added to each (LeftOut). Keys that a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
 // reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
@@ -73,6 +72,11 @@ struct ScoreScratch {
   float* table_products;  // [kStrip][rows of A or C]
 };
 
+// The rows of a table that a strip meets.
+HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
+  return table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
+}
+
 // The row of a table that all keys of the strip meet which query i sees, or -1.
 HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table) {
   Run seen;
@@ -88,6 +92,11 @@ struct TableProducts {
   int64_t row_step = 0, first = 0;
   Run met;  // the rows that the strip meets
 
+  // With whole panels of rows: data[strip's rows][panels].
+  static TableProducts of_panels(const float* data, Run met) {
+    const Run rows = rounded_out(met);
+    return {data, rows.last - rows.first, rows.first, met};
+  }
   const float* with(int64_t row) const { return data + row - first; }
 };
 
@@ -102,13 +111,14 @@ class LeftOut {
     const Vectors& table = s.problem.on_query;
     if (products.met.last - products.met.first == 1) {
       const float* from = products.with(products.met.first);
-      for (int64_t i = 0; i < kStrip; ++i) terms_[i] = i < s.rows ? from[i * products.row_step] : 0;
+      for (int64_t i = 0; i < kStrip; ++i)
+        terms_[i] = i < s.rows ? from[i * products.row_step] : kNoTerm;
       rows_ = (1U << s.rows) - 1;
       if (HWY_UNLIKELY(!finite())) keep_finite();
-    } else if (!each_row_once(s, table.map)) {
+    } else if (!each_surely_meets_several(s, table.map)) {
       for (int64_t i = 0; i < s.rows; ++i)
         if (const int64_t row = only_row_met(s, i, table); row >= 0) {
-          if (rows_ == 0) std::fill_n(terms_, kStrip, 0.0F);
+          if (rows_ == 0) std::fill_n(terms_, kStrip, kNoTerm);
           terms_[i] = products.with(row)[i * products.row_step];
           rows_ |= 1U << i;
         }
@@ -132,6 +142,7 @@ class LeftOut {
  private:
   using Some = hn::CappedTag<float, kStrip>;
   static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some()));
+  static constexpr float kNoTerm = -0.0F;  // changes no number that it is added to
 
   HWY_INLINE bool finite() const {
     bool all = true;
@@ -139,8 +150,8 @@ class LeftOut {
       all = hn::AllTrue(Some(), hn::IsFinite(hn::LoadU(Some(), terms_ + i))) && all;
     return all;
   }
-  // Whether no query meets but one row, by what is known without asking for each.
-  static bool each_row_once(const Strip& s, const RowMap& map) {
+  // Whether every query meets several rows, as far as is known without asking for each.
+  static bool each_surely_meets_several(const Strip& s, const RowMap& map) {
     const Run seen = s.seen_keys();
     return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
            seen.last - seen.first > 1 && s.sight.sees_all(s.row / kStrip, seen);
@@ -148,13 +159,13 @@ class LeftOut {
   void keep_finite() {
     for (int64_t i = 0; i < kStrip; ++i)
       if (!std::isfinite(terms_[i])) {
-        terms_[i] = 0;
+        terms_[i] = kNoTerm;
         rows_ &= ~(1U << i);
       }
   }
 
   unsigned rows_ = 0;    // bit i: of query i
-  float terms_[kStrip];  // 0 of others, if there are any
+  float terms_[kStrip];  // kNoTerm of others, if there are any
 };
 
 // Calls f with the strip's queries, which lie in panels or in rows. columns: of either.
@@ -202,19 +213,19 @@ class StripAddends {
 
   // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
-    if (count_ == 1) {  // one of all blocks
+    if (count_ == 1) {  // one for all blocks
       *list_ = {data, row_step, block_step};
       step_ = 0;
       return;
     }
     for (Addend* to = list_ + put_++; to < end(); to += count_, data += block_step)
-      *to = {data, row_step};
+      *to = {data, row_step, 0};
   }
   // k . B; first_row: of the strip, in the tile.
   HWY_INLINE void put_key_products(const KeyProducts& products, int64_t first_row) {
     const Addend* from = products.panels + columns_.first / kLanes;
     for (Addend* to = list_ + put_++; to < end(); to += count_, ++from)
-      *to = {from->data + first_row * from->row_step, from->row_step};
+      *to = {from->data + first_row * from->row_step, from->row_step, 0};
   }
   // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and the
   // first column. Products are read where they lie if rows rise. place: lines of a strip, to which go those
@@ -233,24 +244,24 @@ class StripAddends {
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
       if (map.rises(at - before, kLanes + before)) {
-        *to = {products.with(row), products.row_step - 1};
+        *to = {products.with(row), products.row_step - 1, 0};
         continue;
       }
       const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
-      if (!far) move(map, at, products, place + j);
-      *to = far ? Addend{far, kLanes} : Addend{place + j, kScoreRow};
+      if (!far) spread_to(place + j, map, at, products);
+      *to = far ? Addend{far, kLanes, 0} : Addend{place + j, kScoreRow, 0};
     }
   }
-  // As that where some rows' are left out: -0 changes no number it is added to.
+  // As that, but queries whose product is left out get -0, which changes no number that it is added to.
   HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
                                      const TableProducts& products, const LeftOut& left_out,
                                      float* place) {
     Addend* to = list_ + put_++;
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
-      move(map, diagonal + j - columns_.first, products, place + j);
+      spread_to(place + j, map, diagonal + j - columns_.first, products);
       for (int64_t i = 0; i < rows_; ++i)
         if (left_out.of(i)) store(set(-0.0F), place + j + i * kScoreRow);
-      *to = {place + j, kScoreRow};
+      *to = {place + j, kScoreRow, 0};
     }
   }
 
@@ -259,8 +270,8 @@ class StripAddends {
   static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
   const Addend* end() const { return list_ + (columns_.last - columns_.first) / kLanes * count_; }
 
-  HWY_INLINE void move(const RowMap& map, int64_t diagonal, const TableProducts& products,
-                       float* to) const {
+  HWY_INLINE void spread_to(float* to, const RowMap& map, int64_t diagonal,
+                            const TableProducts& products) const {
     spread(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first, to,
            kScoreRow);
   }
@@ -285,11 +296,6 @@ class StripAddends {
   HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
 };
 
-// The rows of a table that a strip meets.
-HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
-  return table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
-}
-
 // The panels of a table from a row on, a multiple of kLanes.
 HWY_INLINE RightPanels panels_from(const Vectors& table, int64_t head, int64_t row) {
   return {table.panel(head, row), kLanes * table.columns16};
@@ -299,11 +305,10 @@ HWY_INLINE RightPanels panels_from(const Vectors& table, int64_t head, int64_t r
 template <class A>
 HWY_INLINE TableProducts multiply_table(const Strip& s, const Vectors& table, A x,
                                         float* products) {
-  const Run met = rows_met(s, table), rows = rounded_out(met);
-  const int64_t count = rows.last - rows.first;
-  multiply<Sum::kNew>(s.rows, count / kLanes, table.columns, x,
-                      panels_from(table, s.queries.head, rows.first), products, count);
-  return {products, count, rows.first, met};
+  const auto made = TableProducts::of_panels(products, rows_met(s, table));
+  multiply<Sum::kNew>(s.rows, made.row_step / kLanes, table.columns, x,
+                      panels_from(table, s.queries.head, made.first), products, made.row_step);
+  return made;
 }
 
 HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, float* to,
@@ -335,13 +340,11 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
       made = multiply_table(s, table, queries, products);
       return;
     }
-    const Run met = rows_met(s, table), rows = rounded_out(met);
-    const int64_t count = rows.last - rows.first;
+    made = TableProducts::of_panels(products, rows_met(s, table));
     int64_t& panel_row = known.panel_row[s.row / kStrip];
-    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, rows.first),
-                    count, panel_row == rows.first, known.panel + s.row * kLanes, products);
-    panel_row = rows.last - kLanes;
-    made = {products, count, rows.first, met};
+    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, made.first),
+                    made.row_step, panel_row == made.first, known.panel + s.row * kLanes, products);
+    panel_row = made.first + made.row_step - kLanes;
   });
   return made;
 }
@@ -362,8 +365,8 @@ HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends
     }
 }
 
-// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has it, and is right, too,
-// where the ratio is none: of zeros and of infinities.
+// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has it, and is
+// right, too, where the ratio is none: of zeros and of infinities.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
   const V x = hn::Abs(a), y = hn::Abs(b), sum = hn::Add(x, y);
@@ -449,9 +452,12 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   const bool adds_bias = p.bias && !has_weight_or_modulus(p);
   const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
   TableProducts on_query;
-  if (p.on_query) on_query = query_products_of(s, scratch.table_products);
-  if (p.on_query && left_out) left_out->look(s, on_query);
-  const bool adds_on_query = p.on_query && !(left_out && left_out->of_all(s.rows));
+  bool adds_on_query = false;
+  if (p.on_query) {
+    on_query = query_products_of(s, scratch.table_products);
+    if (left_out) left_out->look(s, on_query);
+    adds_on_query = !left_out || !left_out->of_all(s.rows);
+  }
   const int64_t count = int64_t{adds_on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
   StripAddends addends(s.rows, s.columns, count);
@@ -524,6 +530,7 @@ HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* 
 // left_out: nothing yet; null where nothing may be.
 inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch,
                                      const ScoreStrip& to, LeftOut* left_out) {
+  // Not where there are several ways: whether a strip sees more than one depends on neighbours.
   const bool can_leave_out = s.problem.ways.list.size() == 1 && !has_weight_or_modulus(s.problem);
   const WaysSeen seen = s.sight.ways_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
   if (!seen.several) {
@@ -599,7 +606,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
                                           rows.first % kLanes,
                                       kLanes},
                           RightPanels{keys.plain + j * p.depth16, panel}, to.far + j, 0);
-      for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0};
+      for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0, 0};
       continue;
     }
     const Run range = rounded_out(rows);
@@ -618,7 +625,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
         unpack_panel(to.across, kLanes, kLanes, lines, kScoreRow);
       }
     }
-    to.panels[j / kLanes] = {to.near + j, kScoreRow};
+    to.panels[j / kLanes] = {to.near + j, kScoreRow, 0};
   }
 }
 
