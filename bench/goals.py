@@ -3,9 +3,9 @@
 
     bench/goals.py --to build/goals
 
-Runs the programs of this folder that a goal is about one after the other, each on the whole machine, and keeps what each measured in a file
-of the folder --to. A program whose file is there is not run again, so a run that was stopped goes on; another folder
-starts anew. --only NAME,... runs some, and judges what is there.
+Runs the programs of this folder that a goal is about one after the other, each on the whole machine, and keeps what
+each measured in a file of the folder --to. A program whose file is there is not run again, so a run that was stopped
+goes on; another folder starts anew. --only NAME,... runs some, and judges what is there.
 
 Beside PyTorch 2 it times what --python imports, with the library that was built for it (scripts/check_torch.sh builds
 one: build/torch-VERSION/lib/libsextant_torch.so, with build/python-VERSION/bin/python). Without, those lines are left out.
@@ -316,7 +316,8 @@ def median_ratio(a, b):
 def decoding(results):
     document = results["decoding"]
     for row in document["measured"]:
-        limit = median_ratio(row["reading"], row["products"])  # its two products in turn and nothing else
+        # Its two products in turn and nothing else, which files of older programs do not have.
+        limit = median_ratio(row["reading"], row["products"]) if "products" in row else None
         yield Line(f"{row['kind']}, 8192 keys, D {row['head_dim']}", row["reading"]["least"] / row["ours"]["least"], 0.9, False,
                    median_ratio(row["reading"], row["ours"]), limit)
 

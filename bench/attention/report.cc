@@ -61,10 +61,13 @@ std::string table_row(const Measured& m, const MeasureOptions& options) {
     add_peer(*m.ggml);
   else if (options.ggml)
     peers += fmt::format(" {:>9} {:>9} {:>6} {:>6}", "-", "-", "-", "-");
-  return fmt::format("{:<15} {:<8} {:>8.2f} {:>8.2f}{}{} {:>7.1f} {:<7} {:>6.0f}% {:>9}{}\n",
+  const std::string products = m.products ? fmt::format("  its products alone {:.0f}%",
+                                                        100 * median_ratio(*m.reading, *m.products))
+                                          : "";
+  return fmt::format("{:<15} {:<8} {:>8.2f} {:>8.2f}{}{} {:>7.1f} {:<7} {:>6.0f}% {:>9}{}{}\n",
                      m.kind, m.pass, 1e3 * ours.least(), 1e3 * ours.median(), plain, peers,
                      speed / 1e9, reads ? "GB" : "GFLOP", 100 * share, megabytes(m.ours.peak_bytes),
-                     eager_peak);
+                     eager_peak, products);
 }
 
 nlohmann::json to_json(const Measured& m) {

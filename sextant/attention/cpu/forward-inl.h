@@ -418,7 +418,7 @@ class ForwardTask {
     };
     const bool scored =
         scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
-    if (p_.on_query) std::fill_n(joined.left_out, all_rows, -0.0F);  // which changes no number
+    if (p_.on_query) std::fill_n(joined.left_out, all_rows, kNothingAdded);
     if (!scored)
       each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
         LeftOut left_out;

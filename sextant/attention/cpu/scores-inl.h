@@ -4,8 +4,9 @@
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
 // Products get their other terms as they are stored (addends.h), and so do scores their biases b and beta
-// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Forward, the
-// one number of q . A that all keys of a query may have in common is not added to each (LeftOut). Keys that a query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
+// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Forward,
+// the one number of q . A that all keys of a query may have in common is not added to each (LeftOut). Keys that a
+// query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
 // reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORES_INL_H_
@@ -112,13 +113,13 @@ class LeftOut {
     if (products.met.last - products.met.first == 1) {
       const float* from = products.with(products.met.first);
       for (int64_t i = 0; i < kStrip; ++i)
-        terms_[i] = i < s.rows ? from[i * products.row_step] : kNoTerm;
+        terms_[i] = i < s.rows ? from[i * products.row_step] : kNothingAdded;
       rows_ = (1U << s.rows) - 1;
       if (HWY_UNLIKELY(!finite())) keep_finite();
     } else if (!each_surely_meets_several(s, table.map)) {
       for (int64_t i = 0; i < s.rows; ++i)
         if (const int64_t row = only_row_met(s, i, table); row >= 0) {
-          if (rows_ == 0) std::fill_n(terms_, kStrip, kNoTerm);
+          if (rows_ == 0) std::fill_n(terms_, kStrip, kNothingAdded);
           terms_[i] = products.with(row)[i * products.row_step];
           rows_ |= 1U << i;
         }
@@ -142,8 +143,8 @@ class LeftOut {
  private:
   using Some = hn::CappedTag<float, kStrip>;
   static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some()));
-  static constexpr float kNoTerm = -0.0F;  // changes no number that it is added to
 
+  // By vectors, for it is asked for each strip and unit.
   HWY_INLINE bool finite() const {
     bool all = true;
     for (int i = 0; i < kStrip; i += kSome)
@@ -159,13 +160,13 @@ class LeftOut {
   void keep_finite() {
     for (int64_t i = 0; i < kStrip; ++i)
       if (!std::isfinite(terms_[i])) {
-        terms_[i] = kNoTerm;
+        terms_[i] = kNothingAdded;
         rows_ &= ~(1U << i);
       }
   }
 
   unsigned rows_ = 0;    // bit i: of query i
-  float terms_[kStrip];  // kNoTerm of others, if there are any
+  float terms_[kStrip];  // kNothingAdded of others, if there are any
 };
 
 // Calls f with the strip's queries, which lie in panels or in rows. columns: of either.
@@ -252,7 +253,7 @@ class StripAddends {
       *to = far ? Addend{far, kLanes, 0} : Addend{place + j, kScoreRow, 0};
     }
   }
-  // As that, but queries whose product is left out get -0, which changes no number that it is added to.
+  // As that, but queries whose product is left out get nothing added.
   HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
                                      const TableProducts& products, const LeftOut& left_out,
                                      float* place) {
@@ -260,7 +261,7 @@ class StripAddends {
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       spread_to(place + j, map, diagonal + j - columns_.first, products);
       for (int64_t i = 0; i < rows_; ++i)
-        if (left_out.of(i)) store(set(-0.0F), place + j + i * kScoreRow);
+        if (left_out.of(i)) store(set(kNothingAdded), place + j + i * kScoreRow);
       *to = {place + j, kScoreRow, 0};
     }
   }
