@@ -41,14 +41,14 @@ namespace sextant {
 namespace {
 
 enum class Train { kNothing, kOne, kTwo };
-enum class Flavour { kPaper, kFalcon, kBloom };
+enum class AlibiFlavour { kPaper, kFalcon, kBloom };
 enum class Interpolation { kNone, kStatic, kDynamic };
 
 struct AlibiOptions {
   std::vector<double> slopes;
   double future_scale = 1;
   Train train = Train::kNothing;
-  Flavour flavour = Flavour::kPaper;
+  AlibiFlavour flavour = AlibiFlavour::kPaper;
   Interpolation interpolation = Interpolation::kNone;
   int64_t train_length = 0, length = 0;
 };
@@ -103,7 +103,7 @@ class Alibi final : public Method {
  public:
   explicit Alibi(AlibiOptions options) : options_(std::move(options)) {}
 
-  bool dresses_keys() const override { return options_.flavour == Flavour::kBloom; }
+  bool dresses_keys() const override { return options_.flavour == AlibiFlavour::kBloom; }
 
   std::vector<ParameterSpec> parameters() const override {
     const auto heads = static_cast<int64_t>(options_.slopes.size());
@@ -117,14 +117,14 @@ class Alibi final : public Method {
 
   void place(Operands& operands, const Placement& placement, int64_t,
              Parameters parameters) const override {
-    double scale = options_.flavour == Flavour::kFalcon ? operands.scale : 1;
+    double scale = options_.flavour == AlibiFlavour::kFalcon ? operands.scale : 1;
     if (options_.interpolation != Interpolation::kNone)
       scale *=
           interpolated_slope(options_.train_length, options_.interpolation == Interpolation::kStatic
                                                         ? options_.length
                                                         : last_length(placement));
     const at::Tensor slopes = scale * given(parameters);
-    if (options_.flavour == Flavour::kBloom) {
+    if (options_.flavour == AlibiFlavour::kBloom) {
       if (!placement.causal) fail("alibi: flavour bloom: expected causal attention");
       return count_shown_keys(operands, slopes);
     }
@@ -144,13 +144,13 @@ class Alibi final : public Method {
   AlibiOptions options_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_alibi(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("alibi", json);
   AlibiOptions alibi = {
       .slopes = alibi_slopes(shape.heads, options.number("max_bias", 1e-6, 1e6)),
       .future_scale = options.number("future_scale", 0, 1e6),
       .train = static_cast<Train>(options.choice("train", {"none", "one", "two"})),
-      .flavour = static_cast<Flavour>(options.choice("flavour", {"paper", "falcon", "bloom"})),
+      .flavour = static_cast<AlibiFlavour>(options.choice("flavour", {"paper", "falcon", "bloom"})),
       .interpolation = static_cast<Interpolation>(
           options.choice("interpolation", {"none", "static", "dynamic"})),
       .train_length = shape.train_length};
@@ -170,7 +170,7 @@ MethodInfo alibi_method() {
           .summary = "Attention with linear biases (Press et al. 2021)",
           .defaults = R"({"max_bias": 8.0, "future_scale": 1.0, "train": "none",
                           "flavour": "paper", "interpolation": "none", "length": null})",
-          .make = make};
+          .make = make_alibi};
 }
 
 }  // namespace sextant

@@ -13,7 +13,7 @@
 namespace sextant {
 namespace {
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_binary(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("binary", json);
   const int64_t bits = options.integer("bits", 1, 63);
   const BinaryLevels levels = options.choice("levels", {"0/1", "-1/1"}) == 0
@@ -31,7 +31,7 @@ MethodInfo binary_method() {
   return {.name = "binary",
           .summary = "The bits of the position, added to the input",
           .defaults = R"({"bits": 16, "levels": "0/1", "projected": false})",
-          .make = make};
+          .make = make_binary};
 }
 
 }  // namespace sextant

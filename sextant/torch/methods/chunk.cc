@@ -34,7 +34,7 @@ class Chunk final : public Over {
   int64_t chunk_, origin_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_chunk(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("chunk", json);
   constexpr int64_t kFar = int64_t{1} << 52;
   return std::make_unique<Chunk>(make_method(options.text("of"), shape, options.object("options")),
@@ -48,7 +48,7 @@ MethodInfo chunk_method() {
   return {.name = "chunk",
           .summary = "A query's own chunk only, over another method (Llama 4)",
           .defaults = R"({"chunk": null, "origin": 0, "of": "rope", "options": {}})",
-          .make = make};
+          .make = make_chunk};
 }
 
 }  // namespace sextant

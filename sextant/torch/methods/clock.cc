@@ -18,7 +18,7 @@
 namespace sextant {
 namespace {
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_clock(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("clock", json);
   const nlohmann::json& list = json.at("periods");
   std::vector<int64_t> periods;
@@ -40,7 +40,7 @@ MethodInfo clock_method() {
   return {.name = "clock",
           .summary = "The hands of a clock, added to the input",
           .defaults = R"({"periods": [60, 3600, 43200], "projected": false})",
-          .make = make};
+          .make = make_clock};
 }
 
 }  // namespace sextant

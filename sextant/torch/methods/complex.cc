@@ -130,7 +130,7 @@ class Complex final : public Method {
   ComplexOptions options_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_complex(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("complex", json);
   if (shape.width % 2 != 0)
     fail("complex: width: expected an even number (two halves), but got " +
@@ -163,7 +163,7 @@ MethodInfo complex_method() {
           .summary = "Complex word embeddings and modulus attention (Wang et al. 2020)",
           .defaults = R"({"flavour": "code", "scale": "sqrt-2d", "amplitude": "input",
                           "frequency": "component", "phase": "none", "vocabulary": null})",
-          .make = make};
+          .make = make_complex};
 }
 
 }  // namespace sextant

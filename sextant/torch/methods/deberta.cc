@@ -30,7 +30,7 @@
 namespace sextant {
 namespace {
 
-enum class Flavour { kHuggingFace, kMicrosoft, kPaper };
+enum class DebertaFlavour { kHuggingFace, kMicrosoft, kPaper };
 
 struct DebertaOptions {
   int64_t version = 2;
@@ -39,7 +39,7 @@ struct DebertaOptions {
   bool c2p = true, p2c = true;
   bool norm = true;
   double norm_eps = 1e-7;
-  Flavour flavour = Flavour::kHuggingFace;
+  DebertaFlavour flavour = DebertaFlavour::kHuggingFace;
 };
 
 class Deberta final : public Method {
@@ -100,7 +100,7 @@ class Deberta final : public Method {
       own = own.subspan(bias ? 2 : 1);
     }
     if (options_.p2c) {
-      const bool paper = options_.flavour == Flavour::kPaper;
+      const bool paper = options_.flavour == DebertaFlavour::kPaper;
       operands.on_key = {.rows = heads(table, own[0], own[1]),
                          .row_at = tensor_of(paper ? reversed(placement.diagonals()) : rows)};
     }
@@ -141,7 +141,7 @@ class Deberta final : public Method {
       return row_map(
           diagonals,
           {.rows = 2 * span(), .zero_distance = span(), .order = RowOrder::kQueryMinusKey});
-    const auto flavour = options_.flavour == Flavour::kMicrosoft
+    const auto flavour = options_.flavour == DebertaFlavour::kMicrosoft
                              ? DebertaBuckets::Flavour::kMicrosoft
                              : DebertaBuckets::Flavour::kHuggingFace;
     return row_map(diagonals, DebertaBuckets({options_.buckets, options_.max_positions, flavour}));
@@ -158,7 +158,7 @@ class Deberta final : public Method {
   int64_t width_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_deberta(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("deberta", json);
   constexpr int64_t kMost = 1 << 24;
   const int64_t version = options.integer("version", 1, 3);
@@ -170,9 +170,9 @@ std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json
       .p2c = options.flag("p2c"),
       .norm = options.flag_or_null("norm").value_or(version > 1),
       .norm_eps = options.number("norm_eps", 0, 1),
-      .flavour =
-          static_cast<Flavour>(options.choice("flavour", {"hugging-face", "microsoft", "paper"}))};
-  if (deberta.flavour == Flavour::kPaper && deberta.buckets > 0)
+      .flavour = static_cast<DebertaFlavour>(
+          options.choice("flavour", {"hugging-face", "microsoft", "paper"}))};
+  if (deberta.flavour == DebertaFlavour::kPaper && deberta.buckets > 0)
     options.refuse("flavour", "hugging-face or microsoft, as there are buckets");
   if (!deberta.c2p && !deberta.p2c) options.refuse("p2c", "true, as c2p is false");
   if (deberta.buckets > 0) DebertaBuckets({deberta.buckets, deberta.max_positions});  // refuses
@@ -187,7 +187,7 @@ MethodInfo deberta_method() {
           .defaults = R"({"version": 2, "buckets": null, "max_positions": 512, "c2p": true,
                           "p2c": true, "norm": null, "norm_eps": 1e-7,
                           "flavour": "hugging-face"})",
-          .make = make};
+          .make = make_deberta};
 }
 
 }  // namespace sextant

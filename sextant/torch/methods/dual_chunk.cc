@@ -122,7 +122,7 @@ Sharpening read_sharpening(const Options& options, int64_t train_length) {
   return sharpening;
 }
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_dual_chunk(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("dual-chunk", json);
   const int64_t length = shape.train_length;
   const int64_t size = options.integer_or("chunk_size", (3 * length + 3) / 4, 1, int64_t{1} << 52);
@@ -142,7 +142,7 @@ MethodInfo dual_chunk_method() {
           .defaults =
               one_axis_defaults() +
               R"(, "chunk_size": null, "local_window": null, "mscale": 1.0, "dynamic": "query"})",
-          .make = make};
+          .make = make_dual_chunk};
 }
 
 }  // namespace sextant

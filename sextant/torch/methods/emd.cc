@@ -72,7 +72,7 @@ class Emd final : public Over {
   EmdOptions options_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_emd(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("emd", json);
   return std::make_unique<Emd>(
       make_method(options.text("of"), shape, options.object("options")),
@@ -89,7 +89,7 @@ MethodInfo emd_method() {
           .summary = "Absolute positions in the last layers (DeBERTa's mask decoder, 2020)",
           .defaults = R"({"of": "deberta", "options": {}, "rows": null, "runs": 2,
                           "init_std": 0.02})",
-          .make = make};
+          .make = make_emd};
 }
 
 }  // namespace sextant

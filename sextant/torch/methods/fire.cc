@@ -122,7 +122,7 @@ class Fire final : public Method {
   FireOptions options_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_fire(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("fire", json);
   return std::make_unique<Fire>(
       FireOptions{.networks = options.flag("per_layer") ? std::max<int64_t>(shape.layers, 1) : 1,
@@ -138,7 +138,7 @@ MethodInfo fire_method() {
   return {.name = "fire",
           .summary = "A network of distance over the query's reach (FIRE, Li et al. 2023)",
           .defaults = R"({"hidden": 32, "c": 0.1, "threshold": 512.0, "per_layer": true})",
-          .make = make};
+          .make = make_fire};
 }
 
 }  // namespace sextant

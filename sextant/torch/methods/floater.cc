@@ -93,7 +93,7 @@ class Floater final : public Method {
   int64_t channels_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_floater(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("floater", json);
   check_injectable("floater", shape);
   const Flow flow =
@@ -115,7 +115,7 @@ MethodInfo floater_method() {
   return {.name = "floater",
           .summary = "A neural differential equation of positions in every layer (Liu et al. 2020)",
           .defaults = R"({"flow": "linear", "gradient": "solver", "channel_multiplier": 2.0})",
-          .make = make};
+          .make = make_floater};
 }
 
 }  // namespace sextant

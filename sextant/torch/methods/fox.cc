@@ -165,7 +165,7 @@ class Fox final : public Method {
   int64_t group_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_fox(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("fox", json);
   return std::make_unique<Fox>(shape);
 }
@@ -176,7 +176,7 @@ MethodInfo fox_method() {
   return {.name = "fox",
           .summary = "Trained gates that forget the past (Forgetting Transformer, Lin et al. 2025)",
           .defaults = "{}",
-          .make = make};
+          .make = make_fox};
 }
 
 }  // namespace sextant

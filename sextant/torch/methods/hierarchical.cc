@@ -52,7 +52,7 @@ class Hierarchical final : public Method {
   double alpha_, init_std_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_hierarchical(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("hierarchical", json);
   const double alpha = options.number("alpha", 0, 1);
   if (alpha == 0 || alpha == 0.5 || alpha == 1)
@@ -68,7 +68,7 @@ MethodInfo hierarchical_method() {
   return {.name = "hierarchical",
           .summary = "A trained table read as two-digit numbers (Su 2020)",
           .defaults = R"({"rows": null, "alpha": 0.4, "init_std": 0.02})",
-          .make = make};
+          .make = make_hierarchical};
 }
 
 }  // namespace sextant

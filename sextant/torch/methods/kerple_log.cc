@@ -42,7 +42,7 @@ class KerpleLog final : public Method {
   Bounded how_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_kerple_log(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("kerple-log", json);
   return std::make_unique<KerpleLog>(
       shape.heads, static_cast<Bounded>(options.choice("clamp", {"straight-through", "smooth"})));
@@ -54,7 +54,7 @@ MethodInfo kerple_log_method() {
   return {.name = "kerple-log",
           .summary = "A trained logarithmic penalty on distance (KERPLE, Chi et al. 2022)",
           .defaults = R"({"clamp": "straight-through"})",
-          .make = make};
+          .make = make_kerple_log};
 }
 
 }  // namespace sextant

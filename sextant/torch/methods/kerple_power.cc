@@ -59,7 +59,7 @@ class KerplePower final : public Method {
   Bounded how_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_kerple_power(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("kerple-power", json);
   const size_t form = options.choice("form", {"bias", "weight", "bias-and-weight"});
   return std::make_unique<KerplePower>(
@@ -73,7 +73,7 @@ MethodInfo kerple_power_method() {
   return {.name = "kerple-power",
           .summary = "A trained power of distance as penalty (KERPLE, Chi et al. 2022)",
           .defaults = R"({"form": "bias", "clamp": "straight-through"})",
-          .make = make};
+          .make = make_kerple_power};
 }
 
 }  // namespace sextant

@@ -46,7 +46,7 @@ class LeakyRerope final : public Method {
   int64_t window_, log_n_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_leaky_rerope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("leaky-rerope", json);
   return std::make_unique<LeakyRerope>(one_axis_spectrum(options, shape),
                                        window_length(options, (shape.train_length + 1) / 2),
@@ -59,7 +59,7 @@ MethodInfo leaky_rerope_method() {
   return {.name = "leaky-rerope",
           .summary = "Rotary, slower beyond a window (Su 2023)",
           .defaults = one_axis_defaults() + R"(, "window": null, "factor": 16.0, "log_n": null})",
-          .make = make};
+          .make = make_leaky_rerope};
 }
 
 }  // namespace sextant

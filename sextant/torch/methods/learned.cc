@@ -50,7 +50,7 @@ class Learned final : public Method {
   double init_std_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_learned(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("learned", json);
   return std::make_unique<Learned>(
       options.integer_or("rows", shape.train_length, 1, int64_t{1} << 31), shape.width,
@@ -63,7 +63,7 @@ MethodInfo learned_method() {
   return {.name = "learned",
           .summary = "A trained vector per position, added to the input (BERT, GPT)",
           .defaults = R"({"rows": null, "init_std": 0.02})",
-          .make = make};
+          .make = make_learned};
 }
 
 }  // namespace sextant

@@ -42,7 +42,7 @@ class Nezha final : public Method {
   std::vector<double> rows_;  // [2 clip + 1, width]
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_nezha(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("nezha", json);
   return std::make_unique<Nezha>(Sinusoid({.width = shape.head_dim}),
                                  options.integer("max_relative_position", 0, int64_t{1} << 20),
@@ -55,7 +55,7 @@ MethodInfo nezha_method() {
   return {.name = "nezha",
           .summary = "Fixed sinusoids by clipped distance on keys and values (Wei et al. 2019)",
           .defaults = R"({"max_relative_position": 64, "flavour": "code"})",
-          .make = make};
+          .make = make_nezha};
 }
 
 }  // namespace sextant

@@ -8,7 +8,7 @@
 namespace sextant {
 namespace {
 
-std::unique_ptr<Method> make(const ModelShape&, const nlohmann::json&) {
+std::unique_ptr<Method> make_none(const ModelShape&, const nlohmann::json&) {
   return std::make_unique<Method>();
 }
 
@@ -18,7 +18,7 @@ MethodInfo none_method() {
   return {.name = "none",
           .summary = "No position encoding: order by the causal mask alone (NoPE, 2022)",
           .defaults = "{}",
-          .make = make};
+          .make = make_none};
 }
 
 }  // namespace sextant

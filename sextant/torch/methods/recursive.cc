@@ -88,7 +88,7 @@ class GruRecurrence final : public Method {
   int64_t layers_, width_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_recursive(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("recursive", json);
   if (options.choice("cell", {"tanh", "gru"}) == 0)
     return std::make_unique<TanhRecurrence>(shape.width);
@@ -102,7 +102,7 @@ MethodInfo recursive_method() {
   return {.name = "recursive",
           .summary = "Each position from the one before: a plain recurrence or a GRU",
           .defaults = R"({"cell": "tanh"})",
-          .make = make};
+          .make = make_recursive};
 }
 
 }  // namespace sextant

@@ -62,7 +62,7 @@ class RelativeKey final : public Method {
   double init_std_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_relative_key(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("relative-key", json);
   return std::make_unique<RelativeKey>(
       shape, options.integer_or("max_position_embeddings", shape.train_length, 1, int64_t{1} << 29),
@@ -77,7 +77,7 @@ MethodInfo relative_key_method() {
           .summary = "Trained vectors per distance on queries, or queries and keys (BERT, 2020)",
           .defaults = R"({"position_embedding_type": "relative_key",
                           "max_position_embeddings": null, "init_std": 0.02})",
-          .make = make};
+          .make = make_relative_key};
 }
 
 }  // namespace sextant

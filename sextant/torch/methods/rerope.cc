@@ -44,7 +44,7 @@ class Rerope final : public Method {
   int64_t window_, log_n_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_rerope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rerope", json);
   return std::make_unique<Rerope>(one_axis_spectrum(options, shape),
                                   window_length(options, (shape.train_length + 1) / 2),
@@ -57,7 +57,7 @@ MethodInfo rerope_method() {
   return {.name = "rerope",
           .summary = "Rotary, no distance beyond a window (Su 2023)",
           .defaults = one_axis_defaults() + R"(, "window": null, "log_n": null})",
-          .make = make};
+          .make = make_rerope};
 }
 
 }  // namespace sextant

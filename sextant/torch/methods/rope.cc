@@ -83,7 +83,7 @@ class TrainedRope final : public Method {
   Spectrum spectrum_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_rope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rope", json);
   RotaryPlan plan(options, shape, {});
   if (!options.flag("train")) return std::make_unique<Rope>(std::move(plan));
@@ -101,7 +101,7 @@ MethodInfo rope_method() {
                           .append(", ")
                           .append(rotary_plan_defaults())
                           .append(R"(, "train": false})"),
-          .make = make};
+          .make = make_rope};
 }
 
 }  // namespace sextant

@@ -111,7 +111,7 @@ class RopeMixed final : public Method {
   Spectrum pairs_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_rope_mixed(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rope-mixed", json);
   if (shape.head_dim % 4 != 0)
     fail("rope-mixed: head_dim: expected a multiple of 4, but got " +
@@ -125,7 +125,7 @@ MethodInfo rope_mixed_method() {
   return {.name = "rope-mixed",
           .summary = "Rotary positions on a plane with trained directions (Heo et al. 2024)",
           .defaults = R"({"base": 10.0})",
-          .make = make};
+          .make = make_rope_mixed};
 }
 
 }  // namespace sextant

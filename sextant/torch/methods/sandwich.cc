@@ -38,7 +38,7 @@ class Sandwich final : public Method {
   int64_t heads_, width_, first_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_sandwich(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sandwich", json);
   const int64_t width = options.integer("sinusoid_width", 2, 1 << 20);
   if (width % 2 != 0) options.refuse("sinusoid_width", "an even number");
@@ -51,7 +51,7 @@ MethodInfo sandwich_method() {
   return {.name = "sandwich",
           .summary = "Sinusoids' own product as a bias (Chi et al. 2022)",
           .defaults = R"({"sinusoid_width": 128, "first_index": 1})",
-          .make = make};
+          .make = make_sandwich};
 }
 
 }  // namespace sextant

@@ -48,7 +48,7 @@ class SelfExtend final : public Method {
   int64_t window_, group_, log_n_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_self_extend(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("self-extend", json);
   const int64_t window = window_length(options, (shape.train_length + 3) / 4);
   const int64_t group = options.integer("group", 1, int64_t{1} << 31);
@@ -68,7 +68,7 @@ MethodInfo self_extend_method() {
           .summary = "Rotary, positions in groups beyond a window (Jin et al. 2024)",
           .defaults = one_axis_defaults() +
                       R"(, "window": null, "group": 8, "flavour": "code", "log_n": null})",
-          .make = make};
+          .make = make_self_extend};
 }
 
 }  // namespace sextant

@@ -59,7 +59,7 @@ class Shaw final : public Method {
   bool values_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_shaw(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("shaw", json);
   return std::make_unique<Shaw>(shape.layers, shape.head_dim,
                                 options.integer("clip", 0, int64_t{1} << 20),
@@ -72,7 +72,7 @@ MethodInfo shaw_method() {
   return {.name = "shaw",
           .summary = "Trained vectors per clipped distance on keys and values (Shaw et al. 2018)",
           .defaults = R"({"clip": 16, "values": true})",
-          .make = make};
+          .make = make_shaw};
 }
 
 }  // namespace sextant

@@ -52,7 +52,7 @@ class Sink final : public Over {
   int64_t layers_, heads_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_sink(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sink", json);
   return std::make_unique<Sink>(make_method(options.text("of"), shape, options.object("options")),
                                 shape);
@@ -64,7 +64,7 @@ MethodInfo sink_method() {
   return {.name = "sink",
           .summary = "A trained score per head that takes attention away (gpt-oss)",
           .defaults = R"({"of": "rope", "options": {}})",
-          .make = make};
+          .make = make_sink};
 }
 
 }  // namespace sextant

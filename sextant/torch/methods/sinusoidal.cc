@@ -77,7 +77,7 @@ class Sinusoidal final : public Method {
   double token_scale_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_sinusoidal(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sinusoidal", json);
   const TextSinusoid text = text_sinusoid(options.text("layout"), "sinusoidal: layout");
   SinusoidOptions sinusoid = {
@@ -101,7 +101,7 @@ MethodInfo sinusoidal_method() {
           .summary = "Sines and cosines added to the input (Vaswani et al. 2017)",
           .defaults = R"({"layout": "interleaved", "base": 10000.0, "padding_idx": null,
                           "token_scale": 1.0})",
-          .make = make};
+          .make = make_sinusoidal};
 }
 
 }  // namespace sextant

@@ -82,7 +82,7 @@ class Skew final : public Method {
   SkewOptions options_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_skew(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("skew", json);
   return std::make_unique<Skew>(
       shape, SkewOptions{.positions = options.integer_or("max_relative_position",
@@ -99,7 +99,7 @@ MethodInfo skew_method() {
           .summary = "Trained vectors per head and distance, none beyond the table (Huang 2018)",
           .defaults = R"({"max_relative_position": null, "heads_share_relative_embedding": false,
                           "add_relative_to_values": false, "unmasked": false})",
-          .make = make};
+          .make = make_skew};
 }
 
 }  // namespace sextant

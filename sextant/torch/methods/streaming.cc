@@ -50,7 +50,7 @@ class Streaming final : public Method {
   int64_t sinks_, recent_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_streaming(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("streaming", json);
   constexpr int64_t kFar = int64_t{1} << 51;
   const int64_t sinks = options.integer("sinks", 0, kFar);
@@ -67,7 +67,7 @@ MethodInfo streaming_method() {
   return {.name = "streaming",
           .summary = "The first keys and the latest, counted in the cache (Xiao et al. 2023)",
           .defaults = one_axis_defaults() + R"(, "sinks": 4, "recent": null})",
-          .make = make};
+          .make = make_streaming};
 }
 
 }  // namespace sextant

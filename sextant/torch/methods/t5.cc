@@ -63,7 +63,7 @@ class T5 final : public Method {
   std::optional<T5Buckets> causal_, bidirectional_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_t5(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("t5", json);
   const double width = static_cast<double>(std::max<int64_t>(shape.width, 1));
   const T5Options t5 = {.tables = options.flag("per_layer") ? shape.layers : 1,
@@ -89,7 +89,7 @@ MethodInfo t5_method() {
           .summary = "A trained bias per bucket of distances (Raffel et al. 2019)",
           .defaults = R"({"buckets": 32, "max_distance": 128, "bidirectional": null,
                           "per_layer": false, "scaled": false, "init_std": null})",
-          .make = make};
+          .make = make_t5};
 }
 
 }  // namespace sextant

@@ -69,7 +69,7 @@ class Tener final : public Method {
   bool paper_, scaled_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_tener(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("tener", json);
   const bool paper = options.choice("flavour", {"code", "paper"}) == 1;
   SinusoidLayout layout = paper ? SinusoidLayout::kInterleaved : SinusoidLayout::kTensor2Tensor;
@@ -84,7 +84,7 @@ MethodInfo tener_method() {
   return {.name = "tener",
           .summary = "Sinusoids of the signed distance, two biases, unscaled (Yan et al. 2019)",
           .defaults = R"({"flavour": "code", "layout": null, "scaled": false})",
-          .make = make};
+          .make = make_tener};
 }
 
 }  // namespace sextant

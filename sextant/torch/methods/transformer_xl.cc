@@ -84,7 +84,7 @@ class TransformerXl final : public Method {
   SinusoidTable sinusoids_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_transformer_xl(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("transformer-xl", json);
   constexpr int64_t kMost = int64_t{1} << 40;
   if (options.flag("same_length")) {
@@ -110,7 +110,7 @@ MethodInfo transformer_xl_method() {
           .summary = "Projected sinusoids of the distance, two biases (Dai et al. 2019)",
           .defaults = R"({"untie_r": true, "clamp_len": -1, "same_length": false, "mem_len": null,
                           "init_std": 0.02})",
-          .make = make};
+          .make = make_transformer_xl};
 }
 
 }  // namespace sextant

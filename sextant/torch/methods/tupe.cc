@@ -166,7 +166,7 @@ class Tupe final : public Method {
   std::optional<T5Buckets> relative_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_tupe(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("tupe", json);
   std::optional<T5Buckets> relative;
   const T5Buckets::Options buckets = {
@@ -185,7 +185,7 @@ MethodInfo tupe_method() {
           .summary = "Positions untied from words (TUPE-A and TUPE-R, Ke et al. 2020)",
           .defaults = R"({"relative": true, "buckets": 32, "max_distance": 128,
                           "max_positions": null})",
-          .make = make};
+          .make = make_tupe};
 }
 
 }  // namespace sextant

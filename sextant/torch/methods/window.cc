@@ -55,7 +55,7 @@ class Window final : public Over {
   int64_t sinks_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_window(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("window", json);
   const int64_t window = options.integer_or("window", shape.train_length, 1, kFar);
   const bool inclusive = options.choice("bidirectional", {"exclusive", "inclusive"}) == 1;
@@ -76,7 +76,7 @@ MethodInfo window_method() {
           .summary = "The nearest keys only, over another method (Longformer 2020, Mistral)",
           .defaults = R"({"window": null, "bidirectional": "exclusive", "left": null, "right": null,
                           "sinks": 0, "of": "rope", "options": {}})",
-          .make = make};
+          .make = make_window};
 }
 
 }  // namespace sextant

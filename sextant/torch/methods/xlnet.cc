@@ -140,7 +140,7 @@ class Xlnet final : public Method {
   SinusoidTable sinusoids_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_xlnet(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("xlnet", json);
   return std::make_unique<Xlnet>(
       shape, XlnetOptions{.untied = options.flag("untie_r"),
@@ -157,7 +157,7 @@ MethodInfo xlnet_method() {
           .summary = "Transformer-XL's distances both ways, relative segments (Yang et al. 2019)",
           .defaults = R"({"untie_r": true, "clamp_len": -1, "segments": false, "reversed": false,
                           "init_std": 0.02})",
-          .make = make};
+          .make = make_xlnet};
 }
 
 }  // namespace sextant

@@ -42,7 +42,7 @@ class Xpos final : public Method {
   RotaryPlan plan_;
 };
 
-std::unique_ptr<Method> make(const ModelShape& shape, const nlohmann::json& json) {
+std::unique_ptr<Method> make_xpos(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("xpos", json);
   const double gamma = options.number("gamma", 1e-6, 1e6);
   const double scale_base = options.number("scale_base", 1e-3, 1e12);
@@ -60,7 +60,7 @@ MethodInfo xpos_method() {
                           .append(", ")
                           .append(rotary_plan_defaults())
                           .append(R"(, "gamma": 0.4, "scale_base": 512.0})"),
-          .make = make};
+          .make = make_xpos};
 }
 
 }  // namespace sextant
