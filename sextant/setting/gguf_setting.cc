@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLongest = int64_t{1} << 40;
-
 class Keys {
  public:
   explicit Keys(const Gguf& gguf) : gguf_(gguf), arch_(text("general.architecture").value_or("")) {
@@ -52,7 +50,7 @@ class Keys {
   }
 
   int64_t length(const std::string& key) {
-    return static_cast<int64_t>(number(key, 0, static_cast<double>(kLongest)).value_or(0));
+    return static_cast<int64_t>(number(key, 0, static_cast<double>(kLongestSequence)).value_or(0));
   }
 
   std::vector<int64_t> integers(const std::string& key) {

@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLongest = int64_t{1} << 40;
 constexpr int64_t kWidest = 1 << 20;
 const std::string kWhere = "config.json";
 
@@ -115,9 +114,9 @@ Model model_of(Fields& fields, const Overrides& overrides) {
   model.local_base = first_number(
       fields, {"rope_local_base_freq", "local_rope_theta", "swa_rope_theta"}, 1e-3, 1e30);
   if (overrides.local_base > 0) model.local_base = overrides.local_base;
-  model.max_length = fields.integer("max_position_embeddings", 1, kLongest).value_or(0);
+  model.max_length = fields.integer("max_position_embeddings", 1, kLongestSequence).value_or(0);
   model.original_length =
-      fields.integer("original_max_position_embeddings", 1, kLongest).value_or(0);
+      fields.integer("original_max_position_embeddings", 1, kLongestSequence).value_or(0);
   return model;
 }
 
@@ -242,7 +241,7 @@ bool is_nested(const json& parameters) {
 // Qwen's first models.
 json of_qwen(Fields& fields) {
   json object = kPlain;
-  const auto length = fields.integer("seq_length", 2, kLongest);
+  const auto length = fields.integer("seq_length", 2, kLongestSequence);
   const bool dynamic = fields.flag("use_dynamic_ntk").value_or(false);
   if (dynamic) {
     if (!length) fields.bad("seq_length", "the length that the model was trained with");
@@ -435,7 +434,7 @@ std::vector<RotarySetting> read_hugging_face(const json& config, const Overrides
     settings = read_flat(object, model, kWhere + ": rope_scaling");
   }
   if (fields.flag("use_logn_attn").value_or(false)) {
-    const int64_t length = fields.needed_integer("seq_length", 2, kLongest);
+    const int64_t length = fields.needed_integer("seq_length", 2, kLongestSequence);
     for (RotarySetting& setting : settings) {
       setting.scaling.query_scale = {QueryLaw::kLogn, length, 0};
     }

@@ -10,7 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLongest = int64_t{1} << 40;
 const std::string kSliding = "sliding_attention";
 
 // Text and whole numbers in turn.
@@ -46,7 +45,7 @@ std::string usual_layers(const std::string& type, int64_t pattern) {
 }
 
 int64_t window_of(Fields& fields, const std::string& type) {
-  const auto window = fields.integer("sliding_window", 1, kLongest);
+  const auto window = fields.integer("sliding_window", 1, kLongestSequence);
   const bool on = fields.flag("use_sliding_window").value_or(!needs_word(type));
   return on ? window.value_or(0) : 0;
 }
@@ -55,7 +54,7 @@ void read_window(const json& config, Fields& fields, std::vector<RotarySetting>&
   const std::string type = settings.at(0).model_type;
   int64_t window = window_of(fields, type);
   std::string note;
-  if (const auto both = fields.integer("local_attention", 2, kLongest)) {  // ModernBERT
+  if (const auto both = fields.integer("local_attention", 2, kLongestSequence)) {  // ModernBERT
     window = *both / 2 + 1;
     note = "windows reach as far to the right as to the left";
   }
@@ -68,10 +67,10 @@ void read_window(const json& config, Fields& fields, std::vector<RotarySetting>&
     setting.window = window;
     if (!note.empty()) setting.notes.push_back(note);
     if (!whole) continue;
-    const auto first = fields.integer("max_window_layers", 0, kLongest);
+    const auto first = fields.integer("max_window_layers", 0, kLongestSequence);
     const int64_t pattern =
-        fields.integer("sliding_window_pattern", 0, kLongest)
-            .value_or(fields.integer("_sliding_window_pattern", 0, kLongest).value_or(0));
+        fields.integer("sliding_window_pattern", 0, kLongestSequence)
+            .value_or(fields.integer("_sliding_window_pattern", 0, kLongestSequence).value_or(0));
     if (share.with < share.all) {
       setting.bounded_in = joined(share.with, " of ", share.all, " layers");
     } else if (share.all == 0 && needs_word(type) && first) {
@@ -106,21 +105,22 @@ void read_still_layers(const json& config, Fields& fields, std::vector<RotarySet
   if (tuned != config.end() && !tuned->is_null() && *tuned != json(false) && *tuned != json(0)) {
     note += joined("; there queries are multiplied by 1 + ",
                    fields.number("attn_scale", 0, 1e6).value_or(0.1), " ln(1 + floor((i + 1) / ",
-                   fields.integer("floor_scale", 1, kLongest).value_or(8192), ")) at position i");
+                   fields.integer("floor_scale", 1, kLongestSequence).value_or(8192),
+                   ")) at position i");
   }
   for (RotarySetting& setting : settings) setting.notes.push_back(note);
 }
 
 void read_chunks(Fields& fields, std::vector<RotarySetting>& settings) {
-  if (const auto chunk = fields.integer("attention_chunk_size", 1, kLongest)) {  // Llama 4
+  if (const auto chunk = fields.integer("attention_chunk_size", 1, kLongestSequence)) {  // Llama 4
     for (RotarySetting& setting : settings) setting.chunk = *chunk;
   }
   const json* dual = fields.object("dual_chunk_attention_config");
   if (!dual) return;
   Fields own(*dual, fields.where() + ": dual_chunk_attention_config");
-  const int64_t chunk = own.needed_integer("chunk_size", 1, kLongest);
+  const int64_t chunk = own.needed_integer("chunk_size", 1, kLongestSequence);
   const int64_t local = own.needed_integer("local_size", 0, chunk - 1);
-  const auto original = own.integer("original_max_position_embeddings", 1, kLongest);
+  const auto original = own.integer("original_max_position_embeddings", 1, kLongestSequence);
   for (RotarySetting& setting : settings) {
     setting.dual_chunk = chunk;
     if (original && setting.scaling.original_length == 0) {

@@ -10,6 +10,9 @@
 
 namespace sextant {
 
+// Lengths in tokens above this are refused in every format: the file is damaged.
+inline constexpr int64_t kLongestSequence = int64_t{1} << 40;
+
 struct RotarySetting {
   std::string layers;  // which, where a model has several settings: "full_attention"; else empty
   std::string model_type;  // as the file has it; empty: not said

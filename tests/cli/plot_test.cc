@@ -72,7 +72,7 @@ TEST(Plotted, EachMethodDrawsWithItsDefaults) {
 }
 
 TEST(Plotted, ScoresAgainstDistanceAreMeansOfDiagonals) {
-  const Subject subject = {"any", "", {.step = 1, .list = {0, 1, 2}}};
+  const PlotSubject subject = {"any", "", {.step = 1, .list = {0, 1, 2}}};
   const double kHidden = std::nan("");
   const std::vector<double> scores = {1, 5, kHidden, 2, 3, 7, 4, 6, 8};
   const std::vector<Figure> all = score_figures(subject, scores);

@@ -11,7 +11,7 @@ constexpr size_t kMostLines = 12;  // more heads are left out of the lines, not 
 
 double bias(double slope, int64_t distance) { return -slope * static_cast<double>(distance); }
 
-chart::HeatMap head_map(const Subject& subject, const std::vector<double>& slopes) {
+chart::HeatMap head_map(const PlotSubject& subject, const std::vector<double>& slopes) {
   chart::HeatMap map;
   map.title = subject.title + ": bias of each head";
   map.subtitle = subject.settings;
@@ -29,12 +29,12 @@ chart::HeatMap head_map(const Subject& subject, const std::vector<double>& slope
   return map;
 }
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> alibi_figures(const PlotValues& values) {
   const std::vector<double> slopes =
       alibi_slopes(values.integer("heads", 1, 1024), values.number("max-bias", 0, 1e6));
-  Subject subject = {"ALiBi",
-                     fmt::format("{} heads, max_bias {}", slopes.size(), values.text("max-bias")),
-                     positions_of(values)};
+  PlotSubject subject = {
+      "ALiBi", fmt::format("{} heads, max_bias {}", slopes.size(), values.text("max-bias")),
+      positions_of(values)};
   const DistanceView view = {.value = {.label = "bias"}};
 
   std::vector<chart::Series> lines;
@@ -57,7 +57,7 @@ PlottedMethod alibi_plot() {
   return {"alibi", "Biases linear in distance (Press, Smith and Lewis 2021)",
           with_positions({{"heads", "number of heads", "8"},
                           {"max-bias", "the last head has slope 2^-max_bias", "8"}}),
-          figures};
+          alibi_figures};
 }
 
 }  // namespace sextant::cli

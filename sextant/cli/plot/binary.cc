@@ -7,12 +7,12 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> binary_figures(const PlotValues& values) {
   const int64_t bits = values.integer("bits", 1, 63);
   const size_t levels = values.choice("levels", {"-1,1", "0,1"});
-  const Subject subject = {"Binary positions",
-                           fmt::format("{} bits, levels {}", bits, values.text("levels")),
-                           positions_of(values)};
+  const PlotSubject subject = {"Binary positions",
+                               fmt::format("{} bits, levels {}", bits, values.text("levels")),
+                               positions_of(values)};
   const BinaryLevels kind = levels == 0 ? BinaryLevels::kMinusOneOne : BinaryLevels::kZeroOne;
   return vector_figures(subject, binary_rows(bits, kind, subject.positions.list),
                         {.label = "similarity", .unit = "cosine"});
@@ -23,7 +23,7 @@ std::vector<Figure> figures(const PlotValues& values) {
 PlottedMethod binary_plot() {
   return {"binary", "The bits of the position",
           with_positions({{"bits", "number of bits", "8"}, {"levels", "-1,1 or 0,1", "-1,1"}}),
-          figures};
+          binary_figures};
 }
 
 }  // namespace sextant::cli

@@ -9,7 +9,7 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> figures_by_scores(const PlotValues& values) {
   const lab::EncodingRequest request = {
       .method = values.method(),
       .options = values.text("options"),
@@ -18,9 +18,9 @@ std::vector<Figure> figures(const PlotValues& values) {
       .length = values.integer("length", 1, 2048),
       .causal = values.choice("direction", {"causal", "both"}) == 0};
   const lab::Encoding encoding = lab::open_plugin(/*threads=*/1).encode(request);
-  Subject subject = {.title = request.method,
-                     .settings = request.options == "{}" ? "" : request.options + "; ",
-                     .positions = {}};
+  PlotSubject subject = {.title = request.method,
+                         .settings = request.options == "{}" ? "" : request.options + "; ",
+                         .positions = {}};
   for (int64_t n = 0; n < request.length; ++n) subject.positions.list.push_back(n);
   if (!encoding.input.empty()) {
     subject.settings += fmt::format("width {}, before training", request.heads * request.head_dim);
@@ -52,7 +52,7 @@ PlottedMethod plot_by_scores(const std::string& method) {
            {"length", "draw positions below this", "64"},
            {"direction", "causal: the past only; both: encoders", "causal"},
            {"options", "of the method, as JSON", "{}"}},
-          figures};
+          figures_by_scores};
 }
 
 }  // namespace sextant::cli

@@ -7,10 +7,10 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> clock_figures(const PlotValues& values) {
   const std::vector<int64_t> periods = values.integers("periods", 1, int64_t{1} << 40);
-  const Subject subject = {"Clock", fmt::format("periods {}", fmt::join(periods, ", ")),
-                           positions_of(values)};
+  const PlotSubject subject = {"Clock", fmt::format("periods {}", fmt::join(periods, ", ")),
+                               positions_of(values)};
   return vector_figures(subject, clock_rows(periods, subject.positions.list),
                         {.label = "similarity", .unit = "cosine"});
 }
@@ -20,7 +20,7 @@ std::vector<Figure> figures(const PlotValues& values) {
 PlottedMethod clock_plot() {
   return {"clock", "Hands of a clock: sin and cos of whole periods",
           with_positions({{"periods", "positions in a turn of each hand", "60,3600,43200"}}, 256),
-          figures};
+          clock_figures};
 }
 
 }  // namespace sextant::cli

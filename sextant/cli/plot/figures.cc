@@ -16,7 +16,7 @@ constexpr int64_t kMostLength = int64_t{1} << 40;
 const chart::Axis kDistance = {.label = "distance: query position − key position",
                                .unit = "tokens"};
 
-chart::HeatMap empty_map(const Subject& subject, const std::string& title) {
+chart::HeatMap empty_map(const PlotSubject& subject, const std::string& title) {
   chart::HeatMap map;
   map.title = subject.title + ": " + title;
   map.subtitle = subject.settings;
@@ -26,7 +26,7 @@ chart::HeatMap empty_map(const Subject& subject, const std::string& title) {
   return map;
 }
 
-chart::HeatMap square_map(const Subject& subject, const std::string& title) {
+chart::HeatMap square_map(const PlotSubject& subject, const std::string& title) {
   chart::HeatMap map = empty_map(subject, title);
   map.columns = map.rows;
   map.y = {.label = "query position"};
@@ -34,7 +34,7 @@ chart::HeatMap square_map(const Subject& subject, const std::string& title) {
   return map;
 }
 
-chart::HeatMap row_map_of(const Subject& subject, std::span<const double> rows) {
+chart::HeatMap row_map_of(const PlotSubject& subject, std::span<const double> rows) {
   chart::HeatMap map = empty_map(subject, "the vector of each position");
   map.columns.count = static_cast<int64_t>(rows.size()) / map.rows.count;
   map.x = {.label = "dimension"};
@@ -132,7 +132,7 @@ Positions positions_of(const PlotValues& values) {
   return out;
 }
 
-std::vector<Figure> vector_figures(const Subject& subject, std::span<const double> rows,
+std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const double> rows,
                                    const chart::Axis& cosine) {
   chart::HeatMap similarity = square_map(subject, cosine.label + " between positions");
   similarity.value = cosine;
@@ -147,7 +147,7 @@ std::vector<Figure> vector_figures(const Subject& subject, std::span<const doubl
   return {{"vectors", row_map_of(subject, rows)}, {cosine.label, similarity}, {"distance", line}};
 }
 
-std::vector<Figure> score_figures(const Subject& subject, std::span<const double> scores) {
+std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const double> scores) {
   const size_t cells = subject.positions.list.size() * subject.positions.list.size();
   const size_t heads = scores.size() / cells;
   chart::HeatMap map = square_map(subject, "scores of head 1");
@@ -167,7 +167,8 @@ std::vector<Figure> score_figures(const Subject& subject, std::span<const double
   return {{"score", map}, {"distance", distance_chart(subject, view, lines)}};
 }
 
-chart::HeatMap pair_map(const Subject& subject, const DistanceView& view, const ByDistance& value) {
+chart::HeatMap pair_map(const PlotSubject& subject, const DistanceView& view,
+                        const ByDistance& value) {
   chart::HeatMap map = square_map(subject, view.value.label + " between positions");
   map.value = view.value;
   for (const int64_t query : subject.positions.list) {
@@ -179,8 +180,8 @@ chart::HeatMap pair_map(const Subject& subject, const DistanceView& view, const 
   return map;
 }
 
-chart::Series distance_series(const Subject& subject, const DistanceView& view, std::string name,
-                              const ByDistance& value) {
+chart::Series distance_series(const PlotSubject& subject, const DistanceView& view,
+                              std::string name, const ByDistance& value) {
   chart::Series out = {.name = std::move(name)};
   const std::vector<int64_t>& list = subject.positions.list;
   const auto add = [&](int64_t distance) {
@@ -194,7 +195,7 @@ chart::Series distance_series(const Subject& subject, const DistanceView& view, 
   return out;
 }
 
-chart::LineChart distance_chart(const Subject& subject, const DistanceView& view,
+chart::LineChart distance_chart(const PlotSubject& subject, const DistanceView& view,
                                 std::vector<chart::Series> series) {
   chart::LineChart line;
   line.title = subject.title + ": " + view.value.label + " against distance";

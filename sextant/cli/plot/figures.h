@@ -22,7 +22,7 @@ std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t 
 Positions positions_of(const PlotValues& values);
 
 // What the figures of one encoding have in common.
-struct Subject {
+struct PlotSubject {
   std::string title;     // "Sinusoidal positions"
   std::string settings;  // "width 64, base 10000"
   Positions positions;
@@ -31,13 +31,13 @@ struct Subject {
 // Of an encoding that gives each position a vector, `rows` [positions, width]: the vectors; the
 // cosine of the angle between each two; and that cosine against distance, its mean over all pairs of
 // positions that far apart in a band from the least to the greatest. `cosine` is what a cosine means.
-std::vector<Figure> vector_figures(const Subject& subject, std::span<const double> rows,
+std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const double> rows,
                                    const chart::Axis& cosine);
 
 // Of an encoding known by its scores alone, one [positions, positions] for each head, NaN where a key is
 // not seen: those of the first head; and each head's against distance, the mean over all pairs that far
 // apart, with a band from the least to the greatest if there is one head.
-std::vector<Figure> score_figures(const Subject& subject, std::span<const double> scores);
+std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const double> scores);
 
 // Of an encoding that gives each distance, query position - key position, a number. NaN: not seen.
 using ByDistance = std::function<double(int64_t distance)>;
@@ -45,10 +45,11 @@ struct DistanceView {
   chart::Axis value;    // what the number is
   bool future = false;  // whether queries see keys after them, at negative distances
 };
-chart::HeatMap pair_map(const Subject& subject, const DistanceView& view, const ByDistance& value);
-chart::Series distance_series(const Subject& subject, const DistanceView& view, std::string name,
-                              const ByDistance& value);
-chart::LineChart distance_chart(const Subject& subject, const DistanceView& view,
+chart::HeatMap pair_map(const PlotSubject& subject, const DistanceView& view,
+                        const ByDistance& value);
+chart::Series distance_series(const PlotSubject& subject, const DistanceView& view,
+                              std::string name, const ByDistance& value);
+chart::LineChart distance_chart(const PlotSubject& subject, const DistanceView& view,
                                 std::vector<chart::Series> series);
 
 }  // namespace sextant::cli

@@ -61,7 +61,7 @@ Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values)
   return scaling;
 }
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> rope_figures(const PlotValues& values) {
   const int64_t dim = values.integer("dim", 1, 4096);
   const int64_t rotated = values.text("rotated") == "all" ? dim : values.integer("rotated", 0, dim);
   const size_t pairing = values.choice("pairing", {"half-split", "interleaved"});
@@ -79,7 +79,7 @@ std::vector<Figure> figures(const PlotValues& values) {
   if (values.text("stretch") != kNone) settings += ", " + values.text("stretch");
   if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
   if (spectrum.gain != 1) settings += fmt::format(", gain {:.4g}", spectrum.gain);
-  const Subject subject = {"RoPE", settings, positions};
+  const PlotSubject subject = {"RoPE", settings, positions};
   return vector_figures(subject, turned(rotation(spectrum), dim, subject.positions),
                         {.label = "score", .unit = "of equal unit vectors"});
 }
@@ -97,7 +97,7 @@ PlottedMethod rope_plot() {
            {"stretch", "as yarn*8, or Hugging Face's rope_scaling in JSON", kNone},
            {"train-length",
             fmt::format("length that the stretch starts from; none: {}", kTrainLength), kNone}}),
-      figures};
+      rope_figures};
 }
 
 }  // namespace sextant::cli

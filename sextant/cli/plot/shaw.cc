@@ -7,13 +7,13 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> shaw_figures(const PlotValues& values) {
   const int64_t clip = values.integer("clip", 0, 1 << 20);
   const bool both = values.choice("direction", {"causal", "both"}) == 1;
-  const Subject subject = {"Shaw",
-                           fmt::format("clipped at {}, {} rows, {}", clip, 2 * clip + 1,
-                                       both ? "bidirectional" : "causal"),
-                           positions_of(values)};
+  const PlotSubject subject = {"Shaw",
+                               fmt::format("clipped at {}, {} rows, {}", clip, 2 * clip + 1,
+                                           both ? "bidirectional" : "causal"),
+                               positions_of(values)};
   const DistanceView view = {.value = {.label = "row"}, .future = both};
   const auto row = [&](int64_t distance) {
     const Diagonals one = {.farthest = distance, .count = 1};
@@ -30,7 +30,7 @@ PlottedMethod shaw_plot() {
           with_positions({{"clip", "distances beyond share a row", "16"},
                           {"direction", "causal: the past only; both: encoders", "both"}},
                          64),
-          figures};
+          shaw_figures};
 }
 
 }  // namespace sextant::cli

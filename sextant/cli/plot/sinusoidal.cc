@@ -7,15 +7,15 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> sinusoidal_figures(const PlotValues& values) {
   const TextSinusoid text = text_sinusoid(values.text("layout"), "plot sinusoidal: --layout");
   const SinusoidOptions options = {.width = values.integer("dim", 1, 4096),
                                    .layout = text.layout,
                                    .max_timescale = values.number("base", 1e-3, 1e30)};
-  const Subject subject = {"Sinusoidal positions",
-                           fmt::format("{} dimensions, {}, base {}", options.width,
-                                       values.text("layout"), options.max_timescale),
-                           positions_of(values)};
+  const PlotSubject subject = {"Sinusoidal positions",
+                               fmt::format("{} dimensions, {}, base {}", options.width,
+                                           values.text("layout"), options.max_timescale),
+                               positions_of(values)};
   std::vector<int64_t> positions = subject.positions.list;
   for (int64_t& position : positions) position += text.first_position();
   return vector_figures(subject, Sinusoid(options).rows(positions),
@@ -29,7 +29,7 @@ PlottedMethod sinusoidal_plot() {
           with_positions({{"dim", "width of a vector", "64"},
                           {"base", "longest wavelength / 2 pi", "10000"},
                           {"layout", "one of " + text_sinusoid_names(), "interleaved"}}),
-          figures};
+          sinusoidal_figures};
 }
 
 }  // namespace sextant::cli

@@ -7,13 +7,13 @@
 namespace sextant::cli {
 namespace {
 
-std::vector<Figure> figures(const PlotValues& values) {
+std::vector<Figure> t5_figures(const PlotValues& values) {
   const T5Buckets::Options options = {
       .buckets = values.integer("buckets", 2, 1 << 20),
       .max_distance = values.integer("max-distance", 2, int64_t{1} << 30),
       .bidirectional = values.choice("direction", {"causal", "both"}) == 1};
   const T5Buckets buckets(options);
-  const Subject subject = {
+  const PlotSubject subject = {
       "T5",
       fmt::format("{} buckets, max_distance {}, {}", options.buckets, options.max_distance,
                   options.bidirectional ? "bidirectional" : "causal"),
@@ -35,7 +35,7 @@ PlottedMethod t5_plot() {
                           {"max-distance", "farther distances share the last bucket", "128"},
                           {"direction", "causal: the past only; both: encoders", "causal"}},
                          256),
-          figures};
+          t5_figures};
 }
 
 }  // namespace sextant::cli
