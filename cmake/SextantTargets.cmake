@@ -16,6 +16,13 @@ function(sextant_core_options target)
   target_compile_options(${target} PRIVATE -Wconversion -Wshadow)
 endfunction()
 
+# Code without loops over tensors, such as the command and readers of files: -O1 compiles in two thirds
+# of the time of -O3, and no user feels the difference.
+function(sextant_light_options target)
+  sextant_core_options(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # sextant_test(name sources... LINK libraries...): one gtest program, one CTest entry.
 # Its CTest name is `name`; label "slow" is for those that `./check --quick` leaves out.
 function(sextant_test name)
