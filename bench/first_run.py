@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""A newcomer's first run, timed from a clean clone on a fresh Debian, beside an earlier commit.
+
+    bench/first_run.py                     HEAD beside c4e4547; both build without a compiler cache
+    bench/first_run.py --peer "" --survey  HEAD alone, and `./run` to the end of its survey
+
+Each commit is built in a system of its own that scripts/clean_chroot.sh makes (root; debootstrap),
+the two in turn and `--rounds` times, with nothing else at work. Times of the survey count from the
+moment when the clone is there: packages, build, and the survey until its first table and its end.
+Least times are kept; the spread is the largest over the least. The result goes into bench/results/
+(see bench/program.py, record()).
+"""
+
+import argparse
+import pathlib
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+import program
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SETUP = "set -e; source scripts/setup.sh; lock_builds; "
+STEPS = {
+    "packages": SETUP + 'install "${build_packages[@]}" "${text_packages[@]}" "${torch_packages[@]}"',
+    "build": SETUP + "configure -DSEXTANT_TESTS=OFF -DSEXTANT_BENCH=OFF; build sextant",
+}
+
+
+def clone_command(system, ref, script):
+    """The command that runs `script` in a clone of `ref`, in the system that lies in `system`."""
+    return ["env", "CCACHE_DISABLE=1", ROOT / "scripts/clean_chroot.sh", "--ref", ref, "--keep", system,
+            "bash", "-c", script]
+
+
+def step(system, ref, name):
+    """Runs a step; returns its seconds of wall clock and of CPU, all processes of it together."""
+    def cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    began, before = time.monotonic(), cpu()
+    subprocess.run(clone_command(system, ref, STEPS[name]), check=True)
+    return time.monotonic() - began, cpu() - before
+
+
+def survey(system, ref):
+    """Runs `./run`; returns the seconds until its first table and until its end."""
+    began, first = time.monotonic(), None
+    with subprocess.Popen(clone_command(system, ref, "./run"), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace") as running:
+        for line in running.stdout:
+            sys.stderr.write(line)
+            if first is None and line.startswith("method "):
+                first = time.monotonic() - began
+    if running.returncode != 0 or first is None:
+        raise SystemExit(f"first_run: ./run of {ref} ended with {running.returncode} and "
+                         f"{'a' if first else 'no'} table")
+    return first, time.monotonic() - began
+
+
+def first_run(ref, with_survey):
+    """{name of a row: seconds} of one commit."""
+    with tempfile.TemporaryDirectory(prefix="sextant-first-run-") as folder:
+        system = pathlib.Path(folder) / "system"
+        # The base system and the clone are there before the clock starts.
+        subprocess.run(clone_command(system, ref, "true"), check=True)
+        packages, _ = step(system, ref, "packages")
+        wall, cpu = step(system, ref, "build")
+        times = {"packages": packages, "cold build, wall clock": wall, "cold build, CPU": cpu}
+        if with_survey:
+            first, end = survey(system, ref)
+            times["from the clone to the first table"] = packages + wall + first
+            times["from the clone to the end of the survey"] = packages + wall + end
+        return times
+
+
+def row(name, ours, peer, version):
+    """A row of record(): the least of the rounds, ours beside the peer's."""
+    def least(rounds):
+        times = [times[name] for times in rounds if name in times]
+        return (min(times), max(times) / min(times)) if times else (None, None)
+
+    mine, spread = least(ours)
+    theirs, _ = least(peer)
+    return {"name": name, "shape": "2 cores, no compiler cache", "ours": mine, "peer": theirs,
+            "peer_version": version if theirs else None, "unit": "s", "rounds": len(ours),
+            "spread": spread, "ratio": mine / theirs if theirs else None}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ref", default="HEAD", help="the commit that is timed (HEAD)")
+    parser.add_argument("--peer", default="c4e4547", help="the commit beside it; \"\": none")
+    parser.add_argument("--rounds", type=program.positive, default=1)
+    parser.add_argument("--survey", action="store_true", help="run the survey of --ref, too")
+    options = parser.parse_args()
+
+    ours, peer = [], []
+    for n in range(options.rounds):
+        if options.peer:
+            peer.append(first_run(options.peer, with_survey=False))
+        ours.append(first_run(options.ref, options.survey and n == 0))
+    rows = [row(name, ours, peer, options.peer) for name in ours[0]]
+    for one in rows:
+        beside = f"{one['peer']:8.1f} s  {one['ratio']:.2f}" if one["peer"] else ""
+        print(f"{one['name']:<42}{one['ours']:8.1f} s {beside}")
+    path = program.record("first-run", rows, commit=options.ref,
+                          command=shlex.join(["bench/first_run.py", *sys.argv[1:]]))
+    print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
