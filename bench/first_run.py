@@ -25,15 +25,16 @@ import program
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SETUP = "set -e; source scripts/setup.sh; lock_builds; "
 STEPS = {
-    "packages": SETUP + 'install "${build_packages[@]}" "${text_packages[@]}" "${torch_packages[@]}"',
+    "packages": SETUP + 'install "${build_packages[@]}" "${text_packages[@]}" '
+                        '"${torch_packages[@]}"',
     "build": SETUP + "configure -DSEXTANT_TESTS=OFF -DSEXTANT_BENCH=OFF; build sextant",
 }
 
 
 def clone_command(system, ref, script):
     """The command that runs `script` in a clone of `ref`, in the system that lies in `system`."""
-    return ["env", "CCACHE_DISABLE=1", ROOT / "scripts/clean_chroot.sh", "--ref", ref, "--keep", system,
-            "bash", "-c", script]
+    return ["env", "CCACHE_DISABLE=1", ROOT / "scripts/clean_chroot.sh", "--ref", ref,
+            "--keep", system, "bash", "-c", script]
 
 
 def step(system, ref, name):

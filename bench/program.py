@@ -1,4 +1,4 @@
-"""What the Python programs that time share: numbers of the command line, and the files of results."""
+"""Command-line numbers and files of results, for the Python programs that time something."""
 
 import argparse
 import datetime
@@ -19,8 +19,15 @@ PROCESSORS = {
     ("GenuineIntel", 6, 173): "granite-rapids",
     ("GenuineIntel", 6, 207): "emerald-rapids",
 }
-ZEN = [(25, range(0x00, 0x10), "zen3"), (25, range(0x20, 0x60), "zen3"), (25, range(0x10, 0x20), "zen4"),
-       (25, range(0x60, 0xB0), "zen4"), (26, range(0x00, 0x100), "zen5"), (23, range(0x00, 0x100), "zen2")]
+# AMD's, by family and models.
+ZEN = [
+    (23, range(0x00, 0x100), "zen2"),
+    (25, range(0x00, 0x10), "zen3"),
+    (25, range(0x10, 0x20), "zen4"),
+    (25, range(0x20, 0x60), "zen3"),
+    (25, range(0x60, 0xB0), "zen4"),
+    (26, range(0x00, 0x100), "zen5"),
+]
 
 
 def positive(text):
@@ -47,8 +54,8 @@ def write(path, content):
 
 def machine():
     """A short name of this processor with its number of cores: "zen4-2c"."""
-    facts = dict(re.findall(r"^(vendor_id|cpu family|model|model name)\s*: (.*)$",
-                            pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE))
+    info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    facts = dict(re.findall(r"^(vendor_id|cpu family|model|model name)\s*: (.*)$", info, re.MULTILINE))
     try:
         family, model = int(facts["cpu family"]), int(facts["model"])
     except (KeyError, ValueError):
@@ -66,14 +73,15 @@ def machine():
 def record(bench, rows, *, commit="HEAD", command, threads=None):
     """Writes bench/results/MACHINE/DATE-BENCH.json, and returns its path.
 
-    A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; what does not apply
-    is None. `commit` is the one that was measured, `command` the command line that measured it.
+    A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; fields that do not
+    apply are None. `commit` is the one that was measured, `command` the command line.
     """
     revision = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", commit], check=True,
                               capture_output=True, text=True).stdout.strip()
     date = datetime.date.today().isoformat()
     path = ROOT / "bench" / "results" / machine() / f"{date}-{bench}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, {"schema": 1, "bench": bench, "commit": revision, "date": date, "machine": machine(),
-                 "threads": threads or os.cpu_count(), "command": command, "rows": rows})
+    write(path, {"schema": 1, "bench": bench, "commit": revision, "date": date,
+                 "machine": machine(), "threads": threads or os.cpu_count(), "command": command,
+                 "rows": rows})
     return path

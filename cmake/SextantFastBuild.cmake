@@ -1,10 +1,10 @@
-# Headers of libraries are parsed once for many sources, and small sources are compiled in batches: a
-# cold build then takes about half the time.
+# Headers of libraries are parsed once for many sources, and small sources are compiled in batches:
+# a cold build then takes about half the time.
 #
 # A precompiled header serves a target only if both are compiled with the same options of code
 # generation; -Winvalid-pch says where they differ. Sources still include all that they use:
 # SEXTANT_FAST_BUILD=OFF, as the presets of the sanitizers have it, compiles each file alone.
-option(SEXTANT_FAST_BUILD "Parse headers of libraries once, and compile small sources in batches" ON)
+option(SEXTANT_FAST_BUILD "Parse libraries' headers once, and compile small sources in batches" ON)
 
 # ccache hits only if it is told that macros such as __TIME__ in a precompiled header do not matter.
 if(SEXTANT_FAST_BUILD AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
@@ -41,6 +41,21 @@ function(sextant_reuse_json_headers target)
     sextant_reuse_precompiled(${target} sextant_json_headers)
     target_compile_definitions(${target} PRIVATE
       $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+  endif()
+endfunction()
+
+# sextant_headers_of_programs(name headers... LINK libraries...): a target that only makes a
+# precompiled header, for programs to reuse. They have -fPIE where libraries have -fPIC.
+function(sextant_headers_of_programs name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  if(SEXTANT_FAST_BUILD)
+    file(CONFIGURE OUTPUT ${name}.cc CONTENT "// The target has a precompiled header and no code.\n")
+    add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    sextant_compile_options(${name})
+    target_compile_options(${name} PRIVATE -fPIE $<$<CONFIG:Release>:-O1>)
+    target_link_libraries(${name} PRIVATE ${arg_LINK})
+    sextant_precompile(${name} ${arg_UNPARSED_ARGUMENTS})
   endif()
 endfunction()
 

@@ -19,6 +19,8 @@ if(TARGET sextant_torch)
   install(EXPORT sextant_torch NAMESPACE sextant:: FILE sextantTorch.cmake DESTINATION ${package_dir})
 endif()
 
+install(FILES LICENSE NOTICE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 # The command opens its plug-in from ../lib beside it.
 install(TARGETS sextant_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET sextant_lab)

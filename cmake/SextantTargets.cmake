@@ -16,19 +16,25 @@ function(sextant_core_options target)
   target_compile_options(${target} PRIVATE -Wconversion -Wshadow)
 endfunction()
 
-# Code without loops over tensors, such as the command and readers of files: -O1 compiles in two thirds
-# of the time of -O3, and no user feels the difference.
+# Code without loops over tensors, such as the command and readers of files: -O1 compiles in two
+# thirds of the time of -O3, and no user feels the difference.
 function(sextant_light_options target)
   sextant_core_options(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # sextant_test(name sources... LINK libraries...): one gtest program, one CTest entry.
-# Its CTest name is `name`; label "slow" is for those that `./check --quick` leaves out.
+# Its CTest name is `name`; label "slow" is for those that `./check --quick` leaves out. HEADERS
+# names the target whose precompiled header it uses, if that is not test_headers.
 function(sextant_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "HEADERS" "SOURCES;LINK")
+  if(NOT arg_HEADERS)
+    set(arg_HEADERS test_headers)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   sextant_compile_options(${name})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>) # no long loops in test code
+  sextant_reuse_precompiled(${name} ${arg_HEADERS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE SEXTANT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
