@@ -2,7 +2,8 @@
 # a cold build then takes about half the time.
 #
 # A precompiled header serves a target only if both are compiled with the same options of code
-# generation; -Winvalid-pch says where they differ. Sources still include all that they use:
+# generation: -Winvalid-pch says where they differ, but another level of -O crashes g++ 12. A source
+# with options of its own has SKIP_PRECOMPILE_HEADERS. Sources still include all that they use:
 # SEXTANT_FAST_BUILD=OFF, as the presets of the sanitizers have it, compiles each file alone.
 option(SEXTANT_FAST_BUILD "Parse libraries' headers once, and compile small sources in batches" ON)
 
@@ -45,15 +46,16 @@ function(sextant_reuse_json_headers target)
 endfunction()
 
 # sextant_headers_of_programs(name headers... LINK libraries...): a target that only makes a
-# precompiled header, for programs to reuse. They have -fPIE where libraries have -fPIC.
+# precompiled header, for programs to reuse. They have -fPIE where libraries have -fPIC. OPTIONS are
+# those of the programs.
 function(sextant_headers_of_programs name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;OPTIONS")
   if(SEXTANT_FAST_BUILD)
     file(CONFIGURE OUTPUT ${name}.cc CONTENT "// The target has a precompiled header and no code.\n")
     add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     sextant_compile_options(${name})
-    target_compile_options(${name} PRIVATE -fPIE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name} PRIVATE -fPIE ${arg_OPTIONS})
     target_link_libraries(${name} PRIVATE ${arg_LINK})
     sextant_precompile(${name} ${arg_UNPARSED_ARGUMENTS})
   endif()
