@@ -6,6 +6,7 @@
 
 #include "sextant/error.h"
 #include "sextant/lab/plugin.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -43,9 +44,9 @@ const Plugin& open_plugin(int threads) {
     void* symbol = ::dlsym(library, "sextant_lab_plugin");
     if (symbol == nullptr) fail("laboratory: " + path.string() + ": expected sextant_lab_plugin");
     const Plugin& found = *reinterpret_cast<decltype(&sextant_lab_plugin)>(symbol)();
-    if (found.version != SEXTANT_VERSION) {
-      fail("laboratory: " + path.string() + ": expected version " SEXTANT_VERSION ", but got " +
-           std::string(found.version));
+    if (found.version != version()) {
+      fail("laboratory: " + path.string() + ": expected version " + std::string(version()) +
+           ", but got " + std::string(found.version));
     }
     return found;
   }();
