@@ -1,4 +1,4 @@
-"""The version: CMakeLists.txt's where the package lies in its source tree, else the installed one's."""
+"""The version: that of CMakeLists.txt in a source tree, else that of the installed package."""
 
 import importlib.metadata
 import pathlib

@@ -1,9 +1,10 @@
-# cmake/SextantVersion.cmake as a script: the commit of a repository, none without one, and a header that
-# is written only when the commit is another.
+# cmake/SextantVersion.cmake as a script: it finds the commit of a repository, and none without one, and
+# writes the header only when the commit is another.
 #
 #   cmake -DSCRIPT=... -DWORK=... -P commit_test.cmake
 function(must)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  execute_process(COMMAND ${ARGV}
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
     list(JOIN ARGV " " command)
     message(FATAL_ERROR "${command}\n${output}")

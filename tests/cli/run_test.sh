@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./run with stubs for CMake, Ninja and the command: which targets it builds, which words the command
-# gets and is told that were typed, and that it does not wait for the builds of others.
+# ./run with stubs for Ninja and the command. It checks the targets that are built, the words that the
+# command gets and those that it is told were typed, and that ./run does not wait for other builds.
 set -euo pipefail
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
@@ -57,7 +57,8 @@ runs sextant_command "explain|config.json|$typed explain config.json" explain co
 runs sextant_command "convert|a|--to|vllm|$typed convert a --to vllm" convert a --to vllm
 runs sextant_command "--version|$typed --version" --version
 
-# Somebody else builds: a command that is there runs at once, and a missing one as soon as it is made.
+# While another build has the lock, a command that is there runs at once, and a missing one as soon
+# as it is made.
 exec 8>"$work/build/.lock"
 flock 8
 runs none "explain|config.json|$typed explain config.json" explain config.json
