@@ -1,9 +1,9 @@
 # The library `sextant_version`: the version, commit and libtorch of this build.
 #
 # The version is CMakeLists.txt's and is compiled into one file. The commit is written into a header
-# by this file itself, run as a script whenever git has moved HEAD. Its depfile names the files of git
-# that show that, so a build with nothing to do runs nothing, and one whose .git has gone does not
-# fail.
+# by this file itself, run as a script whenever git has moved HEAD. Its depfile names the files of
+# git that show that, so a build with nothing to do runs nothing, and one whose .git has gone does
+# not fail.
 #
 #   cmake -DSOURCE=... -DHEADER=... -DDEPFILE=... -P SextantVersion.cmake
 if(CMAKE_SCRIPT_MODE_FILE)

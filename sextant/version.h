@@ -1,5 +1,5 @@
-// The version of this build, for `sextant --version`, reports and manifests. CMakeLists.txt is the only
-// place with the number; only version.cc is compiled again when it or the commit changes.
+// The version of this build, for `sextant --version`, reports and manifests. CMakeLists.txt is the
+// only place with the number; only version.cc is compiled again when it or the commit changes.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-# cmake/SextantVersion.cmake as a script: it finds the commit of a repository, and none without one, and
-# writes the header only when the commit is another.
+# cmake/SextantVersion.cmake as a script: it finds the commit of a repository, and none without one,
+# and writes the header only when the commit is another.
 #
 #   cmake -DSCRIPT=... -DWORK=... -P commit_test.cmake
 function(must)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ./run with stubs for Ninja and the command. It checks the targets that are built, the words that the
-# command gets and those that it is told were typed, and that ./run does not wait for other builds.
+# ./run with stubs for Ninja and the command. It checks the targets that are built, the words that
+# the command gets and those that it is told were typed, and that ./run does not wait for other
+# builds.
 set -euo pipefail
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
