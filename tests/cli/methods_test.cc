@@ -62,7 +62,7 @@ TEST(Methods, EachHasAPageWithItsFormula) {
   }
 }
 
-TEST(Methods, EachFileOfTheSourceIsListed) {
+TEST(Methods, EachPageIsOfAMethod) {
   std::set<std::string> listed;
   for (const json& method : all_methods()) listed.insert(method.at("name"));
   int pages = 0;
@@ -81,8 +81,9 @@ TEST(Methods, ListsNamesAndSummaries) {
   EXPECT_THAT(ended.out, StartsWith("alibi           Attention with linear biases (Press et al. "
                                     "2021)\n"));
   for (const json& method : all_methods()) {
-    EXPECT_THAT(ended.out, AllOf(HasSubstr("\n" + method.at("name").get<std::string>() + " "),
-                                 HasSubstr(method.at("summary"))));
+    EXPECT_THAT("\n" + ended.out,
+                AllOf(HasSubstr("\n" + method.at("name").get<std::string>() + " "),
+                      HasSubstr(method.at("summary"))));
   }
 }
 
