@@ -35,12 +35,14 @@ expect() {
   printf '%s: expected %s, but got %s\n' "$1" "$2" "$3"
   failed=1
 }
+# One that waits for the lock for ever is killed.
+run() { timeout 30 "$root/run" "$@"; }
 # runs TARGET EXPECTED WORDS...
 runs() {
   local target=$1 expected=$2 got
   shift 2
   rm -f "$work/target"
-  got=$("$root/run" "$@" 2>"$work/said")
+  got=$(run "$@" 2>"$work/said") || true
   expect "output of run $*" "$expected" "$got"
   expect "target of run $*" "$target" "$(cat "$work/target" 2>/dev/null || echo none)"
 }
@@ -65,12 +67,12 @@ flock 8
 runs none "explain|config.json|$typed explain config.json" explain config.json
 expect "lines said" 1 "$(wc -l <"$work/said")"
 rm "$build/bin/sextant"
-("$root/run" explain config.json >"$work/late" 2>&1 8>&-) &
+run explain config.json >"$work/late" 2>&1 8>&- &
 waiting=$!
-until grep -qs 'waiting until' "$work/late"; do sleep 0.05; done
+while ! grep -qs 'waiting until' "$work/late" && kill -0 "$waiting" 2>/dev/null; do sleep 0.05; done
 cp "$work/sextant" "$build/bin/new"
 mv "$build/bin/new" "$build/bin/sextant"
-wait "$waiting"
+wait "$waiting" || true
 expect "output of the one that waited" "explain|config.json|$typed explain config.json" \
   "$(tail -n 1 "$work/late")"
 exit "$failed"
