@@ -22,8 +22,9 @@ fs::path library_path() {
     if (fs::exists(path)) return path;
   }
   fail("laboratory: expected libsextant_lab.so in " +
-       (program / kPlaces[0]).lexically_normal().string() +
-       ", but it is not there: this command needs a build with libtorch (Debian: libtorch-dev)");
+       (program / kPlaces[0]).lexically_normal().string() + ", but it is not there: " +
+       (libtorch() == "none" ? "this command needs a build with libtorch (Debian: libtorch-dev)"
+                             : "build the target sextant, as ./run does for this command"));
 }
 
 void set_threads(int threads) {
