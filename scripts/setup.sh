@@ -219,12 +219,15 @@ build() {
   fi
 }
 
-# Only one set-up at a time in one build folder.
-lock_builds() {
+# Only one set-up at a time in one build folder. Fails if there is another.
+try_lock_builds() {
   mkdir -p "$builds" 2>/dev/null && [[ -w $builds ]] ||
     fail "cannot write in $builds: set SEXTANT_BUILD to a folder of yours"
   exec 9>"$builds/.lock"
-  flock -n 9 || {
+  flock -n 9
+}
+lock_builds() {
+  try_lock_builds || {
     say "Another ./run or ./check is at work in $builds; waiting for it."
     flock 9
   }

@@ -7,6 +7,7 @@ made of (slopes, buckets, sinusoids, spectra). The operators themselves are ``to
 
 from sextant import tables
 from sextant._library import load
+from sextant._version import __version__
 from sextant.attention import attention, methods
 from sextant.cache import Cache
 from sextant.method import Method, method
@@ -14,4 +15,5 @@ from sextant.turn import turn
 
 load()
 
-__all__ = ["Cache", "Method", "attention", "load", "method", "methods", "tables", "turn"]
+__all__ = ["Cache", "Method", "__version__", "attention", "load", "method", "methods", "tables",
+           "turn"]

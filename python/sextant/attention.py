@@ -8,7 +8,7 @@ from sextant.cache import refuse_beside_cache
 
 
 def methods():
-    """What encodings there are: {name: {"summary": ..., "options": {option: default}}}."""
+    """All encodings: {name: {"summary": ..., "formula": ..., "options": {option: default}}}."""
     return json.loads(torch.ops.sextant.methods())
 
 

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "sextant/cli/commands.h"
 #include "sextant/lab/shell_word.h"
@@ -22,13 +24,22 @@ int exit_status(const CLI::App& app, const CLI::ParseError& error) {
   return asked_for ? status : kUsage;
 }
 
-// The command line again, as a shell would read it.
-std::string quoted(int argc, char** argv) {
-  std::string line;
+// The command line as the user typed it, for a shell. A script that adds words of its own, such as
+// ./run, says in SEXTANT_TYPED what it was called by; processes that this one starts do not see it.
+std::string typed_line(int argc, char** argv) {
+  const char* typed = std::getenv("SEXTANT_TYPED");
+  std::string line = typed == nullptr ? "" : typed;
+  ::unsetenv("SEXTANT_TYPED");
+  if (!line.empty()) return line;
   for (int n = 0; n < argc; ++n) {
     line += fmt::format("{}{}", n == 0 ? "" : " ", sextant::lab::shell_word(argv[n]));
   }
   return line;
+}
+
+// Options without a command are the survey's.
+bool is_option_of_survey(const std::string& word) {
+  return word.starts_with('-') && word != "-h" && word != "--help" && word != "--version";
 }
 
 // CLI11 would say only that a subcommand is required.
@@ -47,19 +58,25 @@ bool is_unknown_command(const CLI::App& app, const std::string& word) {
 
 int main(int argc, char** argv) {
   CLI::App app("Position encodings for transformers: train short, read long.", "sextant");
-  app.set_version_flag("--version", "sextant " SEXTANT_VERSION);
+  app.set_version_flag("--version", sextant::cli::version_text);
   app.require_subcommand(1);
   sextant::cli::add_explain(app);
   sextant::cli::add_convert(app);
   sextant::cli::add_plot(app);
-  sextant::cli::add_survey(app, quoted(argc, argv));
-  sextant::cli::add_train(app, quoted(argc, argv));
+  const std::string typed = typed_line(argc, argv);
+  sextant::cli::add_survey(app, typed);
+  sextant::cli::add_train(app, typed);
   sextant::cli::add_evaluate(app);
   sextant::cli::add_extend(app);
+  sextant::cli::add_methods(app);
   sextant::cli::add_worker(app);
-  if (argc > 1 && is_unknown_command(app, argv[1])) return kUsage;
+  // After the commands, which would inherit it.
+  app.footer("Options without a command are those of survey.");
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && is_option_of_survey(argv[1])) words.insert(words.begin() + 1, "survey");
+  if (argc > 1 && is_unknown_command(app, words[1])) return kUsage;
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {

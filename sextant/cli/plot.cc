@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@
 namespace sextant::cli {
 namespace {
 
-// What the command line gave, kept until it is asked for.
+// The options of one method as they were given.
 struct Request {
   std::map<std::string, std::string> texts;  // by option
   std::filesystem::path folder = "runs/plots";
@@ -84,13 +85,38 @@ void add_method(CLI::App& plot_command, const PlottedMethod& method) {
   command->callback([&method, request] { plot(method, *request); });
 }
 
+void print_method(const std::string& name, const std::string& summary) {
+  fmt::print("  {:<16}{}\n", name, summary);
+}
+
+void list() {
+  fmt::print("Drawn from their formulas (options: sextant plot METHOD --help):\n");
+  std::set<std::string> drawn;
+  for (const PlottedMethod& method : plotted_methods()) {
+    print_method(method.name, method.summary);
+    drawn.insert(method.name);
+  }
+  fmt::print("\nDrawn by their scores or by what they add to the input, before training:\n");
+  const std::vector<lab::KnownMethod> others = methods_of_laboratory();
+  if (others.empty()) fmt::print("  all other methods, in a build with libtorch\n");
+  std::string left_out;
+  for (const lab::KnownMethod& method : others) {
+    const std::string why = nothing_to_draw(method.name);
+    if (!why.empty()) left_out += "\n" + why;
+    if (why.empty() && !drawn.contains(method.name)) print_method(method.name, method.summary);
+  }
+  if (!left_out.empty()) fmt::print("{}\n", left_out);
+  fmt::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
+}
+
 // A method that is drawn by its scores: words are its name and its options.
 void plot_by_name(std::vector<std::string> words) {
   const std::string name = words.empty() ? "" : words[0];
   if (const std::string why = nothing_to_draw(name); !why.empty()) {
     throw CLI::ValidationError("plot " + why);
   }
-  const std::vector<std::string> others = drawable_by_scores();
+  std::vector<std::string> others;
+  for (const lab::KnownMethod& method : methods_of_laboratory()) others.push_back(method.name);
   if (std::ranges::find(others, name) == others.end()) {
     throw CLI::ValidationError("plot " + not_plotted(name, others));
   }
@@ -112,10 +138,14 @@ void add_plot(CLI::App& app) {
       "  sextant plot METHOD [--heads 4] [--head-dim 32] [--length 64] [--direction causal|both]\n"
       "                      [--options JSON] [--out DIR] [--format svg,png]\n\n"
       "Writes PNG and SVG, and the numbers beside them as .npy and .csv.\n"
-      "sextant plot METHOD --help lists the options of the methods above.");
+      "sextant plot METHOD --help lists the options of the methods above, and sextant plot --list\n"
+      "all that can be drawn.");
+  auto listed = std::make_shared<bool>(false);
+  command->add_flag("--list", *listed, "List what can be drawn");
   command->require_subcommand(0, 1);
   command->allow_extras();  // methods of the laboratory, which is not opened to list them
-  command->callback([command] {
+  command->callback([command, listed] {
+    if (*listed) return list();
     if (command->get_subcommands().empty()) plot_by_name(command->remaining());
   });
 }

@@ -9,6 +9,7 @@
 
 #include "sextant/error.h"
 #include "sextant/files/read_file.h"
+#include "sextant/lab/check_text.h"
 #include "sextant/models/random.h"
 
 namespace sextant::lab {
@@ -74,7 +75,10 @@ Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
   std::vector<std::string> documents;
   for (const fs::path& path : paths) {
     try {
-      for (const fs::path& file : files_of(path)) documents.push_back(read_file(file));
+      for (const fs::path& file : files_of(path)) {
+        documents.push_back(read_file(file));
+        check_text(documents.back(), file.string());
+      }
     } catch (const fs::filesystem_error& error) {
       fail("text: " + path.string() + ": " + error.code().message());
     } catch (const Error& error) {

@@ -22,7 +22,8 @@ struct Corpus {
 };
 
 // test_share: 0 to 1; 1: all is tested on, and no document is cut.
-// Files, and the files below folders. Throws Error if one cannot be read or all is empty.
+// Files, and the files below folders. Throws Error if one cannot be read or is not text
+// (check_text.h), or if all is empty.
 Corpus read_corpus(std::span<const std::filesystem::path> paths, double test_share);
 Corpus split_corpus(std::vector<std::string> documents, double test_share);
 

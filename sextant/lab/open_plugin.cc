@@ -6,6 +6,7 @@
 
 #include "sextant/error.h"
 #include "sextant/lab/plugin.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -21,8 +22,9 @@ fs::path library_path() {
     if (fs::exists(path)) return path;
   }
   fail("laboratory: expected libsextant_lab.so in " +
-       (program / kPlaces[0]).lexically_normal().string() +
-       ", but it is not there: this command needs a build with libtorch (Debian: libtorch-dev)");
+       (program / kPlaces[0]).lexically_normal().string() + ", but it is not there: " +
+       (libtorch() == "none" ? "this command needs a build with libtorch (Debian: libtorch-dev)"
+                             : "build the target sextant, as ./run does for this command"));
 }
 
 void set_threads(int threads) {
@@ -43,9 +45,9 @@ const Plugin& open_plugin(int threads) {
     void* symbol = ::dlsym(library, "sextant_lab_plugin");
     if (symbol == nullptr) fail("laboratory: " + path.string() + ": expected sextant_lab_plugin");
     const Plugin& found = *reinterpret_cast<decltype(&sextant_lab_plugin)>(symbol)();
-    if (found.version != SEXTANT_VERSION) {
-      fail("laboratory: " + path.string() + ": expected version " SEXTANT_VERSION ", but got " +
-           std::string(found.version));
+    if (found.version != version()) {
+      fail("laboratory: " + path.string() + ": expected version " + std::string(version()) +
+           ", but got " + std::string(found.version));
     }
     return found;
   }();

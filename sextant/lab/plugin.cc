@@ -9,6 +9,7 @@
 #include "sextant/lab/model_folder.h"
 #include "sextant/lab/run_arm.h"
 #include "sextant/torch/method.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -18,6 +19,7 @@ std::vector<KnownMethod> known_methods() {
   for (const MethodInfo& method : methods()) {
     known.push_back({.name = method.name,
                      .summary = method.summary,
+                     .formula = method.formula,
                      .options = nlohmann::json::parse(method.defaults).dump()});
   }
   return known;
@@ -35,7 +37,7 @@ int64_t train_length_of(const std::filesystem::path& model) {
 }  // namespace sextant::lab
 
 extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
-  static const sextant::lab::Plugin plugin{.version = SEXTANT_VERSION,
+  static const sextant::lab::Plugin plugin{.version = sextant::version(),
                                            .methods = sextant::lab::known_methods,
                                            .check = sextant::lab::check_arms,
                                            .cost = sextant::lab::cost_of_arm,

@@ -47,6 +47,7 @@ struct Encoding {
 // A method, for people.
 struct KnownMethod {
   std::string name, summary;
+  std::string formula;  // one line of ASCII; its parts are separated by "; "
   std::string options;  // JSON object, with defaults
 };
 

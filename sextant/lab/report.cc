@@ -18,6 +18,7 @@
 #include "sextant/lab/pair_task.h"
 #include "sextant/lab/progress.h"
 #include "sextant/lab/report_pictures.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -342,7 +343,7 @@ chart::Report report(const nlohmann::json& manifest, std::span<const ArmResult> 
                                           .media_type = "application/json",
                                           .content = results_text(manifest, results)});
   report.sections.push_back(std::move(how));
-  report.footer = "sextant " SEXTANT_VERSION ": " + command;
+  report.footer = fmt::format("sextant {}: {}", version(), command);
   return report;
 }
 

@@ -17,6 +17,7 @@
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
 #include "sextant/lab/table.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -119,7 +120,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
   train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
   const json manifest{
-      {"sextant", SEXTANT_VERSION}, {"settings", options.settings}, {"text", identity(corpus)}};
+      {"sextant", version()}, {"settings", options.settings}, {"text", identity(corpus)}};
   check_manifest("survey", "--out", options.directory, manifest);
 
   const std::vector<Arm> arms = not_done(options);

@@ -17,6 +17,7 @@
 #include "sextant/lab/settings_file.h"
 #include "sextant/lab/shell_word.h"
 #include "sextant/models/json_fields.h"
+#include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -64,7 +65,7 @@ void complete(json& plan) {
 }
 
 json manifest_of(const TrainingPlan& plan, const Corpus& corpus) {
-  return {{"sextant", SEXTANT_VERSION},
+  return {{"sextant", version()},
           {"settings", plan.settings},
           {"arm", plan.arm},
           {"text", identity(corpus)}};

@@ -103,6 +103,7 @@ class Method {
 struct MethodInfo {
   std::string name;      // kebab case, as users type it
   std::string summary;   // one line: paper, year
+  std::string formula;   // one line of ASCII: clauses of docs/methods/NAME.md, "; " between them
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
 };

@@ -234,7 +234,9 @@ void backward_meta(const c10::OperatorHandle& op, Stack* stack) {
 std::string describe_methods() {
   json all = json::object();
   for (const MethodInfo& info : methods())
-    all[info.name] = {{"summary", info.summary}, {"options", json::parse(info.defaults)}};
+    all[info.name] = {{"summary", info.summary},
+                      {"formula", info.formula},
+                      {"options", json::parse(info.defaults)}};
   return all.dump();
 }
 

@@ -146,7 +146,8 @@ TEST_F(Model, InterruptedSaysHowToGoOn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   ::kill(running.process(), SIGINT);
   EXPECT_EQ(running.wait(), 130) << running.err();
-  EXPECT_THAT(running.err(), AllOf(HasSubstr("To go on:"), HasSubstr("--to")));
+  EXPECT_THAT(running.err(),
+              AllOf(HasSubstr("To go on:\n  " SEXTANT_COMMAND " train "), HasSubstr("--to")));
   EXPECT_EQ(train("stopped").status, 0);
 }
 

@@ -331,6 +331,19 @@ TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
 }
 
+TEST_F(Command, ListsWhatItCanDraw) {
+  const Outcome outcome = run("plot --list");
+  EXPECT_EQ(outcome.status, 0);
+  for (const PlottedMethod& method : plotted_methods()) {
+    EXPECT_THAT(outcome.words, HasSubstr("\n  " + method.name + " "));
+  }
+#ifdef SEXTANT_HAS_LABORATORY
+  EXPECT_THAT(outcome.words, AllOf(HasSubstr("\n  fire "), HasSubstr("\nnone: nothing to draw")));
+#else
+  EXPECT_THAT(outcome.words, HasSubstr("in a build with libtorch"));
+#endif
+}
+
 #ifdef SEXTANT_HAS_LABORATORY
 TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
   const std::string small = " --length 8 --heads 2 --format svg --out .";

@@ -566,5 +566,11 @@ class Tracing(unittest.TestCase):
                 )
 
 
+class Version(unittest.TestCase):
+    def test_is_that_of_the_source_tree(self):
+        project = (ROOT / "CMakeLists.txt").read_text()
+        self.assertIn(f"project(sextant VERSION {sextant.__version__} ", project)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -4,7 +4,6 @@
 
 #include "sextant/cli/plot/figures.h"
 #include "sextant/error.h"
-#include "sextant/lab/plugin.h"
 
 namespace sextant::cli {
 namespace {
@@ -33,14 +32,11 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
 
 }  // namespace
 
-std::vector<std::string> drawable_by_scores() {
+std::vector<lab::KnownMethod> methods_of_laboratory() {
   try {
-    std::vector<std::string> names;
-    for (const lab::KnownMethod& method : lab::open_plugin(/*threads=*/1).methods())
-      names.push_back(method.name);
-    return names;
+    return lab::open_plugin(/*threads=*/1).methods();
   } catch (const Error&) {
-    return {};  // not_plotted() says so
+    return {};  // the callers say so
   }
 }
 

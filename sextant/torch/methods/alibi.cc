@@ -168,6 +168,7 @@ std::unique_ptr<Method> make_alibi(const ModelShape& shape, const nlohmann::json
 MethodInfo alibi_method() {
   return {.name = "alibi",
           .summary = "Attention with linear biases (Press et al. 2021)",
+          .formula = "s_ij = q_i . k_j / sqrt(d) - m_h (i - j); m_h = 2^(-max_bias (h + 1) / n)",
           .defaults = R"({"max_bias": 8.0, "future_scale": 1.0, "train": "none",
                           "flavour": "paper", "interpolation": "none", "length": null})",
           .make = make_alibi};

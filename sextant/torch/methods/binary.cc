@@ -30,6 +30,7 @@ std::unique_ptr<Method> make_binary(const ModelShape& shape, const nlohmann::jso
 MethodInfo binary_method() {
   return {.name = "binary",
           .summary = "The bits of the position, added to the input",
+          .formula = "row(k)[j] = floor(k / 2^j) mod 2",
           .defaults = R"({"bits": 16, "levels": "0/1", "projected": false})",
           .make = make_binary};
 }

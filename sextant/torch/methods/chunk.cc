@@ -47,6 +47,7 @@ std::unique_ptr<Method> make_chunk(const ModelShape& shape, const nlohmann::json
 MethodInfo chunk_method() {
   return {.name = "chunk",
           .summary = "A query's own chunk only, over another method (Llama 4)",
+          .formula = "visible: floor((i - origin) / chunk) = floor((j - origin) / chunk)",
           .defaults = R"({"chunk": null, "origin": 0, "of": "rope", "options": {}})",
           .make = make_chunk};
 }

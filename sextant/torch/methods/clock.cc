@@ -39,6 +39,9 @@ std::unique_ptr<Method> make_clock(const ModelShape& shape, const nlohmann::json
 MethodInfo clock_method() {
   return {.name = "clock",
           .summary = "The hands of a clock, added to the input",
+          .formula =
+              "row(k) = [ sin(2 pi k / T_0), cos(2 pi k / T_0), sin(2 pi k / T_1), cos(2 pi k / "
+              "T_1), ... ]",
           .defaults = R"({"periods": [60, 3600, 43200], "projected": false})",
           .make = make_clock};
 }

@@ -87,6 +87,9 @@ std::unique_ptr<Method> make_emd(const ModelShape& shape, const nlohmann::json& 
 MethodInfo emd_method() {
   return {.name = "emd",
           .summary = "Absolute positions in the last layers (DeBERTa's mask decoder, 2020)",
+          .formula =
+              "g_0 = h + p[t]; "
+              "g_n = last layer( queries and residual from g_(n-1), keys and values from h )",
           .defaults = R"({"of": "deberta", "options": {}, "rows": null, "runs": 2,
                           "init_std": 0.02})",
           .make = make_emd};

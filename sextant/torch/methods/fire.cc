@@ -137,6 +137,9 @@ std::unique_ptr<Method> make_fire(const ModelShape& shape, const nlohmann::json&
 MethodInfo fire_method() {
   return {.name = "fire",
           .summary = "A network of distance over the query's reach (FIRE, Li et al. 2023)",
+          .formula =
+              "s_ij = q_i . k_j / sqrt(d) + MLP_h( psi(i - j) / (psi(max(i, L)) + 1e-6) ); "
+              "psi(x) = ln(|c x| + 1)",
           .defaults = R"({"hidden": 32, "c": 0.1, "threshold": 512.0, "per_layer": true})",
           .make = make_fire};
 }

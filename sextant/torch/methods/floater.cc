@@ -114,6 +114,9 @@ std::unique_ptr<Method> make_floater(const ModelShape& shape, const nlohmann::js
 MethodInfo floater_method() {
   return {.name = "floater",
           .summary = "A neural differential equation of positions in every layer (Liu et al. 2020)",
+          .formula =
+              "p(t) = p(s) + integral from s to t of h(tau, p(tau)) d tau; "
+              "q_i = W_q x_i + p_q(i), k_j = W_k x_j + p_k(j), v_j = W_v x_j + p_v(j)",
           .defaults = R"({"flow": "linear", "gradient": "solver", "channel_multiplier": 2.0})",
           .make = make_floater};
 }

@@ -175,6 +175,9 @@ std::unique_ptr<Method> make_fox(const ModelShape& shape, const nlohmann::json& 
 MethodInfo fox_method() {
   return {.name = "fox",
           .summary = "Trained gates that forget the past (Forgetting Transformer, Lin et al. 2025)",
+          .formula =
+              "s_ij = q_i . k_j / sqrt(d) + sum over t = j + 1 .. i of ln f_t; "
+              "f_t = sigmoid(w_h . x_t + b_h)",
           .defaults = "{}",
           .make = make_fox};
 }

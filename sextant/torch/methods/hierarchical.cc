@@ -67,6 +67,7 @@ std::unique_ptr<Method> make_hierarchical(const ModelShape& shape, const nlohman
 MethodInfo hierarchical_method() {
   return {.name = "hierarchical",
           .summary = "A trained table read as two-digit numbers (Su 2020)",
+          .formula = "u = (p - a p[0]) / (1 - a); q[t] = a u[t div n] + (1 - a) u[t mod n]",
           .defaults = R"({"rows": null, "alpha": 0.4, "init_std": 0.02})",
           .make = make_hierarchical};
 }

@@ -53,6 +53,7 @@ std::unique_ptr<Method> make_kerple_log(const ModelShape& shape, const nlohmann:
 MethodInfo kerple_log_method() {
   return {.name = "kerple-log",
           .summary = "A trained logarithmic penalty on distance (KERPLE, Chi et al. 2022)",
+          .formula = "s_ij = q_i . k_j / sqrt(d) - p_h ln(1 + a_h |i - j|)",
           .defaults = R"({"clamp": "straight-through"})",
           .make = make_kerple_log};
 }

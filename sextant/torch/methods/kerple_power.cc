@@ -72,6 +72,7 @@ std::unique_ptr<Method> make_kerple_power(const ModelShape& shape, const nlohman
 MethodInfo kerple_power_method() {
   return {.name = "kerple-power",
           .summary = "A trained power of distance as penalty (KERPLE, Chi et al. 2022)",
+          .formula = "s_ij = q_i . k_j / sqrt(d) - a_h |i - j|^p_h",
           .defaults = R"({"form": "bias", "clamp": "straight-through"})",
           .make = make_kerple_power};
 }

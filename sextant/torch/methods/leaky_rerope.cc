@@ -58,6 +58,9 @@ std::unique_ptr<Method> make_leaky_rerope(const ModelShape& shape, const nlohman
 MethodInfo leaky_rerope_method() {
   return {.name = "leaky-rerope",
           .summary = "Rotary, slower beyond a window (Su 2023)",
+          .formula =
+              "relative position at distance d: d if |d| < window; "
+              "window + (d - window) / factor if d >= window",
           .defaults = one_axis_defaults() + R"(, "window": null, "factor": 16.0, "log_n": null})",
           .make = make_leaky_rerope};
 }

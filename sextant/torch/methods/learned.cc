@@ -62,6 +62,7 @@ std::unique_ptr<Method> make_learned(const ModelShape& shape, const nlohmann::js
 MethodInfo learned_method() {
   return {.name = "learned",
           .summary = "A trained vector per position, added to the input (BERT, GPT)",
+          .formula = "x_t = x_t + p[t]",
           .defaults = R"({"rows": null, "init_std": 0.02})",
           .make = make_learned};
 }

@@ -17,6 +17,7 @@ std::unique_ptr<Method> make_none(const ModelShape&, const nlohmann::json&) {
 MethodInfo none_method() {
   return {.name = "none",
           .summary = "No position encoding: order by the causal mask alone (NoPE, 2022)",
+          .formula = "s_ij = q_i . k_j / sqrt(d)",
           .defaults = "{}",
           .make = make_none};
 }

@@ -101,6 +101,7 @@ std::unique_ptr<Method> make_recursive(const ModelShape& shape, const nlohmann::
 MethodInfo recursive_method() {
   return {.name = "recursive",
           .summary = "Each position from the one before: a plain recurrence or a GRU",
+          .formula = "tanh: p[k+1] = tanh(W p[k] + b); gru: p[k] = GRU(0.01 k, p[k-1])",
           .defaults = R"({"cell": "tanh"})",
           .make = make_recursive};
 }

@@ -75,6 +75,7 @@ std::unique_ptr<Method> make_relative_key(const ModelShape& shape, const nlohman
 MethodInfo relative_key_method() {
   return {.name = "relative-key",
           .summary = "Trained vectors per distance on queries, or queries and keys (BERT, 2020)",
+          .formula = "s_ij = ( q_i . k_j + q_i . e[i - j] ) / sqrt(d)",
           .defaults = R"({"position_embedding_type": "relative_key",
                           "max_position_embeddings": null, "init_std": 0.02})",
           .make = make_relative_key};

@@ -56,6 +56,9 @@ std::unique_ptr<Method> make_rerope(const ModelShape& shape, const nlohmann::jso
 MethodInfo rerope_method() {
   return {.name = "rerope",
           .summary = "Rotary, no distance beyond a window (Su 2023)",
+          .formula =
+              "relative position of query i and key j: i - j if |i - j| < window; "
+              "window if i - j >= window",
           .defaults = one_axis_defaults() + R"(, "window": null, "log_n": null})",
           .make = make_rerope};
 }

@@ -97,6 +97,9 @@ std::unique_ptr<Method> make_rope(const ModelShape& shape, const nlohmann::json&
 MethodInfo rope_method() {
   return {.name = "rope",
           .summary = "Rotary position embedding (Su et al. 2021)",
+          .formula =
+              "pair f of a query or key at position t is rotated by t theta_f; "
+              "theta_f = base^(-2f/R)",
           .defaults = rotary_defaults("half-split")
                           .append(", ")
                           .append(rotary_plan_defaults())

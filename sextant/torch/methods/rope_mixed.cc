@@ -124,6 +124,7 @@ std::unique_ptr<Method> make_rope_mixed(const ModelShape& shape, const nlohmann:
 MethodInfo rope_mixed_method() {
   return {.name = "rope-mixed",
           .summary = "Rotary positions on a plane with trained directions (Heo et al. 2024)",
+          .formula = "pair f of head h at (x, y) is rotated by x fx[h, f] + y fy[h, f]",
           .defaults = R"({"base": 10.0})",
           .make = make_rope_mixed};
 }

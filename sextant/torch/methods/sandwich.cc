@@ -50,6 +50,10 @@ std::unique_ptr<Method> make_sandwich(const ModelShape& shape, const nlohmann::j
 MethodInfo sandwich_method() {
   return {.name = "sandwich",
           .summary = "Sinusoids' own product as a bias (Chi et al. 2022)",
+          .formula =
+              "s_ij = q_i . k_j / sqrt(d) + c(i - j) / r_h; "
+              "c(t) = sum_i cos(t / 10000^(2i / w)); "
+              "r_h = 8 (h + 1) / heads",
           .defaults = R"({"sinusoid_width": 128, "first_index": 1})",
           .make = make_sandwich};
 }

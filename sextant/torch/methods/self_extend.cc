@@ -66,6 +66,9 @@ std::unique_ptr<Method> make_self_extend(const ModelShape& shape, const nlohmann
 MethodInfo self_extend_method() {
   return {.name = "self-extend",
           .summary = "Rotary, positions in groups beyond a window (Jin et al. 2024)",
+          .formula =
+              "relative position of query i and key j: i - j if |i - j| < window; "
+              "floor(i / group) - floor(j / group) + (window - window/group) if i - j >= window",
           .defaults = one_axis_defaults() +
                       R"(, "window": null, "group": 8, "flavour": "code", "log_n": null})",
           .make = make_self_extend};

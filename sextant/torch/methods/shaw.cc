@@ -71,6 +71,10 @@ std::unique_ptr<Method> make_shaw(const ModelShape& shape, const nlohmann::json&
 MethodInfo shaw_method() {
   return {.name = "shaw",
           .summary = "Trained vectors per clipped distance on keys and values (Shaw et al. 2018)",
+          .formula =
+              "r = clip(j - i, -K, K); "
+              "s_ij = q_i . (k_j + aK[r]) / sqrt(d); "
+              "o_i = sum_j softmax_j(s_ij) * (v_j + aV[r])",
           .defaults = R"({"clip": 16, "values": true})",
           .make = make_shaw};
 }

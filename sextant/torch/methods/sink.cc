@@ -63,6 +63,7 @@ std::unique_ptr<Method> make_sink(const ModelShape& shape, const nlohmann::json&
 MethodInfo sink_method() {
   return {.name = "sink",
           .summary = "A trained score per head that takes attention away (gpt-oss)",
+          .formula = "p_ij = exp(s_ij) / ( exp(sink_h) + sum_j exp(s_ij) )",
           .defaults = R"({"of": "rope", "options": {}})",
           .make = make_sink};
 }

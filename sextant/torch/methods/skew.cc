@@ -97,6 +97,9 @@ std::unique_ptr<Method> make_skew(const ModelShape& shape, const nlohmann::json&
 MethodInfo skew_method() {
   return {.name = "skew",
           .summary = "Trained vectors per head and distance, none beyond the table (Huang 2018)",
+          .formula =
+              "s_ij = q_i . (k_j + aK[h, j - i]) / sqrt(d); "
+              "o_i = sum_j softmax_j(s_ij) * (v_j + aV[h, j - i])",
           .defaults = R"({"max_relative_position": null, "heads_share_relative_embedding": false,
                           "add_relative_to_values": false, "unmasked": false})",
           .make = make_skew};

@@ -87,6 +87,7 @@ std::unique_ptr<Method> make_t5(const ModelShape& shape, const nlohmann::json& j
 MethodInfo t5_method() {
   return {.name = "t5",
           .summary = "A trained bias per bucket of distances (Raffel et al. 2019)",
+          .formula = "s_ij = q_i . k_j + b[bucket(j - i), h]",
           .defaults = R"({"buckets": 32, "max_distance": 128, "bidirectional": null,
                           "per_layer": false, "scaled": false, "init_std": null})",
           .make = make_t5};

@@ -83,6 +83,7 @@ std::unique_ptr<Method> make_tener(const ModelShape& shape, const nlohmann::json
 MethodInfo tener_method() {
   return {.name = "tener",
           .summary = "Sinusoids of the signed distance, two biases, unscaled (Yan et al. 2019)",
+          .formula = "s_ij = (q_i + c) . k_j + (q_i + p) . R[j - i] + k_j . R[i - j]",
           .defaults = R"({"flavour": "code", "layout": null, "scaled": false})",
           .make = make_tener};
 }

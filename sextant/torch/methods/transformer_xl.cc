@@ -108,6 +108,9 @@ std::unique_ptr<Method> make_transformer_xl(const ModelShape& shape, const nlohm
 MethodInfo transformer_xl_method() {
   return {.name = "transformer-xl",
           .summary = "Projected sinusoids of the distance, two biases (Dai et al. 2019)",
+          .formula =
+              "s_ij = ( (q_i + u) . k_j + (q_i + v) . W_R R[i - j] ) / sqrt(d); "
+              "w_f = 10000^(-2f / C)",
           .defaults = R"({"untie_r": true, "clamp_len": -1, "same_length": false, "mem_len": null,
                           "init_std": 0.02})",
           .make = make_transformer_xl};

@@ -74,6 +74,7 @@ std::unique_ptr<Method> make_window(const ModelShape& shape, const nlohmann::jso
 MethodInfo window_method() {
   return {.name = "window",
           .summary = "The nearest keys only, over another method (Longformer 2020, Mistral)",
+          .formula = "visible: 0 <= i - j < window",
           .defaults = R"({"window": null, "bidirectional": "exclusive", "left": null, "right": null,
                           "sinks": 0, "of": "rope", "options": {}})",
           .make = make_window};

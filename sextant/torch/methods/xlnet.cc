@@ -155,6 +155,9 @@ std::unique_ptr<Method> make_xlnet(const ModelShape& shape, const nlohmann::json
 MethodInfo xlnet_method() {
   return {.name = "xlnet",
           .summary = "Transformer-XL's distances both ways, relative segments (Yang et al. 2019)",
+          .formula =
+              "s_ij = ( (q_i + u) . k_j + (q_i + v) . W R[i - j] + (q_i + s) . e[segment_i != "
+              "segment_j] ) / sqrt(d)",
           .defaults = R"({"untie_r": true, "clamp_len": -1, "segments": false, "reversed": false,
                           "init_std": 0.02})",
           .make = make_xlnet};

@@ -1,0 +1,20 @@
+"""The version: that of CMakeLists.txt in a source tree, else that of the installed package."""
+
+import importlib.metadata
+import pathlib
+import re
+
+
+def _version() -> str:
+    cmake = pathlib.Path(__file__).resolve().parent.parent.parent / "CMakeLists.txt"
+    if cmake.is_file():
+        found = re.search(r"^project\(sextant VERSION ([0-9.]+)", cmake.read_text(), re.MULTILINE)
+        if found:
+            return found[1]
+    try:
+        return importlib.metadata.version("sextant")
+    except importlib.metadata.PackageNotFoundError:  # copied without its metadata
+        return "unknown"
+
+
+__version__ = _version()

@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/attention/simd_target.h"
+#include "sextant/cli/commands.h"
+#include "sextant/version.h"
+
+namespace sextant::cli {
+
+std::string version_text() {
+  std::vector<std::string_view> names;
+  for (const Backend* backend : backends()) names.push_back(backend->name);
+  return fmt::format(
+      "sextant {} (commit {})\n"
+      "backends: {}\n"
+      "SIMD: {}\n"
+      "libtorch: {}",
+      version(), commit(), fmt::join(names, ", "), simd_target(), libtorch());
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,13 @@
+#include "sextant/version.h"
+
+#include "sextant_commit.h"
+
+namespace sextant {
+
+std::string_view version() { return SEXTANT_VERSION; }
+
+std::string_view commit() { return SEXTANT_COMMIT; }
+
+std::string_view libtorch() { return SEXTANT_LIBTORCH; }
+
+}  // namespace sextant

@@ -1,0 +1,63 @@
+// The command itself: its version, and the words that are no subcommand's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "sextant/attention/attend.h"
+#include "sextant/version.h"
+#include "tests/cli/command.h"
+
+namespace sextant::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+TEST(Command, SaysWhichVersionItIs) {
+  const std::string project = read_text(SEXTANT_SOURCE_DIR "/CMakeLists.txt");
+  EXPECT_THAT(project, HasSubstr("project(sextant VERSION " + std::string(version()) + " "));
+  EXPECT_THAT(std::string(commit()), MatchesRegex("unknown|[0-9a-f]{12}"));
+
+  const Ended ended = run({"--version"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, StartsWith("sextant " + std::string(version()) + " (commit " +
+                                    std::string(commit()) + ")\nbackends: "));
+  for (const Backend* backend : backends()) {
+    EXPECT_THAT(ended.out, ContainsRegex("backends: [^\n]*" + std::string(backend->name)));
+  }
+  EXPECT_THAT(ended.out, ContainsRegex("\nSIMD: [A-Z][A-Z0-9_]+\nlibtorch: [^\n]+\n$"));
+#ifdef SEXTANT_HAS_LABORATORY
+  EXPECT_NE(libtorch(), "none");
+#else
+  EXPECT_EQ(libtorch(), "none");
+#endif
+}
+
+// The survey looks for the text before anything else.
+TEST(Command, OptionsWithoutACommandAreTheSurveys) {
+  const Ended ended = run({"--methods", "rope,alibi", "--text", "/no/such/file"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.err, HasSubstr("text: read /no/such/file: cannot open it"));
+  EXPECT_EQ(ended.err, run({"survey", "--methods", "rope,alibi", "--text", "/no/such/file"}).err);
+
+  const Ended unknown = run({"--no-such-option"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--no-such-option"));
+}
+
+TEST(Command, HelpIsItsOwnAndNotTheSurveys) {
+  for (const char* word : {"--help", "-h"}) {
+    const Ended help = run({word});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.out, AllOf(HasSubstr("\n  explain "), HasSubstr("\n  methods "),
+                                HasSubstr("Options without a command are those of survey.")));
+  }
+}
+
+}  // namespace
+}  // namespace sextant::cli
