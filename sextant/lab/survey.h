@@ -2,10 +2,11 @@
 //
 //   text files --corpus--> training bytes, test bytes         the same for every arm
 //   arms = methods x seeds                                    arms/rope-0/arm.json
-//     each in a worker process (schedule, worker, plugin):    libsextant_lab, the half with libtorch
+//     each in a worker process (schedule, worker, plugin):    libsextant_lab, with libtorch
 //       train --checkpoint-NNN.sxt--> model.safetensors       durable: kill -9 costs seconds
 //       test  --> result.json                                 the arm is done when this is there
-//   all result.json --> table, results.json, results.csv, charts, report.html
+//   some result.json --> table so far on standard error, report.html marked as partial
+//   all result.json --> table on standard output, results.json, results.csv, charts, report.html
 //
 // A survey is its directory. Its manifest holds what all arms share; the same command again goes on
 // where it stopped, one with other methods or seeds adds arms, and one that differs in anything
@@ -85,7 +86,8 @@ std::vector<std::string> stretches();
 
 enum class SurveyEnd { kDone, kSomeFailed, kStopped };
 
-// Prints the table on standard output, progress on standard error. Throws Error.
+// Prints the table on standard output once, at the end; progress and the tables so far on standard
+// error. Throws Error.
 SurveyEnd run_survey(const SurveyOptions& options);
 
 }  // namespace sextant::lab
