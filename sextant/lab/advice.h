@@ -1,15 +1,15 @@
 // The answer of a survey in words: which encoding to train with, how to stretch a trained one.
 //
-// Both follow one rule. The candidates are the methods that hold (table.h) and find at least half of
-// the pairs at the beginning of the longest sequence. They are ranked by sliding loss at the longest
-// length, and those not significantly worse than the first are named with it (compare.h). Where no
-// method is a candidate the answer says so and names the nearest. It is derived from the numbers and
-// says how many seeds they rest on.
+// Both follow one rule. The candidates are the methods that hold (table.h) and find at least half
+// of the pairs at the beginning of the longest sequence. They are ranked by sliding loss at the
+// longest length, and those not significantly worse than the first are named with it (compare.h).
+// Where no method is a candidate the answer says so and names the nearest. It is derived from the
+// numbers and says how many seeds they rest on.
 //
-// Extend follows another rule (ways.h): nothing was retrieved there, so methods that forget are known
-// by their kind, and the loss that a stretch costs at L counts, since one model goes on to serve short
-// sequences. Encodings that were each trained for themselves have no loss at L in common; the cost of
-// a stretch at L is in its table.
+// Extend follows another rule (ways.h): nothing was retrieved there, so methods that forget are
+// known by their kind, and the loss that a stretch costs at L counts, since one model goes on to
+// serve short sequences. Encodings that were each trained for themselves have no loss at L in
+// common; the cost of a stretch at L is in its table.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Claims of the literature, held against the measurements of a survey.
 //
-// A claim is an inequality between measures of one or two methods, with its source. At the scale of a
-// survey it holds, fails or stays undecided; each is a finding, and its numbers stand beside it.
+// A claim is an inequality between measures of one or two methods, with its source. At the scale of
+// a survey it holds, fails or stays undecided; each is a finding, and its numbers stand beside it.
 // Nothing is tuned to make one hold.
 #pragma once
 
@@ -35,8 +35,8 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 //
 // A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval
 // (compare.h): over seeds where there are two or more, else over the blocks of the test text or the
-// sequences of pairs, which does not show how much another seed would move it. It is undecided where
-// the interval has c inside.
+// sequences of pairs, which does not show how much another seed would move it. It is undecided
+// where the interval has c inside.
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
 
 // "holds", "fails", "undecided"

@@ -1,5 +1,5 @@
-// The progress of a survey on standard error: one line that is redrawn on a terminal, a line now and
-// then elsewhere. Results go to standard output.
+// The progress of a survey on standard error: one line that is redrawn on a terminal, a line now
+// and then elsewhere. Results go to standard output.
 #pragma once
 
 #include <chrono>

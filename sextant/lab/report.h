@@ -26,8 +26,8 @@ std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Sett
 inline constexpr const char* kReportFile = "report.html";
 
 // Writes all files of a survey: results.json, results.csv, summary.csv, charts and maps/ as SVG and
-// PNG, report.html. Without a PNG converter there are no PNGs, and a line on standard error says so.
-// `status` marks a report of fewer arms than were asked for, see report_page.h.
+// PNG, report.html. Without a PNG converter there are no PNGs, and a line on standard error says
+// so. `status` marks a report of fewer arms than were asked for, see report_page.h.
 void write_results(const std::filesystem::path& directory, const nlohmann::json& manifest,
                    std::span<const ArmResult> results, const Settings& settings,
                    const std::string& command, const std::string& status = "");
@@ -41,8 +41,8 @@ void write_report(const std::filesystem::path& directory, const nlohmann::json& 
 bool is_written(const std::filesystem::path& directory, const nlohmann::json& manifest,
                 std::span<const ArmResult> results, const std::string& status);
 
-// The content of results.json: the manifest, "arms" and their "summary" over seeds. It is a function
-// of the manifest and the results only.
+// The content of results.json: the manifest, "arms" and their "summary" over seeds. It is a
+// function of the manifest and the results only.
 nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results);
 std::string results_text(const nlohmann::json& manifest, std::span<const ArmResult> results);
 

@@ -1,4 +1,5 @@
-// The HTML report of a survey: the answer and a chart first, then tables, charts, maps and settings.
+// The HTML report of a survey: the answer and a chart first, then tables, charts, maps and
+// settings.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

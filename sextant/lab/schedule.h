@@ -22,9 +22,9 @@ struct ScheduleOptions {
 };
 
 struct ScheduleEnd {
-  bool stopped = false;  // before all was done; what was done is kept
+  bool stopped = false;  // before all was done; finished work is kept
   std::string
-      cannot_write;  // why, if it was not by SIGINT or SIGTERM: "rope-0: write ...: cannot write: ..."
+      cannot_write;  // the reason other than a signal: "rope-0: write ...: cannot write: ..."
   std::vector<std::string> failures;  // "rope-0: signal 9 (Killed); see .../log.txt"
 };
 

@@ -19,8 +19,8 @@ namespace sextant::lab {
 // only test: the first table is soon there, and short arms at the end leave no core idle for long.
 std::vector<Arm> running_order(std::span<const Arm> arms);
 
-// The results of the arms that are done, in the order of `arms`. `known` keeps what was read. Throws
-// Error if a file is damaged or has the result of another arm.
+// The results of the arms that are done, in the order of `arms`. `known` keeps what was read.
+// Throws Error if a file is damaged or has the result of another arm.
 std::vector<ArmResult> results_of(const SurveyOptions& options,
                                   std::map<std::string, ArmResult>& known);
 
@@ -32,7 +32,8 @@ class SurveySoFar {
       : options_(options), manifest_(manifest), often_(often) {}
 
   // After more arms were done: lines to print, or none. The first table has the first three methods
-  // that are trained on text. The report is rewritten then and later, within a twentieth of the time.
+  // that are trained on text. The report is rewritten then and later, within a twentieth of the
+  // time.
   std::string update();
 
  private:

@@ -1,5 +1,5 @@
-// The report of a survey in a real browser: its script runs to its end without an error, every chart
-// is there and answers the pointer. tests/chart/report_test.cc has the details of a report.
+// The report of a survey in a real browser: its script runs to its end without an error, every
+// chart is there and answers the pointer. tests/chart/report_test.cc has the details of a report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -103,7 +103,8 @@ TEST(Charts, HaveABandOfTheInterval) {
   EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
 }
 
-// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two positions.
+// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two
+// positions.
 std::vector<ArmResult> with_pictures() {
   std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("learned", 0, 1),
                              reading(arm_result("window", 0, 0), "rope")};
