@@ -63,13 +63,23 @@ std::string heading_of(const Column& column, bool numbers) {
       column.unit.empty() ? "" : "<small>" + escape(column.unit) + "</small>");
 }
 
+// Escaped words that may break after a sign, such as "rerope:window=L".
+std::string breakable(const std::string& words) {
+  std::string out;
+  for (const char c : escape(words)) {
+    out += c;
+    if (c == ':' || c == '=') out += "<wbr>";
+  }
+  return out;
+}
+
 // The name of its column stands in each cell, for pages on which rows are stacked.
 std::string html_of(const Cell& cell, const Column& column, bool numbers, bool sentences) {
   const std::string key =
       std::isnan(cell.value) ? "" : fmt::format(" data-value=\"{}\"", cell.value);
   return fmt::format("<td class=\"{}{}{}\" data-label=\"{}\"{}>{}{}</td>", css_of(cell.tone),
                      numbers ? " number" : "", sentences ? " words" : "", escape(column.name), key,
-                     escape(cell.text),
+                     std::isnan(cell.value) ? breakable(cell.text) : escape(cell.text),
                      cell.note.empty() ? "" : "<small>" + escape(cell.note) + "</small>");
 }
 

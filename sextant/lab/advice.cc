@@ -159,10 +159,10 @@ class Choice {
                               settings_.training.length);
   }
 
-  // "pairs 504 tokens back"
+  // "key-value pairs 504 tokens back"
   std::string far_pairs() const {
     const RetrievalOptions& options = settings_.retrieval;
-    return fmt::format("pairs {} tokens back", far_distance(options.longest(), options));
+    return fmt::format("key-value pairs {} tokens back", far_distance(options.longest(), options));
   }
 
   std::string sentence(const std::string& name, const Candidate& best, bool tied) const {
@@ -275,7 +275,7 @@ Advice advice(std::span<const MethodResult> methods, const Settings& settings) {
 }
 
 std::string Advice::answer() const {
-  return train + (train.empty() || stretch.empty() ? "" : " ") + stretch;
+  return train + (train.empty() || stretch.empty() ? "" : "\n\n") + stretch;
 }
 
 std::string advice_text(const Advice& advice) {

@@ -27,7 +27,7 @@ struct Advice {
   std::string details;  // the rule, a list of its numbers, how far to trust it; empty if both are
   size_t seeds = 0;     // the fewest of any method
 
-  std::string answer() const;  // train and stretch
+  std::string answer() const;  // train and stretch, a paragraph each
 };
 
 // Empty for trainings of fewer than kEnoughBytes (claims.h): they have learned too little to lose.

@@ -112,10 +112,10 @@ chart::Section claims_section(std::span<const ClaimFound> claims) {
   }
   return {.heading = "Claims of the literature",
           .blocks = {chart::Prose{fmt::format(
-                         "Of {} claims {} hold here, {} fail and {} are undecided: their interval "
-                         "includes the claimed bound. Intervals are over seeds if there are "
-                         "several, else over the test text, which does not show how much another "
-                         "seed would move them.",
+                         "Claims: {}. Held here: {}; failed: {}; undecided, with the claimed bound "
+                         "inside the interval: {}. Intervals are over seeds if there are several, "
+                         "else over the test text, which does not show how much another seed would "
+                         "move them.",
                          claims.size(), count(Finding::kHolds), count(Finding::kFails),
                          count(Finding::kUndecided))},
                      std::move(table)}};
@@ -123,10 +123,10 @@ chart::Section claims_section(std::span<const ClaimFound> claims) {
 
 std::string about(const Settings& settings) {
   return fmt::format(
-      "Each position encoding trained one small transformer on sequences of {} bytes and was "
-      "tested "
-      "on up to {}. Loss is in nats per byte; lower is better.",
-      settings.training.length, settings.test.longest());
+      "Each position encoding trained a small transformer on sequences of {} bytes, which was then "
+      "tested on up to {}{}. Loss is in nats per byte; lower is better.",
+      settings.training.length, settings.test.longest(),
+      settings.retrieval.steps > 0 ? ", and another to find the value of a key in noise" : "");
 }
 
 // The chart that a report opens with: the loss by length of the encodings that were trained, or of

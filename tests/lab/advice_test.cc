@@ -32,16 +32,16 @@ TEST(Advice, WantsBothALossThatHoldsAndPairsThatAreFound) {
   EXPECT_EQ(
       train,
       "**Train with sandwich**: it has a loss of 1.510 at 64 bytes (1.500 at 32) and finds 60 % "
-      "of the pairs 30 tokens back.");
+      "of the key-value pairs 30 tokens back.");
   const std::string details = of(results).details;
   EXPECT_THAT(details,
               HasSubstr("- Encodings that were trained: 3 of 4 hold their loss at 64 bytes; "
-                        "2 of these find at least half of the pairs 30 tokens back"));
+                        "2 of these find at least half of the key-value pairs 30 tokens back"));
   EXPECT_THAT(
       details,
       HasSubstr("- By loss at 64 bytes: sandwich 1.510 (60 % found), t5 1.520 (70 % found)."));
   EXPECT_THAT(details, HasSubstr("Loss alone misleads: it also holds for alibi 1.400 (20 % found), "
-                                 "which does not find the pairs 30 tokens back."));
+                                 "which does not find the key-value pairs 30 tokens back."));
   EXPECT_THAT(of(results).stretch, IsEmpty());
 }
 
@@ -54,7 +54,8 @@ TEST(Advice, SaysWhereNoneDoesBoth) {
   EXPECT_THAT(of(breaking).details, HasSubstr("learned 2.500, rope 3.500."));
   const std::vector<ArmResult> deaf{arm_result("rope", 0, 2), arm_result("alibi", 0, 0),
                                     pair_result("alibi", 0, 1, 0.2)};
-  EXPECT_THAT(of(deaf).train, HasSubstr("none of these finds half of the pairs 30 tokens back."));
+  EXPECT_THAT(of(deaf).train,
+              HasSubstr("none of these finds half of the key-value pairs 30 tokens back."));
 }
 
 TEST(Advice, StretchesWhatWasTrained) {
@@ -68,7 +69,7 @@ TEST(Advice, StretchesWhatWasTrained) {
   EXPECT_THAT(advised.train, IsEmpty()) << "one encoding is no choice";
   EXPECT_EQ(advised.stretch,
             "**Stretch a trained rope with rerope**: it has a loss of 1.520 at 64 bytes (rope "
-            "unchanged: 3.500) and finds 90 % of the pairs 30 tokens back.");
+            "unchanged: 3.500) and finds 90 % of the key-value pairs 30 tokens back.");
   EXPECT_EQ(advised.answer(), advised.stretch);
 }
 
