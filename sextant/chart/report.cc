@@ -29,6 +29,11 @@ constexpr size_t kMostCells = 1 << 18;  // the page does not carry the numbers o
 
 std::string html_of(const Prose& block) { return prose_html(block.text); }
 
+std::string html_of(const Details& block) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", escape(block.summary),
+                     prose_html(block.text));
+}
+
 std::string_view css_of(Tone tone) {
   constexpr std::string_view kNames[] = {"", "good", "bad", "quiet"};
   return kNames[static_cast<size_t>(tone)];
@@ -51,40 +56,62 @@ bool holds_sentences(const Table& table, size_t column) {
   return false;
 }
 
-std::string html_of(const Table& table) {
-  for (const auto& row : table.rows) {
-    if (row.size() != table.columns.size()) {
-      fail(fmt::format("report: table \"{}\": expected {} cells in each row, but got {}",
-                       table.caption, table.columns.size(), row.size()));
-    }
+std::string heading_of(const Column& column, bool numbers) {
+  return fmt::format(
+      "<th scope=\"col\"{}><button type=\"button\"><span class=\"arrow\">{}</span>{}</button></th>",
+      numbers ? " class=\"number\"" : "", escape(column.name),
+      column.unit.empty() ? "" : "<small>" + escape(column.unit) + "</small>");
+}
+
+// Escaped words that may break after a sign, such as "rerope:window=L".
+std::string breakable(const std::string& words) {
+  std::string out;
+  for (const char c : escape(words)) {
+    out += c;
+    if (c == ':' || c == '=') out += "<wbr>";
   }
-  std::string out = "<div class=\"card scroll\"><table class=\"sortable\">\n";
-  if (!table.caption.empty()) out += "<caption>" + escape(table.caption) + "</caption>\n";
-  out += "<thead><tr>";
+  return out;
+}
+
+// The name of its column stands in each cell, for pages on which rows are stacked.
+std::string html_of(const Cell& cell, const Column& column, bool numbers, bool sentences) {
+  const std::string key =
+      std::isnan(cell.value) ? "" : fmt::format(" data-value=\"{}\"", cell.value);
+  return fmt::format("<td class=\"{}{}{}\" data-label=\"{}\"{}>{}{}</td>", css_of(cell.tone),
+                     numbers ? " number" : "", sentences ? " words" : "", escape(column.name), key,
+                     std::isnan(cell.value) ? breakable(cell.text) : escape(cell.text),
+                     cell.note.empty() ? "" : "<small>" + escape(cell.note) + "</small>");
+}
+
+// The caption stands outside of what scrolls.
+std::string html_of(const Table& table) {
+  const std::string name = escape(table.caption);
+  std::string out = "<div class=\"card\">\n";
+  if (!name.empty()) out += "<p class=\"caption\">" + name + "</p>\n";
+  out += fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">"
+      "<table class=\"sortable{1}\" aria-label=\"{0}\">\n<thead><tr>",
+      name, table.stacks ? " stack" : "");
   std::vector<bool> numbers, sentences;
+  for (const auto& row : table.rows) {
+    if (row.size() == table.columns.size()) continue;
+    fail(fmt::format("report: table \"{}\": expected {} cells in each row, but got {}",
+                     table.caption, table.columns.size(), row.size()));
+  }
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    const Column& column = table.columns[c];
     numbers.push_back(holds_numbers(table, c));
     sentences.push_back(!numbers[c] && holds_sentences(table, c));
-    out += fmt::format(
-        "<th scope=\"col\"{}><button type=\"button\"><span "
-        "class=\"arrow\">{}</span>{}</button></th>",
-        numbers[c] ? " class=\"number\"" : "", escape(column.name),
-        column.unit.empty() ? "" : "<small>" + escape(column.unit) + "</small>");
+    out += heading_of(table.columns[c], numbers[c]);
   }
   out += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
     for (size_t c = 0; c < row.size(); ++c) {
-      const std::string key =
-          std::isnan(row[c].value) ? "" : fmt::format(" data-value=\"{}\"", row[c].value);
-      out += fmt::format("<td class=\"{}{}{}\"{}>{}</td>", css_of(row[c].tone),
-                         numbers[c] ? " number" : "", sentences[c] ? " words" : "", key,
-                         escape(row[c].text));
+      out += html_of(row[c], table.columns[c], numbers[c], sentences[c]);
     }
     out += "</tr>\n";
   }
-  return out + "</tbody></table></div>\n";
+  return out + "</tbody></table></div></div>\n";
 }
 
 std::string stage(const Drawing& drawing, std::string_view title, const char* css) {
@@ -121,8 +148,9 @@ std::string file_name(std::string_view title, std::string_view suffix) {
   return (out.empty() ? "figure" : out) + std::string(suffix);
 }
 
-// The attributes of a link that saves `content`: gzip, which is a fifth of it, and what unpacks it when
-// it is clicked. Without a script, or with a browser of before 2023, the file is saved packed.
+// The attributes of a link that saves `content`: it is packed as gzip, a fifth of its size, and the
+// page's script unpacks it at a click. Without a script, or with a browser of before 2023, the file
+// is saved packed.
 std::string saves(std::string_view file, std::string_view media_type, std::string_view content) {
   return fmt::format("download=\"{}.gz\" data-type=\"{}\" href=\"data:application/gzip;base64,{}\"",
                      escape(file), escape(media_type), base64(gzip(content)));
@@ -242,10 +270,10 @@ std::string html_of(const Download& download) {
                      escape(download.file), shown);
 }
 
-std::string html_of(const Section& section, size_t place) {
-  std::string out = fmt::format("<section id=\"part-{}\">\n", place);
+std::string html_of(const Section& section, const std::string& id) {
+  std::string out = fmt::format("<section id=\"{}\">\n", id);
   if (!section.heading.empty()) out += "<h2>" + escape(section.heading) + "</h2>\n";
-  for (const Block& block : section.blocks) {
+  for (const auto& block : section.blocks) {
     out += std::visit([](const auto& one) { return html_of(one); }, block);
   }
   return out + "</section>\n";
@@ -270,20 +298,30 @@ Cell number(double value, int decimals, Tone tone) {
   return {pretty_fixed(value, decimals), value, tone};
 }
 
-// The policy in the head makes "needs no network" something that the browser enforces.
 std::string html(const Report& report) {
+  // The policy in the head makes "needs no network" something that the browser enforces.
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}{}{}</style>\n</head>\n"
-      "<body>\n<main>\n<header>\n<h1>{}</h1>\n<div class=\"lead\">{}</div>\n{}</header>\n",
-      escape(report.title), chart_css(), chart_dark_css(), report_css(), escape(report.title),
-      prose_html(report.lead), navigation(report));
-  for (size_t i = 0; i < report.sections.size(); ++i) out += html_of(report.sections[i], i);
+      "<body>\n<main>\n<header>\n",
+      escape(report.title), chart_css(), chart_dark_css(), report_css());
+  if (!report.status.empty()) out += status_html(report.status);
+  out += fmt::format("<h1>{}</h1>\n<div class=\"lead\">{}</div>\n</header>\n", escape(report.title),
+                     prose_html(report.lead));
+  if (!report.opening.blocks.empty()) out += html_of(report.opening, "answer");
+  out += navigation(report);
+  for (size_t i = 0; i < report.sections.size(); ++i) {
+    out += html_of(report.sections[i], fmt::format("part-{}", i));
+  }
   if (!report.footer.empty()) out += "<footer>" + prose_html(report.footer) + "</footer>\n";
   return out + fmt::format("</main>\n<script>\n{}</script>\n</body>\n</html>\n", report_js());
+}
+
+std::string status_html(const std::string& status) {
+  return "<p class=\"status\">" + escape(status) + "</p>\n";
 }
 
 void write_report(const Report& report, const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// What a report does beyond standing there: tables sort, charts answer the pointer, names switch lines.
+// The script of a report: tables sort, charts answer the pointer, names switch lines.
 // Each figure carries its numbers as JSON; nothing is fetched.
 'use strict';
 (() => {
@@ -186,7 +186,15 @@
     });
   };
 
-  // Files stand in the page packed; saved they are as they were.
+  // A table that is wider than its page says so in words, too: not every browser draws the shadow.
+  const marksCut = (scroll) => {
+    scroll.after(element('p', 'more', 'Scroll the table sideways for more columns \u2192'));
+    const mark = () => scroll.classList.toggle('cut', scroll.scrollWidth > scroll.clientWidth + 1);
+    addEventListener('resize', mark);
+    mark();
+  };
+
+  // Files are packed in the page and unpacked when they are saved.
   const unpacked = async (link) => {
     const packed = Uint8Array.from(atob(link.href.slice(link.href.indexOf(',') + 1)), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
@@ -212,5 +220,6 @@
     (data.series ? lines : heat)(figure, data);
   }
   document.querySelectorAll('table.sortable').forEach(sortable);
+  document.querySelectorAll('.scroll').forEach(marksCut);
   document.documentElement.classList.add('interactive');
 })();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -22,17 +23,19 @@ struct Candidate {
   const MethodResult* method;
   std::string label;
   double loss = 0;              // sliding, at the longest length
-  std::optional<double> found;  // at the beginning of the longest text
+  std::optional<double> found;  // share of pairs, at the beginning of the longest sequence
   bool holds = false;
 
   bool finds() const { return !found || *found >= kFindsEnough; }
 };
 
-// Of the methods that `wanted` says, the lowest loss first.
-std::vector<Candidate> candidates(std::span<const MethodResult> methods, const Settings& settings,
-                                  const auto& wanted) {
+using Candidates = std::vector<Candidate>;
+
+// The methods that `wanted` accepts, the lowest loss first.
+Candidates candidates(std::span<const MethodResult> methods, const Settings& settings,
+                      const auto& wanted) {
   const RetrievalOptions& options = settings.retrieval;
-  std::vector<Candidate> all;
+  Candidates all;
   for (const MethodResult& method : methods) {
     if (method.seeds.empty() || !wanted(method)) continue;
     Candidate one{.method = &method,
@@ -50,45 +53,44 @@ std::vector<Candidate> candidates(std::span<const MethodResult> methods, const S
   return all;
 }
 
-std::string numbers_of(const Candidate& one) {
-  std::string text = fmt::format("{} {:.3f}", one.label, one.loss);
-  if (one.found) text += fmt::format(" ({:.0f} % found)", 100 * *one.found);
-  return text;
+Candidates only(const Candidates& all, const auto& wanted) {
+  Candidates result;
+  std::ranges::copy_if(all, std::back_inserter(result), wanted);
+  return result;
 }
 
-// "a 1.5 (97 % found), b 1.6 (90 % found) and 3 more"
-std::string list_of(std::span<const Candidate> all) {
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+// "a 1.500 (97 % found), b 1.600 (90 % found) and 3 more"
+std::string list_of(const Candidates& all) {
   std::vector<std::string> names;
-  for (const Candidate& one : all.first(std::min(all.size(), kMostNamed))) {
-    names.push_back(numbers_of(one));
+  for (const Candidate& one : all) {
+    if (names.size() == kMostNamed) break;
+    names.push_back(fmt::format("{} {:.3f}", one.label, one.loss));
+    if (one.found) names.back() += fmt::format(" ({} found)", percent(*one.found));
   }
   std::string text = fmt::format("{}", fmt::join(names, ", "));
   if (all.size() > kMostNamed) text += fmt::format(" and {} more", all.size() - kMostNamed);
   return text;
 }
 
-std::vector<Candidate> only(std::span<const Candidate> all, const auto& wanted) {
-  std::vector<Candidate> result;
-  std::ranges::copy_if(all, std::back_inserter(result), wanted);
-  return result;
-}
-
-// Those after the first whose loss on the longest texts is not above the first's for certain, and how far it is.
+// The candidates after the first whose loss at the longest length is not significantly above its.
 struct Ties {
   std::vector<std::string> labels, numbers;
-  std::string over;  // "over 64 blocks"
+  std::string over;  // "paired over 64 blocks"
 };
 
-Ties ties_of(std::span<const Candidate> all, const Settings& settings) {
+Ties ties_of(const Candidates& all, const Settings& settings) {
   Ties ties;
-  for (const Candidate& one : all.subspan(1)) {
+  for (const Candidate& one : std::span(all).subspan(1)) {
     const std::optional<Measured> behind =
         measured(Measure::kLongest, *one.method, all.front().method, settings);
     if (!behind || behind->interval.mean - behind->interval.half > 0) continue;
     ties.labels.push_back(one.label);
     ties.numbers.push_back(fmt::format("{} {} ± {:.3f}", one.label,
                                        signed_fixed(behind->interval.mean), behind->interval.half));
-    ties.over = words(*behind);
+    const std::string over = words(*behind);
+    ties.over = (over.starts_with("over") ? "paired " : "") + over;
   }
   return ties;
 }
@@ -103,54 +105,136 @@ std::string either(const std::string& best, const std::vector<std::string>& othe
   return text + " or " + others.back();
 }
 
-// The best of them and why; `instruction` takes its name, `what` says what they are.
-std::string best_of(std::span<const Candidate> all, const std::string& instruction,
-                    const std::string& what, const Settings& settings) {
-  const int64_t longest = settings.test.longest();
-  const std::vector<Candidate> holding = only(all, [](const Candidate& one) { return one.holds; });
-  const std::vector<Candidate> both =
-      only(holding, [](const Candidate& one) { return one.finds(); });
-  const bool asked =
-      std::ranges::any_of(all, [](const Candidate& one) { return one.found.has_value(); });
-  if (holding.empty()) {
-    return fmt::format("**None of the {} holds its loss at {} bytes.** Lowest there: {}.", what,
-                       longest, list_of(all));
+// One question: which encoding to train with, or how to stretch a trained one.
+struct Question {
+  std::string instruction;             // "Train with"; the answer's name follows
+  std::string kind;                    // "encodings"
+  std::string heading;                 // "Encodings"
+  const MethodResult* base = nullptr;  // the method that is stretched
+};
+
+struct Answer {
+  std::string sentence;
+  std::string details;  // lines of a list
+};
+
+class Choice {
+ public:
+  Choice(const Question& question, const Candidates& all, const Settings& settings)
+      : question_(question),
+        settings_(settings),
+        longest_(settings.test.longest()),
+        all_(all),
+        holding_(only(all, [](const Candidate& one) { return one.holds; })),
+        both_(only(holding_, [](const Candidate& one) { return one.finds(); })) {}
+
+  Answer answer() const {
+    if (holding_.empty()) {
+      return {.sentence = fmt::format(
+                  "**None of the {} {} holds its loss**: the lowest, {}, has {}.", all_.size(),
+                  question_.kind, all_.front().label, loss_of(all_.front())),
+              .details =
+                  counts() + fmt::format("- By loss at {} bytes: {}.\n", longest_, list_of(all_))};
+    }
+    const Candidates& chosen = both_.empty() ? holding_ : both_;
+    const Ties ties = ties_of(chosen, settings_);
+    const std::string name = either(chosen.front().label, ties.labels);
+    return {.sentence = sentence(name, chosen.front(), !ties.labels.empty()),
+            .details = counts() + ranking(chosen, ties)};
   }
-  const std::vector<Candidate>& chosen = both.empty() ? holding : both;
-  const Ties ties = ties_of(chosen, settings);
-  std::string text =
-      fmt::format("**{} {}.** ", instruction, either(chosen.front().label, ties.labels));
-  if (both.empty()) {
-    text += fmt::format(
-        "None of the {} both holds its loss at {} bytes and finds half of the pairs far back; it "
-        "has "
-        "the lowest loss of those that hold: {}.",
-        what, longest, list_of(holding));
-  } else {
-    text += fmt::format(
-        "Of the {} {}, {} hold their loss at {} bytes{}; {}lowest loss: {}.", all.size(), what,
-        holding.size(), longest,
-        asked ? fmt::format(" and {} of these find at least half of the pairs {} tokens "
-                            "back in {}",
-                            both.size(),
-                            far_distance(settings.retrieval.longest(), settings.retrieval),
-                            settings.retrieval.longest())
-              : "",
-        both.size() > 1 ? "by " : "", list_of(both));
+
+ private:
+  // "1.557 at 1024 bytes (1.563 at 128)", or "... (rope unchanged: 3.494)"
+  std::string loss_of(const Candidate& one) const {
+    const std::vector<int64_t>& lengths = settings_.test.lengths;
+    const std::string loss = fmt::format("{:.3f} at {} bytes", one.loss, longest_);
+    if (question_.base != nullptr) {
+      return loss + fmt::format(" ({} unchanged: {:.3f})", question_.base->label,
+                                question_.base->at(&AtLength::sliding, lengths.size() - 1).mean);
+    }
+    const auto trained = std::ranges::find(lengths, settings_.training.length);
+    if (trained == lengths.end()) return loss;
+    const auto index = static_cast<size_t>(trained - lengths.begin());
+    return loss + fmt::format(" ({:.3f} at {})", one.method->at(&AtLength::sliding, index).mean,
+                              settings_.training.length);
   }
-  if (!ties.labels.empty()) {
-    text += fmt::format(" By loss {} {} not to be told apart from {} ({}; 95 %, {}).",
-                        fmt::join(ties.labels, ", "), ties.labels.size() == 1 ? "is" : "are",
-                        chosen.front().label, fmt::join(ties.numbers, ", "), ties.over);
+
+  // "key-value pairs 504 tokens back"
+  std::string far_pairs() const {
+    const RetrievalOptions& options = settings_.retrieval;
+    return fmt::format("key-value pairs {} tokens back", far_distance(options.longest(), options));
   }
-  const std::vector<Candidate> deaf =
-      only(holding, [](const Candidate& one) { return !one.finds(); });
-  if (!both.empty() && !deaf.empty()) {
-    text +=
-        fmt::format(" Do not be misled by loss alone: {} hold{} it, but lose{} what lies far back.",
-                    list_of(deaf), deaf.size() == 1 ? "s" : "", deaf.size() == 1 ? "s" : "");
+
+  std::string sentence(const std::string& name, const Candidate& best, bool tied) const {
+    std::string text = fmt::format("**{} {}**: {} has a loss of {}", question_.instruction, name,
+                                   tied ? best.label : "it", loss_of(best));
+    if (both_.empty()) {
+      return text + fmt::format(
+                        ", the lowest of those that hold, but none of these finds half of "
+                        "the {}.",
+                        far_pairs());
+    }
+    if (best.found)
+      text += fmt::format(" and finds {} of the {}", percent(*best.found), far_pairs());
+    return text + ".";
   }
-  return text;
+
+  std::string counts() const {
+    std::string text = fmt::format("- {}: {} of {} hold their loss at {} bytes", question_.heading,
+                                   holding_.size(), all_.size(), longest_);
+    const bool asked =
+        std::ranges::any_of(holding_, [](const Candidate& one) { return one.found.has_value(); });
+    if (asked) {
+      text += fmt::format("; {} of these find at least half of the {} in sequences of {}",
+                          both_.size(), far_pairs(), settings_.retrieval.longest());
+    }
+    return text + ".\n";
+  }
+
+  std::string ranking(const Candidates& chosen, const Ties& ties) const {
+    std::string text = fmt::format("- By loss at {} bytes: {}.\n", longest_, list_of(chosen));
+    if (!ties.labels.empty()) {
+      text += fmt::format("- Not significantly worse than {} ({}, 95 %): {}.\n",
+                          chosen.front().label, ties.over, fmt::join(ties.numbers, ", "));
+    }
+    const Candidates forgetting = only(holding_, [](const Candidate& one) { return !one.finds(); });
+    if (!both_.empty() && !forgetting.empty()) {
+      text +=
+          fmt::format("- Loss alone misleads: it also holds for {}, which do{} not find the {}.\n",
+                      list_of(forgetting), forgetting.size() == 1 ? "es" : "", far_pairs());
+    }
+    return text;
+  }
+
+  const Question& question_;
+  const Settings& settings_;
+  int64_t longest_;
+  const Candidates& all_;
+  Candidates holding_;
+  Candidates both_;
+};
+
+std::string trust_of(size_t seeds) {
+  if (seeds > 1) return fmt::format("Numbers are means over {} seeds of a small model.", seeds);
+  return "This is one seed of a small model: which of two near methods comes first may be chance. "
+         "`--seeds 3` gives intervals.";
+}
+
+std::string rule_of(const Settings& settings) {
+  return fmt::format(
+      "Candidates that hold{} are ranked by loss at {} bytes; those not significantly worse than "
+      "the first are named with it.",
+      settings.retrieval.steps > 0 ? " and find at least half of the pairs far back" : "",
+      settings.test.longest());
+}
+
+size_t fewest_seeds(std::span<const MethodResult> methods) {
+  size_t seeds = 0;
+  for (const MethodResult& method : methods) {
+    if (method.seeds.empty()) continue;
+    seeds = seeds == 0 ? method.seeds.size() : std::min(seeds, method.seeds.size());
+  }
+  return seeds;
 }
 
 }  // namespace
@@ -158,41 +242,49 @@ std::string best_of(std::span<const Candidate> all, const std::string& instructi
 Advice advice(std::span<const MethodResult> methods, const Settings& settings) {
   Advice advice;
   if (settings.training.bytes < kEnoughBytes) return advice;
-  const std::vector<Candidate> trained = candidates(
+  std::string details;
+  const auto add = [&](std::string& sentences, const Question& question, const Candidates& all) {
+    const Answer answer = Choice(question, all, settings).answer();
+    sentences += (sentences.empty() ? "" : " ") + answer.sentence;
+    details += answer.details;
+  };
+  const Candidates trained = candidates(
       methods, settings, [](const MethodResult& method) { return method.reads.empty(); });
   if (trained.size() >= 2) {
-    advice.train = best_of(trained, "Train with", "encodings that were trained", settings);
+    add(advice.train,
+        {.instruction = "Train with",
+         .kind = "encodings",
+         .heading = "Encodings that were trained"},
+        trained);
   }
   for (const MethodResult& base : methods) {
-    const std::vector<Candidate> readings = candidates(
+    const Candidates stretches = candidates(
         methods, settings, [&](const MethodResult& method) { return method.reads == base.label; });
-    if (readings.empty() || base.seeds.empty()) continue;
-    if (!advice.stretch.empty()) advice.stretch += "\n\n";
-    const Spread as_it_is = base.at(&AtLength::sliding, settings.test.lengths.size() - 1);
-    advice.stretch += best_of(readings, fmt::format("Stretch a trained {} with", base.label),
-                              fmt::format("ways to read a trained {}", base.label), settings) +
-                      fmt::format(" As it is, {} has {:.3f}.", base.label, as_it_is.mean);
+    if (stretches.empty() || base.seeds.empty()) continue;
+    add(advice.stretch,
+        {.instruction = fmt::format("Stretch a trained {} with", base.label),
+         .kind = fmt::format("stretches of {}", base.label),
+         .heading = fmt::format("Stretches of {}", base.label),
+         .base = &base},
+        stretches);
   }
-  if (advice.train.empty() && advice.stretch.empty()) return advice;
-  for (const MethodResult& method : methods) {
-    if (method.seeds.empty()) continue;
-    advice.seeds =
-        advice.seeds == 0 ? method.seeds.size() : std::min(advice.seeds, method.seeds.size());
-  }
-  advice.trust = advice.seeds > 1
-                     ? fmt::format("These are means over {} seeds of a small model.", advice.seeds)
-                     : "This is one seed of a small model: which of two methods that are near each "
-                       "other comes "
-                       "first may be chance. With --seeds 3 there are intervals.";
+  if (advice.answer().empty()) return advice;
+  advice.seeds = fewest_seeds(methods);
+  advice.details = rule_of(settings) + "\n\n" + details + "\n" + trust_of(advice.seeds);
   return advice;
+}
+
+std::string Advice::answer() const {
+  return train + (train.empty() || stretch.empty() ? "" : "\n\n") + stretch;
 }
 
 std::string advice_text(const Advice& advice) {
   std::string text;
-  for (const std::string& words : {advice.train, advice.stretch, advice.trust}) {
-    if (!words.empty()) text += words + "\n";
+  for (const std::string& sentence : {advice.train, advice.stretch}) {
+    if (!sentence.empty()) text += sentence + "\n";
   }
-  std::erase(text, '*');  // what is strong in the report
+  if (!text.empty()) text += "\n" + advice.details + "\n";
+  std::erase_if(text, [](char sign) { return sign == '*' || sign == '`'; });  // marks of the report
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using enum Measure;
 
-// Whoever finds fewer does not find them more often than not.
+// A method that finds a smaller share of the pairs does not find what lies far back.
 constexpr double kHalf = 0.5;
 
 // measure(method) - measure(other, if there is one) is below, or above, a bound.
@@ -133,15 +133,16 @@ std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Sett
     if (method == nullptr || (!alone && other == nullptr)) continue;
     const std::optional<Measured> over = measured(claim.measure, *method, other, settings);
     if (!over) continue;
-    const Interval& interval = over->interval;
+    const auto& interval = over->interval;
     const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
-    found.push_back({.claim = claim.claim,
-                     .source = claim.source,
-                     .finding = compare(interval, claim.below, claim.bound),
-                     .numbers = fmt::format(
-                         "{} of {}{}: {} ± {:.3f} ({}), said to be {} {:g}", name(claim.measure),
-                         claim.method, minus, signed_fixed(interval.mean), interval.half,
-                         words(*over), claim.below ? "below" : "above", claim.bound)});
+    found.push_back(
+        {.claim = claim.claim,
+         .source = claim.source,
+         .finding = compare(interval, claim.below, claim.bound),
+         .measure = fmt::format("{} of {}{}", name(claim.measure), claim.method, minus),
+         .value = fmt::format("{} ± {:.3f}", signed_fixed(interval.mean), interval.half),
+         .over = words(*over),
+         .bound = fmt::format("{} {:g}", claim.below ? "below" : "above", claim.bound)});
   }
   return found;
 }
@@ -162,8 +163,9 @@ std::string claims_text(std::span<const ClaimFound> claims) {
   if (claims.empty()) return "";
   std::string text = "What the literature says, here (95 % intervals):\n";
   for (const ClaimFound& claim : claims) {
-    text += fmt::format("  {:<9}  {}; {}\n             {}\n", name(claim.finding), claim.claim,
-                        claim.source, claim.numbers);
+    text += fmt::format("  {:<9}  {}; {}\n             {}: {} ({}), said to be {}\n",
+                        name(claim.finding), claim.claim, claim.source, claim.measure, claim.value,
+                        claim.over, claim.bound);
   }
   return text;
 }

@@ -1,8 +1,8 @@
-// What the literature says, held against what a survey measured.
+// Claims of the literature, held against the measurements of a survey.
 //
-// A claim is an inequality between measures of one or two methods, with its source. At the scale of a survey it
-// holds, fails or stays undecided; each is a finding, and the numbers stand beside it. Nothing is tuned to
-// make one hold.
+// A claim is an inequality between measures of one or two methods, with its source. At the scale of
+// a survey it holds, fails or stays undecided; each is a finding, and its numbers stand beside it.
+// Nothing is tuned to make one hold.
 #pragma once
 
 #include <span>
@@ -16,22 +16,27 @@ namespace sextant::lab {
 enum class Finding { kHolds, kFails, kUndecided };
 
 struct ClaimFound {
-  std::string claim;   // "ALiBi holds past its training length"
-  std::string source;  // "Press et al. 2022 (arXiv 2108.12409), figure 1"
+  std::string claim;   // "ALiBi holds past the training length"
+  std::string source;  // "Press et al. 2022 (arXiv 2108.12409)"
   Finding finding = Finding::kUndecided;
-  std::string
-      numbers;  // "change of the sliding loss from 128 to 1024: +0.009 ± 0.004, held to be below 0.1"
+  std::string measure;  // "change of the sliding loss of alibi"
+  std::string value;    // "+0.009 ± 0.004", with half of the 95 % interval
+  std::string over;     // "over 64 blocks": the sample of that interval
+  std::string bound;    // "below 0.1": the claimed value
 };
 
-// Trainings on fewer bytes say nothing: a break shows only once a model has learned something to lose.
-// Sinusoidal positions lose 0.2 nats at 8 L after 250 thousand bytes, and 1.3 after 800 thousand.
+// Trainings on fewer bytes say nothing: a break shows only once a model has learned something to
+// lose. Sinusoidal positions lose 0.2 nats at 8 L after 250 thousand bytes, and 1.3 after 800
+// thousand.
 inline constexpr int64_t kEnoughBytes = 400'000;
 
-// None below kEnoughBytes. The claims whose methods are all in the survey (under their plain names), in a fixed order.
+// The claims whose methods are all in the survey (under their plain names), in a fixed order; none
+// below kEnoughBytes.
 //
-// A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval, see compare.h:
-// over seeds where there are two or more, else over the blocks of the test text, or the texts of pairs, which knows
-// nothing of how much another seed would move it. Undecided: c lies inside.
+// A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval
+// (compare.h): over seeds where there are two or more, else over the blocks of the test text or the
+// sequences of pairs, which does not show how much another seed would move it. It is undecided
+// where the interval has c inside.
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
 
 // "holds", "fails", "undecided"

@@ -1,5 +1,5 @@
-// What a person sees while a survey runs: one line that is redrawn on a terminal, a line now and then
-// elsewhere. On standard error; results go to standard output.
+// The progress of a survey on standard error: one line that is redrawn on a terminal, a line now
+// and then elsewhere. Results go to standard output.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class Progress {
     double found_done = 0;  // the part of `done` that an earlier run did: it says nothing on speed
   };
 
-  // `now` says what is at work. Drawn at most every 0.1 s on a terminal, every 10 s elsewhere.
+  // `now` names the running arms. Drawn at most every 0.1 s on a terminal, every 10 s elsewhere.
   void show(const Work& work, const std::string& now);
 
   // Takes the redrawn line away.
@@ -36,7 +36,7 @@ class Progress {
 // "4 min 10 s"
 std::string duration(double seconds);
 
-// A line on standard error. That it cannot be written (2>FILE on a disk that is full) stops nobody.
+// A line on standard error. A failure to write it (2>FILE on a full disk) is ignored.
 void note(const std::string& line);
 
 }  // namespace sextant::lab

@@ -46,7 +46,7 @@ std::vector<double> attention_at(const MethodResult& method, int64_t length) {
 
 HeatMap attention_by_distance(std::span<const MethodResult> methods, const Settings& settings,
                               int64_t length) {
-  HeatMap map{.title = fmt::format("Where the last {} bytes look in texts of {}",
+  HeatMap map{.title = fmt::format("Attention of the last {} bytes by distance, sequences of {}",
                                    settings.training.length / 2, length),
               .subtitle = "shares of the weights of attention, means over layers and heads",
               .x = {.label = "distance", .unit = "bytes back"},
@@ -92,7 +92,7 @@ Cells cells(size_t count, int64_t step) {
 HeatMap attention_map(const MethodResult& method, const Pictures& pictures,
                       const Settings& settings) {
   constexpr double kLeast = 1e-4;
-  HeatMap map{.title = fmt::format("{}: attention over a text of {}", method.label,
+  HeatMap map{.title = fmt::format("{}: attention over a sequence of {}", method.label,
                                    settings.test.longest()),
               .subtitle = fmt::format("trained at {}; means over layers and heads, cells of {} by "
                                       "{} bytes; below {:g} as {:g}",

@@ -1,4 +1,5 @@
-// Pictures of what the encodings of a survey do: scores by distance, vectors of positions, maps of attention.
+// Pictures of what the encodings of a survey do: scores by distance, vectors of positions, maps of
+// attention.
 #pragma once
 
 #include <span>
@@ -15,13 +16,14 @@ struct NamedMap {
   chart::HeatMap map;
 };
 
-// Where the last bytes of windows look, all methods in one map: at L, and at the longest length. Of those that were trained:
-// what each adds to positions and how alike these are, and its attention over a text of the longest length. What
-// was not looked for, by another version, is left out.
+// The attention of the last bytes of windows by distance, all methods in one map: at L, and at the
+// longest length. For each method that was trained: its position vectors and their cosines, and its
+// attention over a sequence of the longest length. Maps that another version did not measure are left
+// out.
 std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings);
 
-// Scores by distance, a line for each method: the mean over heads, in a band from the least to the greatest, minus
-// that at distance 0. No lines for methods that change no scores.
+// Scores by distance, a line for each method: the mean over heads, in a band from the least to the
+// greatest, minus that at distance 0. No lines for methods that change no scores.
 chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
                                     const std::string& title);
 bool has_scores(const MethodResult& method);

@@ -84,6 +84,7 @@ class Schedule {
     while (true) {
       if (!stopping()) start_what_can();
       if (count(State::kRunning) == 0) break;
+      say_results();
       wait();
       if (stopping()) stop();
       show();
@@ -103,7 +104,7 @@ class Schedule {
     bool reported = false;  // the first report says where it goes on
   };
 
-  // Somebody asked for it, or nothing more can be written.
+  // After a signal, or if nothing more can be written.
   bool stopping() const { return interruptions > 0 || !end_.cannot_write.empty(); }
 
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
@@ -179,9 +180,17 @@ class Schedule {
       failed(unit, "ended without a result");
     } else {
       unit.state = State::kDone;
+      more_done_ = true;
       progress_.say(
           fmt::format("{} done ({} of {})", unit.arm.name(), count(State::kDone), units_.size()));
     }
+  }
+
+  void say_results() {
+    if (!more_done_ || stopping() || !options_.on_done) return;
+    more_done_ = false;
+    const std::string lines = options_.on_done();
+    if (!lines.empty()) progress_.say(lines);
   }
 
   void failed(Unit& unit, const std::string& why) {
@@ -232,6 +241,7 @@ class Schedule {
   std::vector<Unit> units_;
   ScheduleEnd end_;
   Progress progress_;
+  bool more_done_ = false;  // since on_done was called
   bool asked_ = false;
   std::chrono::steady_clock::time_point deadline_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,12 +16,15 @@ struct ScheduleOptions {
   std::vector<std::string>
       worker;    // command; the arm's folder is added: {"/proc/self/exe", "worker"}
   int jobs = 1;  // at a time
+  // Called when more arms are done, with the next ones already running; its lines are printed among
+  // those of the progress. May be empty.
+  std::function<std::string()> on_done = {};
 };
 
 struct ScheduleEnd {
-  bool stopped = false;  // before all was done; what was done is kept
+  bool stopped = false;  // before all was done; finished work is kept
   std::string
-      cannot_write;  // why, if it was not by SIGINT or SIGTERM: "rope-0: write ...: cannot write: ..."
+      cannot_write;  // the reason other than a signal: "rope-0: write ...: cannot write: ..."
   std::vector<std::string> failures;  // "rope-0: signal 9 (Killed); see .../log.txt"
 };
 
@@ -33,9 +37,9 @@ double test_tokens(const Settings& settings, Task task);
 // An estimate of an arm's work, in tokens forward through the text model.
 double work_of(const Settings& settings, const Arm& arm);
 
-// Each arm's arm.json must be in its folder. While it runs SIGINT and SIGTERM mean: stop in good order;
-// a second one: at once. An arm that fails does not hold up the others, but those that need its
-// weights; one that cannot write stops them all, for they write to the same place.
+// Runs the arms in their order. Each arm's arm.json must be in its folder. SIGINT and SIGTERM stop
+// the schedule in good order, a second one at once. An arm that fails holds up only the arms that
+// need its weights; one that cannot write stops all, since they write to the same place.
 ScheduleEnd run_arms(const Settings& settings, std::span<const Arm> arms,
                      const ScheduleOptions& options);
 

@@ -1,12 +1,13 @@
 #include "sextant/lab/survey.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/files/write_file.h"
 #include "sextant/lab/advice.h"
 #include "sextant/lab/claims.h"
 #include "sextant/lab/corpus.h"
@@ -14,8 +15,10 @@
 #include "sextant/lab/plugin.h"
 #include "sextant/lab/progress.h"
 #include "sextant/lab/report.h"
+#include "sextant/lab/report_page.h"
 #include "sextant/lab/result.h"
 #include "sextant/lab/schedule.h"
+#include "sextant/lab/survey_so_far.h"
 #include "sextant/lab/table.h"
 #include "sextant/version.h"
 
@@ -24,8 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr const char* kResultsFile = "results.json";
 
 std::vector<Arm> not_done(const SurveyOptions& options) {
   std::vector<Arm> arms;
@@ -48,20 +49,6 @@ void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const j
                 {"text", manifest.at("text")},
                 {"files", text}});
   }
-}
-
-std::vector<ArmResult> results_of(const SurveyOptions& options) {
-  std::vector<ArmResult> results;
-  for (const Arm& arm : options.arms) {
-    if (!is_done(options.directory, arm)) continue;
-    const fs::path path = arm_directory(options.directory, arm) / kResultFile;
-    results.push_back(read_json(path).get<ArmResult>());
-    if (json(results.back().arm) != json(arm)) {
-      fail("survey: " + path.string() + ": expected a result of " + json(arm).dump() +
-           ", but it is one of " + json(results.back().arm).dump());
-    }
-  }
-  return results;
 }
 
 void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
@@ -105,11 +92,47 @@ std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& ar
       duration(seconds / at_once), static_cast<double>(bytes) / 1e6, at_once);
 }
 
-// Whether what the results are shown in is there and of these results.
-bool is_written(const fs::path& directory, const json& manifest,
-                const std::vector<ArmResult>& results) {
-  return fs::exists(directory / kResultsFile) &&
-         read_json(directory / kResultsFile) == results_json(manifest, results);
+ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, const json& manifest) {
+  prepare(options, to_do, manifest);
+  note(fmt::format("{} of {} arms to do, {} at a time, in {}", to_do.size(), options.arms.size(),
+                   options.jobs, options.directory.string()));
+  SurveySoFar so_far(options, manifest, ::isatty(STDERR_FILENO) == 1);
+  return run_arms(options.settings, running_order(options.arms),
+                  {.directory = options.directory,
+                   .worker = options.worker,
+                   .jobs = options.jobs,
+                   .on_done = [&] { return so_far.update(); }});
+}
+
+void print(std::span<const ArmResult> results, const Settings& settings) {
+  const std::vector<MethodResult> methods = by_method(results);
+  fmt::print("{}", table(methods, settings));
+  const std::vector<ClaimFound> found = claims(methods, settings);
+  if (!found.empty()) fmt::print("\n{}", claims_text(found));
+  const std::string advised = advice_text(advice(methods, settings));
+  if (!advised.empty()) fmt::print("\n{}", advised);
+}
+
+// The partial report stays until the survey goes on. If the disk is full it is left out: `end` has
+// the reason already.
+void write_partial(const SurveyOptions& options, const json& manifest,
+                   std::span<const ArmResult> results) {
+  try {
+    write_report(options.directory, manifest, results, options.settings, options.command,
+                 status_of(results.size(), options.arms.size()));
+    note(fmt::format("\nReport so far: {}", (options.directory / kReportFile).string()));
+  } catch (const CannotWrite& error) {
+    note(fmt::format("\nno report so far: {}", error.what()));
+  }
+}
+
+SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t done) {
+  const bool full = !end.cannot_write.empty();
+  note(fmt::format("{}\nstopped: {} of {} arms are done. To go on{}:\n  {}",
+                   full ? "\n" + end.cannot_write : "", done, options.arms.size(),
+                   full ? ", when it can be written" : "", options.command));
+  for (const std::string& failure : end.failures) note("failed: " + failure);
+  return full ? SurveyEnd::kSomeFailed : SurveyEnd::kStopped;
 }
 
 }  // namespace
@@ -132,41 +155,22 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const DirectoryLock lock("survey", options.directory);
-  ScheduleEnd end;
-  if (!arms.empty()) {
-    prepare(options, arms, manifest);
-    note(fmt::format("{} of {} arms to do, {} at a time, in {}", arms.size(), options.arms.size(),
-                     options.jobs, options.directory.string()));
-    end =
-        run_arms(options.settings, options.arms,
-                 {.directory = options.directory, .worker = options.worker, .jobs = options.jobs});
-  }
-
-  const std::vector<ArmResult> results = results_of(options);
-  if (!results.empty()) {
-    const std::vector<MethodResult> methods = by_method(results);
-    fmt::print("{}", table(methods, options.settings));
-    const std::vector<ClaimFound> found = claims(methods, options.settings);
-    if (!found.empty()) fmt::print("\n{}", claims_text(found));
-    const std::string advised = advice_text(advice(methods, options.settings));
-    if (!advised.empty()) fmt::print("\n{}", advised);
-  }
+  const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest);
+  std::map<std::string, ArmResult> none;
+  const std::vector<ArmResult> results = results_of(options, none);
+  if (!results.empty()) print(results, options.settings);
   std::fflush(stdout);
   if (end.stopped) {
-    const bool full = !end.cannot_write.empty();
-    note(fmt::format("{}\nstopped: {} of {} arms are done. To go on{}:\n  {}",
-                     full ? "\n" + end.cannot_write : "", results.size(), options.arms.size(),
-                     full ? ", when it can be written" : "", options.command));
-    for (const std::string& failure : end.failures) note("failed: " + failure);
-    return full ? SurveyEnd::kSomeFailed : SurveyEnd::kStopped;
+    if (!results.empty()) write_partial(options, manifest, results);
+    return stopped(options, end, results.size());
   }
-  if (!results.empty() && !is_written(options.directory, manifest, results)) {
-    write_results(options.directory, manifest, results, options.settings, options.command);
+  const std::string status = status_of(results.size(), options.arms.size());
+  if (!results.empty() && !is_written(options.directory, manifest, results, status)) {
+    write_results(options.directory, manifest, results, options.settings, options.command, status);
   }
   if (!results.empty()) {
     note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}",
-                     speed(results, options.settings),
-                     (options.directory / "report.html").string()));
+                     speed(results, options.settings), (options.directory / kReportFile).string()));
   }
   for (const std::string& failure : end.failures) note("failed: " + failure);
   return end.failures.empty() ? SurveyEnd::kDone : SurveyEnd::kSomeFailed;

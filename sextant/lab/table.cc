@@ -13,6 +13,7 @@ namespace sextant::lab {
 namespace {
 
 constexpr size_t kLine = 100;
+constexpr const char* kLossUnit = "nats per byte";
 
 constexpr std::array<std::pair<const char*, Mean AtLength::*>, 4> kMeasures = {{
     {"loss", &AtLength::loss},
@@ -78,7 +79,7 @@ FoundTable::Column change_column(const std::string& unit) {
 std::vector<FoundTable::Column> length_columns(const Settings& settings) {
   std::vector<FoundTable::Column> columns;
   for (const int64_t length : settings.test.lengths) {
-    columns.push_back({.name = std::to_string(length), .unit = "nats per byte"});
+    columns.push_back({.name = std::to_string(length), .unit = ""});
   }
   return columns;
 }
@@ -102,7 +103,10 @@ FoundTable::Row row_of(const MethodResult& method, Mean AtLength::*what, const S
 
 FoundTable losses(std::span<const MethodResult> methods, const Settings& settings,
                   Mean AtLength::*loss, Mean AtLength::*change, std::string caption) {
-  FoundTable table{.caption = std::move(caption), .columns = length_columns(settings), .rows = {}};
+  FoundTable table{.caption = std::move(caption),
+                   .unit = kLossUnit,
+                   .columns = length_columns(settings),
+                   .rows = {}};
   table.columns.push_back(
       change_column(fmt::format("{} minus {}", settings.test.longest(), settings.training.length)));
   for (const MethodResult& method : methods) {
@@ -125,6 +129,7 @@ FoundTable retrieval(std::span<const MethodResult> methods, const Settings& sett
                              "beginning of the text, "
                              "near: {} tokens back; {:.2f} by chance",
                              options.length, near_distance(options), 1.0 / kPairValues),
+      .unit = "",
       .columns = {},
       .rows = {}};
   for (const int64_t length : options.lengths) {
@@ -159,9 +164,9 @@ FoundTable readings(const MethodResult& base, std::span<const MethodResult> meth
                                           "window, change against {} itself at {}",
                                           base.label, how, settings.training.length / 2, base.label,
                                           settings.training.length),
+                   .unit = kLossUnit,
                    .columns = length_columns(settings),
                    .rows = {}};
-  for (FoundTable::Column& column : table.columns) column.unit = "nats";  // nine columns are many
   table.columns.push_back(
       change_column(fmt::format("{} at {}", base.label, settings.training.length)));
   std::vector<const MethodResult*> rows;
@@ -198,6 +203,7 @@ FoundTable attention(std::span<const MethodResult> methods, const Settings& sett
                        "How widely the last {} bytes of a window attend: mean distance of what "
                        "they attend to, and entropy; means over layers and heads",
                        settings.training.length / 2),
+                   .unit = "",
                    .columns = {},
                    .rows = {},
                    .in_report_only = true};
@@ -227,10 +233,8 @@ FoundTable attention(std::span<const MethodResult> methods, const Settings& sett
 }  // namespace
 
 const char* const kCaveat =
-    "A model of this size uses little more than a word or two of context after a minute of "
-    "training: the losses on text say where a method breaks past its training length, not who "
-    "reads "
-    "far back best. That is what retrieval is asked for.";
+    "Loss on text shows where a method breaks past its training length, not long-range use: a "
+    "model this small gains nothing beyond a few words of context. Retrieval tests long-range use.";
 
 Spread MethodResult::at(Mean AtLength::*what, size_t index) const {
   std::vector<double> values;

@@ -1,4 +1,4 @@
-// What a survey found, for people: mean and 95 % interval over seeds, method by method.
+// The results of a survey as tables: mean and 95 % interval over seeds, method by method.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct MethodResult {
   std::vector<ArmResult> pairs;  // on retrieval; likewise
   int64_t diverged = 0;          // on text
 
-  // Of `what` at lengths[index], over seeds.
+  // The measure `what` at lengths[index], over seeds.
   Spread at(Mean AtLength::*what, size_t index) const;
   // Entropy or span of attention at lengths[index], over layers and seeds.
   Spread attention(double AttentionAt::*what, size_t index) const;
@@ -34,8 +34,8 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results);
 // The method of that label, if it was trained or tested on text.
 const MethodResult* find_method(std::span<const MethodResult> methods, const std::string& label);
 
-// By how much the sliding loss of the longest windows is above that at L: of a method that reads another's
-// weights, above that of the other, for what it does to short texts counts, too.
+// By how much the sliding loss of the longest windows is above that at L: for a method that reads
+// another's weights, above the other's, since its cost on short sequences counts, too.
 Spread change(const MethodResult& method, std::span<const MethodResult> methods,
               const Settings& settings);
 
@@ -65,19 +65,21 @@ struct FoundTable {
     std::string remark;                         // "(1 of 3 diverged)"; or empty
   };
   std::string caption;
+  std::string unit;  // shared by the columns that have none of their own; or empty
   std::vector<Column> columns;
   std::vector<Row> rows;
   bool in_report_only = false;  // too much for a terminal
 };
 
-// Of methods that were trained: sliding loss, loss, retrieval. For each whose weights others read: those. Of all: attention.
+// Sliding loss, loss and retrieval of the methods that were trained; a table for each method whose
+// weights others read; attention of all methods.
 std::vector<FoundTable> tables(std::span<const MethodResult> methods, const Settings& settings);
 
 // All of them as plain text.
 std::string table(std::span<const MethodResult> methods, const Settings& settings);
 
-// "method,seed,measure,length,position,value": every number of every arm. position: the first of a bin;
-// of "training", the bytes read; of "retrieval", the distance; of "attention_...", the layer.
+// "method,seed,measure,length,position,value": every number of every arm. position: the first of a
+// bin; for "training" the bytes read, for "retrieval" the distance, for "attention_..." the layer.
 std::string results_csv(std::span<const ArmResult> results, const Settings& settings);
 
 // One measure of one method over its seeds.
@@ -96,7 +98,7 @@ std::string summary_csv(std::span<const MethodResult> methods);
 // "17.1 thousand bytes per second and worker"; "" if nothing was trained.
 std::string speed(std::span<const ArmResult> results, const Settings& settings);
 
-// What one should know before believing such a table.
+// A caveat that belongs to such a table.
 extern const char* const kCaveat;
 
 }  // namespace sextant::lab

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sextant/error.h"
 #include "tests/chart/browser.h"
 #include "tests/chart/png_reader.h"
@@ -36,7 +38,7 @@ Report sample() {
   return report;
 }
 
-// What stands between each `before` and the next `after`.
+// The strings between each `before` and the next `after`.
 std::vector<std::string> between(const std::string& text, const std::string& before,
                                  const std::string& after) {
   std::vector<std::string> out;
@@ -93,6 +95,38 @@ TEST(Report, RowsMustBeAsLongAsTheHeading) {
   EXPECT_THROW(html(report), Error);
 }
 
+TEST(Report, OpensWithStatusAnswerAndBlocksBeforeItsLinks) {
+  Report report = sample();
+  report.status = "2 of <3> arms";
+  report.opening.blocks = {Prose{"The opening."}, Details{"More", "- one\n- **two**"}};
+  const std::string page = html(report);
+  std::vector<size_t> places;
+  for (const std::string& words :
+       {status_html(report.status), std::string("<h1>"), std::string("<div class=\"lead\">"),
+        std::string("The opening."), std::string("<summary>More</summary>"), std::string("<nav>"),
+        std::string("<h2>Results</h2>")}) {
+    places.push_back(page.find(words));
+    EXPECT_NE(places.back(), std::string::npos) << words;
+  }
+  EXPECT_THAT(page, HasSubstr("2 of &lt;3&gt; arms"));
+  EXPECT_THAT(page, HasSubstr("<li>one</li><li><strong>two</strong></li>"));
+  EXPECT_TRUE(std::ranges::is_sorted(places));
+  EXPECT_THAT(html(sample()), Not(HasSubstr("class=\"status\"")));
+}
+
+TEST(Report, CellsCarryTheNamesOfTheirColumnsAndNotes) {
+  Table table{.columns = {{"claim", ""}, {"source", ""}},
+              .rows = {{words("A <holds>"), words("B 2022")}}};
+  table.rows[0][0].note = "change & more";
+  table.stacks = true;
+  Report report;
+  report.sections = {{"", {table}}};
+  const std::string page = html(report);
+  EXPECT_THAT(page, HasSubstr("class=\"sortable stack\""));
+  EXPECT_THAT(page, HasSubstr("data-label=\"source\">B 2022</td>"));
+  EXPECT_THAT(page, HasSubstr(">A &lt;holds&gt;<small>change &amp; more</small></td>"));
+}
+
 TEST(Report, DoesNotCarryTheNumbersOfAHugeMap) {
   Report report;
   report.sections = {{"", {small_map(1000, 1000)}}};
@@ -130,7 +164,13 @@ const stages = [...document.querySelectorAll('.stage.wide')];
 say('line', point(stages[0], 0.99, 0.5));
 say('outside', point(stages[0], 0.5, 1.5));
 say('cell', point(stages[2], 0.5 / 30, 1.5 / 20));
-document.title = said.join(';');
+const scroll = document.querySelector('.scroll');
+const cut = () => scroll.classList.contains('cut') + ',' + scroll.nextSibling.checkVisibility();
+say('wide', cut());
+scroll.style.width = '40px';
+dispatchEvent(new Event('resize'));
+say('narrow', cut());
+document.title = said.join(';') + ';';
 </script>)";
 
 TEST(Report, WorksInABrowser) {
@@ -148,6 +188,7 @@ TEST(Report, WorksInABrowser) {
   EXPECT_THAT(title, HasSubstr("off=3;on=0;alone=21;all=0;")) << "groups: band, line and label";
   EXPECT_THAT(title, HasSubstr("line=length of the text (bytes): 1024rope2.886sinusoidal2.851"));
   EXPECT_THAT(title, HasSubstr("outside=nothing;"));
+  EXPECT_THAT(title, HasSubstr("wide=false,false;narrow=true,true;")) << "a cut table says so";
   EXPECT_THAT(title, HasSubstr("cell=amount (units): 30row1column0"));
 }
 

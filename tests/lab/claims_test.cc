@@ -84,17 +84,18 @@ TEST(Claims, CompareTwoMethodsOfOneSeedBlockByBlock) {
     return found == all.end() ? ClaimFound{} : *found;
   };
   EXPECT_EQ(sandwich(a_little_better).finding, Finding::kHolds);
-  EXPECT_THAT(sandwich(a_little_better).numbers,
-              HasSubstr("minus that of alibi: -0.015 ± 0.009 (over 4 blocks), said to be below 0"));
+  EXPECT_THAT(sandwich(a_little_better).measure, HasSubstr("minus that of alibi"));
+  EXPECT_EQ(sandwich(a_little_better).value, "-0.015 ± 0.009");
+  EXPECT_EQ(sandwich(a_little_better).over, "over 4 blocks");
+  EXPECT_EQ(sandwich(a_little_better).bound, "below 0");
   EXPECT_EQ(sandwich(now_and_then_better).finding, Finding::kUndecided);
 }
 
 TEST(Claims, SayWhereAnOldResultKeptNoBlocks) {
   const std::vector<ArmResult> both{result("alibi", 0, 0), on_blocks("sandwich", {1, 2, 3, 4})};
-  std::string numbers;
-  for (const ClaimFound& claim : claims(by_method(both), small())) numbers += claim.numbers + "\n";
-  EXPECT_THAT(numbers, HasSubstr("minus that of alibi: +0.000 ± 0.980 (not paired: one result is "
-                                 "of a version that kept no blocks), said to be below 0"));
+  const std::string text = claims_text(claims(by_method(both), small()));
+  EXPECT_THAT(text, HasSubstr("minus that of alibi: +0.000 ± 0.980 (not paired: one result is "
+                              "of a version that kept no blocks), said to be below 0"));
 }
 
 TEST(Claims, CompareRetrievalTextByText) {
@@ -109,7 +110,7 @@ TEST(Claims, CompareRetrievalTextByText) {
   ASSERT_EQ(all.size(), 2);
   EXPECT_EQ(all[1].claim, "T5's bias finds more than RoPE far back");
   EXPECT_EQ(all[1].finding, Finding::kHolds);
-  EXPECT_THAT(all[1].numbers, HasSubstr("(over 100 texts)"));
+  EXPECT_EQ(all[1].over, "over 100 texts");
 }
 
 TEST(Claims, NeedBothMethodsAndNoDivergedOne) {

@@ -1,5 +1,5 @@
-// The report of a survey in a real browser: its script runs to its end without an error, every chart is there and
-// answers the pointer. tests/chart/report_test.cc tries what a reader can do with a report in all detail.
+// The report of a survey in a real browser: its script runs to its end without an error, every
+// chart is there and answers the pointer. tests/chart/report_test.cc has the details of a report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Writes of each chart: its title, how many lines it has, how many of them can be seen, how many values are said
-// at the pointer.
+// Writes for each chart its title, its number of lines, whether they can be seen, and the number of
+// values at the pointer.
 constexpr const char* kReader = R"(<script>
 const said = [];
 for (const figure of document.querySelectorAll('figure')) {
@@ -82,7 +82,7 @@ TEST(ReportInABrowser, SavesTheFilesThatStandBesideIt) {
   }
   // The numbers of a chart are those of the CSV that a figure is written with.
   const auto drawn =
-      chart::saved_by_clicks(read_text(folder / "report.html"), "figure:first-of-type .links a", 2);
+      chart::saved_by_clicks(read_text(folder / "report.html"), "#answer figure .links a", 2);
   ASSERT_EQ(drawn.size(), 2);
   EXPECT_EQ(drawn.at("loss-of-the-last-16-bytes-by-length.svg"),
             read_text(folder / "sliding-by-length.svg"));

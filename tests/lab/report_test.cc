@@ -9,7 +9,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <variant>
 
+#include "sextant/lab/claims.h"
+#include "sextant/lab/report_page.h"
 #include "sextant/lab/report_pictures.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"
@@ -100,7 +103,8 @@ TEST(Charts, HaveABandOfTheInterval) {
   EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
 }
 
-// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two positions.
+// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two
+// positions.
 std::vector<ArmResult> with_pictures() {
   std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("learned", 0, 1),
                              reading(arm_result("window", 0, 0), "rope")};
@@ -153,7 +157,7 @@ TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
   EXPECT_THAT(chart.series[0].high, testing::ElementsAre(-0.25, -0.5));
 }
 
-// What is not a number is null in JSON, so that a file that was read equals what it was written from.
+// NaN is null in JSON, so that a file that was read equals its source.
 TEST(Report, PicturesSurviveTheirFile) {
   const nlohmann::json written = with_pictures()[0];
   const nlohmann::json read = nlohmann::json::parse(written.dump());
@@ -161,12 +165,54 @@ TEST(Report, PicturesSurviveTheirFile) {
   EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
 }
 
+TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
+  Settings settings = small();
+  settings.training.bytes = kEnoughBytes;
+  const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  const chart::Report page = report_page({}, all, settings, "sextant survey", "");
+  EXPECT_THAT(page.lead, testing::StartsWith("**Train with t5**: it has a loss of 1.500"));
+  EXPECT_THAT(page.status, testing::IsEmpty());
+  ASSERT_FALSE(page.opening.blocks.empty());
+  const auto* const opening = std::get_if<chart::LineChart>(&page.opening.blocks.front());
+  ASSERT_NE(opening, nullptr);
+  EXPECT_EQ(opening->title, "Loss of the last 16 bytes by length");
+  const std::string html = chart::html(page);
+  const std::string caption = "<figcaption>" + opening->title;
+  EXPECT_EQ(html.find(caption), html.rfind(caption)) << "the chart stands there once";
+}
+
+// A phone shows the first columns of a table: they say the outcome.
+TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  const chart::Report page = report_page({}, all, small(), "sextant survey", "");
+  const auto& first = std::get<chart::Table>(page.sections.front().blocks.front());
+  std::vector<std::string> names;
+  for (const chart::Column& column : first.columns) names.push_back(column.name);
+  EXPECT_THAT(names, testing::ElementsAre("method", "verdict", "change", "32", "64"));
+  EXPECT_EQ(first.rows[0][1].text, "breaks");
+  EXPECT_EQ(first.rows[0][2].text, "+2.000");
+  EXPECT_EQ(first.rows[0][4].text, "3.500");
+}
+
+TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {
+  const TemporaryFolder folder;
+  const nlohmann::json manifest{{"settings", small()}};
+  const std::vector<ArmResult> all = results(2);
+  write_results(folder.path(), manifest, all, small(), "sextant survey");
+  EXPECT_TRUE(is_written(folder.path(), manifest, all, ""));
+  write_report(folder.path(), manifest, all, small(), "sextant survey", status_of(2, 5));
+  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("2 of 5 arms so far"));
+  EXPECT_FALSE(is_written(folder.path(), manifest, all, ""));
+  EXPECT_TRUE(is_written(folder.path(), manifest, all, status_of(2, 5)));
+  EXPECT_FALSE(is_written(folder.path(), manifest, results(3), status_of(2, 5)));
+}
+
 TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {
   const TemporaryFolder folder;
   const nlohmann::json manifest{{"settings", small()}};
   write_results(folder.path(), manifest, results(12), small(), "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training-2.svg"));
-  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("parted over several charts"));
+  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("split over several charts"));
   write_results(folder.path(), manifest, results(3), small(), "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training.svg"));
   EXPECT_FALSE(std::filesystem::exists(folder / "training-2.svg"));
