@@ -39,7 +39,8 @@ int main() {
   const auto threads = make_thread_pool(2);
   for (const Backend* backend : {&cpu_backend(), &reference_backend()}) {
     attend<float>(score, {out.view(), lse.view()}, *backend, *threads);
-    std::printf("%-9.*s  out[0] %.7f  log-sum-exp[0] %.6f\n", static_cast<int>(backend->name.size()),
-                backend->name.data(), out.data[0], lse.data[0]);
+    std::printf("%-9.*s  out[0] %.7f  log-sum-exp[0] %.6f\n",
+                static_cast<int>(backend->name.size()), backend->name.data(), out.data[0],
+                lse.data[0]);
   }
 }
