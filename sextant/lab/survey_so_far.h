@@ -31,7 +31,7 @@ class SurveySoFar {
   SurveySoFar(const SurveyOptions& options, const nlohmann::json& manifest, bool often)
       : options_(options), manifest_(manifest), often_(often) {}
 
-  // After more arms were done: lines to print, or none. The first table has the first three methods
+  // After more arms were done: lines to print, or none. The first table has the first two methods
   // that are trained on text. The report is rewritten then and later, within a twentieth of the
   // time.
   std::string update();
