@@ -12,7 +12,12 @@ file(REMOVE_RECURSE ${WORK})
 set(prefix "${WORK}/a prefix")
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 must(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${prefix}
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DCMAKE_BUILD_TYPE=Release)
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DCMAKE_BUILD_TYPE=Release
+  -DWANTED=${VERSION})
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 must(${WORK}/build/consumer)
 must(${prefix}/bin/sextant --version)
+file(GLOB_RECURSE licence "${prefix}/share/doc/*/LICENSE")
+if(NOT licence)
+  message(FATAL_ERROR "${prefix}/share/doc: expected LICENSE, but it is not installed")
+endif()
