@@ -3,7 +3,6 @@
 
 #include <string>
 #include <vector>
-#include <vector>
 
 #include "sextant/cli/plot/plotted.h"
 #include "sextant/lab/plugin.h"
