@@ -44,7 +44,7 @@ LineChart by_length(const ModelEvaluation& model, const std::string& title) {
           .subtitle =
               fmt::format("{}, {} weights, {} blocks of {} bytes; bands: two standard errors",
                           model.method, model.weights, model.blocks, model.lengths.back().length),
-          .x = {.label = "length of the text", .unit = "bytes", .scale = chart::Scale::kLog2},
+          .x = {.label = "length of the sequence", .unit = "bytes", .scale = chart::Scale::kLog2},
           .y = {.label = "loss", .unit = "nats per byte"},
           .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
 }

@@ -72,7 +72,7 @@ LineChart loss_by_length(std::span<const MethodResult> methods, const Settings& 
                          Mean AtLength::*what, const std::string& title) {
   LineChart chart{.title = title,
                   .subtitle = held_fixed(settings),
-                  .x = {.label = "length of the text", .unit = "bytes", .scale = Scale::kLog2},
+                  .x = {.label = "length of the sequence", .unit = "bytes", .scale = Scale::kLog2},
                   .y = {.label = "loss", .unit = "nats per byte"},
                   .markers = {{.x = static_cast<double>(settings.training.length),
                                .label = "training length"}}};
@@ -174,9 +174,10 @@ LineChart retrieval_by_length(std::span<const MethodResult> methods, const Setti
   for (const int64_t length : options.lengths) {
     asked.push_back({.length = length, .distance = far_distance(length, options), .accuracy = {}});
   }
-  return retrieval_chart(methods, settings, "Retrieval at the beginning of texts, by length",
-                         {.label = "length of the text", .unit = "tokens", .scale = Scale::kLog2},
-                         asked, [](const AtDistance& at) { return at.length; });
+  return retrieval_chart(
+      methods, settings, "Retrieval at the beginning of texts, by length",
+      {.label = "length of the sequence", .unit = "tokens", .scale = Scale::kLog2}, asked,
+      [](const AtDistance& at) { return at.length; });
 }
 
 }  // namespace
