@@ -3,6 +3,7 @@
 
     bench/first_run.py                     HEAD beside c4e4547; both build without a compiler cache
     bench/first_run.py --peer "" --survey  HEAD alone, and `./run` to the end of its survey
+    bench/first_run.py --check             `./check --quick` of HEAD, packages and build included
 
 Each commit is built in a system of its own that scripts/clean_chroot.sh makes (root; debootstrap),
 the two in turn and `--rounds` times, with nothing else at work. Times of the survey count from the
@@ -12,6 +13,7 @@ Least times are kept; the spread is the largest over the least. The result goes 
 """
 
 import argparse
+import os
 import pathlib
 import resource
 import shlex
@@ -23,6 +25,7 @@ import time
 import program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHAPE = f"{os.cpu_count()} cores, no compiler cache"
 SETUP = "set -e; source scripts/setup.sh; lock_builds; "
 STEPS = {
     "packages": SETUP + 'install "${build_packages[@]}" "${text_packages[@]}" '
@@ -31,10 +34,10 @@ STEPS = {
 }
 
 
-def clone_command(system, ref, script):
+def clone_command(system, ref, script, suite="bookworm"):
     """The command that runs `script` in a clone of `ref`, in the system that lies in `system`."""
     return ["env", "CCACHE_DISABLE=1", ROOT / "scripts/clean_chroot.sh", "--ref", ref,
-            "--keep", system, "bash", "-c", script]
+            "--suite", suite, "--keep", system, "bash", "-c", script]
 
 
 def step(system, ref, name):
@@ -63,6 +66,18 @@ def survey(system, ref):
     return first, time.monotonic() - began
 
 
+def quick_check(ref, suite):
+    """The rows of `./check --quick`, as continuous integration runs it."""
+    with tempfile.TemporaryDirectory(prefix="sextant-check-") as folder:
+        system = pathlib.Path(folder) / "system"
+        subprocess.run(clone_command(system, ref, "true", suite), check=True)
+        began = time.monotonic()
+        subprocess.run(clone_command(system, ref, "./check --quick", suite), check=True)
+        return [{"name": "./check --quick, from the clone", "shape": SHAPE, "ours":
+                 time.monotonic() - began, "peer": None, "peer_version": None, "unit": "s",
+                 "rounds": 1, "spread": None, "ratio": None}]
+
+
 def first_run(ref, with_survey):
     """{name of a row: seconds} of one commit."""
     with tempfile.TemporaryDirectory(prefix="sextant-first-run-") as folder:
@@ -87,7 +102,7 @@ def row(name, ours, peer, version):
 
     mine, spread = least(ours)
     theirs, _ = least(peer)
-    return {"name": name, "shape": "2 cores, no compiler cache", "ours": mine, "peer": theirs,
+    return {"name": name, "shape": SHAPE, "ours": mine, "peer": theirs,
             "peer_version": version if theirs else None, "unit": "s", "rounds": len(ours),
             "spread": spread, "ratio": mine / theirs if theirs else None}
 
@@ -99,8 +114,19 @@ def main():
     parser.add_argument("--peer", default="c4e4547", help="the commit beside it; \"\": none")
     parser.add_argument("--rounds", type=program.positive, default=1)
     parser.add_argument("--survey", action="store_true", help="run the survey of --ref, too")
+    parser.add_argument("--check", action="store_true", help="time ./check --quick instead")
+    parser.add_argument("--suite", default="bookworm", help="Debian's, for --check (bookworm)")
     options = parser.parse_args()
 
+    # HEAD may move while this runs.
+    options.ref = program.commit_of(options.ref)
+    command = shlex.join(["bench/first_run.py", *sys.argv[1:]])
+    if options.check:
+        rows = quick_check(options.ref, options.suite)
+        print(f"{rows[0]['name']}: {rows[0]['ours']:.0f} s")
+        path = program.record(f"check-{options.suite}", rows, commit=options.ref, command=command)
+        print(path.relative_to(ROOT))
+        return
     ours, peer = [], []
     for n in range(options.rounds):
         if options.peer:
@@ -110,8 +136,7 @@ def main():
     for one in rows:
         beside = f"{one['peer']:8.1f} s  {one['ratio']:.2f}" if one["peer"] else ""
         print(f"{one['name']:<42}{one['ours']:8.1f} s {beside}")
-    path = program.record("first-run", rows, commit=options.ref,
-                          command=shlex.join(["bench/first_run.py", *sys.argv[1:]]))
+    path = program.record("first-run", rows, commit=options.ref, command=command)
     print(path.relative_to(ROOT))
 
 

@@ -70,18 +70,22 @@ def machine():
     return f"{name}-{os.cpu_count()}c"
 
 
+def commit_of(ref):
+    """The twelve digits of a commit of this repository."""
+    return subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", ref], check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
 def record(bench, rows, *, commit="HEAD", command, threads=None):
     """Writes bench/results/MACHINE/DATE-BENCH.json, and returns its path.
 
     A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; fields that do not
     apply are None. `commit` is the one that was measured, `command` the command line.
     """
-    revision = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", commit], check=True,
-                              capture_output=True, text=True).stdout.strip()
     date = datetime.date.today().isoformat()
     path = ROOT / "bench" / "results" / machine() / f"{date}-{bench}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, {"schema": 1, "bench": bench, "commit": revision, "date": date,
+    write(path, {"schema": 1, "bench": bench, "commit": commit_of(commit), "date": date,
                  "machine": machine(), "threads": threads or os.cpu_count(), "command": command,
                  "rows": rows})
     return path

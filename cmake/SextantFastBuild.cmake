@@ -23,7 +23,6 @@ set(sextant_standard_headers
 function(sextant_precompile target)
   if(SEXTANT_FAST_BUILD)
     target_precompile_headers(${target} PRIVATE ${sextant_standard_headers} ${ARGN})
-    target_compile_options(${target} PRIVATE -Winvalid-pch)
   endif()
 endfunction()
 
@@ -31,7 +30,6 @@ endfunction()
 function(sextant_reuse_precompiled target from)
   if(SEXTANT_FAST_BUILD)
     target_precompile_headers(${target} REUSE_FROM ${from})
-    target_compile_options(${target} PRIVATE -Winvalid-pch)
   endif()
 endfunction()
 

@@ -42,7 +42,7 @@ say "torch $version of $python"
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 (cd "$root" && logged "$builds/$preset-configure.log" cmake --preset release -B "$builds/$preset" \
-  -DSEXTANT_TORCH_ROOT="$torch" "${launcher[@]}") || fail "CMake could not configure the build"
+  -DSEXTANT_TORCH_ROOT="$torch" -DSEXTANT_FAST_BUILD=OFF "${launcher[@]}") || fail "CMake could not configure the build"
 build sextant_torch
 
 export SEXTANT_LIBRARY=$builds/$preset/lib/libsextant_torch.so PYTHONPATH=$root/python
