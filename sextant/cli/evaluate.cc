@@ -34,7 +34,7 @@ void evaluate(const ReadingOptions& options) {
 
 void add_evaluate(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("evaluate", "Read text with a model: loss and perplexity against length");
+      app.add_subcommand("evaluate", "Measure a model on text: loss and perplexity against length");
   auto options = add_reading(*command);
   command->add_option("--lengths", options->request.lengths, "Lengths, divisors of the longest")
       ->required()

@@ -94,7 +94,7 @@ void add_explain(CLI::App& app) {
   request->setting = add_setting(*command);
   command
       ->add_option("--length", request->setting->overrides.length,
-                   "how far one wants to read (default: what the configuration says)")
+                   "the length to judge by, in tokens (default: that of the configuration)")
       ->check(within(1, 0x1p40, true));
   command->add_flag("--json", request->as_json, "everything, for programs");
   command->add_flag("--all", request->all, "a line for each pair");

@@ -47,7 +47,7 @@ const lab::WayMeasured* written(const Options& options, const lab::Extension& ex
   }
   if (!recommendation.writable) {
     fail(
-        "extend: --write: no way that was measured has words in the config.json of this "
+        "extend: --write: no stretch that was measured can be said in the config.json of this "
         "architecture; --choose NAME writes one in Sextant's own");
   }
   return &extension.ways.at(*recommendation.writable);
@@ -108,7 +108,7 @@ void extend(const Options& options) {
     lab::Progress progress;
     found = plugin.extend_model(request, [&](int64_t done, int64_t total) {
       progress.show({static_cast<double>(done), static_cast<double>(total)},
-                    fmt::format("block {}/{} of all ways", done, total));
+                    fmt::format("block {}/{} of all stretches", done, total));
     });
   }
   const lab::Recommendation recommendation = lab::recommend(found);
@@ -121,7 +121,8 @@ void extend(const Options& options) {
   if (!options.write.empty()) {
     const lab::WayMeasured* way = written(options, found, recommendation);
     plugin.write_extended(request.model, way->way, options.write);
-    if (!reading.as_json) fmt::print("{}: the model, read by {}\n", options.write, way->way.name);
+    if (!reading.as_json)
+      fmt::print("{}: the model, stretched by {}\n", options.write, way->way.name);
   }
   plot(lab::chart_of(found, recommendation), "extend", reading);
 }
@@ -130,16 +131,16 @@ void extend(const Options& options) {
 
 void add_extend(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "extend", "Read a trained rope past its length in every way there is, and recommend one");
+      "extend", "Measure every stretch of a trained rope past its length, and recommend one");
   auto options = std::make_shared<Options>();
   options->reading = add_reading(*command);
   command->add_option("--to", options->length, "The length wanted, a multiple of the trained one")
       ->required();
   command
       ->add_option("--write", options->write,
-                   "Folder for the model with the best way that its config.json can say")
+                   "Folder for the model with the best stretch that its config.json can express")
       ->type_name("DIR");
-  command->add_option("--choose", options->choose, "With --write: this way instead")
+  command->add_option("--choose", options->choose, "With --write: this stretch instead")
       ->type_name("NAME")
       ->needs("--write");
   command->callback([options] { extend(*options); });

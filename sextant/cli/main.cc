@@ -57,7 +57,7 @@ bool is_unknown_command(const CLI::App& app, const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Position encodings for transformers: train short, read long.", "sextant");
+  CLI::App app("Position encodings and length extrapolation for transformers.", "sextant");
   app.set_version_flag("--version", sextant::cli::version_text);
   app.require_subcommand(1);
   sextant::cli::add_explain(app);

@@ -1,7 +1,9 @@
 #include "sextant/cli/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <string>
 #include <tuple>
 
 namespace sextant::cli {
@@ -28,6 +30,9 @@ size_t edits(std::string_view from, std::string_view to) {
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> names) {
   constexpr size_t kCount = 3;
   constexpr size_t kShortest = 3;  // shorter words are contained in many names by chance
+  std::string lower(word);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  word = lower;
   const auto rank = [&](const std::string& name) {
     const bool related =
         std::min(word.size(), name.size()) >= kShortest &&

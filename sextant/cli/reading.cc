@@ -26,11 +26,11 @@ std::shared_ptr<ReadingOptions> add_reading(CLI::App& command) {
   request.share = 0;
   command
       .add_option("--share", request.share,
-                  "Share of the text that is read: what a training with this test.share holds out "
+                  "Share of the text that is used: what a training with this test.share holds out "
                   "(else 1 of --text)")
       ->check(CLI::Range(0.001, 1.0));
   command.add_option("--blocks", request.blocks,
-                     "Texts of the longest length (else as many as there are, at most 64)");
+                     "Sequences of the longest length (else as many as there are, at most 64)");
   command.add_option("--stride", request.stride,
                      "Bytes scored at the end of each sliding window (else half of the training "
                      "length)");

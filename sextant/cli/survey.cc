@@ -41,7 +41,7 @@ void declare_what(CLI::App& command, Options& options) {
       .add_option(
           "--methods", options.methods,
           "Methods, with options as rope:base=1e6:dim=16; `all`: every method; `stretches`: every "
-          "way to read a trained rope (default: see --list)")
+          "stretch of a trained rope (default: see --list)")
       ->delimiter(',')
       ->group(group);
   command
@@ -54,7 +54,7 @@ void declare_what(CLI::App& command, Options& options) {
   command
       .add_option(
           "--tune", options.all.tune,
-          "Steps by which each reading of a trained rope is also trained on, at the longest "
+          "Steps by which each stretch of a trained rope is also trained on, at the longest "
           "length; 0: none")
       ->capture_default_str()
       ->group(group);
@@ -90,9 +90,9 @@ void declare_training(CLI::App& command, lab::Settings& settings) {
   const auto add = [&](const char* name, auto& value, const char* what) {
     command.add_option(name, value, what)->capture_default_str()->group("Training");
   };
-  add("--length", settings.training.length, "Length of the training texts, L");
-  add("--bytes", settings.training.bytes, "Bytes read by each training");
-  add("--batch", settings.training.batch, "Texts in a step");
+  add("--length", settings.training.length, "Length of the training sequences, L");
+  add("--bytes", settings.training.bytes, "Bytes that each training sees");
+  add("--batch", settings.training.batch, "Sequences in a step");
   add("--learning-rate", settings.training.learning_rate, "At its peak");
   add("--warmup", settings.training.warmup, "Share of the steps in which it rises");
   add("--weight-decay", settings.training.weight_decay, "Of matrices");
@@ -106,7 +106,7 @@ void declare_test(CLI::App& command, lab::TestOptions& test) {
   const auto add = [&](const char* name, auto& value, const char* what) {
     command.add_option(name, value, what)->capture_default_str()->group("Test");
   };
-  add("--blocks", test.blocks, "Texts of the longest length");
+  add("--blocks", test.blocks, "Sequences of the longest length");
   add("--bin", test.bin, "Positions in one point of \"loss by position\"");
   add("--share", test.share, "Share of the text that is held out");
 }
@@ -116,8 +116,8 @@ void declare_retrieval(CLI::App& command, lab::RetrievalOptions& retrieval) {
     return command.add_option(name, value, what)->capture_default_str()->group("Retrieval");
   };
   add("--retrieval-steps", retrieval.steps, "Training steps of the second task; 0: leave it out");
-  add("--retrieval-batch", retrieval.batch, "Texts in a step");
-  add("--retrieval-length", retrieval.length, "Length of its training texts");
+  add("--retrieval-batch", retrieval.batch, "Sequences in a step");
+  add("--retrieval-length", retrieval.length, "Length of its training sequences");
   add("--retrieval-learning-rate", retrieval.learning_rate, "At its peak");
   add("--retrieval-layers", retrieval.layers, "Layers");
   command.add_option("--retrieval-width", retrieval.width, "Width (else 16 for each head)")
@@ -127,7 +127,7 @@ void declare_retrieval(CLI::App& command, lab::RetrievalOptions& retrieval) {
                   "Lengths tested (else 1, 2, 4 and 8 times its length)")
       ->delimiter(',')
       ->group("Retrieval");
-  add("--retrieval-texts", retrieval.texts, "Texts of each length and distance");
+  add("--retrieval-texts", retrieval.texts, "Sequences of each length and distance");
 }
 
 void declare_run(CLI::App& command, Options& options) {
@@ -208,18 +208,18 @@ std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int 
 }
 
 int list(int threads) {
-  fmt::print("Methods, with their options and what these are if they are not said:\n");
+  fmt::print("Methods, with their options and defaults:\n");
   for (const lab::KnownMethod& method : lab::open_plugin(threads).methods()) {
     fmt::print("  {:<16}{}\n  {:<16}{}\n", method.name, method.summary, "", method.options);
   }
   fmt::print(
-      "\nStretches: ways to read a trained rope past its length, by the longest length tested "
+      "\nStretches of a trained rope past its length, by the longest length tested "
       "over L.\n ");
   for (const std::string& name : lab::stretches()) fmt::print(" {}", name);
   fmt::print(
-      "\n\nOptions of every method: weights=rope (read the weights that rope trained), "
+      "\n\nOptions of every method: weights=rope (use the weights that rope trained), "
       "weights=own, "
-      "memory=128,\ntune=60 (train the weights that are read on). A value such as L or L/2 follows "
+      "memory=128,\ntune=60 (train those weights further). A value such as L or L/2 follows "
       "the training length.\nWords for several: all, stretches. Without --methods:\n ");
   for (const std::string& name : lab::default_methods()) fmt::print(" {}", name);
   fmt::print("\n");

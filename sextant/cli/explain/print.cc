@@ -16,7 +16,7 @@ namespace {
 std::string number(double x) { return fmt::format("{:.6g}", x); }
 
 std::string fate(const PairExplained& pair) {
-  if (pair.stretched == 0) return "does not turn";
+  if (pair.stretched == 0) return "not rotated";
   if (std::isnan(pair.kept) || pair.kept > 0.9999) return "kept";
   if (pair.kept < 0.0001) return "interpolated";
   return fmt::format("{:.0f}% kept", 100 * pair.kept);
@@ -100,10 +100,10 @@ void print_head(const Subject& subject) {
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
-  fmt::print("frequencies   {} pairs of {} channels turn, base {}\n", n.pairs.size(),
+  fmt::print("frequencies   {} pairs of {} channels rotate, base {}\n", n.pairs.size(),
              setting.head_dim, number(setting.base));
   if (n.gain != 1) {
-    fmt::print("attention     queries and keys times {}, so scores of turned channels times {}\n",
+    fmt::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
   }
   if (setting.scaling.score_factor != 1) {
@@ -133,10 +133,11 @@ void print_pairs(const Subject& subject, bool all) {
                wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
   }
   fmt::print(
-      "\nA pair of channels turns once in a wavelength of positions. From the distance \"new "
-      "from\" on\n"
-      "its angle is one that training never showed; pairs that went all the way round never get\n"
-      "there.\n");
+      "\nA pair of channels completes one rotation in a wavelength of positions. From the "
+      "distance\n"
+      "\"new from\" on its angle is one that training never showed; a pair that completed a "
+      "rotation\n"
+      "in training has no such distance.\n");
 }
 
 void print_hazards(const Subject& subject) {
@@ -156,7 +157,7 @@ void print_hazards(const Subject& subject) {
   if (n.target > 0) {
     print_wrapped(fmt::format(
         "With angles computed in float32, as most engines do, a cosine at position {} is wrong by "
-        "up to {:.2g}; with positions or frequencies in bfloat16 it means nothing there.",
+        "up to {:.2g}; with positions or frequencies in bfloat16 it is meaningless there.",
         n.target, n.float32_error));
   }
   for (const std::string& warning : subject.setting.scaling.warnings) {
