@@ -17,8 +17,22 @@ namespace {
 
 using nlohmann::json;
 
-std::string place(const std::filesystem::path& path, const toml::source_location& at) {
-  return fmt::format("{}: line {}, column {}", path.string(), at.line(), at.column());
+// toml11 3 (Debian 12) and 4 (Debian 13) differ in a few names.
+std::string place(const std::filesystem::path& path, const auto& at) {
+  if constexpr (requires { at.line(); }) {
+    return fmt::format("{}: line {}, column {}", path.string(), at.line(), at.column());
+  } else {
+    return fmt::format("{}: line {}, column {}", path.string(), at.first_line_number(),
+                       at.first_column_number());
+  }
+}
+
+const std::string& content(const auto& string) {
+  if constexpr (requires { string.str; }) {
+    return string.str;
+  } else {
+    return string;
+  }
 }
 
 // toml11's words begin with "[error] toml::function: " and end with a drawing of the place.
@@ -26,6 +40,16 @@ std::string reason(const std::string& what) {
   const std::string line = what.substr(0, what.find('\n'));
   const size_t words = line.find(": ");
   return words == std::string::npos ? line : line.substr(words + 2);
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const auto& error) {
+  constexpr const char* kExpected = ": expected TOML, but: ";
+  if constexpr (requires { error.location(); }) {
+    fail(place(path, error.location()) + kExpected + reason(error.what()));
+  } else {
+    const auto& first = error.errors().front();
+    fail(place(path, first.locations().front().first) + kExpected + reason(first.title()));
+  }
 }
 
 class Converter {
@@ -44,7 +68,7 @@ class Converter {
         if (!std::isfinite(value.as_floating())) wrong(value, key, "a finite number");
         return value.as_floating();
       case toml::value_t::string:
-        return value.as_string().str;
+        return content(value.as_string());
       case toml::value_t::array: {
         json array = json::array();
         for (const toml::value& element : value.as_array()) {
@@ -84,8 +108,8 @@ json read_settings_file(const std::filesystem::path& path) {
   std::istringstream text(read_file(path));
   try {
     return Converter(path).convert(toml::parse(text, path.string()), "");
-  } catch (const toml::exception& error) {
-    fail(place(path, error.location()) + ": expected TOML, but: " + reason(error.what()));
+  } catch (const toml::syntax_error& error) {
+    refuse(path, error);
   }
 }
 
