@@ -1,5 +1,5 @@
-# What the project stands on, found here once so that all that is missing is said at once. The folders
-# ask for what they use by find_package again, which costs nothing then.
+# The libraries that the project needs, found here once so that all missing ones are named at once.
+# Folders ask for theirs by find_package again, which costs nothing then.
 set(sextant_missing "")
 macro(sextant_need package debian_package)
   find_package(${package} QUIET)

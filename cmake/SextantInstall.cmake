@@ -1,5 +1,5 @@
-# What `cmake --install` lays down: the command with its plug-in, and the libraries with their headers
-# and a CMake package, so that others can say
+# `cmake --install` lays down the command with its plug-in, and the libraries with their headers and
+# a CMake package, so that others can say
 #
 #   find_package(sextant REQUIRED)
 #   target_link_libraries(engine PRIVATE sextant::core)      # or sextant::torch

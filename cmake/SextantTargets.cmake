@@ -1,4 +1,4 @@
-# What every target of the project is compiled with.
+# Options of every target of the project.
 #
 # -ffp-contract=off: Real and the fixed order of sums need a*b+c to be two roundings where it is written
 # so; kernels ask for fused multiply-add by name.
