@@ -9,7 +9,8 @@
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_minimum_required(VERSION 3.25)
   set(SEXTANT_COMMIT unknown)
-  set(dependencies "")
+  # This file is the first, for ninja would run a command without dependencies every time.
+  string(REPLACE " " "\\ " dependencies ${CMAKE_CURRENT_LIST_FILE})
   find_program(git git)
   # Only a repository of its own: a copy inside another project would show that project's commit.
   if(git AND EXISTS ${SOURCE}/.git)
