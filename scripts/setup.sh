@@ -1,4 +1,4 @@
-# What ./run, ./check and scripts/check_*.sh share: packages, configuration, build. They source it; it does nothing alone.
+# Functions that ./run, ./check and scripts/*.sh share: packages, configuration, build. They source it; it does nothing alone.
 #
 # Everything it says goes to standard error, for standard output belongs to the command. Output of
 # apt-get, CMake and Ninja goes to a log beside the build and is shown when it fails.
@@ -87,7 +87,7 @@ may_install() {
   ((EUID == 0)) || { command -v sudo && { sudo -n true || [[ -t 0 ]]; }; } >/dev/null 2>&1
 }
 
-# install PACKAGES...: those of them that are missing. What this release does not have is said once.
+# install PACKAGES...: those of them that are missing. Packages that this release does not have are named once.
 install() {
   [[ ${SEXTANT_NO_APT:-} != 1 ]] || return 0
   if ! command -v apt-get >/dev/null; then
