@@ -13,8 +13,8 @@
 #include "sextant/files/saved_cache.h"
 #include "sextant/lab/checkpoint.h"
 #include "sextant/models/safetensors.h"
-#include "sextant/setting/explain.h"
-#include "sextant/setting/read_setting.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/read_config.h"
 
 namespace sextant::fuzz {
 namespace {
@@ -87,7 +87,7 @@ std::vector<std::string> safetensors() {
 
 // What `sextant explain` does with a file.
 void explain_bytes(const std::string& bytes) {
-  for (const RotarySetting& setting : read_setting_bytes(bytes, {}).settings)
+  for (const RopeConfig& setting : read_rope_config_bytes(bytes, {}).settings)
     explain(setting, 8192);
 }
 
@@ -110,8 +110,8 @@ std::vector<std::string> settings() {
 
 // Flags do not say the size of heads.
 void explain_flags(const std::string& bytes) {
-  for (const RotarySetting& setting :
-       read_setting_bytes(bytes, {.base = 10000, .head_dim = 128}).settings)
+  for (const RopeConfig& setting :
+       read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 128}).settings)
     explain(setting, 8192);
 }
 

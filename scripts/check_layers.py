@@ -14,11 +14,11 @@ MAY_SEE = {
     "files": {"position", "attention"},
     "dense": {"attention"},
     "chart": {"files"},
-    "setting": {"position", "files"},
-    "torch": {"position", "attention", "files", "setting"},
-    "models": {"position", "attention", "dense", "files", "setting", "torch"},
-    "lab": {"position", "attention", "dense", "files", "chart", "setting", "torch", "models"},
-    "cli": {"position", "attention", "files", "chart", "setting", "lab"},
+    "rope_config": {"position", "files"},
+    "torch": {"position", "attention", "files", "rope_config"},
+    "models": {"position", "attention", "dense", "files", "rope_config", "torch"},
+    "lab": {"position", "attention", "dense", "files", "chart", "rope_config", "torch", "models"},
+    "cli": {"position", "attention", "files", "chart", "rope_config", "lab"},
 }
 # Libraries that only these layers may include, by the first part of the path.
 OWNERS = {
@@ -26,9 +26,9 @@ OWNERS = {
     "ATen": {"torch", "models", "lab"},
     "c10": {"torch", "models", "lab"},
     "hwy": {"attention", "dense"},
-    "nlohmann": {"chart", "setting", "torch", "models", "lab", "cli"},
+    "nlohmann": {"chart", "rope_config", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
-    "fmt": {"chart", "setting", "torch", "models", "lab", "cli"},
+    "fmt": {"chart", "rope_config", "torch", "models", "lab", "cli"},
 }
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

@@ -7,15 +7,15 @@
 #include <string>
 
 #include "sextant/cli/commands.h"
-#include "sextant/cli/setting.h"
+#include "sextant/cli/config_request.h"
 #include "sextant/error.h"
-#include "sextant/setting/write_setting.h"
+#include "sextant/rope_config/write_config.h"
 
 namespace sextant::cli {
 namespace {
 
 struct Request {
-  std::shared_ptr<SettingRequest> setting;
+  std::shared_ptr<ConfigRequest> setting;
   std::string to, out = "-";
 };
 
@@ -33,7 +33,7 @@ void add_convert(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("convert", "Write a model's rotary setting in another engine's words");
   auto request = std::make_shared<Request>();
-  request->setting = add_setting(*command);
+  request->setting = add_config(*command);
   command->add_option("--to", request->to, "hf5, hf4, gguf, llama.cpp or vllm")
       ->required()
       ->check(CLI::IsMember({"hf5", "hf4", "gguf", "llama.cpp", "vllm"}));
@@ -44,8 +44,9 @@ void add_convert(CLI::App& app) {
       "frequencies,\n"
       "bit by bit; but for Llama 3 in GGUF, whose divisors are float32 there.");
   command->callback([request] {
-    const ReadSetting read = read_setting(request->setting->path, request->setting->overrides);
-    write(write_setting(read, request->to), request->out);
+    const ReadRopeConfig read =
+        read_rope_config(request->setting->path, request->setting->overrides);
+    write(write_rope_config(read, request->to), request->out);
   });
 }
 

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
+#include "sextant/cli/config_request.h"
 #include "sextant/cli/explain/subject.h"
-#include "sextant/cli/setting.h"
-#include "sextant/setting/number_in.h"
+#include "sextant/rope_config/parse_number.h"
 
 namespace sextant::cli {
 namespace {
 
 struct Request {
-  std::shared_ptr<SettingRequest> setting;
+  std::shared_ptr<ConfigRequest> setting;
   bool as_json = false, all = false;
   std::string plot;  // folder
 };
@@ -38,9 +38,9 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
 }
 
 void run(const Request& request) {
-  const ReadSetting read = read_setting(request.setting->path, request.setting->overrides);
+  const ReadRopeConfig read = read_rope_config(request.setting->path, request.setting->overrides);
   std::vector<Subject> subjects;
-  for (const RotarySetting& setting : read.settings) {
+  for (const RopeConfig& setting : read.settings) {
     subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
   }
   if (request.as_json) fmt::print("{}\n", json_text(subjects, read.dialect));
@@ -54,7 +54,7 @@ void run(const Request& request) {
 CLI::Validator within(double low, double high, bool whole) {
   return CLI::Validator(
       [=](const std::string& text) {
-        const std::optional<double> value = number_in(text);
+        const std::optional<double> value = parse_number(text);
         const bool good =
             value && *value >= low && *value <= high && (!whole || *value == std::floor(*value));
         return good ? std::string()
@@ -66,8 +66,8 @@ CLI::Validator within(double low, double high, bool whole) {
 
 }  // namespace
 
-std::shared_ptr<SettingRequest> add_setting(CLI::App& command) {
-  auto request = std::make_shared<SettingRequest>();
+std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
+  auto request = std::make_shared<ConfigRequest>();
   command
       .add_option("PATH", request->path,
                   "config.json, a GGUF file, or flags of llama.cpp or vLLM; - for standard input")
@@ -91,7 +91,7 @@ void add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Say what a model's configuration means for its positions");
   auto request = std::make_shared<Request>();
-  request->setting = add_setting(*command);
+  request->setting = add_config(*command);
   command
       ->add_option("--length", request->setting->overrides.length,
                    "the length to judge by, in tokens (default: that of the configuration)")

@@ -20,7 +20,7 @@
 #include "sextant/position/sinusoid.h"
 #include "sextant/position/slopes.h"
 #include "sextant/position/spectrum.h"
-#include "sextant/setting/hugging_face.h"
+#include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {
 namespace {
@@ -131,9 +131,9 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
   const nlohmann::json given = nlohmann::json::parse(stretch, nullptr, false);
   const nlohmann::json object =
       given.is_string() ? scaling_of_words(given.get<std::string>(), "stretch") : given;
-  const Scaling scaling =
+  const RopeScaling scaling =
       object.is_null()
-          ? Scaling{}
+          ? RopeScaling{}
           : read_scaling(object, {.base = base, .pairs = dim / 2, .original_length = train_length},
                          "stretch");
   return described(stretched(rotary({.dim = dim, .base = scaling.base.value_or(base)}),
@@ -143,7 +143,7 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
 
 // Of the first setting of a config.json.
 std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
-  const RotarySetting setting = read_hugging_face(parse_json(config, "config.json"))[0];
+  const RopeConfig setting = read_hugging_face(parse_json(config, "config.json"))[0];
   return described(spectrum_of(setting, length), setting.scaling.score_factor);
 }
 

@@ -51,7 +51,7 @@ std::string value(const nlohmann::json& x) {
                      number(high->get<double>()));
 }
 
-void print_parameters(const RotarySetting& setting) {
+void print_parameters(const RopeConfig& setting) {
   std::string line;
   const nlohmann::json parameters = parameters_of(setting);
   for (const auto& item : parameters.items()) {
@@ -60,7 +60,7 @@ void print_parameters(const RotarySetting& setting) {
   if (!line.empty()) fmt::print("parameters    {}\n", line);
 }
 
-void print_axes(const Scaling& scaling) {
+void print_axes(const RopeScaling& scaling) {
   constexpr const char* kAxes[] = {"time", "height", "width", "a fourth axis"};
   std::string line;
   for (size_t a = 0; a < scaling.sections.size(); ++a) {
@@ -73,7 +73,7 @@ void print_axes(const Scaling& scaling) {
 }
 
 // How far queries of these layers see.
-void print_layers(const RotarySetting& setting, const Explained& n) {
+void print_layers(const RopeConfig& setting, const Explained& n) {
   const std::string where = setting.bounded_in.empty() ? "" : " in " + setting.bounded_in;
   if (setting.window > 0) {
     fmt::print("window        {} positions{}, the query's own included\n", setting.window, where);

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "sextant/chart/chart.h"
-#include "sextant/setting/explain.h"
-#include "sextant/setting/setting.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/rope_config.h"
 
 namespace sextant::cli {
 
 struct Subject {
-  const RotarySetting& setting;
+  const RopeConfig& setting;
   Explained numbers;
 };
 

@@ -10,7 +10,7 @@
 #include "sextant/cli/plot/figures.h"
 #include "sextant/error.h"
 #include "sextant/position/spectrum.h"
-#include "sextant/setting/scaling.h"
+#include "sextant/rope_config/rope_scaling.h"
 
 namespace sextant::cli {
 namespace {
@@ -33,7 +33,7 @@ std::vector<double> turned(const Rotation& rotation, int64_t dim, const Position
 }
 
 // What --stretch says.
-Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
+RopeScaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
   using nlohmann::json;
   const std::string& text = values.text("stretch");
   const std::string& length = values.text("train-length");
@@ -50,7 +50,7 @@ Scaling scaling_of(const Spectrum& plain, double base, const PlotValues& values)
   const std::string where = "plot rope: --stretch";
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) object = scaling_of_words(text, where);
-  Scaling scaling = read_scaling(
+  RopeScaling scaling = read_scaling(
       object,
       {.base = base, .pairs = static_cast<int64_t>(plain.pairs.size()), .original_length = trained},
       where);
@@ -71,7 +71,7 @@ std::vector<Figure> rope_figures(const PlotValues& values) {
       .pairing = pairing == 0 ? Pairing::kHalfSplit : Pairing::kInterleaved};
   const Positions positions = positions_of(values);
   const Spectrum plain = rotary(options);
-  const Scaling scaling = scaling_of(plain, options.base, values);
+  const RopeScaling scaling = scaling_of(plain, options.base, values);
   const Spectrum spectrum =
       stretched(plain, stretch_of(scaling, values.integer("length", 1, kMostLength)));
   std::string settings = fmt::format("{} of {} channels turn, {}, base {}", rotated, dim,

@@ -8,8 +8,8 @@
 #include "sextant/models/hugging_face/config.h"
 #include "sextant/models/hugging_face/keys.h"
 #include "sextant/models/hugging_face/rotary.h"
-#include "sextant/setting/fields.h"
-#include "sextant/setting/hugging_face.h"
+#include "sextant/rope_config/fields.h"
+#include "sextant/rope_config/hugging_face.h"
 
 namespace sextant::hugging_face {
 namespace {
@@ -109,7 +109,7 @@ void read_rope(const json& json, Fields& fields, Family family, ModelConfig& con
       !said("rope_parameters")) {
     fields.bad("partial_rotary_factor", "a number");
   }
-  const std::vector<RotarySetting> settings = read_hugging_face(json);
+  const std::vector<RopeConfig> settings = read_hugging_face(json);
   if (settings.size() != 1) {
     fail(kWhere + ": rope_parameters: expected one setting for all layers, but got " +
          std::to_string(settings.size()));

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "sextant/error.h"
-#include "sextant/setting/hugging_face.h"
+#include "sextant/rope_config/hugging_face.h"
 #include "sextant/torch/method.h"
 
 namespace sextant::hugging_face {
@@ -48,7 +48,7 @@ std::string rotary_obstacle(const ModelConfig& config, const json& options, bool
     return "a rope of " + std::to_string(dim) + " of " + std::to_string(config.model.head_dim()) +
            " channels has no architecture there with this norm and activation";
   }
-  const RotarySetting setting = rotary_setting(config, options);
+  const RopeConfig setting = rope_config_of(config, options);
   if (setting.scaling.is_dynamic() && options.at("dynamic") != "length") {
     return "stretches that go by the text go by its length there (dynamic = \"length\")";
   }
@@ -60,12 +60,12 @@ std::string rotary_obstacle(const ModelConfig& config, const json& options, bool
   return "";
 }
 
-RotarySetting rotary_setting(const ModelConfig& config, const json& options) {
-  RotarySetting setting{.model_type = "",
-                        .head_dim = config.model.head_dim(),
-                        .rotary_dim = rotary_dim(config, options),
-                        .base = options.at("base").get<double>(),
-                        .max_length = config.train_length};
+RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
+  RopeConfig setting{.model_type = "",
+                     .head_dim = config.model.head_dim(),
+                     .rotary_dim = rotary_dim(config, options),
+                     .base = options.at("base").get<double>(),
+                     .max_length = config.train_length};
   json stretch = options.at("stretch");
   if (stretch.is_null()) return setting;
   if (stretch.is_string()) stretch = scaling_of_words(stretch.get<std::string>(), "stretch");
@@ -94,7 +94,7 @@ RotarySetting rotary_setting(const ModelConfig& config, const json& options) {
   return setting;
 }
 
-json rotary_options(const RotarySetting& setting) {
+json rotary_options(const RopeConfig& setting) {
   json options = {{"base", setting.base}};
   if (setting.rotary_dim != setting.head_dim) options["dim"] = setting.rotary_dim;
   if (setting.scaling.type != "default") {

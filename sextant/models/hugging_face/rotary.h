@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sextant/models/model_config.h"
-#include "sextant/setting/setting.h"
+#include "sextant/rope_config/rope_config.h"
 
 namespace sextant::hugging_face {
 
@@ -15,10 +15,10 @@ std::string rotary_obstacle(const ModelConfig& config, const nlohmann::json& opt
 
 // The setting that complete options of rope mean, NTK as the base that it comes to. Throws Error where
 // the stretch is not well said.
-RotarySetting rotary_setting(const ModelConfig& config, const nlohmann::json& options);
+RopeConfig rope_config_of(const ModelConfig& config, const nlohmann::json& options);
 
 // The options that mean the setting. A stretch that goes by the text goes by its length, as Hugging
 // Face's do.
-nlohmann::json rotary_options(const RotarySetting& setting);
+nlohmann::json rotary_options(const RopeConfig& setting);
 
 }  // namespace sextant::hugging_face

@@ -5,7 +5,7 @@
 #include "sextant/models/hugging_face/keys.h"
 #include "sextant/models/hugging_face/layout.h"
 #include "sextant/models/hugging_face/rotary.h"
-#include "sextant/setting/hugging_face.h"
+#include "sextant/rope_config/hugging_face.h"
 #include "sextant/torch/method.h"
 
 namespace sextant::hugging_face {
@@ -72,7 +72,7 @@ json sizes(const ModelConfig& config, Family family) {
 }
 
 json with_rope(json out, const ModelConfig& config, const json& options) {
-  return write_hugging_face(std::move(out), {rotary_setting(config, options)}, 4);
+  return write_hugging_face(std::move(out), {rope_config_of(config, options)}, 4);
 }
 
 json with_positions(json out, const ModelConfig& config, Family family) {
@@ -102,7 +102,7 @@ json with_positions(json out, const ModelConfig& config, Family family) {
   }
   // Where it is not said, StableLM turns a quarter.
   if (family == Family::kStableLm) {
-    const RotarySetting setting = rotary_setting(config, options);
+    const RopeConfig setting = rope_config_of(config, options);
     out["partial_rotary_factor"] =
         static_cast<double>(setting.rotary_dim) / static_cast<double>(setting.head_dim);
   }

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "sextant/error.h"
-#include "sextant/setting/scaling.h"
+#include "sextant/rope_config/rope_scaling.h"
 #include "sextant/torch/methods/rotary_options.h"
 #include "sextant/torch/methods/tensors.h"
 
@@ -23,11 +23,11 @@ using nlohmann::json;
 
 constexpr int64_t kLongest = int64_t{1} << 40;
 
-Scaling read_stretch(const Options& options, int64_t train_length, int64_t dim, double base) {
+RopeScaling read_stretch(const Options& options, int64_t train_length, int64_t dim, double base) {
   json object = options.value("stretch");
   if (object.is_null()) return {};
   if (object.is_string()) object = scaling_of_words(object.get<std::string>(), "stretch");
-  Scaling scaling = read_scaling(
+  RopeScaling scaling = read_scaling(
       object, {.base = base, .pairs = dim / 2, .original_length = train_length}, "stretch");
   if (scaling.base && *scaling.base != base)
     options.refuse("base", "rope_theta of the stretch, " + std::to_string(*scaling.base));
@@ -39,7 +39,7 @@ Scaling read_stretch(const Options& options, int64_t train_length, int64_t dim, 
 }
 
 // Stretches that count pairs from the fastest one have no meaning where ladders restart.
-void check_restart(const Options& options, const Scaling& scaling) {
+void check_restart(const Options& options, const RopeScaling& scaling) {
   const bool stretched = scaling.is_dynamic() || std::get<Stretch>(scaling.stretch).index() != 0;
   if (stretched && options.choice("axes", {"one", "blocks", "interleaved", "restart"}) == 3)
     options.refuse("axes", "one ladder of frequencies, as there is a stretch");
@@ -115,7 +115,7 @@ RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
       finish_(std::move(finish)),
       axes_(axes_of(plain_)),
       known_(std::make_shared<Known>()) {
-  scaling_ = std::make_shared<const Scaling>(
+  scaling_ = std::make_shared<const RopeScaling>(
       read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(plain_.pairs.size()),
                    options.number("base", 1e-3, 1e30)));
   check_restart(options, *scaling_);
@@ -269,7 +269,7 @@ Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape) {
   if (options.choice("axes", {"one", "blocks", "interleaved", "restart"}) != 0)
     options.refuse("axes", "\"one\", as distances are bent by one position");
   Spectrum spectrum = rotary_ladder(options, shape.head_dim);
-  const Scaling scaling =
+  const RopeScaling scaling =
       read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(spectrum.pairs.size()),
                    options.number("base", 1e-3, 1e30));
   if (scaling.is_dynamic())

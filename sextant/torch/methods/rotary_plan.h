@@ -3,7 +3,7 @@
 //
 // Besides those of rotary_options.h, the options are
 //
-//   stretch      null, an object in Hugging Face's words, or "yarn*8" (sextant/setting/scaling.h). Where it
+//   stretch      null, an object in Hugging Face's words, or "yarn*8" (sextant/rope_config/rope_scaling.h). Where it
 //                does not say the length that the model was trained with, it is the model's train_length.
 //   dynamic      what a stretch that depends on the length of the text goes by:
 //                "query": each query by its own position + 1, keys turned anew for it. Exact: a text cut
@@ -32,7 +32,7 @@
 
 namespace sextant {
 
-struct Scaling;
+struct RopeScaling;
 
 class RotaryPlan {
  public:
@@ -67,7 +67,7 @@ class RotaryPlan {
   int64_t heads_, train_length_;
   Spectrum plain_;
   bool float32_speeds_, clockwise_;
-  std::shared_ptr<const Scaling> scaling_;  // never null
+  std::shared_ptr<const RopeScaling> scaling_;  // never null
   std::function<Spectrum(Spectrum)> finish_;
   By by_ = By::kQuery;
   int64_t stated_length_ = 0;

@@ -1,0 +1,23 @@
+// What explain and convert share: the options that name a setting.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sextant/rope_config/read_config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sextant::cli {
+
+struct ConfigRequest {
+  std::string path;
+  Overrides overrides;
+};
+
+// PATH, --base, --head-dim. The request lives as long as the command.
+std::shared_ptr<ConfigRequest> add_config(CLI::App& command);
+
+}  // namespace sextant::cli

@@ -1,0 +1,220 @@
+#include "sextant/rope_config/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <sstream>
+
+#include "sextant/position/axes.h"
+#include "sextant/rope_config/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// What HF and llama.cpp do: an angle rounded to float32 from a speed rounded to float32.
+double float32_error(const Spectrum& spectrum, int64_t last) {
+  constexpr int64_t kPositions = 64;
+  double worst = 0;
+  const Rotation exact = rotation(spectrum);
+  for (int64_t position = std::max<int64_t>(last - kPositions, 0); position < last; ++position) {
+    for (size_t f = 0; f < exact.pairs.size(); ++f) {
+      const auto speed = static_cast<float>(static_cast<double>(spectrum.pairs[f].speed));
+      const float angle = static_cast<float>(position) * speed;
+      const CosSin right = cos_sin(exact.pairs[f].speed * position);
+      worst = std::max({worst, std::fabs(std::cos(static_cast<double>(angle)) - right.cos),
+                        std::fabs(std::sin(static_cast<double>(angle)) - right.sin)});
+    }
+  }
+  return worst;
+}
+
+PairExplained explain_pair(double speed, double stretched, double factor, int64_t trained) {
+  PairExplained pair{.speed = speed, .stretched = stretched};
+  const auto last = static_cast<double>(trained - 1);
+  pair.turns = static_cast<double>(trained) * speed / kTurn;
+  pair.kept = factor <= 1 || speed == 0
+                  ? std::numeric_limits<double>::quiet_NaN()
+                  : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
+  if (trained > 0 && stretched > 0 && speed * last < kTurn) {
+    pair.leaves = static_cast<int64_t>(std::floor(speed * last / stretched * (1 + 1e-12))) + 1;
+  }
+  return pair;
+}
+
+double factor_of(const RopeScaling& scaling, int64_t length) {
+  const Stretch stretch = stretch_of(scaling, length);
+  return std::visit(
+      [&](const auto& kind) -> double {
+        if constexpr (requires { kind.factor; }) return kind.factor;
+        if constexpr (requires { kind.factors; }) {
+          const auto* dynamic = std::get_if<DynamicStretch>(&scaling.stretch);
+          if (dynamic && length > dynamic->original_length) return dynamic->factor;
+          return *std::max_element(kind.factors.begin(), kind.factors.end());
+        }
+        return 1;
+      },
+      stretch);
+}
+
+int64_t reach_of(const RopeConfig& setting) {
+  int64_t reach = 0;
+  const auto bound = [&](int64_t distance) {
+    reach = reach == 0 ? distance : std::min(reach, distance);
+  };
+  if (setting.bounded_in.empty()) {
+    if (setting.window > 0) bound(setting.window - 1);
+    if (setting.chunk > 0) bound(setting.chunk - 1);
+  }
+  if (setting.dual_chunk > 0) bound(setting.dual_chunk);
+  return reach;
+}
+
+// The axis of each pair.
+std::vector<int> axes_of(const RopeConfig& setting, const Spectrum& spectrum) {
+  std::vector<int> axes(spectrum.pairs.size(), 0);
+  const RopeScaling& scaling = setting.scaling;
+  if (scaling.sections.empty()) return axes;
+  const AxisOrder order =
+      scaling.interleaved_sections ? AxisOrder::kInterleaved : AxisOrder::kBlocks;
+  const Spectrum parted = follow_axes(spectrum, scaling.sections, order, setting.base);
+  for (size_t f = 0; f < axes.size(); ++f) axes[f] = parted.pairs[f].axis;
+  return axes;
+}
+
+}  // namespace
+
+Explained explain(const RopeConfig& setting, int64_t length) {
+  Explained result;
+  result.trained = trained_length(setting);
+  result.target = length;
+  if (result.target == 0) result.target = setting.max_length;
+  const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
+  // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of divisors alone it is not
+  // known what they were made for.
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const bool known =
+      setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
+  if (length == 0 && result.trained > 0 && fixed && known) {
+    result.target = std::max(
+        result.target,
+        static_cast<int64_t>(std::llround(static_cast<double>(result.trained) * own_factor)));
+  }
+  const int64_t at = std::max<int64_t>(result.target, 1);
+  result.factor = factor_of(setting.scaling, at);
+  const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
+  const Spectrum stretched = spectrum_of(setting, at);
+  const std::vector<int> axes = axes_of(setting, plain);
+  result.reach = reach_of(setting);
+  for (size_t f = 0; f < plain.pairs.size(); ++f) {
+    result.pairs.push_back(explain_pair(static_cast<double>(plain.pairs[f].speed),
+                                        static_cast<double>(stretched.pairs[f].speed),
+                                        result.factor, result.trained));
+    PairExplained& pair = result.pairs.back();
+    pair.axis = axes[f];
+    if (result.reach > 0 && pair.leaves > result.reach) pair.leaves = 0;
+    const int64_t leaves = pair.leaves;
+    if (leaves > 0 && (result.first_leaving == 0 || leaves < result.first_leaving)) {
+      result.first_leaving = leaves;
+    }
+  }
+  result.gain = stretched.gain;
+  result.scale = setting.scaling.score_factor / std::sqrt(static_cast<double>(setting.head_dim));
+  result.turned_scale = result.scale * result.gain * result.gain;
+  result.float32_error = float32_error(stretched, at);
+  return result;
+}
+
+Named name_of(const RopeScaling& scaling) {
+  static const std::map<std::string, Named> names = {
+      {"default",
+       {"plain RoPE", "Su et al. 2021", "positions are as in training; nothing is stretched"}},
+      {"mrope",
+       {"M-RoPE", "Qwen2-VL 2024", "pairs follow time, height or width; nothing is stretched"}},
+      {"linear",
+       {"position interpolation", "Chen et al. 2023",
+        "all frequencies are divided by the factor, so that a longer text spans the angles of "
+        "training"}},
+      {"ntk",
+       {"NTK-aware scaling", "bloc97 2023",
+        "the base grows: fast pairs are kept, the slowest is divided by the factor"}},
+      {"ntk-mixed",
+       {"Su's mixed NTK scaling", "Su 2023", "between interpolation and NTK-aware scaling"}},
+      {"by-parts",
+       {"NTK by parts", "Peng et al. 2023",
+        "pairs that turn often within the training length are kept, the others divided by the "
+        "factor"}},
+      {"part-ntk", {"the first NTK-by-parts code", "jquesnelle 2023", "three ladders blended"}},
+      {"yarn",
+       {"YaRN", "Peng et al. 2023",
+        "fast pairs are kept, slow ones divided by the factor, with a ramp between; attention is "
+        "sharpened"}},
+      {"llama3",
+       {"Llama 3's scaling", "Meta 2024",
+        "pairs that turn often within the original length are kept, slow ones divided by the "
+        "factor"}},
+      {"longrope",
+       {"LongRoPE", "Ding et al. 2024",
+        "each pair has a divisor of its own, one list for short texts and one for long ones"}},
+      {"su",
+       {"LongRoPE", "Ding et al. 2024",
+        "each pair has a divisor of its own, one list for short texts and one for long ones"}},
+      {"proportional",
+       {"p-RoPE", "Barbero et al. 2024",
+        "only the fastest pairs turn; the others carry no position"}},
+      {"dynamic",
+       {"dynamic NTK", "emozilla 2023; Hugging Face",
+        "NTK-aware scaling whose factor grows with the text: f n / L - (f - 1)"}},
+      {"dynamic-linear", {"dynamic interpolation", "jquesnelle 2023", "interpolation by n / L"}},
+      {"dynamic-ntk", {"dynamic NTK", "Su 2024", "NTK-aware scaling by n / L"}},
+      {"dynamic-yarn", {"dynamic YaRN", "jquesnelle 2023", "YaRN by n / L"}},
+      {"dynamic-by-parts", {"dynamic NTK by parts", "Peng et al. 2023", "NTK by parts by n / L"}},
+      {"qwen-ntk", {"Qwen's dynamic NTK", "Qwen 2023", "NTK-aware scaling in steps 3, 7, 15, ..."}},
+  };
+  const bool plain_axes = scaling.type == "default" && !scaling.sections.empty();
+  const auto found = names.find(plain_axes ? "mrope" : scaling.type);
+  return found == names.end() ? Named{scaling.type, "", ""} : found->second;
+}
+
+nlohmann::json parameters_of(const RopeConfig& setting) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
+    return {{"divisors", divisors->factors}};
+  }
+  nlohmann::json object = scaling_object(setting);
+  object.erase("rope_type");
+  if (fixed && std::holds_alternative<Yarn>(*fixed)) {
+    object["truncate"] = std::get<Yarn>(*fixed).truncate;
+  }
+  return object;
+}
+
+std::string law_of(const QueryScale& scale) {
+  std::ostringstream out;
+  switch (scale.law) {
+    case QueryLaw::kNone:
+      break;
+    case QueryLaw::kLogn:
+      out << "max(1, ln(i + 1) / ln " << scale.length << ")";
+      break;
+    case QueryLaw::kLognUnclipped:
+      out << "ln(i + 1) / ln " << scale.length;
+      break;
+    case QueryLaw::kLog:
+      out << "ln(i + 1)";
+      break;
+    case QueryLaw::kLlama4:
+      out << "1 + " << scale.strength << " ln(1 + floor((i + 1) / " << scale.length << "))";
+      break;
+    case QueryLaw::kMinistral:
+      out << "1 + " << scale.strength << " ln(1 + floor(i / " << scale.length << "))";
+      break;
+  }
+  return out.str();
+}
+
+}  // namespace sextant

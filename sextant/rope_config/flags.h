@@ -1,0 +1,27 @@
+// Rotary settings as flags of engines' command lines.
+//
+//   llama.cpp  --rope-scaling none|linear|yarn, --rope-scale N, --rope-freq-base N, --rope-freq-scale N,
+//              --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N, --yarn-beta-slow N,
+//              --yarn-beta-fast N, -c N
+//   vLLM       --rope-scaling JSON, --rope-theta N, --hf-overrides JSON, --max-model-len N
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sextant/rope_config/rope_config.h"
+
+namespace sextant {
+
+// Whether a text may be a command line: one of its words starts with - and a letter or another -.
+bool looks_like_flags(const std::string& text);
+
+// A whole command line: flags that are not about rotary positions are passed over with their values, and named in a
+// warning. Flags say neither the size of heads nor, mostly, the base: overrides do. Throws Error that names the flag.
+std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides);
+
+// Throw Error where the engine has no flag for a setting.
+std::string write_llama_cpp(const RopeConfig& setting);
+std::string write_vllm(const RopeConfig& setting);
+
+}  // namespace sextant

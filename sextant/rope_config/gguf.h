@@ -1,0 +1,30 @@
+// Rotary settings in the metadata of GGUF files, {arch}.rope.*, as llama.cpp reads them.
+//
+// Llama 3's and LongRoPE's divisors are tensors there: rope_freqs.weight, rope_factors_short.weight and
+// rope_factors_long.weight, in float32, as all numbers of the metadata are.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sextant/files/gguf.h"
+#include "sextant/rope_config/rope_config.h"
+
+namespace sextant {
+
+// Throws Error that names the key. A base that is not there is asked for.
+std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides);
+
+// What llama.cpp calls a model_type of Hugging Face; without one, "llama". Throws Error if it is not known.
+std::string gguf_architecture(const std::string& model_type);
+
+// Metadata and vectors that say the setting. Throws Error where llama.cpp has no key for it, or a number of
+// the frequencies is no float32, so that the file would mean other ones.
+struct GgufConfig {
+  std::map<std::string, GgufValue> metadata;
+  std::map<std::string, std::vector<float>> vectors;
+};
+GgufConfig write_gguf_config(const RopeConfig& setting, const std::string& architecture);
+
+}  // namespace sextant

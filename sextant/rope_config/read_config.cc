@@ -1,0 +1,87 @@
+#include "sextant/rope_config/read_config.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/files/gguf.h"
+#include "sextant/rope_config/flags.h"
+#include "sextant/rope_config/gguf.h"
+#include "sextant/rope_config/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+constexpr size_t kMostText = size_t{16} << 20;    // a config.json is a few kilobytes
+constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF: with its vocabulary
+
+std::string first_bytes(std::istream& in) {
+  std::string bytes;
+  std::array<char, 1 << 16> part{};
+  while (in.read(part.data(), part.size()), in.gcount() > 0) {
+    bytes.append(part.data(), static_cast<size_t>(in.gcount()));
+    if (bytes.size() >= (is_gguf(bytes) ? kMostHeader : kMostText)) break;
+  }
+  return bytes;
+}
+
+// 0 is nothing said.
+void check(const std::string& name, double value, double low, double high) {
+  if (value == 0 || (value >= low && value <= high)) return;
+  fail("setting: " + name + ": expected a number from " + nlohmann::json(low).dump() + " to " +
+       nlohmann::json(high).dump() + ", but got " +
+       (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
+}
+
+void check_path(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  const auto wrong = [&](const char* got) {
+    fail("setting: " + path + ": expected a file, but got " + got);
+  };
+  if (!std::filesystem::exists(status)) wrong("none");
+  if (std::filesystem::is_directory(status)) wrong("a folder");
+  // A shell's <(...) is a pipe, too, and has a writer.
+  if (std::filesystem::is_fifo(status) && !path.starts_with("/dev/")) {
+    wrong("a named pipe; - reads standard input");
+  }
+}
+
+}  // namespace
+
+ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
+  check("--base", overrides.base, 1e-3, 1e30);
+  check("--local-base", overrides.local_base, 1e-3, 1e30);
+  check("--head-dim", static_cast<double>(overrides.head_dim), 2, 1 << 20);
+  check("--length", static_cast<double>(overrides.length), 1, 0x1p40);
+  const std::string mark = "\xEF\xBB\xBF";  // that a text is UTF-8
+  const std::string bytes = marked.starts_with(mark) ? marked.substr(mark.size()) : marked;
+  if (is_gguf(bytes)) {
+    return {"GGUF", "", read_gguf_config(parse_gguf(bytes), overrides)};
+  }
+  const size_t start = bytes.find_first_not_of(" \t\r\n");
+  if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
+  if (bytes[start] == '{') {
+    const nlohmann::json config = parse_json(bytes, "config.json");
+    return {"Hugging Face config.json", bytes, read_hugging_face(config, overrides)};
+  }
+  if (bytes.size() < 65536 && looks_like_flags(bytes)) {
+    return {"flags", "", read_flags(bytes, overrides)};
+  }
+  fail("setting: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
+}
+
+ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides) {
+  if (path == "-") return read_rope_config_bytes(first_bytes(std::cin), overrides);
+  check_path(path);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes = first_bytes(file);
+  if (bytes.empty()) fail("setting: " + path + ": expected a file with something in it");
+  return read_rope_config_bytes(bytes, overrides);
+}
+
+}  // namespace sextant

@@ -1,0 +1,50 @@
+// One model's rotary positions with nothing left open: what every dialect is read into and written from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sextant/position/spectrum.h"
+#include "sextant/rope_config/rope_scaling.h"
+
+namespace sextant {
+
+// Lengths in tokens above this are refused in every format: the file is damaged.
+inline constexpr int64_t kLongestSequence = int64_t{1} << 40;
+
+struct RopeConfig {
+  std::string layers;  // which, where a model has several settings: "full_attention"; else empty
+  std::string model_type;  // as the file has it; empty: not said
+  int64_t head_dim = 0;    // of queries and keys, by which scores are scaled
+  int64_t rotary_dim = 0;  // R, of which turn: even
+  double base = 0;
+  int64_t max_length = 0;  // positions that the model is said to read; 0: not said
+  RopeScaling scaling;
+  // Channels that turn stand apart from the others, as in multi-head latent attention (DeepSeek):
+  // head_dim counts both, and engines call rotary_dim the size of the head that they turn.
+  bool latent = false;
+  // How many keys a query sees, itself included, and how long the chunks are that it does not look out
+  // of; 0: no such bound. `bounded_in`: "5 of 6 layers"; all that have this setting if it is empty.
+  int64_t window = 0, chunk = 0;
+  std::string bounded_in = {};
+  // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are not.
+  int64_t dual_chunk = 0;
+  std::vector<std::string> notes = {};  // what else the file says about layers, in words
+};
+
+// What a user says besides the file. 0: nothing.
+struct Overrides {
+  double base = 0;
+  int64_t head_dim = 0;
+  int64_t length = 0;     // the target
+  double local_base = 0;  // of layers with a window, in models that give them another one
+};
+
+// The frequencies, fastest first, at a text of `length` tokens.
+Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
+
+// The length that the frequencies were trained on: L, or else max_length; 0: neither is known.
+int64_t trained_length(const RopeConfig& setting);
+
+}  // namespace sextant

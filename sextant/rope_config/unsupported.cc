@@ -1,0 +1,45 @@
+#include "sextant/rope_config/unsupported.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+
+namespace sextant {
+
+void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect) {
+  const QueryScale& scale = scaling.query_scale;
+  if (scale.law == QueryLaw::kNone) return;
+  const std::string rest =
+      ", as a factor of queries that grows with their position is not written there, but got ";
+  if (scale.law == QueryLaw::kMinistral) {
+    fail("convert: " + dialect + ": llama_4_scaling_beta: expected none" + rest +
+         nlohmann::json(scale.strength).dump());
+  }
+  const bool logn = scale.law == QueryLaw::kLogn;
+  fail("convert: " + dialect + ": " + (logn ? "use_logn_attn" : "query_scale") +
+       ": expected false" + rest + "true");
+}
+
+void refuse_sections(const RopeScaling& scaling, const std::string& dialect) {
+  if (scaling.sections.empty()) return;
+  fail("convert: " + dialect + ": mrope_section: expected none, as " + dialect +
+       " has no word for pairs that follow height or width, but got " +
+       nlohmann::json(scaling.sections).dump());
+}
+
+void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect) {
+  if (setting.dual_chunk == 0) return;
+  fail("convert: " + dialect + ": dual_chunk_attention_config: expected none, as " + dialect +
+       " does not take positions within chunks");
+}
+
+void refuse_plain_channels(const RopeConfig& setting, const std::string& dialect) {
+  if (setting.rotary_dim == setting.head_dim) return;
+  fail("convert: " + dialect + ": partial_rotary_factor: expected all " +
+       std::to_string(setting.head_dim) + " channels to turn, but got " +
+       std::to_string(setting.rotary_dim) +
+       "; no flag says how many do, only the model's file (rope.dimension_count, which --to gguf "
+       "writes)");
+}
+
+}  // namespace sextant

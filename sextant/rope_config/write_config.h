@@ -1,0 +1,14 @@
+// A setting in any of the dialects.
+#pragma once
+
+#include <string>
+
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant {
+
+// to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file of metadata
+// without weights. Throws Error where the dialect cannot say the setting.
+std::string write_rope_config(const ReadRopeConfig& read, const std::string& to);
+
+}  // namespace sextant

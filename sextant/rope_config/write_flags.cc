@@ -1,0 +1,111 @@
+// A setting as flags of engines; reading is in read_flags.cc.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/flags.h"
+#include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/unsupported.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+std::string text(double value) { return json(value).dump(); }
+
+void refuse_scaling(const RopeScaling& scaling) {
+  fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type);
+}
+
+// What one wants to read with the scaling: engines read no more than they are told, whatever the factor.
+int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
+
+// What vLLM multiplies queries and keys by without attn_factor. It does not read attention_factor, and mscale
+// in latent attention only.
+double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
+  if (!setting.latent) return yarn_temperature(yarn.factor);
+  return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
+         yarn_temperature(yarn.factor, yarn.mscale_all_dim.value_or(0));
+}
+
+void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynamic,
+                         const LongRope& longrope) {
+  const auto length = static_cast<double>(setting.max_length);
+  const double factor = length / static_cast<double>(dynamic.original_length);
+  if (factor >= 1 && longrope_gain(factor, dynamic.original_length) == longrope.gain) return;
+  fail(
+      "convert: vllm: attention_factor: expected sqrt(1 + ln(factor) / ln(original length)) with "
+      "the factor max_position_embeddings / original_max_position_embeddings, as vLLM always takes "
+      "that, but got " +
+      text(longrope.gain));
+}
+
+// In `object`, which Hugging Face reads, what vLLM reads otherwise.
+void add_what_vllm_reads(json& object, const RopeConfig& setting) {
+  if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
+    const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
+    if (longrope) check_longrope_gain(setting, *dynamic, *longrope);
+    return;
+  }
+  const auto* yarn = std::get_if<Yarn>(&std::get<Stretch>(setting.scaling.stretch));
+  if (!yarn) return;
+  const double rest = yarn_gain(*yarn) / vllm_gain(setting, *yarn);
+  if (rest == 1) return;
+  object["attn_factor"] = rest;
+  object["attention_factor"] = yarn_gain(*yarn);
+}
+
+}  // namespace
+
+std::string write_llama_cpp(const RopeConfig& setting) {
+  const std::string dialect = "llama.cpp";
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  if (!fixed) refuse_scaling(setting.scaling);
+  refuse_query_scale(setting.scaling, dialect);
+  refuse_sections(setting.scaling, dialect);
+  refuse_dual_chunks(setting, dialect);
+  std::ostringstream out;
+  out << "--rope-freq-base " << text(setting.base);
+  if (const auto* linear = std::get_if<Linear>(fixed)) {
+    out << " --rope-scaling linear --rope-scale " << text(linear->factor);
+  } else if (const auto* yarn = std::get_if<Yarn>(fixed)) {
+    if (!yarn->truncate || yarn->ramp == Yarn::Ramp::kTurns) {
+      fail("convert: llama.cpp: truncate: expected true, as its ramp has whole ends");
+    }
+    if (setting.scaling.score_factor != 1) {
+      fail("convert: llama.cpp: mscale_all_dim: expected none, as it has no flag for it");
+    }
+    out << " --rope-scaling yarn --rope-scale " << text(yarn->factor) << " --yarn-orig-ctx "
+        << yarn->original_length << " --yarn-beta-fast " << text(yarn->beta_fast)
+        << " --yarn-beta-slow " << text(yarn->beta_slow);
+    const double attention = yarn_gain(*yarn) / yarn_temperature(yarn->factor);
+    if (attention != 1) out << " --yarn-attn-factor " << text(attention);
+  } else if (!std::holds_alternative<std::monostate>(*fixed)) {
+    refuse_scaling(setting.scaling);
+  }
+  refuse_plain_channels(setting, dialect);
+  if (const int64_t target = target_of(setting); target > 0) out << " -c " << target;
+  return out.str();
+}
+
+std::string write_vllm(const RopeConfig& setting) {
+  refuse_query_scale(setting.scaling, "vllm");
+  const json config = write_hugging_face(json::object(), {setting}, 5);
+  json object = config.at("rope_parameters");
+  add_what_vllm_reads(object, setting);
+  json overrides = {{"rope_parameters", object}};
+  // Latent attention's sizes are the model's own: they say how many channels turn, and a factor would turn
+  // fewer, for vLLM takes it of those.
+  for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {
+    if (config.contains(size)) overrides[size] = config.at(size);
+  }
+  std::string line = "--hf-overrides '" + overrides.dump() + "'";
+  if (const int64_t target = target_of(setting); target > 0) {
+    line += " --max-model-len " + std::to_string(target);
+  }
+  return line;
+}
+
+}  // namespace sextant

@@ -1,0 +1,315 @@
+// A setting in the words of a Hugging Face config.json, of version 4 or 5; reading is in read_hugging_face.cc.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+json words(const Yarn& yarn) {
+  json object = {{"rope_type", "yarn"},
+                 {"factor", yarn.factor},
+                 {"original_max_position_embeddings", yarn.original_length},
+                 {"beta_fast", yarn.beta_fast},
+                 {"beta_slow", yarn.beta_slow}};
+  if (!yarn.truncate) object["truncate"] = false;
+  if (yarn.ramp == Yarn::Ramp::kTurns) object["ramp"] = "turns";
+  if (yarn.attention_factor) object["attention_factor"] = *yarn.attention_factor;
+  if (yarn.mscale) object["mscale"] = *yarn.mscale;
+  if (yarn.mscale_all_dim) object["mscale_all_dim"] = *yarn.mscale_all_dim;
+  return object;
+}
+
+json words(const ByParts& parts, bool llama3) {
+  json object = {{"rope_type", llama3 ? "llama3" : "by-parts"},
+                 {"factor", parts.factor},
+                 {"original_max_position_embeddings", parts.original_length}};
+  object[llama3 ? "low_freq_factor" : "beta_slow"] = parts.slow;
+  object[llama3 ? "high_freq_factor" : "beta_fast"] = parts.fast;
+  return object;
+}
+
+json words(const Stretch& stretch, const std::string& type) {
+  return std::visit(
+      [&](const auto& kind) -> json {
+        using Kind = std::decay_t<decltype(kind)>;
+        if constexpr (std::is_same_v<Kind, std::monostate>) return {{"rope_type", "default"}};
+        if constexpr (std::is_same_v<Kind, Linear>)
+          return {{"rope_type", "linear"}, {"factor", kind.factor}};
+        if constexpr (std::is_same_v<Kind, Ntk>)
+          return {{"rope_type", "ntk"}, {"factor", kind.factor}};
+        if constexpr (std::is_same_v<Kind, NtkMixed>)
+          return {{"rope_type", "ntk-mixed"}, {"factor", kind.factor}, {"exponent", kind.exponent}};
+        if constexpr (std::is_same_v<Kind, ByParts>) return words(kind, type == "llama3");
+        if constexpr (std::is_same_v<Kind, PartNtk>)
+          return {{"rope_type", "part-ntk"},
+                  {"factor", kind.factor},
+                  {"original_max_position_embeddings", kind.original_length}};
+        if constexpr (std::is_same_v<Kind, Yarn>) return words(kind);
+        if constexpr (std::is_same_v<Kind, Proportional>)
+          return {{"rope_type", "proportional"},
+                  {"partial_rotary_factor", kind.part},
+                  {"factor", kind.factor}};
+        fail("convert: " + type + ": expected a scaling with a name in Hugging Face's words");
+      },
+      stretch);
+}
+
+json words(const DynamicStretch& dynamic, const std::string& type) {
+  json object = {{"rope_type", type},
+                 {"original_max_position_embeddings", dynamic.original_length}};
+  if (const auto* longrope = std::get_if<LongRope>(&dynamic.stretch)) {
+    object["short_factor"] = dynamic.short_factors;
+    object["long_factor"] = longrope->factors;
+    object["factor"] = dynamic.factor;
+    object["attention_factor"] = longrope->gain;
+  } else if (dynamic.growth == Growth::kHuggingFace) {
+    object["factor"] = dynamic.factor;
+  } else if (const auto* yarn = std::get_if<Yarn>(&dynamic.stretch)) {
+    object.update(words(*yarn));
+    object.erase("factor");
+    object["rope_type"] = type;
+  } else if (const auto* parts = std::get_if<ByParts>(&dynamic.stretch)) {
+    object["beta_slow"] = parts->slow;
+    object["beta_fast"] = parts->fast;
+  }
+  return object;
+}
+
+bool known_to_hugging_face(const json& object) {
+  for (const char* type :
+       {"default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional"}) {
+    if (object.at("rope_type") == type) return !object.contains("ramp");
+  }
+  return false;
+}
+
+// The setting with what Hugging Face says otherwise: NTK is another base.
+json object_of(const RopeConfig& setting) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  if (fixed && std::holds_alternative<Ntk>(*fixed)) {
+    fail(
+        "convert: ntk: expected a scaling that Hugging Face has, but it has none; write its base " +
+        std::to_string(setting.base) + " * factor^(R / (R - 2)) into rope_theta");
+  }
+  json object = scaling_object(setting);
+  if (!known_to_hugging_face(object)) {
+    fail("convert: " + setting.scaling.type +
+         ": expected a scaling that Hugging Face has a name for");
+  }
+  return object;
+}
+
+// R of D channels as the part that gives R again: int(D * part), which is how all read it, loses a channel where the
+// quotient was rounded down.
+double part_of(int64_t some, int64_t all) {
+  const auto whole = static_cast<double>(all);
+  double part = static_cast<double>(some) / whole;
+  if (static_cast<int64_t>(whole * part) < some) part = std::nextafter(part, 2.0);
+  return part;
+}
+
+// Channels that do not turn, and are no part of the ladder either.
+bool is_partial(const RopeConfig& setting) {
+  return setting.rotary_dim != setting.head_dim && setting.scaling.type != "proportional";
+}
+
+constexpr std::array kBases = {"rope_theta", "rotary_emb_base", "rope_embedding_base",
+                               "global_rope_theta"};
+constexpr std::array kLocalBases = {"rope_local_base_freq", "local_rope_theta", "swa_rope_theta"};
+
+// Of names that mean the same, the one that a configuration has; the first if it has none.
+template <size_t n>
+std::string first_key(const json& model, const std::array<const char*, n>& names) {
+  for (const char* name : names) {
+    if (model.contains(name)) return name;
+  }
+  return names[0];
+}
+
+json& language_model(json& config) {
+  const bool nested = config.contains("text_config") && config["text_config"].is_object() &&
+                      !config.contains("rope_theta") && !config.contains("rope_parameters");
+  return nested ? config["text_config"] : config;
+}
+
+bool says_head_dim(const json& model, int64_t head_dim) {
+  for (const auto& [width, heads] :
+       {std::pair{"hidden_size", "num_attention_heads"}, {"n_embd", "n_head"}}) {
+    const json w = model.value(width, json()), h = model.value(heads, json());
+    if (w.is_number_integer() && h.is_number_integer() && w == h.get<int64_t>() * head_dim) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The sizes of heads, where the configuration does not say them. In latent attention the channels that turn have one,
+// too, by which its scores are known to be scaled.
+void write_sizes(json& model, const RopeConfig& setting) {
+  if (model.contains("qk_rope_head_dim") || says_head_dim(model, setting.head_dim)) return;
+  if (setting.latent || setting.scaling.score_factor != 1) {
+    model["qk_rope_head_dim"] = setting.rotary_dim;
+    model["qk_nope_head_dim"] = setting.head_dim - setting.rotary_dim;
+  } else if (!model.contains("head_dim") || setting.layers.empty()) {
+    model["head_dim"] = setting.head_dim;
+  }
+}
+
+// Gemma 4's words for layers with a window whose heads have another size.
+void write_window_sizes(json& model, const std::vector<RopeConfig>& settings) {
+  if (model.contains("global_head_dim") || model.contains("swa_head_dim")) return;
+  const auto with_window = [](const RopeConfig& s) { return s.layers == "sliding_attention"; };
+  const auto window = std::find_if(settings.begin(), settings.end(), with_window);
+  const auto full = std::find_if_not(settings.begin(), settings.end(), with_window);
+  if (window == settings.end() || full == settings.end()) return;
+  if (window->head_dim == full->head_dim) return;
+  model["head_dim"] = window->head_dim;
+  model["global_head_dim"] = full->head_dim;
+}
+
+// The key in which a configuration says the part of all layers; null: it does not.
+const char* part_key(const json& model) {
+  for (const char* key :
+       {"partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_emb_fraction", "rotary_dim"}) {
+    if (model.contains(key)) return key;
+  }
+  return nullptr;
+}
+
+void write_5(json& model, const std::vector<RopeConfig>& settings) {
+  json parameters = json::object();
+  const bool latent = model.contains("qk_rope_head_dim");
+  const bool partial = !latent && (part_key(model) != nullptr ||
+                                   std::any_of(settings.begin(), settings.end(), is_partial));
+  for (const RopeConfig& setting : settings) {
+    json object = object_of(setting);
+    object["rope_theta"] = setting.base;
+    if (partial && setting.scaling.type != "proportional") {
+      object["partial_rotary_factor"] = part_of(setting.rotary_dim, setting.head_dim);
+    }
+    if (setting.layers.empty()) {
+      parameters = object;
+    } else {
+      parameters[setting.layers] = object;
+    }
+  }
+  model["rope_parameters"] = parameters;
+}
+
+// Version 4 of transformers reads L beside the scaling, and its Phi3Config takes these three fields only.
+json longrope_4(json& model, const RopeConfig& setting, json object) {
+  const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
+  const double gain = std::get<LongRope>(dynamic.stretch).gain;
+  const int64_t original = dynamic.original_length;
+  json three = {{"type", "longrope"},
+                {"short_factor", object.at("short_factor")},
+                {"long_factor", object.at("long_factor")}};
+  model["original_max_position_embeddings"] = original;
+  const double times = static_cast<double>(setting.max_length) / static_cast<double>(original);
+  if (times >= 1 && longrope_gain(times, original) == gain) return three;
+  if (setting.model_type.starts_with("phi3")) {
+    fail(
+        "convert: hf4: attention_factor: expected the one that follows from "
+        "max_position_embeddings / original_max_position_embeddings, as Phi-3 takes no other, but "
+        "got " +
+        json(gain).dump());
+  }
+  three["attention_factor"] = gain;
+  if (times < 1) three["factor"] = dynamic.factor;
+  return three;
+}
+
+json scaling_4(json& model, const RopeConfig& setting) {
+  json object = object_of(setting);
+  const json& type = object.at("rope_type");
+  if (setting.scaling.query_scale.law == QueryLaw::kMinistral) {
+    fail(
+        "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--to hf5)");
+  }
+  if (type == "proportional") {
+    fail("convert: hf4: proportional: expected a scaling that version 4 has (--to hf5)");
+  }
+  if (type == "longrope") return longrope_4(model, setting, std::move(object));
+  return type == "default" && !object.contains("mrope_section") ? json() : object;
+}
+
+void write_part_4(json& model, const RopeConfig& setting) {
+  const char* own = part_key(model);
+  if (model.contains("qk_rope_head_dim") || (!own && !is_partial(setting))) return;
+  const std::string key = own ? own : "partial_rotary_factor";
+  if (key == "rotary_dim") {
+    model[key] = setting.rotary_dim;
+  } else {
+    model[key] = part_of(setting.rotary_dim, setting.head_dim);
+  }
+}
+
+void write_4(json& model, const std::vector<RopeConfig>& settings, const std::string& base,
+             const std::string& local_base) {
+  const RopeConfig& first = settings[0];
+  model[base] = first.base;
+  model["rope_scaling"] = scaling_4(model, first);
+  write_part_4(model, first);
+  if (settings.size() == 1) return;
+  const RopeConfig& local = settings[1];
+  if (settings.size() > 2 || local.layers != "sliding_attention" ||
+      local.scaling.type != "default") {
+    fail("convert: hf4: expected one scaling for all layers, but got " +
+         std::to_string(settings.size()) + "; version 5 can say them (--to hf5)");
+  }
+  if (local.rotary_dim != first.rotary_dim) {
+    fail("convert: hf4: partial_rotary_factor: expected one for all layers, but got " +
+         std::to_string(first.rotary_dim) + " and " + std::to_string(local.rotary_dim) +
+         " channels that turn; version 5 can say them (--to hf5)");
+  }
+  model[local_base] = local.base;
+}
+
+}  // namespace
+
+json scaling_object(const RopeConfig& setting) {
+  const RopeScaling& scaling = setting.scaling;
+  json object = std::visit(
+      [&](const auto& stretch) {
+        std::string type = scaling.type == "su" ? "longrope" : scaling.type;
+        return words(stretch, type);
+      },
+      scaling.stretch);
+  if (!scaling.sections.empty()) {
+    object["mrope_section"] = scaling.sections;
+    if (scaling.interleaved_sections) object["mrope_interleaved"] = true;
+  }
+  if (scaling.query_scale.law == QueryLaw::kMinistral) {
+    object["llama_4_scaling_beta"] = scaling.query_scale.strength;
+  }
+  return object;
+}
+
+json write_hugging_face(json config, const std::vector<RopeConfig>& settings, int version) {
+  if (config.is_null()) config = json::object();
+  json& model = language_model(config);
+  // Version 4's code of some models reads the bases under names of their own.
+  const std::string base = first_key(model, kBases), local = first_key(model, kLocalBases);
+  for (const char* key : kBases) model.erase(key);
+  for (const char* key : kLocalBases) model.erase(key);
+  for (const char* old :
+       {"rope_scaling", "rope_parameters", "original_max_position_embeddings", "use_dynamic_ntk"}) {
+    model.erase(old);
+  }
+  const RopeConfig& first = settings.at(0);
+  write_sizes(model, first);
+  write_window_sizes(model, settings);
+  if (first.max_length > 0) model["max_position_embeddings"] = first.max_length;
+  version == 4 ? write_4(model, settings, base, local) : write_5(model, settings);
+  return config;
+}
+
+}  // namespace sextant
