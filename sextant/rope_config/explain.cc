@@ -123,7 +123,10 @@ Explained explain(const RopeConfig& setting, int64_t length) {
     }
   }
   result.gain = stretched.gain;
-  result.scale = setting.scaling.score_factor / std::sqrt(static_cast<double>(setting.head_dim));
+  const double plain_scale = setting.softmax_scale > 0
+                                 ? setting.softmax_scale
+                                 : 1 / std::sqrt(static_cast<double>(setting.head_dim));
+  result.scale = setting.scaling.score_factor * plain_scale;
   result.turned_scale = result.scale * result.gain * result.gain;
   result.float32_error = float32_error(stretched, at);
   return result;

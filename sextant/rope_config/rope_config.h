@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,24 +14,35 @@ namespace sextant {
 // Lengths in tokens above this are refused in every format: the file is damaged.
 inline constexpr int64_t kLongestSequence = int64_t{1} << 40;
 
+// Of a group of layers that are alike.
 struct RopeConfig {
-  std::string layers;  // which, where a model has several settings: "full_attention"; else empty
-  std::string model_type;  // as the file has it; empty: not said
-  int64_t head_dim = 0;    // of queries and keys, by which scores are scaled
-  int64_t rotary_dim = 0;  // R, of which turn: even
+  std::string
+      layers;  // the kind of layers, where a model has several: "full_attention"; else empty
+  std::string
+      model_type;        // as the file has it, or the architecture of a GGUF file; empty: not said
+  int64_t head_dim = 0;  // of queries and keys
+  int64_t rotary_dim = 0;  // R, channels that are rotated: even; 0 where layers do not rotate
   double base = 0;
   int64_t max_length = 0;  // positions that the model is said to read; 0: not said
   RopeScaling scaling;
-  // Channels that turn stand apart from the others, as in multi-head latent attention (DeepSeek):
-  // head_dim counts both, and engines call rotary_dim the size of the head that they turn.
+  // Channels that are rotated stand apart from the others, as in multi-head latent attention
+  // (DeepSeek): head_dim counts both, and engines call rotary_dim the size of the head.
   bool latent = false;
-  // How many keys a query sees, itself included, and how long the chunks are that it does not look out
-  // of; 0: no such bound. `bounded_in`: "5 of 6 layers"; all that have this setting if it is empty.
+  // How many keys a query sees, itself included, and how long the chunks are that it does not look
+  // out of; 0: no such bound. `bounded_in`: "5 of 6 layers"; all of this group if it is empty.
   int64_t window = 0, chunk = 0;
   std::string bounded_in = {};
   // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are not.
   int64_t dual_chunk = 0;
-  std::vector<std::string> notes = {};  // what else the file says about layers, in words
+  std::vector<std::string> notes = {};      // what else is known about these layers, in words
+  std::vector<int64_t> layer_numbers = {};  // from 0; empty: not known, or all
+  bool rotates = true;
+  std::string instead = {};  // where it does not: "none", or the name of our method: "alibi"
+  std::optional<Pairing> pairing = {};  // none: not known
+  int64_t first_channel = 0;            // of those that are rotated
+  // Multiplies q k, besides the rotation's gain and the scaling's score_factor; 0: 1 / sqrt(head_dim).
+  double softmax_scale = 0;
+  std::string query_law = {};  // in words, where scaling.query_scale cannot say it
 };
 
 // What a user says besides the file. 0: nothing.

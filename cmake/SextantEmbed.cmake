@@ -1,0 +1,34 @@
+# sextant_embed(<target> <file> <symbol>): compiles a file's bytes into a target, as
+#
+#   namespace sextant { extern const std::string_view <symbol>; }
+#
+# For tables of data that a program reads at its start. A source file that is older than the table is
+# written again when CMake runs, which a changed table makes it do.
+function(sextant_embed target file symbol)
+  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} content)
+  # A raw string that a compiler takes has a limit (64 KiB by the standard), so there are several.
+  set(literals "")
+  set(delimiter sextant)
+  string(LENGTH "${content}" left)
+  set(begin 0)
+  while(begin LESS left)
+    string(SUBSTRING "${content}" ${begin} 16000 part)
+    string(APPEND literals "    R\"${delimiter}(${part})${delimiter}\"\n")
+    math(EXPR begin "${begin} + 16000")
+  endwhile()
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/embedded/${symbol}.cc)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT "\
+#include <string_view>
+
+namespace sextant {
+extern const std::string_view ${symbol};
+const std::string_view ${symbol} =
+@literals@    \"\";
+}  // namespace sextant
+")
+  target_sources(${target} PRIVATE ${source})
+  set_source_files_properties(${source} PROPERTIES
+    SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
