@@ -1,0 +1,1 @@
+"""The parts of scripts/audit_transformers.py, which has the overview."""

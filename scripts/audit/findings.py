@@ -1,0 +1,64 @@
+"""Findings of the audit, and the state of a folder that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# From bad to good; a folder has the first state that one of its findings has.
+DIFFERS, REFUSES, ASKS, UNBUILT = "differs", "refuses", "asks", "cannot be built"
+NO_TEXT, AGREES = "no text rotary", "agrees"
+RANKS = (DIFFERS, REFUSES, ASKS, UNBUILT, NO_TEXT, AGREES)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that explain and the code do not agree on."""
+
+    stage: str  # "defaults", "missing", ...
+    case: str  # of the stage: "base left out"
+    state: str  # one of RANKS
+    text: str
+
+    def line(self) -> str:
+        return f"{self.stage}, {self.case}: {self.text}"
+
+
+@dataclass
+class FolderResult:
+    """All that the audit knows about a folder of transformers.models."""
+
+    folder: str
+    text: bool = False  # it has a rotary class of a language model
+    findings: list[Finding] = field(default_factory=list)
+    reason: str = ""  # why nothing was compared, where that is so
+    compared: int = 0  # configurations that were held against explain
+    facts: dict[str, Any] = field(default_factory=dict)  # for the page
+    unprobed: list[str] = field(default_factory=list)  # why a run was not possible
+    seconds: float = 0.0
+
+    def add(self, stage: str, case: str, state: str, texts: list[str]) -> None:
+        for text in dict.fromkeys(texts):
+            self.findings.append(Finding(stage, case, state, " ".join(text.split())[:240]))
+
+    def state(self) -> str:
+        if self.findings:
+            return min((f.state for f in self.findings), key=RANKS.index)
+        if not self.text:
+            return NO_TEXT
+        return AGREES if self.compared else UNBUILT
+
+    def why(self) -> str:
+        """The reason for a state other than "agrees", in one line."""
+        state = self.state()
+        lines = [f.line() for f in self.findings if f.state == state]
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        return lines[0] + more if lines else "" if state == AGREES else self.reason
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "findings": [vars(f) for f in self.findings]}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> FolderResult:
+        findings = [Finding(**f) for f in values["findings"]]
+        return FolderResult(**{**values, "findings": findings})
