@@ -69,7 +69,12 @@ json words(const DynamicStretch& dynamic, const std::string& type) {
     object["short_factor"] = dynamic.short_factors;
     object["long_factor"] = longrope->factors;
     object["factor"] = dynamic.factor;
-    object["attention_factor"] = longrope->gain;
+    if (dynamic.short_gain) {
+      object["short_mscale"] = *dynamic.short_gain;
+      object["long_mscale"] = longrope->gain;
+    } else {
+      object["attention_factor"] = longrope->gain;
+    }
   } else if (dynamic.growth == Growth::kHuggingFace) {
     object["factor"] = dynamic.factor;
   } else if (const auto* yarn = std::get_if<Yarn>(&dynamic.stretch)) {
