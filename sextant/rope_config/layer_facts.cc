@@ -7,6 +7,7 @@
 
 #include "sextant/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/layer_values.h"
 #include "sextant/rope_config/shown.h"
 
 namespace sextant {
@@ -31,7 +32,8 @@ class LayerReader {
         parameters_(parameters),
         layer_(layer),
         given_kind_(std::move(kind)),
-        missing_(missing) {}
+        missing_(missing),
+        values_(fields, parameters, layer, facts_) {}
 
   LayerFacts read() {
     read_kind();
@@ -55,58 +57,18 @@ class LayerReader {
 
  private:
   const Family* family() const { return fields_.family(); }
-
-  json value_of(const std::string& name) {
-    if (name == "kind") return facts_.kind;
-    if (name == "rotates") return facts_.rotates;
-    if (name == "nested") return parameters_.nested;
-    if (name == "rope_type") return facts_.object.value("rope_type", json());
-    if (name == "rotary_dim" && facts_.rotary_dim) return *facts_.rotary_dim;
-    if (name == "head_dim" && facts_.head_dim > 0) return facts_.head_dim;
-    const bool of_object = name == "rope_theta" || name == "partial_rotary_factor" ||
-                           name == "truncate" || name == "factor";
-    if (of_object && facts_.object.contains(name)) return facts_.object[name];
-    return fields_.value(name, layer_);
-  }
-  json evaluated(const std::string& expression) {
-    try {
-      return evaluate(expression, [this](const std::string& name) { return value_of(name); });
-    } catch (const Error& error) {
-      fail(fields_.where() + ": layer " + std::to_string(layer_) + ", by " + family()->origin() +
-           " (" + family()->source + "): " + error.what());
-    }
-  }
-  // Of an expression of the family, none if it has none.
-  std::optional<json> of_family(std::string Family::*expression) {
-    if (family() == nullptr || (family()->*expression).empty()) return {};
-    return evaluated(family()->*expression);
+  std::optional<json> of_family(std::string Family::*expression) const {
+    return values_.of_family(expression);
   }
   std::optional<double> number_of_family(std::string Family::*expression, const std::string& name,
-                                         double low, double high) {
-    const auto value = of_family(expression);
-    if (!value || value->is_null() || *value == json(false)) return {};
-    const bool good =
-        value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
-    if (!good) {
-      std::ostringstream range;
-      range << "a number from " << low << " to " << high << " in layer " << layer_;
-      fields_.bad(name, range.str(), *value);
-    }
-    return value->get<double>();
+                                         double low, double high) const {
+    return values_.number_of_family(expression, name, low, high);
   }
-  // A field as this layer has it.
-  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high) {
-    const json value = fields_.value(name, layer_);
-    const json whole = fields_.value(name);
-    if (value == whole) return fields_.integer(name, low, high);
-    if (value.is_null()) return {};
-    const double x = value.is_number() ? value.get<double>() : -1;
-    if (!(x == static_cast<double>(static_cast<int64_t>(x)) && x >= static_cast<double>(low) &&
-          x <= static_cast<double>(high))) {
-      fields_.bad("per_layer_config." + std::to_string(layer_) + "." + name,
-                  "an integer from " + std::to_string(low) + " to " + std::to_string(high), value);
-    }
-    return static_cast<int64_t>(x);
+  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high) const {
+    return values_.integer(name, low, high);
+  }
+  json evaluated_field(const std::string& expression) const {
+    return values_.of_expression(expression);
   }
 
   void read_kind() {
@@ -204,14 +166,6 @@ class LayerReader {
     const int64_t interval = fields_.integer("no_rope_layer_interval", 1, 1 << 20).value_or(4);
     return (layer_ + 1) % interval != 0;
   }
-  json evaluated_field(const std::string& expression) {
-    try {
-      return evaluate(expression, [this](const std::string& name) { return value_of(name); });
-    } catch (const Error& error) {
-      fail(fields_.where() + ": layer " + std::to_string(layer_) + ": " + error.what());
-    }
-  }
-
   void read_sizes() {
     const auto rope = integer("qk_rope_head_dim", 2, kWidest);
     const auto nope = integer("qk_nope_head_dim", 0, kWidest);
@@ -365,7 +319,7 @@ class LayerReader {
   void read_query_law() {
     if (family() != nullptr && !family()->query_laws.empty()) {
       for (const FamilyQueryLaw& law : family()->query_laws) {
-        if (!law.when.empty() && !is_true(evaluated(law.when))) continue;
+        if (!law.when.empty() && !is_true(values_.of_expression(law.when))) continue;
         if (!law.words.empty()) {
           facts_.query_law = law.words;
           return;
@@ -385,7 +339,7 @@ class LayerReader {
                           fields_.number("attn_scale", 0, 1e6).value_or(0.1)};
   }
   double part_of_law(const std::string& expression, double low, double high) {
-    const json value = evaluated(expression);
+    const json value = values_.of_expression(expression);
     if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high)) {
       fields_.bad(expression, "a number of the law for queries", value);
     }
@@ -402,6 +356,7 @@ class LayerReader {
   std::string given_kind_;
   std::vector<std::string>& missing_;
   LayerFacts facts_;
+  LayerValues values_;
   bool absent_ = false, none_ = false;
 };
 

@@ -117,6 +117,7 @@ RopeConfig rope_of(const LayerGroup& group, const ModelFields& fields, const Len
                   .window = facts.window,
                   .chunk = facts.chunk,
                   .layer_numbers = group.layers,
+                  .parameters = facts.parameters,
                   .rotates = facts.rotates,
                   .pairing = facts.pairing,
                   .softmax_scale = facts.softmax_scale,
