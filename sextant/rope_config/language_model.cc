@@ -92,6 +92,16 @@ std::string only_candidate(const json& config) {
        "; give the one that is meant, as a file of its own");
 }
 
+// The type of a language model whose object has none, by its whole's family.
+std::string type_of_part(const std::string& whole) {
+  const Family* family = find_family(whole);
+  if (family != nullptr && family->defaults.contains("model_type")) {
+    const json& of_code = family->defaults.at("model_type");
+    if (of_code.is_string()) return of_code.get<std::string>();
+  }
+  return find_family(whole + "_text") != nullptr ? whole + "_text" : "";
+}
+
 LanguageModel found_in(const json& config, const std::string& type, const std::string& place,
                        int depth) {
   const LanguageModel here{&config, place, type};
@@ -99,11 +109,9 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
   const auto within = [&](const std::string& name) {
     const json& inner = *at_place(config, name);
     std::string own = type_of(inner);
-    // A part without a type of its own is of its whole's family.
-    if (own.empty() && find_family(type + "_text") != nullptr) own = type + "_text";
+    if (own.empty()) own = type_of_part(type);
     return found_in(inner, own, place.empty() ? name : place + "." + name, depth + 1);
   };
-  if (has_any(config, {"rope_theta", "rope_parameters"})) return here;
   const Family* family = find_family(type);
   if (family != nullptr) {
     for (const std::string& name : family->language_model) {
@@ -111,6 +119,7 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
     }
     if (family->language_model.empty()) return here;
   }
+  if (has_any(config, {"rope_theta", "rope_parameters"})) return here;
   if (says_positions(config) && has_sizes(config)) return here;
   const std::string name = only_candidate(config);
   return name.empty() ? here : within(name);
@@ -120,10 +129,14 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
 
 LanguageModel find_language_model(const json& config) {
   LanguageModel found = found_in(config, type_of(config), "", 0);
-  // Files of before the fields were kept apart: those of the whole are the language model's.
+  // Files of before the fields were kept apart: those of the whole are the language model's. A row that
+  // rotates itself says so of such files.
   const Family* family = find_family(found.model_type);
-  const bool whole = family != nullptr && !family->language_model.empty();
-  if (whole && find_family(found.model_type + "_text") != nullptr) found.model_type += "_text";
+  const bool wraps = family != nullptr && !family->language_model.empty();
+  if (wraps && family->pairing.empty()) {
+    const std::string part = type_of_part(found.model_type);
+    if (!part.empty()) found.model_type = part;
+  }
   return found;
 }
 

@@ -286,7 +286,10 @@ class LayerReader {
         facts_.window = integer("sliding_window", 0, kLongestSequence).value_or(0);
       }
     }
-    if (facts_.rotates && facts_.kind != kFull) {  // Llama 4
+    if (const auto chunk =
+            number_of_family(&Family::chunk, "attention_chunk_size", 0, double(kLongestSequence))) {
+      facts_.chunk = static_cast<int64_t>(*chunk);
+    } else if (family() == nullptr && facts_.rotates && facts_.kind != kFull) {
       facts_.chunk = fields_.integer("attention_chunk_size", 1, kLongestSequence).value_or(0);
     }
   }

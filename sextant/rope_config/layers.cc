@@ -8,8 +8,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kSupposedLayers = 64;  // where the file does not say how many there are
-
 // Kinds of layers of which the parameters speak though nothing says which layers are of them.
 std::vector<std::string> kinds_without_layers(ModelFields& fields,
                                               const RopeParameters& parameters) {
@@ -75,7 +73,7 @@ std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& 
   for (const std::string& kind : kinds) {
     add(groups, facts_of_layer(fields, parameters, 0, kind, missing), {});
   }
-  const int64_t known = fields.layers(), all = known > 0 ? known : kSupposedLayers;
+  const int64_t known = fields.layers(), all = known > 0 ? known : fields.supposed_layers();
   for (int64_t layer = 0; kinds.empty() && layer < all; ++layer) {
     add(groups, facts_of_layer(fields, parameters, layer, "", missing),
         known > 0 ? std::vector{layer} : std::vector<int64_t>());

@@ -120,7 +120,7 @@ json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
       if (own.is_object() && own.contains(name) && !own[name].is_null()) return own[name];
     }
   }
-  if (name == "n") return std::max<int64_t>(layers(), 1);
+  if (name == "n") return layers() > 0 ? layers() : supposed_layers();
   const auto own = own_names_.find(name);
   const json* found = find(own == own_names_.end() ? name : own->second);
   if (found != nullptr) return *found;
@@ -164,7 +164,9 @@ std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low
 }
 
 int64_t ModelFields::layers() {
-  if (const json* types = find("layer_types"); types != nullptr && types->is_array()) {
+  const auto own = own_names_.find("layer_types");
+  const json* types = find(own == own_names_.end() ? "layer_types" : own->second);
+  if (types != nullptr && types->is_array() && !types->empty()) {
     if (types->size() > kMostLayers) bad("layer_types", "at most 4096 layers", *types);
     return static_cast<int64_t>(types->size());
   }
@@ -186,6 +188,14 @@ int64_t ModelFields::layers() {
     least = least == 0 ? size : std::min(least, size);
   }
   return least;
+}
+
+int64_t ModelFields::supposed_layers() const {
+  constexpr int64_t kMany = 64;
+  if (family_ == nullptr) return kMany;
+  const auto found = family_->defaults.find("num_hidden_layers");
+  const bool known = found != family_->defaults.end() && found->second.is_number_integer();
+  return known ? std::clamp<int64_t>(found->second.get<int64_t>(), 1, kMostLayers) : kMany;
 }
 
 std::vector<std::string> ModelFields::taken_from_code() const {

@@ -35,6 +35,8 @@ class ModelFields {
 
   // How many layers; 0: not known. Lists by layer say it, too.
   int64_t layers();
+  // A number for patterns by layer where it is not known: the family's usual one.
+  int64_t supposed_layers() const;
 
   const nlohmann::json& config() const { return config_; }
   const Family* family() const { return family_; }

@@ -84,6 +84,26 @@ void compare_outside(ModelFields& fields, const json& object, const std::string&
   }
 }
 
+// A field that the family's code does not read is taken out, and said to be there unless it changes
+// nothing.
+void say_if_ignored(ModelFields& fields, json& object, const std::string& name) {
+  const auto matters = [&](const json& value) {
+    return !value.is_null() && value != json(false) &&
+           !(name == "partial_rotary_factor" && value == json(1));
+  };
+  bool there = fields.config().contains(name) && matters(fields.config().at(name));
+  const auto take_from = [&](json& from) {
+    if (!from.is_object() || !from.contains(name)) return;
+    there = there || matters(from.at(name));
+    from.erase(name);
+  };
+  take_from(object);
+  for (json& inner : object) take_from(inner);
+  if (!there) return;
+  fields.say(name + " is in the file, and this type's code does not read it (" +
+             fields.family()->origin() + ", " + fields.family()->source + ")");
+}
+
 }  // namespace
 
 RopeParameters rope_parameters(ModelFields& fields) {
@@ -117,7 +137,9 @@ RopeParameters rope_parameters(ModelFields& fields) {
     if (!result.nested) result.object = typed(result.object.empty() ? kPlain : result.object);
   }
   if (fields.family() != nullptr) {
-    for (const std::string& ignored : fields.family()->ignores) result.object.erase(ignored);
+    for (const std::string& ignored : fields.family()->ignores) {
+      say_if_ignored(fields, result.object, ignored);
+    }
   }
   if (!result.nested) {
     compare_outside(fields, result.object, old ? "rope_scaling" : "rope_parameters");

@@ -123,17 +123,19 @@ TEST(ModelCode, DecidesWhetherAModelRotates) {
              {"mla_use_nope", true},
              {"qk_rope_head_dim", 64},
              {"qk_nope_head_dim", 128}},
-        json{{"model_type", "nemotron_h"}}, json{{"model_type", "inkling"}}}) {
+        json{{"model_type", "nemotron_h"}}, json{{"model_type", "inkling_mm_model"}},
+        json{{"model_type", "inkling2_text"}}}) {
     SCOPED_TRACE(more.dump());
     const auto settings = read(with(sizes, more));
     ASSERT_EQ(settings.size(), 1U);
     EXPECT_FALSE(settings[0].rotates);
     EXPECT_TRUE(explain(settings[0], 0).pairs.empty());
   }
-  EXPECT_TRUE(
-      read(with(sizes, {{"model_type", "granitemoehybrid"}, {"position_embedding_type", "rope"}}))
-          .at(0)
-          .rotates);
+  EXPECT_TRUE(read(with(sizes, {{"model_type", "granitemoehybrid"},
+                                {"layer_types", {"mamba", "attention"}},
+                                {"position_embedding_type", "rope"}}))
+                  .at(0)
+                  .rotates);
   EXPECT_TRUE(read(with(sizes, {{"model_type", "esm"}, {"position_embedding_type", "rotary"}}))
                   .at(0)
                   .rotates);

@@ -150,6 +150,7 @@ Family family_of(const json& object, const std::string& code, const std::string&
                                     {"rotary_dim", &Family::rotary_dim},
                                     {"scaled", &Family::scaled},
                                     {"window", &Family::window},
+                                    {"chunk", &Family::chunk},
                                     {"softmax_scale", &Family::softmax_scale},
                                     {"scales_scores", &Family::scales_scores},
                                     {"pairing", &Family::pairing},

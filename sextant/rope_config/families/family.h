@@ -30,7 +30,7 @@ struct Family {
   std::string instead;
   std::map<std::string, std::string> names;
   std::map<std::string, nlohmann::json> defaults;  // a value, or {"is": expression}
-  std::string rotates, layer_types, kind, base, part, head_dim, rotary_dim, scaled, window;
+  std::string rotates, layer_types, kind, base, part, head_dim, rotary_dim, scaled, window, chunk;
   std::string softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
