@@ -19,12 +19,14 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
 // What llama.cpp calls a model_type of Hugging Face; without one, "llama". Throws Error if it is not known.
 std::string gguf_architecture(const std::string& model_type);
 
-// Metadata and vectors that say the setting. Throws Error where llama.cpp has no key for it, or a number of
-// the frequencies is no float32, so that the file would mean other ones.
+// Metadata and vectors that say the groups of layers, which rotate: one, or one with a window and one
+// without. Throws Error where llama.cpp has no key for it. Numbers are float32 there: which ones that
+// rounds is added to `warnings`.
 struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;
 };
-GgufConfig write_gguf_config(const RopeConfig& setting, const std::string& architecture);
+GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
+                             std::vector<std::string>& warnings);
 
 }  // namespace sextant
