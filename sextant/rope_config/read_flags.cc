@@ -85,15 +85,13 @@ void add_flags(json& model, const json& flags, std::vector<std::string>& warning
 
 std::vector<RopeConfig> read_vllm(CommandLine& flags, const Overrides& overrides) {
   std::vector<std::string> warnings;
-  if (flags.has("--rope-theta") || flags.has("--rope-scaling")) {
-    warnings.push_back(engine_fact("vllm.rope_flags"));
-  }
   const double base = flags.number_from_0("--rope-theta"), length = max_model_len(flags);
   json config = flags.take_object("--hf-overrides");
   json own = config_of(overrides, base, length);
   if (json scaling = flags.take_object("--rope-scaling"); !scaling.empty()) {
     own["rope_scaling"] = std::move(scaling);
   }
+  if (base > 0 || own.contains("rope_scaling")) warnings.push_back(engine_fact("vllm.rope_flags"));
   add_flags(language_model_of(config), own, warnings);
   flags.finish();
   std::vector<RopeConfig> settings = read_config(config, overrides);
