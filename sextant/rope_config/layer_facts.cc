@@ -220,17 +220,8 @@ class LayerReader {
     if (facts_.rotary_dim || part) return;
     const auto channels = fields_.integer("rotary_dim", 2, kWidest);
     if (!channels) return;
-    const json inner = facts_.object.value("partial_rotary_factor", json());
-    const auto said = inner.is_number() ? std::optional(inner.get<double>()) : facts_.part;
-    if (!said) {
+    if (!facts_.part && !facts_.object.contains("partial_rotary_factor")) {
       facts_.rotary_dim = channels;
-    } else if (static_cast<int64_t>(static_cast<double>(facts_.head_dim) * *said) != *channels) {
-      fields_.say("rotary_dim is " + std::to_string(*channels) + " and partial_rotary_factor " +
-                  json(*said).dump() + ", which is " +
-                  json(std::floor(static_cast<double>(facts_.head_dim) * *said)).dump() + " of " +
-                  std::to_string(facts_.head_dim) +
-                  " channels; partial_rotary_factor is taken: keep the one that the model was "
-                  "trained with");
     }
   }
 

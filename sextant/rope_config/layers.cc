@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "sextant/error.h"
-
 namespace sextant {
 namespace {
 
@@ -82,9 +80,7 @@ std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& 
     add(groups, facts_of_layer(fields, parameters, layer, "", missing),
         known > 0 ? std::vector{layer} : std::vector<int64_t>());
   }
-  if (groups.empty()) {
-    fail(fields.where() + ": layer_types: expected a layer with attention, but got none");
-  }
+  if (groups.empty()) return groups;
   if (!parameters.nested) join_alike(groups);
   std::ranges::stable_sort(groups, [](const LayerGroup& a, const LayerGroup& b) {
     const auto rank = [](const LayerGroup& group) {

@@ -123,7 +123,15 @@ json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
   if (name == "n") return std::max<int64_t>(layers(), 1);
   const auto own = own_names_.find(name);
   const json* found = find(own == own_names_.end() ? name : own->second);
-  return found != nullptr ? *found : default_of(name, layer);
+  if (found != nullptr) return *found;
+  return is_null(name) ? json() : default_of(name, layer);
+}
+
+// null in the file is a value: code that has a default for an absent field takes none for it. Of these
+// fields code takes the default in both cases.
+bool ModelFields::is_null(const std::string& name) const {
+  if (name == "rope_theta" || name == "rope_parameters" || name == "layer_types") return false;
+  return config_.contains(name) && config_.at(name).is_null();
 }
 
 void ModelFields::bad(const std::string& name, const std::string& expected, const json& got) const {

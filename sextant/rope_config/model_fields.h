@@ -21,8 +21,8 @@ class ModelFields {
   ModelFields(const nlohmann::json& config, const Family* family, const Overrides& overrides,
               std::string where);
 
-  // A field by its canonical name, or another of the file by its own; where the file lacks it (null
-  // counts as absent), the family's default. In a layer, per_layer_config goes before all that.
+  // A field by its canonical name, or another of the file by its own; where the file lacks it, the
+  // family's default. In a layer, per_layer_config goes before all that.
   nlohmann::json value(const std::string& name, std::optional<int64_t> layer = {});
   // Whether the file itself has it, under this name or another.
   bool says(const std::string& name) const;
@@ -49,6 +49,7 @@ class ModelFields {
 
  private:
   const nlohmann::json* find(const std::string& dotted) const;
+  bool is_null(const std::string& name) const;
   void take_names(const std::string& canonical, const std::vector<std::string>& names);
   nlohmann::json default_of(const std::string& name, std::optional<int64_t> layer);
 

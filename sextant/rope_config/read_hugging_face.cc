@@ -78,7 +78,26 @@ void compare_part(const LayerFacts& facts, std::optional<double> part, RopeConfi
       " channels rotate; the latter is taken");
 }
 
-void read_rotation(const LayerFacts& facts, const ModelFields& fields, const Lengths& lengths,
+// rotary_dim and partial_rotary_factor say the same twice, or one of them is wrong.
+void compare_channels(ModelFields& fields, const json& object, const RopeConfig& rope) {
+  if (!fields.says("rotary_dim") || rope.latent) return;
+  std::optional<double> part = part_in(object);
+  if (!part && fields.says("partial_rotary_factor")) {
+    part = fields.number("partial_rotary_factor", 1e-6, 1);
+  }
+  const auto channels = fields.integer("rotary_dim", 2, kWidest);
+  if (!part || !channels) return;
+  const auto by_part = static_cast<int64_t>(static_cast<double>(rope.head_dim) * *part);
+  if (by_part == *channels) return;
+  fields.say("rotary_dim is " + std::to_string(*channels) + " and partial_rotary_factor " +
+             shown(*part) + ", which is " + std::to_string(by_part) + " of " +
+             std::to_string(rope.head_dim) + " channels; " + std::to_string(rope.rotary_dim) +
+             " are taken" +
+             (fields.family() == nullptr ? "" : ", as " + fields.family()->origin() + " does") +
+             ": keep the one that the model was trained with");
+}
+
+void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& lengths,
                    const std::string& where, RopeConfig& rope) {
   json object = facts.object;
   add_defaults_of_code(fields.family(), object);
@@ -102,11 +121,12 @@ void read_rotation(const LayerFacts& facts, const ModelFields& fields, const Len
   if (rope.scaling.base && !facts.base) rope.base = *rope.scaling.base;
   if (object.contains("alpha")) take_alpha(rope);
   compare_part(facts, part, rope);
+  compare_channels(fields, object, rope);
   rope.first_channel = facts.first_channel.value_or(
       rope.latent && fields.family() == nullptr ? rope.head_dim - rope.rotary_dim : 0);
 }
 
-RopeConfig rope_of(const LayerGroup& group, const ModelFields& fields, const Lengths& lengths,
+RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& lengths,
                    const RopeParameters& parameters, const std::string& type) {
   const LayerFacts& facts = group.facts;
   RopeConfig rope{.layers = group.name,
@@ -238,8 +258,12 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
   const RopeParameters parameters = rope_parameters(fields);
   std::vector<std::string> missing;
   const std::vector<LayerGroup> groups = layer_groups(fields, parameters, missing);
-  const bool rotates = groups[0].facts.rotates;
-  if (!rotates && groups.size() == 1) {
+  if (groups.empty()) {
+    std::vector<RopeConfig> none = without_rotation("none", fields, type);
+    none[0].notes.push_back("no layer has attention");
+    return none;
+  }
+  if (!groups[0].facts.rotates && groups.size() == 1) {
     std::vector<RopeConfig> none = without_rotation(
         family != nullptr && !family->instead.empty() ? family->instead : "none", fields, type);
     add_words(fields, parameters, type, none);

@@ -63,7 +63,7 @@ void print_layers(const RopeConfig& setting, const Explained& n) {
   if (setting.chunk > 0) {
     fmt::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
   }
-  if (n.reach > 0) fmt::print("              so no distance is beyond {}\n", n.reach);
+  if (n.reach > 0) fmt::print("              in these layers no distance is beyond {}\n", n.reach);
   for (const std::string& note : setting.notes) print_wrapped("layers        " + note);
 }
 
