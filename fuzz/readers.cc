@@ -114,6 +114,7 @@ void explain_bytes(const std::string& bytes) {
 
 std::vector<std::string> settings() {
   std::vector<std::string> all = ggufs();
+  all.pop_back();  // names no architecture
   for (const char* text :
        {R"({"hidden_size": 128, "num_attention_heads": 2, "rope_theta": 1000000.0,
             "max_position_embeddings": 32768, "rope_scaling": {"type": "yarn", "factor": 4.0,

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "sextant/error.h"
-#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
 #include "sextant/rope_config/gguf_layers.h"
@@ -47,7 +46,14 @@ std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   return sections;
 }
 
+constexpr int64_t kWidestHead = 1 << 14;
+
 void read_channels(GgufKeys& keys, RopeConfig& setting) {
+  if (setting.head_dim > kWidestHead) {
+    GgufKeys::bad(keys.own("attention.key_length"),
+                  "at most " + std::to_string(kWidestHead) + " channels in a head, but got " +
+                      std::to_string(setting.head_dim));
+  }
   const std::string key = keys.own("rope.dimension_count");
   const int64_t rotated = keys.length(key);
   setting.rotary_dim = rotated > 0 ? rotated : setting.head_dim;
