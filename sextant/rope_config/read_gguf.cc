@@ -50,9 +50,9 @@ constexpr int64_t kWidestHead = 1 << 14;
 
 void read_channels(GgufKeys& keys, RopeConfig& setting) {
   if (setting.head_dim > kWidestHead) {
-    GgufKeys::bad(keys.own("attention.key_length"),
-                  "at most " + std::to_string(kWidestHead) + " channels in a head, but got " +
-                      std::to_string(setting.head_dim));
+    GgufKeys::bad(keys.own("attention.key_length"), "at most " + std::to_string(kWidestHead) +
+                                                        " channels in a head, but got " +
+                                                        std::to_string(setting.head_dim));
   }
   const std::string key = keys.own("rope.dimension_count");
   const int64_t rotated = keys.length(key);
@@ -116,6 +116,29 @@ RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
   return setting;
 }
 
+// DeepSeek V4: layers whose keys are compressed rotate by a base of their own, and alone are scaled; the
+// gain of YaRN is taken back.
+std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& setting, double base) {
+  RopeConfig compressed = setting, others = setting;
+  compressed.layers = "compress";
+  compressed.window = 0;
+  compressed.bounded_in.clear();
+  compressed.base = base;
+  if (auto* stretch = std::get_if<Stretch>(&compressed.scaling.stretch)) {
+    if (auto* yarn = std::get_if<Yarn>(stretch)) {
+      yarn->base = base;
+      yarn->attention_factor = 1;
+    }
+  }
+  others.layers = "main";
+  others.scaling = {};
+  const std::vector<int64_t> ratios = keys.integers(keys.own("attention.compress_ratios"));
+  for (size_t n = 0; n < ratios.size(); ++n) {
+    (ratios[n] != 0 ? compressed : others).layer_numbers.push_back(static_cast<int64_t>(n));
+  }
+  return {compressed, others};
+}
+
 }  // namespace
 
 std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides) {
@@ -133,6 +156,8 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   setting.scaling.interleaved_sections =
       !setting.scaling.sections.empty() &&
       (row ? row->axes == "interleaved" : keys.arch().starts_with("qwen3"));
+  // M-RoPE's pairs are half-split, also where the architecture's others are not.
+  if (row && !setting.scaling.sections.empty()) setting.pairing = Pairing::kHalfSplit;
   setting.softmax_scale = softmax_scale_of(keys, row);
   if (!row) {
     setting.scaling.warnings.push_back(
@@ -140,6 +165,9 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
         llama_cpp_version() + " does not have; its keys are taken as most architectures mean them");
   }
   std::vector<RopeConfig> settings = gguf_layers(keys, row, setting, overrides);
+  if (const auto base = keys.number(keys.own("attention.compress_rope_freq_base"), 1e-3, 1e30)) {
+    settings = compressed_layers(keys, settings.at(0), *base);
+  }
   keys.finish();
   return settings;
 }

@@ -158,6 +158,21 @@ TEST(GgufArchitectures, AlphaIsAnotherBase) {
   EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 128.0 / 126)), 1, 1e-14);
 }
 
+// DeepSeek V4: two bases, and YaRN without a gain where keys are compressed.
+TEST(GgufArchitectures, CompressedLayersHaveTheirBase) {
+  Metadata keys = yarn(16, 65536);
+  keys["rope.freq_base"] = 1e4;
+  keys["attention.compress_rope_freq_base"] = 160000.0;
+  keys["attention.compress_ratios"] = GgufArray{.numbers = {0, 4, 128}, .count = 3};
+  keys["rope.dimension_count"] = uint64_t{64};
+  const auto settings = read("deepseek4", keys).settings;
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].layer_numbers, (std::vector<int64_t>{1, 2}));
+  EXPECT_NEAR(frequency(settings[0], 31) * 16 / std::pow(160000, -62.0 / 64), 1, 1e-12);
+  EXPECT_EQ(spectrum_of(settings[0], 1).gain, 1);
+  EXPECT_NEAR(frequency(settings[1], 31) / std::pow(1e4, -62.0 / 64), 1, 1e-12);
+}
+
 TEST(GgufArchitectures, LargeGemmasScaleByTheWidth) {
   const Metadata keys = {{"attention.sliding_window", uint64_t{4096}},
                          {"embedding_length", uint64_t{4608}},
