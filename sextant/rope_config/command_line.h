@@ -11,8 +11,8 @@ namespace sextant {
 // Whether a word is a flag: -1 is a number.
 bool is_flag(const std::string& word);
 
-// Flags about rotary positions, and others, which are passed over with what follows them. Throws Error
-// that names the flag.
+// Flags about rotary positions, and others, which are passed over with what follows them. Throws
+// Error that names the flag.
 class CommandLine {
  public:
   explicit CommandLine(const std::string& text);
@@ -22,8 +22,8 @@ class CommandLine {
   const std::vector<std::string>& passed_over() const { return passed_over_; }
 
   std::string take(const std::string& name);
-  // The object of a flag of vLLM: JSON, and what dotted names say (--hf-overrides.a.b 4). Empty if there
-  // is none.
+  // The object of a flag of vLLM: JSON, and what dotted names say (--hf-overrides.a.b 4). Empty
+  // if there is none.
   nlohmann::json take_object(const std::string& name);
   double number(const std::string& name, double otherwise);
   // 0: what the model's file says.

@@ -1,5 +1,5 @@
-// The metadata of one GGUF file: each key that is asked for is noted, and keys about positions that
-// nobody asked for are one Error that names them all.
+// The metadata of one GGUF file: each key that is asked for is noted, and keys about positions
+// that nobody asked for are one Error that names them all.
 #pragma once
 
 #include <cstdint>

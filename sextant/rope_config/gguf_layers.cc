@@ -11,8 +11,8 @@ namespace {
 using nlohmann::json;
 using Rotates = LlamaCppArchitecture::Rotates;
 
-// Layers are counted in a block of so many where the file does not say how many there are.
-constexpr int64_t kBlock = 48;
+// How many layers there are taken to be where the file does not say it.
+constexpr int64_t kAssumedLayers = 48;
 
 struct Layers {
   int64_t count = 0;   // 0: not known
@@ -53,7 +53,7 @@ int64_t window_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
 }
 
 std::vector<bool> windowed_of(GgufKeys& keys, const LlamaCppArchitecture* row, Layers& layers) {
-  const auto count = static_cast<size_t>(layers.count > 0 ? layers.count : kBlock);
+  const auto count = static_cast<size_t>(layers.count > 0 ? layers.count : kAssumedLayers);
   const std::vector<int64_t> own = keys.integers(keys.own("attention.sliding_window_pattern"));
   std::vector<bool> windowed(count, false);
   if (layers.window == 0) return windowed;

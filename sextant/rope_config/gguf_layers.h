@@ -9,8 +9,8 @@
 
 namespace sextant {
 
-// `setting` is that of layers without a window. row: null where the architecture is not in the table.
-// Throws Error that names the key.
+// `setting` is that of layers without a window. row: null where the architecture is not in the
+// table. Throws Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
                                     const RopeConfig& setting, const Overrides& overrides);
 

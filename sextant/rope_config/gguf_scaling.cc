@@ -110,7 +110,8 @@ bool look_like_llama3(const std::vector<double>& divisors) {
          std::ranges::is_sorted(divisors);
 }
 
-// How many pairs rotate unchanged before those that do not rotate; 0: the divisors are of another kind.
+// How many pairs rotate unchanged before those that do not rotate; 0: the divisors are of
+// another kind.
 size_t pairs_of_p_rope(const std::vector<double>& divisors) {
   const auto plain = std::ranges::find_if(divisors, [](double x) { return x != 1; });
   const auto still = [](double x) { return x >= kStill; };

@@ -7,8 +7,8 @@
 
 namespace sextant {
 
-// Writes it into `setting`, whose base and channels are known. row: null where the architecture is not
-// in the table. Throws Error that names the key.
+// Writes it into `setting`, whose base and channels are known. row: null where the architecture
+// is not in the table. Throws Error that names the key.
 void read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting);
 
 }  // namespace sextant

@@ -32,7 +32,8 @@ int64_t head_dim_of(GgufKeys& keys, const Overrides& overrides) {
   return width / heads;
 }
 
-// Pairs of each axis; empty if all follow one. The file has four numbers, 0 where there is no such axis.
+// Pairs of each axis; empty if all follow one. The file has four numbers, 0 where there is no
+// such axis.
 std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   const std::string key = keys.own("rope.dimension_sections");
   std::vector<int64_t> sections = keys.integers(key);
@@ -116,8 +117,8 @@ RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
   return setting;
 }
 
-// DeepSeek V4: layers whose keys are compressed rotate by a base of their own, and alone are scaled; the
-// gain of YaRN is taken back.
+// DeepSeek V4: layers whose keys are compressed rotate by a base of their own, and alone are
+// scaled; the gain of YaRN is taken back.
 std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& setting, double base) {
   RopeConfig compressed = setting, others = setting;
   compressed.layers = "compress";

@@ -22,11 +22,12 @@ void refuse_scaling(const RopeScaling& scaling) {
   fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type);
 }
 
-// What one wants to read with the scaling: engines read no more than they are told, whatever the factor.
+// What one wants to read with the scaling: engines read no more than they are told, whatever the
+// factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// What vLLM multiplies queries and keys by without attn_factor. It does not read attention_factor, and mscale
-// in latent attention only.
+// What vLLM multiplies queries and keys by without attn_factor. It does not read
+// attention_factor, and mscale in latent attention only.
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
@@ -126,8 +127,8 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     target = std::max(target, target_of(group));
   }
   json overrides = {{"rope_parameters", object}};
-  // Latent attention's sizes are the model's own: they say how many channels rotate, and a factor would
-  // rotate fewer, for vLLM takes it of those.
+  // Latent attention's sizes are the model's own: they say how many channels rotate, and a
+  // factor would rotate fewer, for vLLM takes it of those.
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {
     if (config.contains(size)) overrides[size] = config.at(size);
   }

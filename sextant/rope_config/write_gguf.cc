@@ -63,8 +63,8 @@ class Writer {
   std::string arch_;
 };
 
-// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the architecture's
-// (llama_model_rope_type()).
+// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the
+// architecture's (llama_model_rope_type()).
 void write_sections(Writer& to, const LlamaCppArchitecture& row, const RopeScaling& scaling) {
   if (row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {
     fail("convert: gguf: mrope_section: expected none for the architecture " + row.name +

@@ -1,4 +1,4 @@
-// What engines do with settings, from engines.json: each fact with the versions that it was read in.
+// Facts on engines and settings, from engines.json, each with the versions that it was read in.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace sextant {
 
-// A sentence with its versions: "llama.cpp (read at 0c1e57098): truncate: ...". Throws Error if there is
-// no fact of that id.
+// A sentence with its versions: "llama.cpp (read at 0c1e57098): truncate: ...". Throws Error if
+// there is no fact of that id.
 std::string engine_fact(std::string_view id);
 
 }  // namespace sextant
