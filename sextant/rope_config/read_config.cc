@@ -13,6 +13,7 @@
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/stretch_warnings.h"
 
 namespace sextant {
@@ -66,7 +67,8 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
   if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
   if (bytes[start] == '{') {
     const nlohmann::json config = parse_json(bytes, "config.json");
-    return {"Hugging Face config.json", bytes, read_hugging_face(config, overrides)};
+    std::vector<RopeConfig> settings = read_hugging_face(config, overrides);
+    return {"Hugging Face config.json", bytes, settings, find_language_model(config).place};
   }
   if (bytes.size() < 65536 && looks_like_flags(bytes)) {
     return {"flags", "", read_flags(bytes, overrides)};
