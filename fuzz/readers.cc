@@ -73,6 +73,27 @@ std::vector<std::string> ggufs() {
                       {"llama.rope.scaling.original_context_length", uint64_t{1024}},
                       {"some.flag", true}},
                      {{"rope_freqs.weight", {1, 1.5F, 8}}}),
+          gguf_bytes({{"general.architecture", std::string("mistral3")},
+                      {"mistral3.attention.key_length", uint64_t{8}},
+                      {"mistral3.attention.temperature_scale", 0.1},
+                      {"mistral3.context_length", uint64_t{8192}},
+                      {"mistral3.rope.freq_base", 1e6},
+                      {"mistral3.rope.scaling.type", std::string("yarn")},
+                      {"mistral3.rope.scaling.factor", 8.0},
+                      {"mistral3.rope.scaling.yarn_log_multiplier", 1.0},
+                      {"mistral3.rope.scaling.original_context_length", uint64_t{1024}}},
+                     {}),
+          gguf_bytes({{"general.architecture", std::string("gemma4")},
+                      {"gemma4.block_count", uint64_t{4}},
+                      {"gemma4.attention.key_length", uint64_t{8}},
+                      {"gemma4.attention.key_length_swa", uint64_t{4}},
+                      {"gemma4.attention.sliding_window", uint64_t{64}},
+                      {"gemma4.attention.sliding_window_pattern",
+                       GgufArray{.numbers = {1, 0, 1, 1}, .count = 4}},
+                      {"gemma4.rope.freq_base", 1e6},
+                      {"gemma4.rope.freq_base_swa", 1e4},
+                      {"gemma4.rope.dimension_count_swa", uint64_t{4}}},
+                     {{"rope_freqs.weight", {1, 1, 1e30F, 1e30F}}}),
           gguf_bytes({}, {})};
 }
 
@@ -92,7 +113,8 @@ void explain_bytes(const std::string& bytes) {
 }
 
 std::vector<std::string> settings() {
-  std::vector<std::string> all = {ggufs()[0]};
+  std::vector<std::string> all = ggufs();
+  all.pop_back();  // names no architecture
   for (const char* text :
        {R"({"hidden_size": 128, "num_attention_heads": 2, "rope_theta": 1000000.0,
             "max_position_embeddings": 32768, "rope_scaling": {"type": "yarn", "factor": 4.0,
@@ -120,7 +142,11 @@ std::vector<std::string> flags() {
       "llama-server --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --rope-freq-base 1e6",
       "--rope-freq-scale 0.25",
       R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,
-             "original_max_position_embeddings":32768}' --rope-theta 1e6)"};
+             "original_max_position_embeddings":32768}' --rope-theta 1e6)",
+      "vllm serve m --hf-overrides.rope_parameters.rope_type yarn "
+      "--hf-overrides.rope_parameters.factor 4.0 --max-model-len 128K",
+      R"(vllm --max-model-len 4096 --hf-overrides '{"text_config": {"rope_theta": 500}}')",
+      "-c 131072 --rope-scaling yarn --rope-scale 4 --yarn-attn-factor 0.5"};
 }
 
 void read_npy(const std::string& bytes) {

@@ -4,7 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
@@ -27,6 +30,33 @@ void write(const std::string& bytes, const std::string& path) {
   if (!whole || !closed) fail("convert: " + path + ": expected room for the whole file");
 }
 
+// Lines of at most 90 letters, broken at spaces.
+void print_wrapped(std::FILE* to, const std::string& text) {
+  constexpr size_t kWidth = 90;
+  std::istringstream words(text);
+  std::string line, word;
+  while (words >> word) {
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      fmt::print(to, "{}\n", line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  if (!line.empty()) fmt::print(to, "{}\n", line);
+}
+
+// Each once, as explain prints them.
+void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& own) {
+  std::set<std::string> said;
+  const auto print = [&](const std::string& warning) {
+    if (said.insert(warning).second) print_wrapped(stderr, "warning: " + warning);
+  };
+  for (const RopeConfig& setting : read.settings) {
+    for (const std::string& warning : setting.scaling.warnings) print(warning);
+  }
+  for (const std::string& warning : own) print(warning);
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app) {
@@ -42,11 +72,14 @@ void add_convert(CLI::App& app) {
   command->footer(
       "What the other engine cannot say is an error. Reading the result gives the same "
       "frequencies,\n"
-      "bit by bit; but for Llama 3 in GGUF, whose divisors are float32 there.");
+      "bit by bit, but in GGUF, whose numbers are float32. Warnings go to standard error.");
   command->callback([request] {
     const ReadRopeConfig read =
         read_rope_config(request->setting->path, request->setting->overrides);
-    write(write_rope_config(read, request->to), request->out);
+    std::vector<std::string> warnings;
+    const std::string written = write_rope_config(read, request->to, warnings);
+    print_warnings(read, warnings);
+    write(written, request->out);
   });
 }
 

@@ -43,10 +43,14 @@ void run(const Request& request) {
   for (const RopeConfig& setting : read.settings) {
     subjects.push_back({setting, explain(setting, request.setting->overrides.length)});
   }
-  if (request.as_json) fmt::print("{}\n", json_text(subjects, read.dialect));
+  if (request.as_json) {
+    fmt::print("{}\n", json_text(subjects, read.dialect));
+  } else {
+    print_groups(subjects);
+  }
   for (const Subject& subject : subjects) {
     if (!request.as_json) print(subject, request.all);
-    if (!request.plot.empty()) plot(subject, request.plot, !request.as_json);
+    if (!request.plot.empty() && subject.setting.rotates) plot(subject, request.plot, !request.as_json);
   }
 }
 

@@ -132,6 +132,8 @@ GgufArray array(Reader& in, const std::string& what) {
       result.numbers.push_back(static_cast<double>(*u));
     } else if (const auto* d = std::get_if<double>(&value)) {
       result.numbers.push_back(*d);
+    } else if (const auto* b = std::get_if<bool>(&value)) {
+      result.numbers.push_back(*b ? 1 : 0);
     }
   }
   return result;

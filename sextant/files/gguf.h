@@ -18,7 +18,7 @@
 namespace sextant {
 
 struct GgufArray {
-  std::vector<double> numbers;  // of any numeric type; empty for other elements
+  std::vector<double> numbers;  // of any numeric type; 1 and 0 for true and false; empty for others
   uint64_t count = 0;           // elements, of any type
 };
 // bool comes before the numbers: a literal true is no integer.

@@ -28,6 +28,8 @@ struct QueryScale {
   QueryLaw law = QueryLaw::kNone;
   int64_t length = 0;   // L, where the law has one: at least 1, and for logn 2
   double strength = 0;  // where the law has one: finite, at least 0
+
+  bool operator==(const QueryScale&) const = default;
 };
 
 // The factor at each position; one below 0 counts as 0. Throws Error if the length or the strength is out

@@ -74,6 +74,19 @@ int64_t reach_of(const RopeConfig& setting) {
   return reach;
 }
 
+double plain_scale(const RopeConfig& setting) {
+  if (setting.softmax_scale > 0) return setting.softmax_scale;
+  return setting.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(setting.head_dim)) : 0;
+}
+
+Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
+  Explained result;
+  result.target = length == 0 ? setting.max_length : length;
+  result.reach = reach_of(setting);
+  result.scale = result.turned_scale = plain_scale(setting);
+  return result;
+}
+
 // The axis of each pair.
 std::vector<int> axes_of(const RopeConfig& setting, const Spectrum& spectrum) {
   std::vector<int> axes(spectrum.pairs.size(), 0);
@@ -90,6 +103,7 @@ std::vector<int> axes_of(const RopeConfig& setting, const Spectrum& spectrum) {
 
 Explained explain(const RopeConfig& setting, int64_t length) {
   Explained result;
+  if (!setting.rotates) return explain_without_rotation(setting, length);
   result.trained = trained_length(setting);
   result.target = length;
   if (result.target == 0) result.target = setting.max_length;
@@ -123,10 +137,7 @@ Explained explain(const RopeConfig& setting, int64_t length) {
     }
   }
   result.gain = stretched.gain;
-  const double plain_scale = setting.softmax_scale > 0
-                                 ? setting.softmax_scale
-                                 : 1 / std::sqrt(static_cast<double>(setting.head_dim));
-  result.scale = setting.scaling.score_factor * plain_scale;
+  result.scale = setting.scaling.score_factor * plain_scale(setting);
   result.turned_scale = result.scale * result.gain * result.gain;
   result.float32_error = float32_error(stretched, at);
   return result;
@@ -181,6 +192,20 @@ Named name_of(const RopeScaling& scaling) {
   const bool plain_axes = scaling.type == "default" && !scaling.sections.empty();
   const auto found = names.find(plain_axes ? "mrope" : scaling.type);
   return found == names.end() ? Named{scaling.type, "", ""} : found->second;
+}
+
+std::string method_of(const RopeConfig& setting) {
+  if (setting.rotates) return name_of(setting.scaling).name;
+  return setting.instead.empty() || setting.instead == "none" ? "NoPE" : setting.instead;
+}
+
+std::string pairing_of(const RopeConfig& setting) {
+  if (!setting.rotates || !setting.pairing) return "";
+  return *setting.pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
+}
+
+std::string query_law_of(const RopeConfig& setting) {
+  return setting.query_law.empty() ? law_of(setting.scaling.query_scale) : setting.query_law;
 }
 
 nlohmann::json parameters_of(const RopeConfig& setting) {

@@ -46,10 +46,19 @@ struct Named {
 };
 Named name_of(const RopeScaling& scaling);
 
+// "YaRN", or where layers do not rotate "NoPE" or what they have instead: "alibi".
+std::string method_of(const RopeConfig& setting);
+
+// "half-split" or "interleaved"; empty: not known, or nothing rotates.
+std::string pairing_of(const RopeConfig& setting);
+
 // What the method is given, defaults filled in: {"factor": 4, "beta_fast": 32, ...}.
 nlohmann::json parameters_of(const RopeConfig& setting);
 
 // "max(1, ln(i + 1) / ln 8192)", of a query at position i; empty: nothing.
 std::string law_of(const QueryScale& scale);
+
+// The law of a group's queries, in numbers or in its family's words; empty: none.
+std::string query_law_of(const RopeConfig& setting);
 
 }  // namespace sextant

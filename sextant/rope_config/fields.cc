@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {
@@ -16,13 +17,6 @@ std::string between(T low, T high) {
   std::ostringstream out;
   out << low << " to " << high;
   return out.str();
-}
-
-// Foreign text goes to a terminal: kept short, and in ASCII.
-std::string shown(const json& value) {
-  constexpr size_t kMost = 60;
-  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
 bool is_within(const json& value, double low, double high) {
@@ -141,12 +135,22 @@ int64_t Fields::needed_integer(const std::string& name, int64_t low, int64_t hig
 }
 
 void Fields::finish() const {
+  std::string unknown;
+  const json* first = nullptr;
+  std::string key;
   for (const auto& item : object_.items()) {
-    if (!seen_.contains(item.key())) {
-      fail(where_ + ": " + shown(item.key()) +
-           ": expected a field that its rope_type has, but got " + shown(item.value()));
+    if (seen_.contains(item.key()) || item.value().is_null()) continue;
+    if (first == nullptr) {
+      first = &item.value();
+      key = item.key();
+    } else {
+      unknown += (unknown.empty() ? "; nor has it " : ", ") + shown(item.key()) + ": " +
+                 shown(item.value());
     }
   }
+  if (first == nullptr) return;
+  fail(where_ + ": " + shown(key) + ": expected a field that its rope_type has, but got " +
+       shown(*first) + unknown);
 }
 
 }  // namespace sextant

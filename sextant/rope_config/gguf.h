@@ -1,7 +1,8 @@
 // Rotary settings in the metadata of GGUF files, {arch}.rope.*, as llama.cpp reads them.
 //
-// Llama 3's and LongRoPE's divisors are tensors there: rope_freqs.weight, rope_factors_short.weight and
-// rope_factors_long.weight, in float32, as all numbers of the metadata are.
+// Llama 3's and LongRoPE's divisors are tensors there: rope_freqs.weight,
+// rope_factors_short.weight and rope_factors_long.weight, in float32, as all numbers of the
+// metadata are.
 #pragma once
 
 #include <map>
@@ -16,15 +17,18 @@ namespace sextant {
 // Throws Error that names the key. A base that is not there is asked for.
 std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides);
 
-// What llama.cpp calls a model_type of Hugging Face; without one, "llama". Throws Error if it is not known.
+// llama.cpp's name for a model_type of Hugging Face; without one, "llama". Throws Error if it is
+// not known.
 std::string gguf_architecture(const std::string& model_type);
 
-// Metadata and vectors that say the setting. Throws Error where llama.cpp has no key for it, or a number of
-// the frequencies is no float32, so that the file would mean other ones.
+// Metadata and vectors that say the groups of layers, which rotate: one, or one with a window
+// and one without. Throws Error where llama.cpp has no key for it. Numbers are float32 there:
+// which ones that rounds is added to `warnings`.
 struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;
 };
-GgufConfig write_gguf_config(const RopeConfig& setting, const std::string& architecture);
+GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
+                             std::vector<std::string>& warnings);
 
 }  // namespace sextant

@@ -23,7 +23,11 @@ nlohmann::json scaling_object(const RopeConfig& setting);
 nlohmann::json write_hugging_face(nlohmann::json config, const std::vector<RopeConfig>& settings,
                                   int version);
 
-// Text to JSON; an error names the place, and the key whose value could not be read.
+// Text to JSON; an error names the place, and the key whose value could not be read. NaN and Infinity,
+// which Python writes and JSON does not have, become strings.
 nlohmann::json parse_json(const std::string& text, const std::string& where);
+
+// The text of a configuration that parse_json() read, with NaN and Infinity as they were.
+std::string json_as_python_writes_it(const nlohmann::json& value);
 
 }  // namespace sextant

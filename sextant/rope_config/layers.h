@@ -1,16 +1,23 @@
-// What a config.json says of layers beside their rotation: windows, chunks, and layers that turn nothing.
+// Groups of layers that are alike.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
-#include "sextant/rope_config/fields.h"
-#include "sextant/rope_config/rope_config.h"
+#include "sextant/rope_config/layer_facts.h"
 
 namespace sextant {
 
-// Writes it into the settings of that configuration, whose fields are `fields`. Throws Error that names the
-// field if one is out of range.
-void read_layers(const nlohmann::json& config, Fields& fields, std::vector<RopeConfig>& settings);
+struct LayerGroup {
+  std::string name;  // the kind of its layers, if the model has several; else empty
+  LayerFacts facts;
+  std::vector<int64_t> layers;  // from 0; empty: all, or not known
+};
+
+// Groups of layers that are alike: those that rotate first, and among them those without a window.
+// Layers without attention are left out, so that there may be no group. What the file lacks and no table knows is added to
+// `missing`, in words.
+std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& parameters,
+                                     std::vector<std::string>& missing);
 
 }  // namespace sextant

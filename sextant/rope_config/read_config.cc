@@ -9,9 +9,12 @@
 
 #include "sextant/error.h"
 #include "sextant/files/gguf.h"
+#include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/language_model.h"
+#include "sextant/rope_config/stretch_warnings.h"
 
 namespace sextant {
 namespace {
@@ -37,23 +40,20 @@ void check(const std::string& name, double value, double low, double high) {
        (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
 }
 
-void check_path(const std::string& path) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  const auto wrong = [&](const char* got) {
-    fail("setting: " + path + ": expected a file, but got " + got);
-  };
-  if (!std::filesystem::exists(status)) wrong("none");
-  if (std::filesystem::is_directory(status)) wrong("a folder");
-  // A shell's <(...) is a pipe, too, and has a writer.
-  if (std::filesystem::is_fifo(status) && !path.starts_with("/dev/")) {
-    wrong("a named pipe; - reads standard input");
+// Errors name the file as the user does.
+[[noreturn]] void fail_in(const std::string& path, const std::string& what) {
+  const std::string supposed = "config.json: ";
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (what.starts_with(supposed) && name != "config.json") {
+    fail(path + ": " + what.substr(supposed.size()));
   }
+  if (what.starts_with("flags: ")) {
+    fail(path + ": " + what + " (it is neither JSON nor GGUF, so it was taken for flags)");
+  }
+  fail(what);
 }
 
-}  // namespace
-
-ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
+ReadRopeConfig read_dialect(const std::string& marked, const Overrides& overrides) {
   check("--base", overrides.base, 1e-3, 1e30);
   check("--local-base", overrides.local_base, 1e-3, 1e30);
   check("--head-dim", static_cast<double>(overrides.head_dim), 2, 1 << 20);
@@ -67,7 +67,8 @@ ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides
   if (start == std::string::npos) fail("setting: expected a configuration, but got nothing");
   if (bytes[start] == '{') {
     const nlohmann::json config = parse_json(bytes, "config.json");
-    return {"Hugging Face config.json", bytes, read_hugging_face(config, overrides)};
+    std::vector<RopeConfig> settings = read_hugging_face(config, overrides);
+    return {"Hugging Face config.json", bytes, settings, find_language_model(config).place};
   }
   if (bytes.size() < 65536 && looks_like_flags(bytes)) {
     return {"flags", "", read_flags(bytes, overrides)};
@@ -75,13 +76,25 @@ ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides
   fail("setting: expected a config.json, a GGUF file or flags of llama.cpp or vLLM");
 }
 
+}  // namespace
+
+ReadRopeConfig read_rope_config_bytes(const std::string& marked, const Overrides& overrides) {
+  ReadRopeConfig read = read_dialect(marked, overrides);
+  warn_of_idle_stretch(read.settings);
+  return read;
+}
+
 ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides) {
   if (path == "-") return read_rope_config_bytes(first_bytes(std::cin), overrides);
-  check_path(path);
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes = first_bytes(file);
-  if (bytes.empty()) fail("setting: " + path + ": expected a file with something in it");
-  return read_rope_config_bytes(bytes, overrides);
+  const std::string file = config_path(path);
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes = first_bytes(in);
+  if (bytes.empty()) fail("setting: " + file + ": expected a file with something in it");
+  try {
+    return read_rope_config_bytes(bytes, overrides);
+  } catch (const Error& error) {
+    fail_in(file, error.what());
+  }
 }
 
 }  // namespace sextant

@@ -12,9 +12,13 @@ struct ReadRopeConfig {
   std::string dialect;  // "Hugging Face config.json", "GGUF", "flags"
   std::string json;     // the configuration, if it was one: what a conversion keeps
   std::vector<RopeConfig> settings;
+  // Where in a config.json the setting is: "text_config", "thinker_config.text_config"; "": the
+  // whole.
+  std::string place = {};
 };
 
-// path: a file, or "-" for standard input. Throws Error if it cannot be read, or names what is wrong in it.
+// path: a file, or "-" for standard input. Throws Error if it cannot be read, or names what is
+// wrong in it.
 ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides);
 ReadRopeConfig read_rope_config_bytes(const std::string& bytes, const Overrides& overrides);
 

@@ -1,168 +1,23 @@
 #include "sextant/rope_config/flags.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/command_line.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/hugging_face.h"
-#include "sextant/rope_config/parse_number.h"
+#include "sextant/rope_config/language_model.h"
 
 namespace sextant {
 namespace {
 
 using nlohmann::json;
-
-// Words as a shell would part them: quotes hold them together.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  char quote = 0;
-  bool any = false;
-  for (const char c : text) {
-    if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        word += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      any = true;
-    } else if (c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\\') {
-      if (any || !word.empty()) words.push_back(word);
-      word.clear();
-      any = false;
-    } else {
-      word += c;
-    }
-  }
-  if (quote != 0) fail(std::string("flags: expected a closing ") + quote + ", but got none");
-  if (any || !word.empty()) words.push_back(word);
-  return words;
-}
-
-constexpr std::array kLlamaCpp = {
-    "--rope-scaling",   "--rope-scale",      "--rope-freq-base",   "--rope-freq-scale",
-    "--yarn-orig-ctx",  "--yarn-ext-factor", "--yarn-attn-factor", "--yarn-beta-slow",
-    "--yarn-beta-fast", "--ctx-size",        "--grp-attn-n",       "--grp-attn-w",
-};
-constexpr std::array kVllm = {"--rope-scaling", "--rope-theta", "--hf-overrides",
-                              "--max-model-len"};
-
-bool is_known(const std::string& name) {
-  return std::ranges::find(kLlamaCpp, name) != kLlamaCpp.end() ||
-         std::ranges::find(kVllm, name) != kVllm.end();
-}
-
-bool mentions(const std::string& text, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words,
-                             [&](const char* w) { return text.find(w) != std::string::npos; });
-}
-
-// -1 is a number.
-bool is_flag(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && word[1] != '.' && (word[1] < '0' || word[1] > '9');
-}
-
-// As llama.cpp and vLLM read them: _ is -, and some names are short.
-std::string long_name(std::string name) {
-  std::ranges::replace(name, '_', '-');
-  static const std::map<std::string, std::string> all = {
-      {"-c", "--ctx-size"}, {"-gan", "--grp-attn-n"}, {"-gaw", "--grp-attn-w"}};
-  const auto found = all.find(name);
-  return found == all.end() ? name : found->second;
-}
-
-// A whole command line: flags about rotary positions, and others, which are passed over with what follows them.
-class Flags {
- public:
-  explicit Flags(const std::string& text) : words_(words_of(text)) {
-    while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;  // programs and models
-    while (next_ < words_.size()) read_flag();
-  }
-
-  bool has(const std::string& name) const { return all_.contains(name); }
-  bool is_vllm() const {
-    return has("--rope-theta") || has("--hf-overrides") || has("--max-model-len") ||
-           (has("--rope-scaling") && all_.at("--rope-scaling").starts_with("{"));
-  }
-  const std::vector<std::string>& passed_over() const { return passed_over_; }
-
-  std::string take(const std::string& name) {
-    std::string value = all_.at(name);
-    all_.erase(name);
-    return value;
-  }
-  double number(const std::string& name, double otherwise) {
-    if (!has(name)) return otherwise;
-    const std::string text = take(name);
-    const std::optional<double> value = parse_number(text);
-    if (!value) {
-      fail("flags: " + name + ": expected a number, but got \"" + text.substr(0, 60) + "\"");
-    }
-    return *value;
-  }
-  // 0: what the model's file says.
-  double number_from_0(const std::string& name) {
-    const double value = number(name, 0);
-    if (value < 0) {
-      fail("flags: " + name + ": expected a number from 0, but got " + json(value).dump());
-    }
-    return value;
-  }
-  void finish() const {
-    if (all_.empty()) return;
-    fail("flags: " + all_.begin()->first +
-         ": expected a flag of one engine, but got some of llama.cpp and some of vLLM");
-  }
-
- private:
-  void read_flag() {
-    const std::string word = words_[next_++];
-    const size_t equals = word.find('=');
-    const std::string name = long_name(word.substr(0, equals));
-    if (!is_known(name)) return pass_over(name, word);
-    std::string value;
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
-    } else if (next_ < words_.size() && !is_flag(words_[next_])) {
-      value = words_[next_++];
-    } else {
-      fail("flags: " + name + ": expected a value, but got none");
-    }
-    if (!all_.emplace(name, value).second) fail("flags: " + name + ": expected once, but got two");
-    if (next_ < words_.size() && !is_flag(words_[next_])) {
-      fail("flags: expected a flag, but got \"" + words_[next_].substr(0, 60) + "\"");
-    }
-  }
-
-  void pass_over(const std::string& name, const std::string& word) {
-    if (mentions(name, {"rope", "yarn", "grp-attn"})) {
-      fail("flags: " + name.substr(0, 60) +
-           ": expected a flag of llama.cpp or vLLM about rotary positions");
-    }
-    std::string rest = word;
-    while (next_ < words_.size() && !is_flag(words_[next_])) rest += " " + words_[next_++];
-    if (mentions(rest, {".rope.", "\"rope_"})) {
-      fail("flags: " + name.substr(0, 60) +
-           ": expected nothing about rotary positions, which have flags of their own, but got \"" +
-           rest.substr(0, 120) + "\"");
-    }
-    passed_over_.push_back(name.substr(0, 40));
-  }
-
-  std::vector<std::string> words_;
-  size_t next_ = 0;
-  std::map<std::string, std::string> all_;
-  std::vector<std::string> passed_over_;
-};
 
 json config_of(const Overrides& overrides, double base, double length) {
   json config = json::object();
@@ -183,7 +38,7 @@ std::vector<RopeConfig> read_config(const json& config, const Overrides& overrid
 }
 
 // vLLM's lengths may end in k, m or g, and in K, M or G of 1024; below 0 is its word for the default.
-double max_model_len(Flags& flags) {
+double max_model_len(CommandLine& flags) {
   const std::string name = "--max-model-len";
   if (!flags.has(name)) return 0;
   const std::string text = flags.take(name);
@@ -201,21 +56,52 @@ double max_model_len(Flags& flags) {
   return std::max(0.0, value);
 }
 
-std::vector<RopeConfig> read_vllm(Flags& flags, const Overrides& overrides) {
-  const double base = flags.number_from_0("--rope-theta"), length = max_model_len(flags);
-  json config = config_of(overrides, base, length);
-  if (flags.has("--rope-scaling"))
-    config["rope_scaling"] = parse_json(flags.take("--rope-scaling"), "--rope-scaling");
-  if (flags.has("--hf-overrides")) {
-    const json own = parse_json(flags.take("--hf-overrides"), "--hf-overrides");
-    if (!own.is_object()) fail("flags: --hf-overrides: expected an object, but got " + own.dump());
-    config.update(own);
+// The object of --hf-overrides that says the language model's fields; the whole if none does.
+json& language_model_of(json& overrides) {
+  for (const char* name : {"text_config", "llm_config", "language_config"}) {
+    if (overrides.contains(name) && overrides[name].is_object()) return overrides[name];
   }
-  flags.finish();
-  return read_config(config, overrides);
+  if (overrides.contains("thinker_config") && overrides["thinker_config"].is_object()) {
+    return language_model_of(overrides["thinker_config"]);
+  }
+  return overrides;
 }
 
-std::string kind_of(Flags& flags, double factor) {
+// What flags of their own say, where the overrides do not.
+void add_flags(json& model, const json& flags, std::vector<std::string>& warnings) {
+  for (const auto& [name, value] : flags.items()) {
+    if (!model.contains(name)) {
+      model[name] = value;
+    } else if (name == "max_position_embeddings" && model.at(name) != value) {
+      warnings.push_back("--max-model-len says " + value.dump() +
+                         " and max_position_embeddings in --hf-overrides " + model.at(name).dump() +
+                         ": the latter is the model's length, and --length judges by another");
+    } else if (name == "rope_theta" && model.at(name) != value) {
+      fail("flags: --rope-theta: expected none beside another rope_theta in --hf-overrides, " +
+           model.at(name).dump() + ", but got " + value.dump());
+    }
+  }
+}
+
+std::vector<RopeConfig> read_vllm(CommandLine& flags, const Overrides& overrides) {
+  std::vector<std::string> warnings;
+  const double base = flags.number_from_0("--rope-theta"), length = max_model_len(flags);
+  json config = flags.take_object("--hf-overrides");
+  json own = config_of(overrides, base, length);
+  if (json scaling = flags.take_object("--rope-scaling"); !scaling.empty()) {
+    own["rope_scaling"] = std::move(scaling);
+  }
+  if (base > 0 || own.contains("rope_scaling")) warnings.push_back(engine_fact("vllm.rope_flags"));
+  add_flags(language_model_of(config), own, warnings);
+  flags.finish();
+  std::vector<RopeConfig> settings = read_config(config, overrides);
+  for (RopeConfig& setting : settings) {
+    std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
+  }
+  return settings;
+}
+
+std::string kind_of(CommandLine& flags, double factor) {
   if (!flags.has("--rope-scaling")) return factor == 1 ? "none" : "linear";
   std::string kind = flags.take("--rope-scaling");
   if (kind != "none" && kind != "linear" && kind != "yarn") {
@@ -226,7 +112,7 @@ std::string kind_of(Flags& flags, double factor) {
 }
 
 // By which positions are divided; 1: they are not.
-double factor_of(Flags& flags) {
+double factor_of(CommandLine& flags) {
   double factor = flags.number("--rope-scale", 1);
   const char* name = "--rope-scale";
   if (flags.has("--rope-freq-scale")) {
@@ -240,7 +126,7 @@ double factor_of(Flags& flags) {
   return factor;
 }
 
-void refuse_self_extend(Flags& flags) {
+void refuse_self_extend(CommandLine& flags) {
   const double group = flags.number("--grp-attn-n", 1);
   flags.number("--grp-attn-w", 512);
   if (group == 1) return;
@@ -250,7 +136,25 @@ void refuse_self_extend(Flags& flags) {
       json(group).dump());
 }
 
-void read_yarn(Flags& flags, double factor, json& scaling) {
+// The length that YaRN was made for, where no flag says it.
+double assumed_length(double length, double factor, std::vector<std::string>& warnings) {
+  const double assumed = std::floor(length / factor);
+  if (assumed < 1) {
+    fail(
+        "flags: --yarn-orig-ctx: expected the length that the model was trained on, here or as -c "
+        "or --length times the factor, but got none; llama.cpp takes the file's "
+        "original_context_length, else its context_length");
+  }
+  warnings.push_back(
+      "--yarn-orig-ctx is missing: llama.cpp takes the model file's "
+      "original_context_length, else its context_length, never -c. Which that is is "
+      "not known here; the length to read divided by the factor, " +
+      std::to_string(static_cast<int64_t>(assumed)) + ", is taken for it: --yarn-orig-ctx says it");
+  return assumed;
+}
+
+void read_yarn(CommandLine& flags, double factor, double length, json& scaling,
+               std::vector<std::string>& warnings) {
   const double ext = flags.number("--yarn-ext-factor", -1);
   if (ext != 1 && ext != -1) {
     fail("flags: --yarn-ext-factor: expected 1, the whole ramp, but got " + json(ext).dump());
@@ -258,18 +162,42 @@ void read_yarn(Flags& flags, double factor, json& scaling) {
   // Below 0 is llama.cpp's word for the default.
   const double fast = flags.number("--yarn-beta-fast", -1);
   const double slow = flags.number("--yarn-beta-slow", -1);
-  const double attention = flags.number("--yarn-attn-factor", -1);
   scaling["beta_fast"] = fast < 0 ? 32 : fast;
   scaling["beta_slow"] = slow < 0 ? 1 : slow;
-  const double original = flags.number_from_0("--yarn-orig-ctx");
-  if (original > 0) scaling["original_max_position_embeddings"] = original;
-  // llama.cpp multiplies by the temperature itself.
+  const double attention = flags.number("--yarn-attn-factor", -1);
   if (attention >= 0 && attention != 1) {
-    scaling["attention_factor"] = attention * yarn_temperature(factor);
+    warnings.push_back(engine_fact("llama.cpp.yarn_attn_factor"));
+    warnings.push_back(engine_fact("ik_llama.cpp.yarn_attn_factor"));
   }
+  double original = flags.number_from_0("--yarn-orig-ctx");
+  if (original == 0) original = assumed_length(length, factor, warnings);
+  scaling["original_max_position_embeddings"] = std::floor(original);
 }
 
-std::vector<RopeConfig> read_llama_cpp(Flags& flags, const Overrides& overrides) {
+// Of the warnings about a config.json, those that flags have nothing to do with.
+bool is_about_other_engines(const std::string& warning) {
+  return warning.starts_with("not audited");
+}
+
+// A warning in the words of llama.cpp's flags.
+std::string in_flags(std::string warning) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"original_max_position_embeddings", "--yarn-orig-ctx"},
+      {"max_position_embeddings", "-c"},
+      {"attention_factor", "rope.scaling.attn_factor"},
+      {"beta_fast", "--yarn-beta-fast"},
+      {"beta_slow", "--yarn-beta-slow"},
+      {"rope_theta", "--rope-freq-base"}};
+  for (const auto& [key, flag] : kWords) {
+    for (size_t at = warning.find(key); at != std::string::npos;
+         at = warning.find(key, at + std::string_view(flag).size())) {
+      warning.replace(at, std::string_view(key).size(), flag);
+    }
+  }
+  return warning;
+}
+
+std::vector<RopeConfig> read_llama_cpp(CommandLine& flags, const Overrides& overrides) {
   const double base = flags.number_from_0("--rope-freq-base");
   const double length = flags.number_from_0("--ctx-size");
   if (overrides.head_dim <= 0) {
@@ -285,7 +213,9 @@ std::vector<RopeConfig> read_llama_cpp(Flags& flags, const Overrides& overrides)
   const std::string kind = kind_of(flags, factor);
   json scaling = {{"rope_type", kind == "none" ? "default" : kind}};
   if (kind != "none") scaling["factor"] = factor;
-  if (kind == "yarn") read_yarn(flags, factor, scaling);
+  std::vector<std::string> warnings;
+  const double target = length > 0 ? length : static_cast<double>(overrides.length);
+  if (kind == "yarn") read_yarn(flags, factor, target, scaling, warnings);
   for (const char* name : {"--yarn-orig-ctx", "--yarn-ext-factor", "--yarn-attn-factor",
                            "--yarn-beta-slow", "--yarn-beta-fast"}) {
     if (flags.has(name)) {
@@ -295,7 +225,13 @@ std::vector<RopeConfig> read_llama_cpp(Flags& flags, const Overrides& overrides)
   flags.finish();
   json config = config_of(overrides, base, length);
   config["rope_scaling"] = scaling;
-  return read_config(config, overrides);
+  std::vector<RopeConfig> settings = read_config(config, overrides);
+  for (RopeConfig& setting : settings) {
+    std::erase_if(setting.scaling.warnings, is_about_other_engines);
+    std::ranges::transform(setting.scaling.warnings, setting.scaling.warnings.begin(), in_flags);
+    std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
+  }
+  return settings;
 }
 
 // Engines are told how far to read. Interpolation has no field for the length that it divides.
@@ -327,7 +263,7 @@ bool looks_like_flags(const std::string& text) {
 }
 
 std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides) {
-  Flags flags(text);
+  CommandLine flags(text);
   const bool vllm = flags.is_vllm();
   std::vector<RopeConfig> settings =
       vllm ? read_vllm(flags, overrides) : read_llama_cpp(flags, overrides);

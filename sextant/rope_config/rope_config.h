@@ -36,6 +36,7 @@ struct RopeConfig {
   int64_t dual_chunk = 0;
   std::vector<std::string> notes = {};      // what else is known about these layers, in words
   std::vector<int64_t> layer_numbers = {};  // from 0; empty: not known, or all
+  std::string parameters = {};  // the key of its parameters, where a file has them by kind of layer
   bool rotates = true;
   std::string instead = {};  // where it does not: "none", or the name of our method: "alibi"
   std::optional<Pairing> pairing = {};  // none: not known
@@ -55,6 +56,12 @@ struct Overrides {
 
 // The frequencies, fastest first, at a text of `length` tokens.
 Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
+
+// Whether two groups rotate alike: the same channels by the same frequencies.
+bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
+
+// Those that rotate, the first of each that rotate alike.
+std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
 
 // The length that the frequencies were trained on: L, or else max_length; 0: neither is known.
 int64_t trained_length(const RopeConfig& setting);

@@ -55,6 +55,36 @@ struct Reader {
     return context.base;
   }
 
+  // Words of other types are no fault here, but they do nothing.
+  void read_plain() {
+    std::string idle;
+    for (const char* name : {"factor", "original_max_position_embeddings", "beta_fast", "beta_slow",
+                             "mscale", "mscale_all_dim", "attention_factor", "low_freq_factor",
+                             "high_freq_factor", "truncate"}) {
+      if (fields.has(name)) idle += (idle.empty() ? "" : ", ") + std::string(name);
+      fields.skip(name);
+    }
+    if (!idle.empty()) {
+      to.warnings.push_back("rope_type is " + to.type + ", so that it stretches nothing: " + idle +
+                            " beside it has no effect");
+    }
+    read_query_scale(to.original_length);
+  }
+
+  void read_query_scale(int64_t length) {
+    const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6);
+    if (!beta) return;
+    if (length == 0) {
+      length = fields.integer("original_max_position_embeddings", 1, kLongest)
+                   .value_or(context.original_length);
+    }
+    if (length == 0) {
+      fields.bad("original_max_position_embeddings",
+                 "the length by which llama_4_scaling_beta goes");
+    }
+    to.query_scale = {QueryLaw::kMinistral, length, *beta};
+  }
+
   Yarn yarn_shape() {
     Yarn yarn{.base = base()};
     yarn.original_length = original_length(true);
@@ -68,7 +98,6 @@ struct Reader {
       if (*ramp != "pairs" && *ramp != "turns") fields.bad("ramp", "\"pairs\" or \"turns\"");
       if (*ramp == "turns") yarn.ramp = Yarn::Ramp::kTurns;
     }
-    fields.skip("finetuned");
     warn_of(yarn);
     return yarn;
   }
@@ -129,10 +158,14 @@ struct Reader {
           "deepseek_v3; Hugging Face's deepseek_v2 and generic YaRN code leave that out, and "
           "attend too flatly");
     }
-    if (const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6)) {
-      to.query_scale = {QueryLaw::kMinistral, yarn.original_length, *beta};
-    }
+    read_query_scale(yarn.original_length);
     to.stretch = yarn;
+  }
+
+  // vLLM's name for YaRN with DeepSeek's factor of scores.
+  void read_deepseek_yarn() {
+    read_yarn();
+    to.type = "yarn";
   }
 
   ByParts parts() {
@@ -174,9 +207,28 @@ struct Reader {
                                                  : static_cast<double>(context.max_length) /
                                                        static_cast<double>(dynamic.original_length);
     if (!given && times < 1) fields.bad("factor", "a number from 1 on");
-    // Hugging Face goes by the lengths where it has both.
-    dynamic.factor = times >= 1 && context.original_length != 0 ? times : given.value_or(times);
-    const auto gain = fields.number("attention_factor", 1e-6, 1e6);
+    dynamic.factor = given.value_or(times);
+    auto gain = fields.number("attention_factor", 1e-6, 1e6);
+    const auto short_gain = fields.number("short_mscale", 1e-6, 1e6);
+    const auto long_gain = fields.number("long_mscale", 1e-6, 1e6);
+    if (short_gain.has_value() != long_gain.has_value()) {
+      fields.bad(short_gain ? "long_mscale" : "short_mscale",
+                 "a number beside the other of the two");
+    }
+    if (long_gain) {  // Phi-3.5-MoE: the gains of the two lists
+      gain = long_gain;
+      if (*short_gain != *long_gain) dynamic.short_gain = short_gain;
+    }
+    if (given && !gain && times >= 1 && std::fabs(*given / times - 1) > 1e-9) {
+      to.warnings.push_back("factor is " + json(*given).dump() +
+                            ", and max_position_embeddings / original_max_position_embeddings is " +
+                            json(times).dump() +
+                            ": transformers 5 takes factor for the gain of queries and keys (" +
+                            json(longrope_gain(*given, dynamic.original_length)).dump() +
+                            ", said here), transformers 4 and vLLM the ratio of the lengths (" +
+                            json(longrope_gain(times, dynamic.original_length)).dump() +
+                            "); attention_factor says one gain to all");
+    }
     longrope.gain = gain.value_or(longrope_gain(dynamic.factor, dynamic.original_length));
     dynamic.stretch = longrope;
     to.stretch = dynamic;
@@ -230,8 +282,8 @@ struct Reader {
 
 const std::map<std::string, std::function<void(Reader&)>>& readers() {
   static const std::map<std::string, std::function<void(Reader&)>> all = {
-      {"default", [](Reader&) {}},
-      {"mrope", [](Reader&) {}},  // Qwen2-VL's name for default with sections
+      {"default", &Reader::read_plain},
+      {"mrope", &Reader::read_plain},  // Qwen2-VL's name for default with sections
       {"linear", [](Reader& r) { r.to.stretch = Linear{r.factor()}; }},
       {"ntk", [](Reader& r) { r.to.stretch = Ntk{r.factor()}; }},
       {"ntk-mixed",
@@ -250,6 +302,7 @@ const std::map<std::string, std::function<void(Reader&)>>& readers() {
              .factor = r.factor(), .original_length = r.original_length(true), .base = r.base()};
        }},
       {"yarn", &Reader::read_yarn},
+      {"deepseek_yarn", &Reader::read_deepseek_yarn},
       {"llama3", &Reader::read_llama3},
       {"longrope", &Reader::read_longrope},
       {"su", &Reader::read_longrope},
@@ -278,6 +331,10 @@ void read_common(Fields& fields, RopeScaling& to) {
   to.partial = fields.number("partial_rotary_factor", 1e-6, 1);
   to.sections = fields.integers("mrope_section", 1, 1 << 20);
   to.interleaved_sections = fields.flag("mrope_interleaved").value_or(false);
+  // Saved beside the others by some models' code, which then does not read them from here.
+  for (const char* unread : {"interleaved", "max_position_embeddings", "finetuned"}) {
+    fields.skip(unread);
+  }
 }
 
 }  // namespace

@@ -10,32 +10,46 @@
 namespace sextant {
 namespace {
 
-const RopeConfig& only(const ReadRopeConfig& read, const std::string& to) {
-  if (read.settings.size() != 1) {
-    fail("convert: " + to + ": expected one setting for all layers, but got " +
-         std::to_string(read.settings.size()));
-  }
-  return read.settings[0];
+// The groups that rotate, one of each rotation.
+std::vector<RopeConfig> rotations(const ReadRopeConfig& read, const std::string& to) {
+  std::vector<RopeConfig> groups = distinct_rotations(read.settings);
+  if (!groups.empty()) return groups;
+  const std::string name = read.settings.empty() ? "" : read.settings[0].model_type;
+  fail("convert: " + to + ": model_type: expected a model that rotates queries and keys, but " +
+       (name.empty() ? "this one" : name) + " does not");
+}
+
+const RopeConfig& only(const std::vector<RopeConfig>& groups, const std::string& to) {
+  if (groups.size() == 1) return groups[0];
+  fail("convert: " + to + ": expected one setting for all layers, but got " +
+       std::to_string(groups.size()));
 }
 
 }  // namespace
 
-std::string write_rope_config(const ReadRopeConfig& read, const std::string& to) {
+std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
+                              std::vector<std::string>& warnings) {
   if (to == "hf5" || to == "hf4") {
     const nlohmann::json config =
         read.json.empty() ? nlohmann::json::object() : nlohmann::json::parse(read.json);
     return write_hugging_face(config, read.settings, to == "hf4" ? 4 : 5).dump(2) + "\n";
   }
-  if (to == "gguf") {
-    const RopeConfig& one = only(read, to);
-    const bool named = read.dialect == "GGUF";  // so it is an architecture already
-    const GgufConfig setting =
-        write_gguf_config(one, named ? one.model_type : gguf_architecture(one.model_type));
-    return gguf_bytes(setting.metadata, setting.vectors);
+  if (to != "gguf" && to != "llama.cpp" && to != "vllm") {
+    fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");
   }
-  if (to == "llama.cpp") return write_llama_cpp(only(read, to)) + "\n";
-  if (to == "vllm") return write_vllm(only(read, to)) + "\n";
-  fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");
+  const std::vector<RopeConfig> groups = rotations(read, to);
+  if (to == "llama.cpp") return write_llama_cpp(only(groups, to), warnings) + "\n";
+  if (to == "vllm") return write_vllm(groups, read.place) + "\n";
+  const std::string& type = groups[0].model_type;
+  const bool named = read.dialect == "GGUF";  // so it is an architecture already
+  const GgufConfig setting =
+      write_gguf_config(groups, named ? type : gguf_architecture(type), warnings);
+  return gguf_bytes(setting.metadata, setting.vectors);
+}
+
+std::string write_rope_config(const ReadRopeConfig& read, const std::string& to) {
+  std::vector<std::string> warnings;
+  return write_rope_config(read, to, warnings);
 }
 
 }  // namespace sextant

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sextant/rope_config/read_config.h"
 
 namespace sextant {
 
-// to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file of metadata
-// without weights. Throws Error where the dialect cannot say the setting.
+// to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file
+// of metadata without weights. Throws Error where the dialect cannot say the setting. What it
+// says otherwise, or not exactly, is added to `warnings`.
+std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
+                              std::vector<std::string>& warnings);
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to);
 
 }  // namespace sextant

@@ -1,8 +1,11 @@
 // A setting as flags of engines; reading is in read_flags.cc.
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/hugging_face.h"
@@ -19,11 +22,12 @@ void refuse_scaling(const RopeScaling& scaling) {
   fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type);
 }
 
-// What one wants to read with the scaling: engines read no more than they are told, whatever the factor.
+// What one wants to read with the scaling: engines read no more than they are told, whatever the
+// factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// What vLLM multiplies queries and keys by without attn_factor. It does not read attention_factor, and mscale
-// in latent attention only.
+// What vLLM multiplies queries and keys by without attn_factor. It does not read
+// attention_factor, and mscale in latent attention only.
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
@@ -57,9 +61,31 @@ void add_what_vllm_reads(json& object, const RopeConfig& setting) {
   object["attention_factor"] = yarn_gain(*yarn);
 }
 
+// No flag says a gain to llama.cpp.
+void warn_of_gain(const Yarn& yarn, std::vector<std::string>& warnings) {
+  const double own = yarn_temperature(yarn.factor), gain = yarn_gain(yarn);
+  if (std::fabs(gain / own - 1) < 1e-9) return;
+  warnings.push_back(
+      "attention_factor: this model's is " + text(gain) +
+      ", and with these flags llama.cpp takes " + text(own) +
+      " unless the GGUF file says it (rope.scaling.attn_factor, which --to gguf writes). " +
+      engine_fact("llama.cpp.yarn_attn_factor"));
+}
+
+// {"text_config": {"rope_parameters": ...}}, for "text_config".
+json nested(json object, std::string place) {
+  while (!place.empty()) {
+    const size_t dot = place.rfind('.');
+    const std::string last = dot == std::string::npos ? place : place.substr(dot + 1);
+    object = json{{last, std::move(object)}};
+    place = dot == std::string::npos ? "" : place.substr(0, dot);
+  }
+  return object;
+}
+
 }  // namespace
 
-std::string write_llama_cpp(const RopeConfig& setting) {
+std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings) {
   const std::string dialect = "llama.cpp";
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (!fixed) refuse_scaling(setting.scaling);
@@ -80,8 +106,7 @@ std::string write_llama_cpp(const RopeConfig& setting) {
     out << " --rope-scaling yarn --rope-scale " << text(yarn->factor) << " --yarn-orig-ctx "
         << yarn->original_length << " --yarn-beta-fast " << text(yarn->beta_fast)
         << " --yarn-beta-slow " << text(yarn->beta_slow);
-    const double attention = yarn_gain(*yarn) / yarn_temperature(yarn->factor);
-    if (attention != 1) out << " --yarn-attn-factor " << text(attention);
+    warn_of_gain(*yarn, warnings);
   } else if (!std::holds_alternative<std::monostate>(*fixed)) {
     refuse_scaling(setting.scaling);
   }
@@ -90,21 +115,25 @@ std::string write_llama_cpp(const RopeConfig& setting) {
   return out.str();
 }
 
-std::string write_vllm(const RopeConfig& setting) {
-  refuse_query_scale(setting.scaling, "vllm");
-  const json config = write_hugging_face(json::object(), {setting}, 5);
+std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place) {
+  const json config = write_hugging_face(json::object(), groups, 5);
   json object = config.at("rope_parameters");
-  add_what_vllm_reads(object, setting);
+  int64_t target = 0;
+  for (const RopeConfig& group : groups) {
+    refuse_query_scale(group.scaling, "vllm");
+    const std::string kind = group.parameters.empty() ? group.layers : group.parameters;
+    const bool by_kind = object.contains(kind) && object.at(kind).is_object();
+    add_what_vllm_reads(by_kind ? object[kind] : object, group);
+    target = std::max(target, target_of(group));
+  }
   json overrides = {{"rope_parameters", object}};
-  // Latent attention's sizes are the model's own: they say how many channels turn, and a factor would turn
-  // fewer, for vLLM takes it of those.
+  // Latent attention's sizes are the model's own: they say how many channels rotate, and a
+  // factor would rotate fewer, for vLLM takes it of those.
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {
     if (config.contains(size)) overrides[size] = config.at(size);
   }
-  std::string line = "--hf-overrides '" + overrides.dump() + "'";
-  if (const int64_t target = target_of(setting); target > 0) {
-    line += " --max-model-len " + std::to_string(target);
-  }
+  std::string line = "--hf-overrides '" + nested(overrides, place).dump() + "'";
+  if (target > 0) line += " --max-model-len " + std::to_string(target);
   return line;
 }
 

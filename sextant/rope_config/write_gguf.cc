@@ -1,105 +1,16 @@
 // A setting as GGUF metadata; reading is in read_gguf.cc.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/unsupported.h"
 
 namespace sextant {
 namespace {
-
-// Hugging Face's model_type: the name in llama.cpp's src/llama-arch.cpp, as convert_hf_to_gguf.py pairs them.
-const std::map<std::string, std::string>& architectures() {
-  static const std::map<std::string, std::string> all = {
-      {"", "llama"},
-      {"apertus", "apertus"},
-      {"arcee", "arcee"},
-      {"baichuan", "baichuan"},
-      {"chatglm", "chatglm"},
-      {"cohere", "command-r"},
-      {"cohere2", "cohere2"},
-      {"dbrx", "dbrx"},
-      {"deepseek", "deepseek"},
-      {"deepseek_v2", "deepseek2"},
-      {"deepseek_v3", "deepseek2"},
-      {"dots1", "dots1"},
-      {"ernie4_5", "ernie4_5"},
-      {"ernie4_5_moe", "ernie4_5-moe"},
-      {"exaone", "exaone"},
-      {"exaone4", "exaone4"},
-      {"falcon", "falcon"},
-      {"falcon_h1", "falcon-h1"},
-      {"gemma", "gemma"},
-      {"gemma2", "gemma2"},
-      {"gemma3", "gemma3"},
-      {"gemma3_text", "gemma3"},
-      {"gemma3n", "gemma3n"},
-      {"gemma3n_text", "gemma3n"},
-      {"gemma4", "gemma4"},
-      {"gemma4_text", "gemma4"},
-      {"glm", "chatglm"},
-      {"glm4", "glm4"},
-      {"glm4_moe", "glm4moe"},
-      {"gpt_neox", "gptneox"},
-      {"gpt_oss", "gpt-oss"},
-      {"gptj", "gptj"},
-      {"granite", "granite"},
-      {"granitemoe", "granitemoe"},
-      {"hunyuan_v1_dense", "hunyuan-dense"},
-      {"hunyuan_v1_moe", "hunyuan-moe"},
-      {"internlm2", "internlm2"},
-      {"internlm3", "llama"},
-      {"kimi_k2", "deepseek2"},
-      {"lfm2", "lfm2"},
-      {"llama", "llama"},
-      {"llama4", "llama4"},
-      {"llama4_text", "llama4"},
-      {"minicpm", "minicpm"},
-      {"minicpm3", "minicpm3"},
-      {"minimax_m2", "minimax-m2"},
-      {"ministral3", "mistral3"},
-      {"mistral", "llama"},
-      {"mistral3", "mistral3"},
-      {"mixtral", "llama"},
-      {"modernbert", "modern-bert"},
-      {"nemotron", "nemotron"},
-      {"nomic_bert", "nomic-bert"},
-      {"olmo", "olmo"},
-      {"olmo2", "olmo2"},
-      {"olmo3", "olmo2"},
-      {"olmoe", "olmoe"},
-      {"orion", "orion"},
-      {"phi", "phi2"},
-      {"phi3", "phi3"},
-      {"phimoe", "phimoe"},
-      {"qwen", "qwen"},
-      {"qwen2", "qwen2"},
-      {"qwen2_5_vl", "qwen2vl"},
-      {"qwen2_5_vl_text", "qwen2vl"},
-      {"qwen2_moe", "qwen2moe"},
-      {"qwen2_vl", "qwen2vl"},
-      {"qwen2_vl_text", "qwen2vl"},
-      {"qwen3", "qwen3"},
-      {"qwen3_5", "qwen35"},
-      {"qwen3_5_moe", "qwen35moe"},
-      {"qwen3_5_moe_text", "qwen35moe"},
-      {"qwen3_5_text", "qwen35"},
-      {"qwen3_moe", "qwen3moe"},
-      {"qwen3_next", "qwen3next"},
-      {"qwen3_vl", "qwen3vl"},
-      {"qwen3_vl_moe", "qwen3vlmoe"},
-      {"qwen3_vl_moe_text", "qwen3vlmoe"},
-      {"qwen3_vl_text", "qwen3vl"},
-      {"seed_oss", "seed_oss"},
-      {"smollm3", "smollm3"},
-      {"stablelm", "stablelm"},
-      {"starcoder2", "starcoder2"},
-      {"xverse", "xverse"},
-  };
-  return all;
-}
 
 class Writer {
  public:
@@ -110,14 +21,14 @@ class Writer {
   void put(const std::string& key, GgufValue value) {
     out.metadata[arch_ + "." + key] = std::move(value);
   }
-  // One of which the frequencies are made must come back as it was; a gain may be rounded to float32.
-  void put_exact(const std::string& key, double value) {
-    check(key, value);
+  // A number of which frequencies are made, which float32 may round: rounded() says which.
+  void put_number(const std::string& key, double value) {
+    note(key, value);
     put(key, value);
   }
   void put_vector(const std::string& name, const std::vector<double>& factors) {
     for (const double x : factors) {
-      check(name, x);
+      note(name, x);
       out.vectors[name].push_back(static_cast<float>(x));
     }
   }
@@ -125,26 +36,38 @@ class Writer {
     put(key, static_cast<uint64_t>(length));
   }
 
+  void warn_of_rounding(std::vector<std::string>& warnings) const {
+    if (rounded_.empty()) return;
+    std::string names;
+    for (const std::string& name : rounded_) names += (names.empty() ? "" : ", ") + name;
+    warnings.push_back("GGUF holds numbers in float32, which rounds " + names + " by up to " +
+                       nlohmann::json(most_).dump() + " of the value");
+  }
+
   GgufConfig out;
 
  private:
-  static void check(const std::string& key, double value) {
-    if (static_cast<double>(static_cast<float>(value)) == value) return;
-    fail("convert: gguf: " + key + ": expected a number that float32 holds, but got " +
-         nlohmann::json(value).dump());
+  void note(const std::string& key, double value) {
+    const auto stored = static_cast<double>(static_cast<float>(value));
+    if (!std::isfinite(stored) || stored == 0) {
+      fail("convert: gguf: " + key + ": expected a number that float32 can hold, but got " +
+           nlohmann::json(value).dump());
+    }
+    if (stored == value) return;
+    if (rounded_.empty() || rounded_.back() != key) rounded_.push_back(key);
+    most_ = std::max(most_, std::fabs(stored / value - 1));
   }
 
+  std::vector<std::string> rounded_;
+  double most_ = 0;
   std::string arch_;
 };
 
-// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the architecture's
-// (llama_model_rope_type()).
-void write_sections(Writer& to, const std::string& arch, const RopeScaling& scaling) {
-  static const std::set<std::string> blocks = {"glm4", "glm4moe", "hunyuan_vl", "paddleocr",
-                                               "qwen2vl"};
-  static const std::set<std::string> interleaved = {"qwen3vl", "qwen3vlmoe", "qwen35", "qwen35moe"};
-  if (!(scaling.interleaved_sections ? interleaved : blocks).contains(arch)) {
-    fail("convert: gguf: mrope_section: expected none for the architecture " + arch +
+// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the
+// architecture's (llama_model_rope_type()).
+void write_sections(Writer& to, const LlamaCppArchitecture& row, const RopeScaling& scaling) {
+  if (row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {
+    fail("convert: gguf: mrope_section: expected none for the architecture " + row.name +
          ", whose pairs llama.cpp does not have follow axes in that order");
   }
   if (scaling.sections.size() > 4) {
@@ -164,24 +87,49 @@ void write_longrope(Writer& to, const DynamicStretch& dynamic, const LongRope& l
   to.put_vector("rope_factors_long.weight", longrope.factors);
 }
 
-void write_yarn(Writer& to, const Yarn& yarn, double score_factor) {
+void write_yarn_gain(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
+                     double score_factor) {
+  const double all = yarn.mscale_all_dim.value_or(0), own = yarn.mscale.value_or(1);
+  const bool said = !yarn.attention_factor && all != 0 && row.log_unit > 0 &&
+                    own == (row.mscale_is_all_dim ? all : 1) &&
+                    row.scales_scores == (score_factor != 1);
+  if (said) return to.put("rope.scaling.yarn_log_multiplier", row.log_unit * all);
+  if (score_factor != 1) {
+    fail("convert: gguf: mscale_all_dim: expected none for the architecture " + row.name +
+         (row.scales_scores ? ", or the mscale that llama.cpp takes beside it"
+                            : ", whose scores llama.cpp does not scale"));
+  }
+  const double attention = yarn_gain(yarn) / yarn_temperature(yarn.factor);
+  if (attention != 1) to.put("rope.scaling.attn_factor", attention);
+}
+
+void write_yarn(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
+                double score_factor) {
   if (!yarn.truncate || yarn.ramp == Yarn::Ramp::kTurns) {
     fail("convert: gguf: truncate: expected true, as llama.cpp's ramp has whole ends");
   }
   to.put("rope.scaling.type", std::string("yarn"));
-  to.put_exact("rope.scaling.factor", yarn.factor);
+  to.put_number("rope.scaling.factor", yarn.factor);
   to.put_length("rope.scaling.original_context_length", yarn.original_length);
-  to.put_exact("rope.scaling.yarn_beta_fast", yarn.beta_fast);
-  to.put_exact("rope.scaling.yarn_beta_slow", yarn.beta_slow);
-  if (score_factor != 1) {
-    if (yarn.mscale != yarn.mscale_all_dim) {
-      fail("convert: gguf: mscale: expected the same as mscale_all_dim");
-    }
-    to.put("rope.scaling.yarn_log_multiplier", 0.1 * *yarn.mscale_all_dim);
-  } else if (const double attention = yarn_gain(yarn) / yarn_temperature(yarn.factor);
-             attention != 1) {
-    to.put("rope.scaling.attn_factor", attention);
+  to.put_number("rope.scaling.yarn_beta_fast", yarn.beta_fast);
+  to.put_number("rope.scaling.yarn_beta_slow", yarn.beta_slow);
+  write_yarn_gain(to, row, yarn, score_factor);
+}
+
+// p-RoPE: a pair with such a divisor does not rotate.
+void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
+                        const Proportional& proportional) {
+  if (!row.divisors_in_full_only || proportional.factor != 1) {
+    fail("convert: gguf: proportional: expected another scaling for the architecture " + row.name +
+         ", to which p-RoPE's divisors are not written");
   }
+  const Spectrum slower =
+      stretched(rotary({.dim = setting.rotary_dim, .base = setting.base}), Stretch{proportional});
+  std::vector<double> divisors;
+  for (const auto& pair : slower.pairs) {
+    divisors.push_back(static_cast<double>(pair.speed) == 0 ? static_cast<double>(1e30F) : 1);
+  }
+  to.put_vector("rope_freqs.weight", divisors);
 }
 
 // llama.cpp's converter does so too: divisors, rounded to float32.
@@ -194,7 +142,7 @@ void write_divisors(Writer& to, const RopeConfig& setting, const Stretch& stretc
   }
 }
 
-void write_stretch(Writer& to, const RopeConfig& setting) {
+void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
   const RopeScaling& scaling = setting.scaling;
   if (const auto* dynamic = std::get_if<DynamicStretch>(&scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
@@ -204,9 +152,9 @@ void write_stretch(Writer& to, const RopeConfig& setting) {
   const Stretch& stretch = std::get<Stretch>(scaling.stretch);
   if (const auto* linear = std::get_if<Linear>(&stretch)) {
     to.put("rope.scaling.type", std::string("linear"));
-    to.put_exact("rope.scaling.factor", linear->factor);
+    to.put_number("rope.scaling.factor", linear->factor);
   } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
-    write_yarn(to, *yarn, scaling.score_factor);
+    write_yarn(to, row, *yarn, scaling.score_factor);
   } else if (const auto* divisors = std::get_if<LongRope>(&stretch); divisors) {
     // Llama 3's, read from a GGUF file.
     if (scaling.original_length > 0) {
@@ -216,32 +164,102 @@ void write_stretch(Writer& to, const RopeConfig& setting) {
   } else if (const auto* parts = std::get_if<ByParts>(&stretch)) {
     to.put_length("rope.scaling.original_context_length", parts->original_length);
     write_divisors(to, setting, stretch);
+  } else if (const auto* part = std::get_if<Proportional>(&stretch)) {
+    write_proportional(to, row, setting, *part);
   } else if (!std::holds_alternative<std::monostate>(stretch)) {
     fail("convert: gguf: " + scaling.type + ": expected none, linear, yarn, llama3 or longrope");
   }
 }
 
+// Llama 4's law for queries, where the architecture's code reads its keys.
+void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
+  const QueryScale& scale = setting.scaling.query_scale;
+  if (scale.law != QueryLaw::kMinistral || !row.temperature_keys) {
+    return refuse_query_scale(setting.scaling, "gguf");
+  }
+  to.put_number("attention.temperature_scale", scale.strength);
+  if (row.name == "deepseek2" || row.name == "mistral4") {
+    return to.put_length("attention.temperature_length", scale.length);
+  }
+  if (scale.length == trained_length(setting)) return;
+  fail("convert: gguf: llama_4_scaling_beta: expected the law to count from the original length, " +
+       std::to_string(trained_length(setting)) + ", as llama.cpp does, but got " +
+       std::to_string(scale.length));
+}
+
+const LlamaCppArchitecture& row_of(const std::string& architecture) {
+  if (const LlamaCppArchitecture* row = find_architecture(architecture)) return *row;
+  fail("convert: gguf: general.architecture: expected one that the table of " +
+       llama_cpp_version() + " has, but got \"" + architecture + "\"");
+}
+
+bool has_window(const RopeConfig& group) {
+  return group.window > 0 || group.chunk > 0 || group.layers.find("sliding") != std::string::npos ||
+         group.parameters.find("sliding") != std::string::npos;
+}
+
+[[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
+  fail(
+      "convert: gguf: expected one setting for all layers, or one for layers with a window and one "
+      "for the others where " +
+      llama_cpp_version() + " reads both for the architecture " + row.name + ", but got " +
+      std::to_string(count));
+}
+
+// Layers with the window, in keys of their own.
+void write_local(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& full,
+                 const RopeConfig& local) {
+  const auto& window = *row.window;
+  const bool plain = local.scaling.stretch == RopeScaling{}.stretch;
+  const bool alike = local.scaling.stretch == full.scaling.stretch;
+  if (!(window.scaled ? alike : plain) || local.scaling.sections != full.scaling.sections) {
+    fail("convert: gguf: " + local.scaling.type + ": expected " +
+         (window.scaled ? "the scaling of the other layers" : "no scaling") +
+         " in layers with a window, as llama.cpp's code for " + row.name + " has it");
+  }
+  to.put_number("rope.freq_base_swa", local.base);
+  if (local.head_dim != full.head_dim) {
+    to.put_length("attention.key_length_swa", local.head_dim);
+  }
+  if (local.rotary_dim != full.rotary_dim || local.head_dim != full.head_dim) {
+    to.put_length("rope.dimension_count_swa", local.rotary_dim);
+  }
+  if (local.window > 0) to.put_length("attention.sliding_window", local.window);
+}
+
 }  // namespace
 
 std::string gguf_architecture(const std::string& model_type) {
-  const auto found = architectures().find(model_type);
-  if (found != architectures().end()) return found->second;
-  fail(
-      "convert: gguf: model_type: expected a model that llama.cpp has an architecture for, but got "
-      "\"" +
-      model_type + "\", for which none is known here");
+  if (model_type.empty()) return "llama";
+  if (const LlamaCppArchitecture* row = architecture_of(model_type)) return row->name;
+  fail("convert: gguf: model_type: expected a model that " + llama_cpp_version() +
+       " has an architecture for, but got \"" + model_type + "\", for which none is known here");
 }
 
-GgufConfig write_gguf_config(const RopeConfig& setting, const std::string& architecture) {
-  refuse_query_scale(setting.scaling, "gguf");
+GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
+                             std::vector<std::string>& warnings) {
+  const LlamaCppArchitecture& row = row_of(architecture);
+  const auto local = std::ranges::find_if(groups, has_window);
+  const auto full = std::ranges::find_if_not(groups, has_window);
+  const bool two = groups.size() == 2 && local != groups.end() && full != groups.end() &&
+                   row.window && row.window->own_base;
+  if (groups.size() != 1 && !two) refuse_groups(groups.size(), row);
+  const RopeConfig& setting = two ? *full : groups.at(0);
   refuse_dual_chunks(setting, "gguf");
   Writer to(architecture);
+  write_query_law(to, row, setting);
   to.put_length("attention.key_length", setting.head_dim);
   to.put_length("rope.dimension_count", setting.rotary_dim);
-  to.put_exact("rope.freq_base", setting.base);
+  to.put_number("rope.freq_base", setting.base);
   if (setting.max_length > 0) to.put_length("context_length", setting.max_length);
-  if (!setting.scaling.sections.empty()) write_sections(to, architecture, setting.scaling);
-  write_stretch(to, setting);
+  if (!setting.scaling.sections.empty()) write_sections(to, row, setting.scaling);
+  write_stretch(to, row, setting);
+  if (two) write_local(to, row, *full, *local);
+  // llama.cpp would take another base for layers with the window.
+  if (!two && row.window && row.window->own_base && row.window->local_base > 0) {
+    to.put_number("rope.freq_base_swa", setting.base);
+  }
+  to.warn_of_rounding(warnings);
   return std::move(to.out);
 }
 

@@ -3,10 +3,13 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <type_traits>
 
 #include "sextant/error.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/language_model.h"
+#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {
@@ -69,7 +72,12 @@ json words(const DynamicStretch& dynamic, const std::string& type) {
     object["short_factor"] = dynamic.short_factors;
     object["long_factor"] = longrope->factors;
     object["factor"] = dynamic.factor;
-    object["attention_factor"] = longrope->gain;
+    if (dynamic.short_gain) {
+      object["short_mscale"] = *dynamic.short_gain;
+      object["long_mscale"] = longrope->gain;
+    } else {
+      object["attention_factor"] = longrope->gain;
+    }
   } else if (dynamic.growth == Growth::kHuggingFace) {
     object["factor"] = dynamic.factor;
   } else if (const auto* yarn = std::get_if<Yarn>(&dynamic.stretch)) {
@@ -135,9 +143,58 @@ std::string first_key(const json& model, const std::array<const char*, n>& names
 }
 
 json& language_model(json& config) {
-  const bool nested = config.contains("text_config") && config["text_config"].is_object() &&
-                      !config.contains("rope_theta") && !config.contains("rope_parameters");
-  return nested ? config["text_config"] : config;
+  json* at = &config;
+  std::istringstream parts(find_language_model(config).place);
+  for (std::string part; std::getline(parts, part, '.');) at = &at->at(part);
+  return *at;
+}
+
+bool has_objects(const json& model, const char* key) {
+  const json object = model.value(key, json());
+  return object.is_object() &&
+         std::any_of(object.begin(), object.end(), [](const json& x) { return x.is_object(); });
+}
+
+// Groups by the key of their parameters, where the file has them by kind of layer or must have them so;
+// else one without a key. `model`: as it was read.
+std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>& settings) {
+  std::vector<RopeConfig> distinct = distinct_rotations(settings);
+  if (distinct.empty()) {
+    fail("convert: model_type: expected a model that rotates queries and keys, but got " +
+         (settings.at(0).model_type.empty() ? "one that does not"
+                                            : shown(settings[0].model_type) + ", which does not"));
+  }
+  const bool nested = has_objects(model, "rope_parameters") || has_objects(model, "rope_scaling");
+  std::vector<RopeConfig> keyed;
+  for (RopeConfig setting : settings) {
+    if (!setting.rotates) continue;
+    if (setting.parameters.empty()) setting.parameters = setting.layers;
+    const auto same = std::find_if(keyed.begin(), keyed.end(), [&](const RopeConfig& other) {
+      return other.parameters == setting.parameters;
+    });
+    if (same == keyed.end()) {
+      keyed.push_back(setting);
+    } else if (!rotate_alike(*same, setting)) {
+      keyed.clear();  // layers of one kind differ: lists of the file say so
+      break;
+    }
+  }
+  const bool can = !keyed.empty() && !keyed[0].parameters.empty();
+  if (can && (nested || distinct.size() > 1)) return keyed;
+  distinct.resize(1);
+  distinct[0].parameters.clear();
+  return distinct;
+}
+
+// Kinds whose parameters are null: their layers do not rotate.
+std::vector<std::string> kinds_without_rotation(const json& model) {
+  std::vector<std::string> kinds;
+  const json object = model.value("rope_parameters", json());
+  if (!has_objects(model, "rope_parameters")) return kinds;
+  for (const auto& item : object.items()) {
+    if (item.value().is_null()) kinds.push_back(item.key());
+  }
+  return kinds;
 }
 
 bool says_head_dim(const json& model, int64_t head_dim) {
@@ -184,7 +241,8 @@ const char* part_key(const json& model) {
   return nullptr;
 }
 
-void write_5(json& model, const std::vector<RopeConfig>& settings) {
+void write_5(json& model, const std::vector<RopeConfig>& settings,
+             const std::vector<std::string>& without) {
   json parameters = json::object();
   const bool latent = model.contains("qk_rope_head_dim");
   const bool partial = !latent && (part_key(model) != nullptr ||
@@ -195,12 +253,13 @@ void write_5(json& model, const std::vector<RopeConfig>& settings) {
     if (partial && setting.scaling.type != "proportional") {
       object["partial_rotary_factor"] = part_of(setting.rotary_dim, setting.head_dim);
     }
-    if (setting.layers.empty()) {
+    if (setting.parameters.empty()) {
       parameters = object;
     } else {
-      parameters[setting.layers] = object;
+      parameters[setting.parameters] = object;
     }
   }
+  for (const std::string& kind : without) parameters[kind] = nullptr;
   model["rope_parameters"] = parameters;
 }
 
@@ -260,7 +319,7 @@ void write_4(json& model, const std::vector<RopeConfig>& settings, const std::st
   write_part_4(model, first);
   if (settings.size() == 1) return;
   const RopeConfig& local = settings[1];
-  if (settings.size() > 2 || local.layers != "sliding_attention" ||
+  if (settings.size() > 2 || local.parameters != "sliding_attention" ||
       local.scaling.type != "default") {
     fail("convert: hf4: expected one scaling for all layers, but got " +
          std::to_string(settings.size()) + "; version 5 can say them (--to hf5)");
@@ -271,6 +330,27 @@ void write_4(json& model, const std::vector<RopeConfig>& settings, const std::st
          " channels that turn; version 5 can say them (--to hf5)");
   }
   model[local_base] = local.base;
+}
+
+// The result, read again, must rotate as what was read at first.
+void check_result(const json& config, const std::vector<RopeConfig>& settings, int version) {
+  const std::string where = std::string("convert: hf") + (version == 4 ? "4" : "5");
+  std::vector<RopeConfig> before = distinct_rotations(settings), after;
+  try {
+    after = distinct_rotations(read_hugging_face(config));
+  } catch (const Error& error) {
+    fail(where + ": the result could not be read again: " + error.what());
+  }
+  const auto has = [](const std::vector<RopeConfig>& many, const RopeConfig& one) {
+    return std::any_of(many.begin(), many.end(),
+                       [&](const RopeConfig& other) { return rotate_alike(one, other); });
+  };
+  for (const RopeConfig& one : before) {
+    if (has(after, one) && before.size() == after.size()) continue;
+    fail(where + ": " + (one.layers.empty() ? "rope_parameters" : one.layers) +
+         ": expected layers that version " + std::to_string(version) +
+         " can say, but the result means other frequencies when it is read again");
+  }
 }
 
 }  // namespace
@@ -296,19 +376,24 @@ json scaling_object(const RopeConfig& setting) {
 json write_hugging_face(json config, const std::vector<RopeConfig>& settings, int version) {
   if (config.is_null()) config = json::object();
   json& model = language_model(config);
+  const std::vector<RopeConfig> keyed = by_key(model, settings);
+  const std::vector<std::string> without = kinds_without_rotation(model);
   // Version 4's code of some models reads the bases under names of their own.
   const std::string base = first_key(model, kBases), local = first_key(model, kLocalBases);
-  for (const char* key : kBases) model.erase(key);
+  for (const char* key : kBases) {
+    if (!model.value(key, json()).is_array()) model.erase(key);
+  }
   for (const char* key : kLocalBases) model.erase(key);
   for (const char* old :
        {"rope_scaling", "rope_parameters", "original_max_position_embeddings", "use_dynamic_ntk"}) {
     model.erase(old);
   }
-  const RopeConfig& first = settings.at(0);
+  const RopeConfig& first = keyed.at(0);
   write_sizes(model, first);
-  write_window_sizes(model, settings);
+  write_window_sizes(model, keyed);
   if (first.max_length > 0) model["max_position_embeddings"] = first.max_length;
-  version == 4 ? write_4(model, settings, base, local) : write_5(model, settings);
+  version == 4 ? write_4(model, keyed, base, local) : write_5(model, keyed, without);
+  check_result(config, settings, version);
   return config;
 }
 

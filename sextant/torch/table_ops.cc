@@ -144,6 +144,10 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
 // Of the first setting of a config.json.
 std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
   const RopeConfig setting = read_hugging_face(parse_json(config, "config.json"))[0];
+  if (!setting.rotates) {
+    fail("config.json: model_type: expected a model that rotates queries and keys, but got \"" +
+         setting.model_type + "\", which does not");
+  }
   return described(spectrum_of(setting, length), setting.scaling.score_factor);
 }
 

@@ -1,4 +1,4 @@
-// sextant explain --json: what is explained, for machines.
+// sextant explain --json: what is explained, for programs: schema 2, described in docs/explain.md.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,9 +9,10 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const Subject& subject) {
-  const auto& [setting, n] = subject;
-  const std::string law = law_of(setting.scaling.query_scale);
+json or_null(int64_t value) { return value == 0 ? json() : json(value); }
+json or_null(const std::string& text) { return text.empty() ? json() : json(text); }
+
+json pairs_of(const Explained& n) {
   json pairs = json::array();
   for (const PairExplained& pair : n.pairs) {
     pairs.push_back({{"axis", pair.axis},
@@ -19,32 +20,50 @@ json to_json(const Subject& subject) {
                      {"stretched", pair.stretched},
                      {"turns_in_training", pair.turns},
                      {"kept", std::isnan(pair.kept) ? json() : json(pair.kept)},
-                     {"new_from", pair.leaves == 0 ? json() : json(pair.leaves)}});
+                     {"new_from", or_null(pair.leaves)}});
   }
+  return pairs;
+}
+
+json to_json(const Subject& subject) {
+  const auto& [setting, n] = subject;
+  const std::string law = query_law_of(setting);
+  const bool rotates = setting.rotates;
+  const json channels =
+      rotates ? json({setting.first_channel, setting.first_channel + setting.rotary_dim - 1})
+              : json();
+  const json numbers = setting.layer_numbers.empty() ? json() : json(setting.layer_numbers);
   return {{"layers", setting.layers},
-          {"rope_type", setting.scaling.type},
-          {"method", name_of(setting.scaling).name},
-          {"parameters", parameters_of(setting)},
-          {"query_factor", law.empty() ? json() : json(law)},
-          {"window", setting.window == 0 ? json() : json(setting.window)},
-          {"chunk", setting.chunk == 0 ? json() : json(setting.chunk)},
-          {"dual_chunk", setting.dual_chunk == 0 ? json() : json(setting.dual_chunk)},
-          {"bounded_in", setting.bounded_in.empty() ? json() : json(setting.bounded_in)},
-          {"largest_distance", n.reach == 0 ? json() : json(n.reach)},
+          {"layer_numbers", numbers},
+          {"rotates", rotates},
+          {"instead", rotates ? json() : json(setting.instead)},
+          {"pairing", or_null(pairing_of(setting))},
+          {"rotated_channels", channels},
+          {"base", rotates ? json(setting.base) : json()},
+          {"query_law", or_null(law)},
+          {"rope_type", rotates ? json(setting.scaling.type) : json()},
+          {"method", method_of(setting)},
+          {"parameters", rotates ? parameters_of(setting) : json::object()},
+          {"query_factor", or_null(law)},
+          {"window", or_null(setting.window)},
+          {"chunk", or_null(setting.chunk)},
+          {"dual_chunk", or_null(setting.dual_chunk)},
+          {"bounded_in", or_null(setting.bounded_in)},
+          {"largest_distance", or_null(n.reach)},
           {"notes", setting.notes},
-          {"rope_theta", setting.base},
-          {"head_dim", setting.head_dim},
+          {"rope_theta", rotates ? json(setting.base) : json()},
+          {"head_dim", or_null(setting.head_dim)},
           {"rotary_dim", setting.rotary_dim},
-          {"trained_length", n.trained == 0 ? json() : json(n.trained)},
-          {"target_length", n.target == 0 ? json() : json(n.target)},
+          {"trained_length", or_null(n.trained)},
+          {"target_length", or_null(n.target)},
           {"factor", n.factor},
           {"attention_factor", n.gain},
           {"score_factor", setting.scaling.score_factor},
-          {"softmax_scale", n.turned_scale},
-          {"softmax_scale_of_unturned", n.scale},
+          {"softmax_scale", n.turned_scale == 0 ? json() : json(n.turned_scale)},
+          {"softmax_scale_of_unturned", n.scale == 0 ? json() : json(n.scale)},
           {"float32_error", n.float32_error},
-          {"new_angles_from", n.first_leaving == 0 ? json() : json(n.first_leaving)},
-          {"pairs", pairs},
+          {"new_angles_from", or_null(n.first_leaving)},
+          {"pairs", pairs_of(n)},
           {"warnings", setting.scaling.warnings}};
 }
 
@@ -53,7 +72,8 @@ json to_json(const Subject& subject) {
 std::string json_text(const std::vector<Subject>& subjects, const std::string& dialect) {
   json all = json::array();
   for (const Subject& subject : subjects) all.push_back(to_json(subject));
-  return json({{"dialect", dialect}, {"settings", all}}).dump(1);
+  return json({{"schema", 2}, {"dialect", dialect}, {"settings", all}})
+      .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace sextant::cli

@@ -13,8 +13,6 @@
 namespace sextant::cli {
 namespace {
 
-std::string number(double x) { return fmt::format("{:.6g}", x); }
-
 std::string fate(const PairExplained& pair) {
   if (pair.stretched == 0) return "not rotated";
   if (std::isnan(pair.kept) || pair.kept > 0.9999) return "kept";
@@ -25,22 +23,6 @@ std::string fate(const PairExplained& pair) {
 std::string leaving(const PairExplained& pair) {
   if (pair.stretched == 0) return "-";
   return pair.leaves == 0 ? "never" : fmt::format("{}", pair.leaves);
-}
-
-// Lines of at most 90 letters, broken at spaces.
-void print_wrapped(const std::string& text) {
-  constexpr size_t kWidth = 90;
-  std::istringstream words(text);
-  std::string line, word;
-  while (words >> word) {
-    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
-      fmt::print("{}\n", line);
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ");
-    line += word;
-  }
-  fmt::print("{}\n", line);
 }
 
 std::string value(const nlohmann::json& x) {
@@ -81,8 +63,8 @@ void print_layers(const RopeConfig& setting, const Explained& n) {
   if (setting.chunk > 0) {
     fmt::print("chunks        of {} positions{}: a query sees its own\n", setting.chunk, where);
   }
-  if (n.reach > 0) fmt::print("              so no distance is beyond {}\n", n.reach);
-  for (const std::string& note : setting.notes) fmt::print("layers        {}\n", note);
+  if (n.reach > 0) fmt::print("              in these layers no distance is beyond {}\n", n.reach);
+  for (const std::string& note : setting.notes) print_wrapped("layers        " + note);
 }
 
 void print_head(const Subject& subject) {
@@ -100,8 +82,13 @@ void print_head(const Subject& subject) {
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
-  fmt::print("frequencies   {} pairs of {} channels rotate, base {}\n", n.pairs.size(),
-             setting.head_dim, number(setting.base));
+  const std::string pairing = pairing_of(setting);
+  fmt::print("frequencies   {} pairs of {} channels rotate, base {}{}\n", n.pairs.size(),
+             setting.head_dim, number(setting.base),
+             pairing == "interleaved" ? "; interleaved: channel 2f pairs with 2f + 1"
+             : pairing == "half-split"
+                 ? fmt::format("; half-split: channel f pairs with f + {}", setting.rotary_dim / 2)
+                 : "");
   if (n.gain != 1) {
     fmt::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
@@ -112,8 +99,9 @@ void print_head(const Subject& subject) {
   fmt::print("softmax       scale {}, against {} of plain attention with {} channels\n",
              number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
              setting.head_dim);
-  if (const std::string law = law_of(setting.scaling.query_scale); !law.empty()) {
-    fmt::print("queries       times {} at position i\n", law);
+  if (const std::string law = query_law_of(setting); !law.empty()) {
+    fmt::print("queries       times {}\n",
+               setting.query_law.empty() ? law + " at position i" : law);
   }
   print_layers(setting, n);
 }
@@ -140,43 +128,78 @@ void print_pairs(const Subject& subject, bool all) {
       "in training has no such distance.\n");
 }
 
+void print_angles(const Explained& n) {
+  if (n.trained == 0 || n.target == 0) return;
+  const int64_t seen = n.reach > 0 ? std::min(n.target, n.reach + 1) : n.target;
+  if (n.first_leaving == 0 || n.first_leaving >= seen) {
+    fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
+    return;
+  }
+  // L tokens have distances up to L - 1, and the factor stretches these: up to as many distances as
+  // the factor says lie beyond, at the very end.
+  if (static_cast<double>(n.first_leaving) + n.factor >= static_cast<double>(seen)) {
+    print_wrapped(fmt::format(
+        "Up to distance {} no pair leaves the angles that training showed; {} positions are what "
+        "the stretch was made for, and their last {} distances lie just beyond.",
+        n.first_leaving - 1, n.target, seen - n.first_leaving));
+    return;
+  }
+  print_wrapped(fmt::format(
+      "From distance {} on some pair is at angles that training never showed: unless the model "
+      "was trained again with this setting, expect trouble between there and {}.",
+      n.first_leaving, seen));
+}
+
 void print_hazards(const Subject& subject) {
   const Explained& n = subject.numbers;
   fmt::print("\n");
-  // L - 1 steps times the factor: the last `factor` positions are no news.
-  const auto reach = static_cast<double>(n.first_leaving) + n.factor;
-  const int64_t seen = n.reach > 0 ? std::min(n.target, n.reach + 1) : n.target;
-  if (n.trained > 0 && n.first_leaving > 0 && reach < static_cast<double>(seen)) {
-    print_wrapped(fmt::format(
-        "From distance {} on some pair is at angles that training never showed: unless the model "
-        "was trained again with this setting, expect trouble between there and {}.",
-        n.first_leaving, seen));
-  } else if (n.trained > 0 && n.target > 0) {
-    fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
-  }
+  print_angles(n);
   if (n.target > 0) {
     print_wrapped(fmt::format(
         "With angles computed in float32, as most engines do, a cosine at position {} is wrong by "
         "up to {:.2g}; with positions or frequencies in bfloat16 it is meaningless there.",
         n.target, n.float32_error));
   }
-  for (const std::string& warning : subject.setting.scaling.warnings) {
-    print_wrapped("warning: " + warning);
+}
+
+void print_without_rotation(const Subject& subject) {
+  const RopeConfig& setting = subject.setting;
+  const bool none = setting.instead.empty() || setting.instead == "none";
+  print_wrapped(
+      fmt::format("rotation      none: queries and keys are not rotated (no RoPE); {}",
+                  none ? "these layers know no positions (NoPE)"
+                       : fmt::format("the positions of this model are: {}", setting.instead)));
+  if (setting.head_dim > 0 && subject.numbers.scale > 0) {
+    fmt::print("softmax       scale {}\n", number(subject.numbers.scale));
   }
+  if (const std::string law = query_law_of(setting); !law.empty()) {
+    fmt::print("queries       times {}\n", law);
+  }
+  print_layers(setting, subject.numbers);
 }
 
 }  // namespace
 
 void print(const Subject& subject, bool all) {
+  const RopeConfig& setting = subject.setting;
   // The name comes from a file, and goes to a terminal.
-  std::string layers = subject.setting.layers.substr(0, 60);
+  std::string layers = setting.layers.substr(0, 60);
   for (char& c : layers) {
     if (c < ' ' || c > '~') c = '?';
   }
-  if (!layers.empty()) fmt::print("\n== layers: {} ==\n", layers);
-  print_head(subject);
-  print_pairs(subject, all);
-  print_hazards(subject);
+  const std::string numbers = layer_list(setting.layer_numbers);
+  if (!layers.empty() || !numbers.empty()) {
+    fmt::print("\n== layers{}{} ==\n", layers.empty() ? "" : ": " + layers,
+               numbers.empty() ? "" : " " + numbers);
+  }
+  if (!setting.rotates) {
+    print_without_rotation(subject);
+  } else {
+    print_head(subject);
+    print_pairs(subject, all);
+    print_hazards(subject);
+  }
+  for (const std::string& warning : setting.scaling.warnings) print_wrapped("warning: " + warning);
 }
 
 }  // namespace sextant::cli

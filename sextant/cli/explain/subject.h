@@ -15,6 +15,18 @@ struct Subject {
   Explained numbers;
 };
 
+// All groups of layers as one table: how they rotate, stretch, what they see.
+void print_groups(const std::vector<Subject>& subjects);
+
+// A number with six digits.
+std::string number(double x);
+
+// "0-4, 6-10, ... (40)": runs of numbers in few letters.
+std::string layer_list(const std::vector<int64_t>& numbers);
+
+// To standard output, in lines of at most 90 letters, broken at spaces.
+void print_wrapped(const std::string& text);
+
 // To standard output; all: a line for each pair.
 void print(const Subject& subject, bool all);
 

@@ -100,19 +100,11 @@ DecoderOptions decoder_options(Fields& fields, Family family) {
 
 // The method, its options and, where the file says it, L.
 void read_rope(const json& json, Fields& fields, Family family, ModelConfig& config) {
-  // Where it is not said, transformers takes 1/4 of StableLM's heads, and 1 is read here.
-  const auto said = [&](const char* object) {
-    return json.contains(object) && json.at(object).is_object() &&
-           json.at(object).contains("partial_rotary_factor");
-  };
-  if (family == Family::kStableLm && !fields.has("partial_rotary_factor") &&
-      !said("rope_parameters")) {
-    fields.bad("partial_rotary_factor", "a number");
-  }
   const std::vector<RopeConfig> settings = read_hugging_face(json);
-  if (settings.size() != 1) {
-    fail(kWhere + ": rope_parameters: expected one setting for all layers, but got " +
-         std::to_string(settings.size()));
+  if (settings.size() != 1 || !settings[0].rotates) {
+    fail(kWhere + ": rope_parameters: expected layers that all rotate alike, but got " +
+         (settings[0].rotates ? std::to_string(settings.size()) + " groups of layers"
+                              : "none that rotate"));
   }
   nlohmann::json options = rotary_options(settings[0]);
   config.method = "rope";

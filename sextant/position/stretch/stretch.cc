@@ -59,6 +59,7 @@ Stretch stretch_by(const DynamicStretch& dynamic, double factor) {
       longrope->factors = grown_longrope_factors(longrope->factors, dynamic.factor, factor);
     } else if (factor == 1) {
       longrope->factors = dynamic.short_factors;
+      longrope->gain = dynamic.short_gain.value_or(longrope->gain);
     }
     return result;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct DynamicStretch {
   double factor = 1;            // f
   // LongRoPE: the divisors of texts up to L. Those beyond are the stretch's own.
   std::vector<double> short_factors = {};
+  std::optional<double> short_gain = {};  // of those texts, where it is not the stretch's own
 
   friend bool operator==(const DynamicStretch&, const DynamicStretch&) = default;
 };

@@ -1,0 +1,133 @@
+// The table of layer groups, and how lines of words are broken.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sextant/cli/explain/subject.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr size_t kColumns = 7;
+using Line = std::array<std::string, kColumns>;
+
+// Of a name from a file only what a terminal shows.
+std::string printable(std::string text) {
+  text = text.substr(0, 40);
+  std::ranges::replace_if(
+      text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+std::string layers_of(const RopeConfig& setting) {
+  const std::string numbers = layer_list(setting.layer_numbers);
+  if (setting.layers.empty()) return numbers.empty() ? "all" : numbers;
+  return printable(setting.layers) + (numbers.empty() ? "" : ": " + numbers);
+}
+
+std::string window_of(const RopeConfig& setting) {
+  if (setting.window > 0) return std::to_string(setting.window);
+  if (setting.chunk > 0) return fmt::format("chunks of {}", setting.chunk);
+  if (setting.dual_chunk > 0) return fmt::format("dual chunks of {}", setting.dual_chunk);
+  return "-";
+}
+
+std::string rotates_of(const Subject& subject) {
+  const RopeConfig& setting = subject.setting;
+  if (!setting.rotates) {
+    return setting.instead.empty() || setting.instead == "none" ? "no (NoPE)" : "no";
+  }
+  const std::string pairing = pairing_of(setting);
+  return pairing.empty() ? "yes" : pairing;
+}
+
+std::string stretch_of_group(const Subject& subject) {
+  const RopeConfig& setting = subject.setting;
+  if (!setting.rotates) {
+    return setting.instead == "none" ? "-" : printable(setting.instead);
+  }
+  const double factor = subject.numbers.factor;
+  const bool plain = setting.scaling.type == "default" && setting.scaling.sections.empty();
+  const std::string name = plain ? "-" : name_of(setting.scaling).name;
+  return factor == 1 || plain ? name : fmt::format("{} x {}", name, number(factor));
+}
+
+Line line_of(const Subject& subject) {
+  const RopeConfig& setting = subject.setting;
+  const bool rotates = setting.rotates;
+  const std::string law = query_law_of(setting);
+  return {layers_of(setting),
+          rotates_of(subject),
+          rotates ? fmt::format("{} of {}", setting.rotary_dim / 2, setting.head_dim) : "-",
+          rotates ? number(setting.base) : "-",
+          stretch_of_group(subject),
+          window_of(setting),
+          law.empty() ? "-" : law};
+}
+
+}  // namespace
+
+std::string number(double x) { return fmt::format("{:.6g}", x); }
+
+void print_wrapped(const std::string& text) {
+  constexpr size_t kWidth = 90;
+  // A label and its spaces begin the line; further lines stand below what follows.
+  const size_t label = text.find("  ");
+  const size_t start = label == std::string::npos || label > 14
+                           ? 0
+                           : std::min(text.find_first_not_of(' ', label), text.size());
+  std::istringstream words(text.substr(start));
+  std::string line = text.substr(0, start), word;
+  bool empty = true;
+  while (words >> word) {
+    if (!empty && line.size() + 1 + word.size() > kWidth) {
+      fmt::print("{}\n", line);
+      line = std::string(start, ' ');
+      empty = true;
+    }
+    line += (empty ? "" : " ");
+    line += word;
+    empty = false;
+  }
+  fmt::print("{}\n", line);
+}
+
+std::string layer_list(const std::vector<int64_t>& numbers) {
+  constexpr size_t kMostRuns = 4;
+  std::string list;
+  size_t runs = 0;
+  for (size_t first = 0; first < numbers.size();) {
+    size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (runs++ == kMostRuns) {
+      return fmt::format("{}, ... ({} layers)", list, numbers.size());
+    }
+    list += (list.empty() ? "" : ", ") + std::to_string(numbers[first]);
+    if (last > first) list += fmt::format("-{}", numbers[last]);
+    first = last + 1;
+  }
+  return list;
+}
+
+void print_groups(const std::vector<Subject>& subjects) {
+  std::vector<Line> lines = {
+      {"layers", "rotates", "pairs of", "base", "stretch", "window", "query law"}};
+  for (const Subject& subject : subjects) lines.push_back(line_of(subject));
+  std::array<size_t, kColumns> widths{};
+  for (const Line& line : lines) {
+    for (size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], line[c].size());
+  }
+  for (const Line& line : lines) {
+    std::string row;
+    for (size_t c = 0; c < kColumns; ++c) row += fmt::format("{:<{}}  ", line[c], widths[c]);
+    row.erase(row.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", row);
+  }
+  fmt::print("\n");
+}
+
+}  // namespace sextant::cli

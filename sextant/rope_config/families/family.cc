@@ -1,0 +1,201 @@
+#include "sextant/rope_config/families/family.h"
+
+#include <unordered_map>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/families/expression.h"
+
+namespace sextant {
+
+extern const std::string_view kTransformersFamilies;
+
+namespace {
+
+using nlohmann::json;
+
+// One row's keys, each taken once.
+class Row {
+ public:
+  Row(json row, std::string where) : row_(std::move(row)), where_(std::move(where)) {
+    if (!row_.is_object()) fail(where_ + ": expected an object");
+  }
+
+  json take(const char* key) {
+    const auto found = row_.find(key);
+    if (found == row_.end()) return nullptr;
+    json value = std::move(*found);
+    row_.erase(found);
+    return value;
+  }
+  std::string text(const char* key) {
+    const json value = take(key);
+    if (value.is_null()) return "";
+    if (!value.is_string()) bad(key, "a text");
+    return value.get<std::string>();
+  }
+  std::string expression(const char* key) {
+    const std::string value = text(key);
+    return value.empty() ? value : checked(key, value);
+  }
+  std::vector<std::string> texts(const char* key) {
+    json value = take(key);
+    if (value.is_null()) return {};
+    if (value.is_string()) value = json::array({value});
+    std::vector<std::string> all;
+    if (!value.is_array()) bad(key, "a list of texts");
+    for (const json& one : value) {
+      if (!one.is_string()) bad(key, "a list of texts");
+      all.push_back(one.get<std::string>());
+    }
+    return all;
+  }
+  std::map<std::string, json> values(const char* key) {
+    const json value = take(key);
+    if (!value.is_null() && !value.is_object()) bad(key, "an object");
+    std::map<std::string, json> all;
+    for (const auto& item : value.items()) {
+      if (item.value().is_object() && item.value().contains("is")) {
+        if (!item.value()["is"].is_string()) bad(key, "{\"is\": expression}");
+        checked(key, item.value()["is"].get<std::string>());
+      }
+      all[item.key()] = item.value();
+    }
+    return all;
+  }
+  std::vector<FamilyRemark> remarks(const char* key) {
+    std::vector<FamilyRemark> all;
+    for (Row& row : rows(key)) {
+      all.push_back({row.expression("when"), row.text("say")});
+      row.finish();
+    }
+    return all;
+  }
+  std::vector<FamilyQueryLaw> laws(const char* key) {
+    std::vector<FamilyQueryLaw> all;
+    for (Row& row : rows(key)) {
+      all.push_back({.when = row.expression("when"),
+                     .law = row.text("law"),
+                     .length = row.expression("length"),
+                     .strength = row.expression("strength"),
+                     .words = row.text("words")});
+      const std::string& law = all.back().law;
+      if (law.empty() == all.back().words.empty()) row.bad("law", "a law or words");
+      if (!law.empty() && law != "llama4" && law != "ministral" && law != "logn") {
+        row.bad("law", "llama4, ministral or logn");
+      }
+      row.finish();
+    }
+    return all;
+  }
+  void finish() const {
+    if (!row_.empty()) bad(row_.begin().key(), "no such key");
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& key, const std::string& expected) const {
+    fail(where_ + ": " + key + ": expected " + expected);
+  }
+  std::string checked(const char* key, const std::string& value) const {
+    try {
+      check_expression(value);
+    } catch (const Error& error) {
+      fail(where_ + ": " + key + ": " + error.what());
+    }
+    return value;
+  }
+  std::vector<Row> rows(const char* key) {
+    json value = take(key);
+    if (value.is_object()) value = json::array({value});
+    if (!value.is_null() && !value.is_array()) bad(key, "a list of objects");
+    std::vector<Row> all;
+    for (const json& one : value) all.emplace_back(one, where_ + ": " + key);
+    return all;
+  }
+
+  json row_;
+  std::string where_;
+};
+
+std::map<std::string, std::string> names_of(Row& row) {
+  std::map<std::string, std::string> names;
+  for (const auto& [canonical, own] : row.values("names")) {
+    if (!own.is_string()) fail("families: names: " + canonical + ": expected a text");
+    names[canonical] = own.get<std::string>();
+  }
+  return names;
+}
+
+Family family_of(const json& object, const std::string& code, const std::string& version) {
+  const json types = object.is_object() ? object.value("types", json()) : json();
+  Row row(object, "families: " + types.dump());
+  Family family;
+  family.types = row.texts("types");
+  if (family.types.empty()) fail("families: types: expected at least one model_type");
+  family.source = row.text("source");
+  if (family.source.empty()) fail("families: " + types.dump() + ": source: expected a file");
+  family.code = row.text("code");
+  family.version = row.text("version");
+  if (family.code.empty()) family.code = code;
+  if (family.version.empty()) family.version = version;
+  family.language_model = row.texts("language_model");
+  family.instead = row.text("instead");
+  family.names = names_of(row);
+  family.defaults = row.values("defaults");
+  for (const auto& [key, member] : {std::pair{"rotates", &Family::rotates},
+                                    {"layer_types", &Family::layer_types},
+                                    {"kind", &Family::kind},
+                                    {"base", &Family::base},
+                                    {"part", &Family::part},
+                                    {"head_dim", &Family::head_dim},
+                                    {"rotary_dim", &Family::rotary_dim},
+                                    {"scaled", &Family::scaled},
+                                    {"window", &Family::window},
+                                    {"chunk", &Family::chunk},
+                                    {"softmax_scale", &Family::softmax_scale},
+                                    {"scales_scores", &Family::scales_scores},
+                                    {"pairing", &Family::pairing},
+                                    {"first_channel", &Family::first_channel}}) {
+    family.*member = row.expression(key);
+  }
+  family.query_laws = row.laws("query_law");
+  family.scaling_defaults = row.values("scaling_defaults");
+  family.ignores = row.texts("ignores");
+  family.unrelated = row.texts("unrelated");
+  family.notes = row.remarks("notes");
+  family.warnings = row.remarks("warnings");
+  row.finish();
+  return family;
+}
+
+}  // namespace
+
+std::vector<Family> parse_families(std::string_view table) {
+  const json parsed = json::parse(table, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("families")) {
+    fail("families: expected JSON with the key families");
+  }
+  std::vector<Family> all;
+  for (const json& row : parsed.at("families")) {
+    all.push_back(family_of(row, parsed.value("code", ""), parsed.value("version", "")));
+  }
+  return all;
+}
+
+const Family* find_family(const std::string& model_type) {
+  static const std::vector<Family> all = parse_families(kTransformersFamilies);
+  static const auto by_type = [] {
+    std::unordered_map<std::string, const Family*> found;
+    for (const Family& family : all) {
+      for (const std::string& type : family.types) {
+        if (!found.emplace(type, &family).second) {
+          fail("families: " + type + ": expected one row, but got two");
+        }
+      }
+    }
+    return found;
+  }();
+  const auto found = by_type.find(model_type);
+  return found == by_type.end() ? nullptr : found->second;
+}
+
+}  // namespace sextant

@@ -1,0 +1,51 @@
+// The table of model families: what a model's code decides about positions and its file does not say.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sextant {
+
+// Something to say of a model, where an expression is true (always, if it is empty).
+struct FamilyRemark {
+  std::string when, say;
+};
+
+struct FamilyQueryLaw {
+  std::string when;  // expressions
+  std::string law, length, strength;
+  std::string words;  // instead of a law that has numbers
+};
+
+// A row; README.md beside this file has the meaning of each member. Expressions are texts, empty
+// where the row has none.
+struct Family {
+  std::vector<std::string> types;
+  std::string code, version, source;
+  std::vector<std::string> language_model;
+  std::string instead;
+  std::map<std::string, std::string> names;
+  std::map<std::string, nlohmann::json> defaults;  // a value, or {"is": expression}
+  std::string rotates, layer_types, kind, base, part, head_dim, rotary_dim, scaled, window, chunk;
+  std::string softmax_scale, scales_scores, pairing, first_channel;
+  std::vector<FamilyQueryLaw> query_laws;
+  std::map<std::string, nlohmann::json> scaling_defaults;
+  std::vector<std::string> ignores, unrelated;
+  std::vector<FamilyRemark> notes, warnings;
+
+  // "transformers 5.24.0".
+  std::string origin() const { return code + " " + version; }
+};
+
+// The rows of a table. Throws Error that names the row and the key if one is not as README.md says;
+// expressions are checked, too.
+std::vector<Family> parse_families(std::string_view table);
+
+// Of transformers' table; null: not in it.
+const Family* find_family(const std::string& model_type);
+
+}  // namespace sextant

@@ -1,0 +1,65 @@
+// How llama.cpp runs an architecture of GGUF files, from families/llama.cpp.json: what its code
+// decides and the file does not say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sextant/position/spectrum.h"
+
+namespace sextant {
+
+struct LlamaCppArchitecture {
+  // Layers that rotate.
+  enum class Rotates {
+    kAll,
+    kAllButEvery4th,       // layers 3, 7, ... do not
+    kAllButEvery4thFrom0,  // layers 0, 4, ... do not, if there is a window
+    kWindows,              // layers with the window
+    kWindowsOrAll,         // these, or all where there is no window
+    kWindowsAndDense,      // these, and the leading dense layers
+    kFinetuned,            // all, unless rope.scaling.finetuned is false
+    kPattern,              // attention.rope_pattern
+  };
+  struct Window {
+    int64_t pattern = 0;  // one of so many layers sees all; 0: only the file says which
+    bool full_first = false;
+    int64_t size = 0;       // where the file has none
+    double local_base = 0;  // of layers with the window where the file has none; 0: the others'
+    bool scaled = false;    // whether the scaling reaches layers with the window
+    bool own_base = false;  // whether rope.freq_base_swa is read
+    bool chunks = false;    // chunks instead of windows
+  };
+  std::string name;
+  std::vector<std::string> types;  // model_type values of Hugging Face that become it
+  std::string source;              // "src/models/llama.cpp"
+  std::string instead;             // where nothing rotates: see RopeConfig::instead
+  std::optional<Pairing> pairing;
+  std::string axes;  // order of M-RoPE's axes: "blocks", "interleaved", or empty
+  Rotates rotates = Rotates::kAll;
+  std::optional<Window> window;
+  // rope.scaling.yarn_log_multiplier is mscale_all_dim times this; 0: the key is not read.
+  double log_unit = 0;
+  bool scales_scores = false;      // mscale_all_dim multiplies all scores
+  bool mscale_is_all_dim = false;  // mscale is taken to be mscale_all_dim, else 1
+  bool temperature_keys = false;   // attention.temperature_scale is read
+  double law_strength = 0;         // a query law of the code: Llama 4's
+  int64_t law_length = 0;
+  double softmax_scale = 0;            // of the code; 0: 1 / sqrt(key_length)
+  int64_t layers_scaled_by_width = 0;  // with so many layers: sqrt(head_count / embedding_length)
+  bool divisors_in_full_only = false;
+  bool alpha = false;  // rope.scaling.alpha is read
+};
+
+// The table's row; null: not audited.
+const LlamaCppArchitecture* find_architecture(const std::string& name);
+
+// The row that Hugging Face's model_type is converted to; null: none is known.
+const LlamaCppArchitecture* architecture_of(const std::string& model_type);
+
+// "llama.cpp 0c1e57098".
+std::string llama_cpp_version();
+
+}  // namespace sextant

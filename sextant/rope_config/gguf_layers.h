@@ -1,0 +1,17 @@
+// Groups of layers of a GGUF file: those with a window, and those that do not rotate.
+#pragma once
+
+#include <vector>
+
+#include "sextant/rope_config/families/llama_cpp.h"
+#include "sextant/rope_config/gguf_keys.h"
+#include "sextant/rope_config/rope_config.h"
+
+namespace sextant {
+
+// `setting` is that of layers without a window. row: null where the architecture is not in the
+// table. Throws Error that names the key.
+std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
+                                    const RopeConfig& setting, const Overrides& overrides);
+
+}  // namespace sextant

@@ -1,0 +1,40 @@
+// The values of names and expressions in one layer.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "sextant/rope_config/layer_facts.h"
+
+namespace sextant {
+
+class LayerValues {
+ public:
+  // All live as long; `facts` are those known so far.
+  LayerValues(ModelFields& fields, const RopeParameters& parameters, int64_t layer,
+              const LayerFacts& facts)
+      : fields_(fields), parameters_(parameters), layer_(layer), facts_(facts) {}
+
+  // Of an expression. Throws Error that names the layer and the expression.
+  nlohmann::json of_expression(const std::string& expression) const;
+
+  // Of the family's expression; none if it has none.
+  std::optional<nlohmann::json> of_family(std::string Family::*expression) const;
+  // The same as a number in range; none for null and false. `name` is that of an error.
+  std::optional<double> number_of_family(std::string Family::*expression, const std::string& name,
+                                         double low, double high) const;
+
+  // A field as this layer has it.
+  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high) const;
+
+ private:
+  nlohmann::json of_name(const std::string& name) const;
+
+  ModelFields& fields_;
+  const RopeParameters& parameters_;
+  int64_t layer_;
+  const LayerFacts& facts_;
+};
+
+}  // namespace sextant

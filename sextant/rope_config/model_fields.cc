@@ -1,0 +1,207 @@
+#include "sextant/rope_config/model_fields.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/shown.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostLayers = 4096;
+
+// Names in an expression, among them such that are no field.
+void add_names(const std::string& expression, std::set<std::string>& names) {
+  std::string name;
+  bool quoted = false;
+  for (const char c : expression + " ") {
+    if (c == '\'') quoted = !quoted;
+    if (!quoted && (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_')) {
+      name += c;
+    } else {
+      if (!name.empty()) names.insert(name);
+      name.clear();
+    }
+  }
+}
+
+}  // namespace
+
+const std::map<std::string, std::vector<std::string>>& other_names() {
+  static const std::map<std::string, std::vector<std::string>> all = {
+      {"head_dim", {"attention_head_dim"}},
+      {"hidden_size", {"n_embd", "d_model"}},
+      {"num_attention_heads", {"n_head", "n_heads"}},
+      {"num_hidden_layers", {"n_layer", "n_layers", "num_layers"}},
+      {"max_position_embeddings", {"n_positions", "max_seq_len", "model_max_length"}},
+      {"rope_theta", {"rotary_emb_base", "rope_embedding_base", "global_rope_theta"}},
+      {"rope_local_base_freq", {"local_rope_theta", "swa_rope_theta"}},
+      {"partial_rotary_factor", {"rotary_pct", "rope_pct", "rotary_emb_fraction"}},
+  };
+  return all;
+}
+
+ModelFields::ModelFields(const json& config, const Family* family, const Overrides& overrides,
+                         std::string where)
+    : config_(config), family_(family), overrides_(overrides), where_(std::move(where)) {
+  if (family != nullptr) {
+    for (const auto& [canonical, own] : family->names) take_names(canonical, {own});
+  }
+  for (const auto& [canonical, names] : other_names()) take_names(canonical, names);
+}
+
+const json* ModelFields::find(const std::string& dotted) const {
+  const json* at = &config_;
+  std::istringstream parts(dotted);
+  for (std::string part; std::getline(parts, part, '.');) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(part);
+    if (found == at->end() || found->is_null()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+// Of names that mean the same, the first that is there; another with another value is a contradiction.
+void ModelFields::take_names(const std::string& canonical, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const json* own = find(name);
+    if (own == nullptr) continue;
+    const auto known = own_names_.find(canonical);
+    const std::string before = known == own_names_.end() ? canonical : known->second;
+    const json* first = find(before);
+    if (first == nullptr) {
+      own_names_[canonical] = name;
+    } else if (before != name && *first != *own) {
+      say(before + " is " + shown(*first) + " and " + name + " is " + shown(*own) +
+          ", two names of one thing; " + before +
+          " is taken: keep the one that the model was trained with");
+    }
+  }
+}
+
+void ModelFields::say(const std::string& warning) {
+  if (std::ranges::find(warnings_, warning) == warnings_.end()) warnings_.push_back(warning);
+}
+
+bool ModelFields::says(const std::string& name) const {
+  const auto own = own_names_.find(name);
+  return find(own == own_names_.end() ? name : own->second) != nullptr;
+}
+
+json ModelFields::default_of(const std::string& name, std::optional<int64_t> layer) {
+  if (family_ == nullptr) return nullptr;
+  const auto found = family_->defaults.find(name);
+  if (found == family_->defaults.end() || depth_ > 8) return nullptr;
+  json result = found->second;
+  if (result.is_object() && result.contains("is")) {
+    ++depth_;
+    result = evaluate(result["is"].get<std::string>(),
+                      [&](const std::string& other) { return value(other, layer); });
+    --depth_;
+  }
+  if (!result.is_null()) taken_.emplace(name, result);
+  return result;
+}
+
+json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
+  if (layer) {
+    if (name == "i") return *layer;
+    if (const json* by_layer = find("per_layer_config"); by_layer != nullptr) {
+      const json own = evaluate("per_layer_config[i]", [&](const std::string& asked) {
+        return asked == "i" ? json(*layer) : *by_layer;
+      });
+      if (own.is_object() && own.contains(name) && !own[name].is_null()) return own[name];
+    }
+  }
+  if (name == "n") return layers() > 0 ? layers() : supposed_layers();
+  const auto own = own_names_.find(name);
+  const json* found = find(own == own_names_.end() ? name : own->second);
+  if (found != nullptr) return *found;
+  return is_null(name) ? json() : default_of(name, layer);
+}
+
+// null in the file is a value: code that has a default for an absent field takes none for it. Of these
+// fields code takes the default in both cases.
+bool ModelFields::is_null(const std::string& name) const {
+  if (name == "rope_theta" || name == "rope_parameters" || name == "layer_types") return false;
+  return config_.contains(name) && config_.at(name).is_null();
+}
+
+void ModelFields::bad(const std::string& name, const std::string& expected, const json& got) const {
+  const auto own = own_names_.find(name);
+  fail(where_ + ": " + (own == own_names_.end() ? name : own->second) + ": expected " + expected +
+       ", but " + (got.is_null() ? "it is missing" : "got " + shown(got)));
+}
+
+std::optional<double> ModelFields::number(const std::string& name, double low, double high) {
+  const json got = value(name);
+  if (got.is_null()) return {};
+  const bool good = got.is_number() && got.get<double>() >= low && got.get<double>() <= high;
+  if (!good) {
+    std::ostringstream range;
+    range << "a number from " << low << " to " << high;
+    bad(name, range.str(), got);
+  }
+  return got.get<double>();
+}
+
+std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low, int64_t high) {
+  const json got = value(name);
+  if (got.is_null()) return {};
+  // Some writers give whole numbers as 8192.0.
+  const double x = got.is_number() ? got.get<double>() : NAN;
+  if (!(x == std::floor(x) && x >= static_cast<double>(low) && x <= static_cast<double>(high))) {
+    bad(name, "an integer from " + std::to_string(low) + " to " + std::to_string(high), got);
+  }
+  return static_cast<int64_t>(x);
+}
+
+int64_t ModelFields::layers() {
+  const auto own = own_names_.find("layer_types");
+  const json* types = find(own == own_names_.end() ? "layer_types" : own->second);
+  if (types != nullptr && types->is_array() && !types->empty()) {
+    if (types->size() > kMostLayers) bad("layer_types", "at most 4096 layers", *types);
+    return static_cast<int64_t>(types->size());
+  }
+  if (says("num_hidden_layers")) return integer("num_hidden_layers", 1, kMostLayers).value_or(0);
+  // A list by layer that the family's expressions use has as many elements.
+  std::set<std::string> names = {"no_rope_layers", "layer_rope_theta"};
+  if (family_ != nullptr) {
+    for (const std::string& expression :
+         {family_->layer_types, family_->rotates, family_->base, family_->part, family_->window}) {
+      add_names(expression, names);
+    }
+  }
+  int64_t least = 0;
+  for (const std::string& name : names) {
+    const json* list = find(name);
+    if (list == nullptr || !list->is_array() || list->empty()) continue;
+    const auto size = static_cast<int64_t>(list->size());
+    if (size > kMostLayers) bad(name, "at most 4096 layers", *list);
+    least = least == 0 ? size : std::min(least, size);
+  }
+  return least;
+}
+
+int64_t ModelFields::supposed_layers() const {
+  constexpr int64_t kMany = 64;
+  if (family_ == nullptr) return kMany;
+  const auto found = family_->defaults.find("num_hidden_layers");
+  const bool known = found != family_->defaults.end() && found->second.is_number_integer();
+  return known ? std::clamp<int64_t>(found->second.get<int64_t>(), 1, kMostLayers) : kMany;
+}
+
+std::vector<std::string> ModelFields::taken_from_code() const {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : taken_) all.push_back(name + " " + shown(value));
+  return all;
+}
+
+}  // namespace sextant

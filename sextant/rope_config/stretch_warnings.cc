@@ -1,0 +1,44 @@
+#include "sextant/rope_config/stretch_warnings.h"
+
+#include <algorithm>
+
+#include "sextant/rope_config/explain.h"
+
+namespace sextant {
+namespace {
+
+bool is_stretched(const RopeConfig& setting) {
+  if (!setting.rotates) return false;
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const bool plain = fixed != nullptr && std::holds_alternative<std::monostate>(*fixed);
+  const bool part = fixed != nullptr && std::holds_alternative<Proportional>(*fixed);
+  return !plain && !part;
+}
+
+}  // namespace
+
+void warn_of_idle_stretch(std::vector<RopeConfig>& settings) {
+  RopeConfig* first = nullptr;
+  int64_t reach = 0;
+  for (RopeConfig& setting : settings) {
+    if (!is_stretched(setting)) continue;
+    const Explained numbers = explain(setting, 0);
+    const int64_t seen = numbers.reach + 1;
+    if (numbers.reach == 0 || !setting.bounded_in.empty() || setting.dual_chunk > 0 ||
+        numbers.trained == 0 || seen > numbers.trained) {
+      return;
+    }
+    reach = std::max(reach, seen);
+    if (first == nullptr) first = &setting;
+  }
+  if (first == nullptr) return;
+  const bool still = std::ranges::any_of(settings, [](const RopeConfig& x) { return !x.rotates; });
+  first->scaling.warnings.push_back(
+      "the stretch reaches only layers with a window of " + std::to_string(reach) +
+      " positions, which see no further than the model was trained to (" +
+      std::to_string(trained_length(*first)) + "): it changes their frequencies and helps nothing" +
+      (still ? "; the layers that see everything do not rotate (NoPE), so that no stretch is needed"
+             : ""));
+}
+
+}  // namespace sextant

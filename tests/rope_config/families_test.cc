@@ -1,0 +1,126 @@
+// The table of model families: each row can be used, and single rows mean what their code does.
+#include "sextant/rope_config/families/family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant {
+
+extern const std::string_view kTransformersFamilies;
+
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+json value_of(const std::string& name) {
+  static const json values = {{"i", 5},
+                              {"n", 8},
+                              {"kind", "sliding_attention"},
+                              {"window", 512},
+                              {"list", {1, 0, 3}},
+                              {"by_layer", {{"05", {{"head_dim", 512}}}}},
+                              {"object", {{"a", {{"b", 2}}}}}};
+  return values.value(name, json());
+}
+
+json of(const std::string& expression) { return evaluate(expression, value_of); }
+
+TEST(Expression, HasPythonsMeaning) {
+  EXPECT_EQ(of("1 + 2 * 3 ** 2"), json(19.0));
+  EXPECT_EQ(of("-2 ** 2"), json(-4.0));
+  EXPECT_EQ(of("2 ** -0.5"), json(std::pow(2, -0.5)));
+  EXPECT_EQ(of("(i + 1) % 6 == 0"), json(true));
+  EXPECT_EQ(of("7 // 2 + -7 % 3"), json(5.0));
+  EXPECT_EQ(of("'full' if i < 2 or i % 4 == 1 or i == n - 1 else 'sliding'"), json("full"));
+  EXPECT_EQ(of("1 if false else 2 if false else 3"), json(3.0));
+  EXPECT_EQ(of("kind == 'sliding_attention' and not absent"), json(true));
+  EXPECT_EQ(of("absent or window"), json(512));
+  EXPECT_EQ(of("absent and window / 0"), json());
+  EXPECT_EQ(of("list[1] == false"), json(true));
+  EXPECT_EQ(of("list[-1]"), json(3));
+  EXPECT_EQ(of("by_layer[i].head_dim"), json(512));
+  EXPECT_EQ(of("by_layer[i + 1].head_dim"), json());
+  EXPECT_EQ(of("object.a.b"), json(2));
+  EXPECT_EQ(of("absent.a[3].b"), json());
+  EXPECT_EQ(of("i in [1, 5] and kind not in ['a', 'b']"), json(true));
+  EXPECT_EQ(of("max(len(list), 2) + min(1, 2) + int(2.9)"), json(6.0));
+}
+
+TEST(Expression, ErrorsShowTheExpression) {
+  const auto error_of = [](const std::string& expression, const char* words) {
+    EXPECT_THAT([&] { of(expression); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of("absent + 1", "expression: absent + 1: expected a number, but got null");
+  error_of("window / (i - 5)", "expected a divisor that is not 0");
+  error_of("list[7]", "expected a list of at least 8 elements");
+  error_of("1 +", "expected a value, but it ends");
+  error_of("1 2", "expected an operator or the end, but got \"2\"");
+  error_of("(1", "expected \")\", but it ends");
+  error_of("'open", "expected a closing '");
+  error_of("exp(1)", "expected int, min, max or len, but got exp");
+  error_of("10 ** 400", "expected a finite number");
+  error_of(std::string(500, '(') + "1" + std::string(500, ')'), "expected fewer parentheses");
+  EXPECT_THROW(check_expression("a if b"), Error);
+  EXPECT_NO_THROW(check_expression("a / 0 if b else c[9]"));
+}
+
+TEST(Families, EveryRowIsWellFormedAndHasASource) {
+  const std::vector<Family> all = parse_families(kTransformersFamilies);
+  EXPECT_GT(all.size(), 500U);
+  std::set<std::string> types;
+  for (const Family& family : all) {
+    EXPECT_FALSE(family.source.empty());
+    EXPECT_FALSE(family.version.empty());
+    for (const std::string& type : family.types) {
+      EXPECT_TRUE(types.insert(type).second) << type << " has two rows";
+    }
+    if (!family.pairing.empty() || !family.instead.empty()) continue;
+    EXPECT_FALSE(family.language_model.empty()) << family.types[0] << " does not say its pairing";
+  }
+}
+
+TEST(Families, RowsThatAreWrongAreNamed) {
+  const auto error_of = [](const std::string& row, const char* words) {
+    const std::string table = R"({"code": "c", "version": "1", "families": [)" + row + "]}";
+    EXPECT_THAT([&] { parse_families(table); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of(R"({"types": [], "source": "a"})", "types: expected at least one model_type");
+  error_of(R"({"types": ["a"]})", "source: expected a file");
+  error_of(R"({"types": ["a"], "source": "a", "rotate": "true"})", "rotate: expected no such key");
+  error_of(R"({"types": ["a"], "source": "a", "base": "1 +"})", "base: expression: 1 +: expected");
+  error_of(R"({"types": ["a"], "source": "a", "query_law": {"law": "steep"}})",
+           "law: expected llama4, ministral or logn");
+  error_of("4", "expected an object");
+}
+
+// A file of each type with nothing in it is answered, or refused by a message that names a field.
+TEST(Families, EveryTypeIsAnsweredOrAskedFor) {
+  for (const Family& family : parse_families(kTransformersFamilies)) {
+    for (const std::string& type : family.types) {
+      const std::string config = json({{"model_type", type}}).dump();
+      try {
+        const auto read = read_rope_config_bytes(config, {});
+        EXPECT_FALSE(read.settings.empty());
+        if (!family.instead.empty() && family.rotates.empty()) {
+          EXPECT_FALSE(read.settings[0].rotates) << type;
+        }
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("config.json: ")) << type;
+        EXPECT_TRUE(family.instead.empty() || !family.rotates.empty())
+            << type << ": " << error.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sextant

@@ -1,0 +1,295 @@
+// What GGUF files mean by architecture, and what is written into them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sextant/error.h"
+#include "sextant/files/gguf.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/families/llama_cpp.h"
+#include "sextant/rope_config/gguf.h"
+#include "sextant/rope_config/write_config.h"
+
+namespace sextant::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+using Metadata = std::map<std::string, GgufValue>;
+
+// A file of that architecture; keys without its prefix.
+ReadRopeConfig read(const std::string& arch, const Metadata& keys,
+                    const std::map<std::string, std::vector<float>>& vectors = {}) {
+  Metadata all = {{"general.architecture", arch},
+                  {arch + ".attention.key_length", uint64_t{128}},
+                  {arch + ".context_length", uint64_t{131072}},
+                  {arch + ".rope.freq_base", 1e6}};
+  for (const auto& [key, value] : keys) all[arch + "." + key] = value;
+  return read_rope_config_bytes(gguf_bytes(all, vectors), {});
+}
+
+double frequency(const RopeConfig& setting, size_t pair) {
+  return static_cast<double>(spectrum_of(setting, 1).pairs.at(pair).speed);
+}
+
+Metadata yarn(double factor, uint64_t original) {
+  return {{"rope.scaling.type", std::string("yarn")},
+          {"rope.scaling.factor", factor},
+          {"rope.scaling.original_context_length", original}};
+}
+
+// Mistral's files say mscale_all_dim itself, deepseek2's a tenth of it.
+TEST(GgufArchitectures, MeanTheirOwnByTheLogMultiplier) {
+  Metadata keys = yarn(48, 8192);
+  keys["rope.scaling.yarn_log_multiplier"] = 1.0;
+  const RopeConfig mistral = read("mistral3", keys).settings.at(0);
+  EXPECT_EQ(spectrum_of(mistral, 1).gain, 1);
+  EXPECT_EQ(mistral.scaling.score_factor, 1);
+  EXPECT_NEAR(frequency(mistral, 63) * 48 / std::pow(1e6, -126.0 / 128), 1, 1e-12);
+  keys["rope.scaling.yarn_log_multiplier"] = 0.0707;
+  keys["rope.dimension_count"] = uint64_t{64};
+  const RopeConfig deepseek = read("deepseek2", keys).settings.at(0);
+  EXPECT_EQ(spectrum_of(deepseek, 1).gain, 1);
+  EXPECT_NEAR(deepseek.scaling.score_factor, std::pow(0.0707 * std::log(48) + 1, 2), 1e-6);
+  const RopeConfig llama = read("llama", keys).settings.at(0);
+  EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("yarn_log_multiplier means different")));
+}
+
+TEST(GgufArchitectures, LawForQueriesIsRead) {
+  Metadata keys = yarn(48, 8192);
+  keys["attention.temperature_scale"] = 0.1F;
+  const RopeConfig mistral = read("mistral3", keys).settings.at(0);
+  EXPECT_EQ(mistral.scaling.query_scale.law, QueryLaw::kMinistral);
+  EXPECT_EQ(mistral.scaling.query_scale.length, 8192);
+  EXPECT_NEAR(mistral.scaling.query_scale.strength, 0.1, 1e-8);
+  const RopeConfig llama = read("llama", keys).settings.at(0);
+  EXPECT_EQ(llama.scaling.query_scale.law, QueryLaw::kNone);
+  EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("temperature_scale is in the file")));
+}
+
+TEST(GgufArchitectures, UnknownKeysAreNamedTogether) {
+  EXPECT_THAT(
+      [] {
+        read("llama", {{"attention.temperature_slope", 1.0}, {"rope.speed", 2.0}});
+      },
+      ThrowsMessage<Error>(HasSubstr(
+          R"("llama.attention.temperature_slope", "llama.rope.speed": expected no key)")));
+  EXPECT_THAT(read("frob", {}).settings.at(0).scaling.warnings,
+              Contains(HasSubstr("not audited: frob")));
+}
+
+TEST(GgufArchitectures, KnowWhetherAndWhereTheyRotate) {
+  const RopeConfig nemotron = read("nemotron_h", {}).settings.at(0);
+  EXPECT_FALSE(nemotron.rotates);
+  EXPECT_EQ(nemotron.instead, "none");
+  EXPECT_EQ(read("bloom", {}).settings.at(0).instead, "alibi");
+  EXPECT_FALSE(read("granitehybrid", {{"rope.scaling.finetuned", false}}).settings.at(0).rotates);
+  EXPECT_TRUE(read("granitehybrid", {}).settings.at(0).rotates);
+  const auto smol = read("smollm3", {{"block_count", uint64_t{8}}}).settings;
+  ASSERT_EQ(smol.size(), 2U);
+  EXPECT_EQ(smol[0].layer_numbers, (std::vector<int64_t>{0, 1, 2, 4, 5, 6}));
+  EXPECT_EQ(smol[1].layer_numbers, (std::vector<int64_t>{3, 7}));
+  EXPECT_FALSE(smol[1].rotates);
+  const auto cohere =
+      read("cohere2", {{"block_count", uint64_t{8}}, {"attention.sliding_window", uint64_t{4096}}})
+          .settings;
+  ASSERT_EQ(cohere.size(), 2U);
+  EXPECT_TRUE(cohere[0].rotates);
+  EXPECT_EQ(cohere[0].window, 4096);
+  EXPECT_EQ(cohere[1].layer_numbers, (std::vector<int64_t>{3, 7}));
+  EXPECT_FALSE(cohere[1].rotates);
+  const auto scout = read("llama4", {{"block_count", uint64_t{8}}}).settings;
+  ASSERT_EQ(scout.size(), 2U);
+  EXPECT_EQ(scout[0].chunk, 8192);
+  EXPECT_FALSE(scout[1].rotates);
+  EXPECT_EQ(scout[1].scaling.query_scale.law, QueryLaw::kLlama4);
+}
+
+TEST(GgufArchitectures, SayHowPairsAreFormed) {
+  EXPECT_EQ(read("llama", {}).settings.at(0).pairing, Pairing::kInterleaved);
+  EXPECT_EQ(read("qwen2", {}).settings.at(0).pairing, Pairing::kHalfSplit);
+  EXPECT_EQ(read("frob", {}).settings.at(0).pairing, std::nullopt);
+}
+
+// Gemma 4: 64 of 256 pairs rotate where there is no window.
+TEST(GgufArchitectures, HugeDivisorsArePairsThatDoNotRotate) {
+  std::vector<float> divisors(256, 1e30F);
+  std::fill_n(divisors.begin(), 64, 1.0F);
+  const auto gemma = read("gemma4",
+                          {{"attention.key_length", uint64_t{512}},
+                           {"attention.key_length_swa", uint64_t{256}},
+                           {"attention.sliding_window", uint64_t{1024}},
+                           {"rope.freq_base_swa", 1e4},
+                           {"rope.dimension_count", uint64_t{512}},
+                           {"rope.dimension_count_swa", uint64_t{256}}},
+                          {{"rope_freqs.weight", divisors}})
+                         .settings;
+  ASSERT_EQ(gemma.size(), 2U);
+  EXPECT_EQ(gemma[0].scaling.type, "proportional");
+  EXPECT_NE(frequency(gemma[0], 63), 0);
+  EXPECT_EQ(frequency(gemma[0], 64), 0);
+  EXPECT_EQ(gemma[0].softmax_scale, 1);
+  EXPECT_EQ(gemma[1].scaling.type, "default");
+  EXPECT_EQ(gemma[1].base, 1e4);
+  EXPECT_EQ(gemma[1].rotary_dim, 256);
+}
+
+TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
+  std::vector<float> llama(64, 8.0F), odd(64, 1.0F);
+  std::fill_n(llama.begin(), 30, 1.0F);
+  for (size_t n = 0; n < odd.size(); ++n) odd[n] = n % 2 == 0 ? 1.5F : 2.5F;
+  const auto type = [](const std::vector<float>& divisors) {
+    return read("llama", {}, {{"rope_freqs.weight", divisors}}).settings.at(0).scaling.type;
+  };
+  EXPECT_EQ(type(llama), "llama3");
+  EXPECT_EQ(type(odd), "divisors by pair");
+}
+
+// The base times alpha^(R / (R - 2)).
+TEST(GgufArchitectures, AlphaIsAnotherBase) {
+  const RopeConfig hunyuan =
+      read("hunyuan-dense", {{"rope.freq_base", 1e4}, {"rope.scaling.alpha", 1000.0}})
+          .settings.at(0);
+  EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 128.0 / 126)), 1, 1e-14);
+}
+
+// DeepSeek V4: two bases, and YaRN without a gain where keys are compressed.
+TEST(GgufArchitectures, CompressedLayersHaveTheirBase) {
+  Metadata keys = yarn(16, 65536);
+  keys["rope.freq_base"] = 1e4;
+  keys["attention.compress_rope_freq_base"] = 160000.0;
+  keys["attention.compress_ratios"] = GgufArray{.numbers = {0, 4, 128}, .count = 3};
+  keys["rope.dimension_count"] = uint64_t{64};
+  const auto settings = read("deepseek4", keys).settings;
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].layer_numbers, (std::vector<int64_t>{1, 2}));
+  EXPECT_NEAR(frequency(settings[0], 31) * 16 / std::pow(160000, -62.0 / 64), 1, 1e-12);
+  EXPECT_EQ(spectrum_of(settings[0], 1).gain, 1);
+  EXPECT_NEAR(frequency(settings[1], 31) / std::pow(1e4, -62.0 / 64), 1, 1e-12);
+}
+
+TEST(GgufArchitectures, LargeGemmasScaleByTheWidth) {
+  const Metadata keys = {{"attention.sliding_window", uint64_t{4096}},
+                         {"embedding_length", uint64_t{4608}},
+                         {"attention.head_count", uint64_t{32}},
+                         {"block_count", uint64_t{46}}};
+  EXPECT_NEAR(read("gemma2", keys).settings.at(0).softmax_scale, 1 / std::sqrt(144.0), 1e-15);
+}
+
+TEST(GgufArchitectures, TheConvertersNamesOf2026AreKnown) {
+  const std::pair<const char*, const char*> names[] = {{"bailing_moe_v2", "bailingmoe2"},
+                                                       {"lfm2_moe", "lfm2moe"},
+                                                       {"exaone_moe", "exaone-moe"},
+                                                       {"glm_moe_dsa", "glm-dsa"},
+                                                       {"granitemoehybrid", "granitehybrid"},
+                                                       {"nemotron_h", "nemotron_h"},
+                                                       {"glm4_moe_lite", "deepseek2"},
+                                                       {"mimo_v2_flash", "mimo2"},
+                                                       {"step3p5", "step35"},
+                                                       {"deepseek_v4", "deepseek4"}};
+  for (const auto& [type, name] : names) EXPECT_EQ(gguf_architecture(type), name) << type;
+  EXPECT_NE(find_architecture("llama"), nullptr);
+  EXPECT_EQ(find_architecture("frob"), nullptr);
+}
+
+TEST(GgufWriter, RoundsToFloat32AndSaysSo) {
+  const RopeConfig setting{
+      .model_type = "llama", .head_dim = 64, .rotary_dim = 64, .base = 10000.1};
+  std::vector<std::string> warnings;
+  const std::string bytes = write_rope_config({"", "", {setting}}, "gguf", warnings);
+  EXPECT_THAT(warnings, Contains(HasSubstr("float32, which rounds rope.freq_base")));
+  EXPECT_NEAR(read_rope_config_bytes(bytes, {}).settings.at(0).base / 10000.1, 1, 0x1p-24);
+  warnings.clear();
+  write_rope_config({"", "", {{.head_dim = 64, .rotary_dim = 64, .base = 1e4}}}, "gguf", warnings);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST(GgufWriter, SaysLayersWithAWindowInKeysOfTheirOwn) {
+  const RopeConfig full{.layers = "full_attention",
+                        .model_type = "gemma4_text",
+                        .head_dim = 512,
+                        .rotary_dim = 512,
+                        .base = 1e6};
+  RopeConfig local = full;
+  local.layers = "sliding_attention";
+  local.head_dim = local.rotary_dim = 256;
+  local.base = 1e4;
+  local.window = 1024;
+  RopeConfig part = full;
+  part.scaling.type = "proportional";
+  part.scaling.stretch = Stretch{Proportional{.part = 0.25}};
+  const std::string bytes = write_rope_config({"", "", {part, local}}, "gguf");
+  const Gguf gguf = parse_gguf(bytes);
+  EXPECT_TRUE(gguf.metadata.contains("gemma4.rope.freq_base_swa"));
+  EXPECT_TRUE(gguf.metadata.contains("gemma4.rope.dimension_count_swa"));
+  EXPECT_TRUE(gguf.metadata.contains("gemma4.attention.key_length_swa"));
+  const auto back = read_rope_config_bytes(bytes, {}).settings;
+  ASSERT_EQ(back.size(), 2U);
+  EXPECT_TRUE(rotate_alike(back[0], part));
+  EXPECT_TRUE(rotate_alike(back[1], local));
+  RopeConfig llama = full;
+  llama.model_type = local.model_type = "llama";
+  EXPECT_THAT(
+      [&] {
+        write_rope_config({"", "", {llama, local}}, "gguf");
+      },
+      ThrowsMessage<Error>(HasSubstr("convert: gguf: expected one setting for all layers, or")));
+}
+
+TEST(Writers, RefuseModelsThatRotateNothing) {
+  RopeConfig still{.model_type = "nemotron_h", .rotates = false};
+  for (const char* to : {"gguf", "vllm", "llama.cpp"}) {
+    EXPECT_THAT(
+        [&] {
+          write_rope_config({"", "", {still}}, to);
+        },
+        ThrowsMessage<Error>(HasSubstr("model_type: expected a model that rotates queries and "
+                                       "keys, but nemotron_h does not")));
+  }
+}
+
+// Mistral's gain of 1: no flag of llama.cpp says it.
+TEST(Writers, WarnOfAGainThatFlagsCannotSay) {
+  RopeConfig setting{.head_dim = 128, .rotary_dim = 128, .base = 1e6};
+  setting.scaling.type = "yarn";
+  setting.scaling.stretch = Stretch{
+      Yarn{.factor = 16, .original_length = 16384, .base = 1e6, .mscale = 1, .mscale_all_dim = 1}};
+  std::vector<std::string> warnings;
+  const std::string flags = write_rope_config({"", "", {setting}}, "llama.cpp", warnings);
+  EXPECT_THAT(flags, Not(HasSubstr("--yarn-attn-factor")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("attention_factor: this model's is 1.0")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("#17945")));
+}
+
+TEST(Writers, NestVllmsOverridesWhereTheSettingWasFound) {
+  const ReadRopeConfig nested = read_rope_config_bytes(
+      R"({"text_config": {"head_dim": 64, "hidden_size": 512, "num_hidden_layers": 2,
+          "rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4,
+          "original_max_position_embeddings": 8192}}})",
+      {});
+  EXPECT_EQ(nested.place, "text_config");
+  EXPECT_THAT(write_rope_config(nested, "vllm"),
+              HasSubstr(R"({"text_config":{"rope_parameters":{)"));
+}
+
+TEST(Writers, SayGroupsOfLayersToVllm) {
+  const ReadRopeConfig two = read_rope_config_bytes(
+      R"({"head_dim": 64, "rope_parameters": {
+          "full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 1e6},
+          "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})",
+      {});
+  const std::string line = write_rope_config(two, "vllm");
+  EXPECT_THAT(line, HasSubstr("full_attention"));
+  const auto back = read_rope_config_bytes(line, {.head_dim = 64}).settings;
+  ASSERT_EQ(back.size(), 2U);
+  EXPECT_TRUE(rotate_alike(back[0], two.settings[0]));
+  EXPECT_TRUE(rotate_alike(back[1], two.settings[1]));
+}
+
+}  // namespace
+}  // namespace sextant::testing

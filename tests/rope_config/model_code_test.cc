@@ -1,0 +1,483 @@
+// Facts that only a model's code has, and faults of files that public reports are about: right values
+// by the published formulas.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/error.h"
+#include "sextant/position/stretch/yarn.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+std::vector<RopeConfig> read(const json& config, const Overrides& overrides = {}) {
+  return read_rope_config_bytes(config.dump(), overrides).settings;
+}
+
+double speed(const RopeConfig& rope, size_t f, int64_t length = 1) {
+  return static_cast<double>(spectrum_of(rope, length).pairs.at(f).speed);
+}
+
+json with(json config, const json& more) {
+  config.update(more);
+  return config;
+}
+
+// A type, the channels that rotate, the base, and the pairing, where the file says none of them.
+struct OfCode {
+  json config;
+  int64_t rotary_dim;
+  double base;
+  Pairing pairing;
+};
+
+TEST(ModelCode, SaysThePartThatAFileLeavesOut) {
+  const OfCode all[] = {
+      {{{"model_type", "glm"}, {"head_dim", 128}}, 64, 1e4, Pairing::kInterleaved},
+      {{{"model_type", "glm4_moe"}, {"head_dim", 128}, {"rope_theta", 1e6}},
+       64,
+       1e6,
+       Pairing::kHalfSplit},
+      {{{"model_type", "stablelm"}, {"hidden_size", 2560}, {"num_attention_heads", 32}},
+       20,
+       1e4,
+       Pairing::kHalfSplit},
+      {{{"model_type", "gpt_neox"}, {"hidden_size", 6144}, {"num_attention_heads", 64}},
+       24,
+       1e4,
+       Pairing::kHalfSplit},
+      {{{"model_type", "qwen3_next"}, {"head_dim", 256}, {"rope_theta", 1e7}},
+       64,
+       1e7,
+       Pairing::kHalfSplit},
+      {{{"model_type", "nemotron"}, {"hidden_size", 6144}, {"num_attention_heads", 48}},
+       64,
+       1e4,
+       Pairing::kHalfSplit},
+      {{{"model_type", "phi"}, {"hidden_size", 2560}, {"num_attention_heads", 32}},
+       40,
+       1e4,
+       Pairing::kHalfSplit},
+      {{{"model_type", "llama"}, {"hidden_size", 4096}, {"num_attention_heads", 32}},
+       128,
+       1e4,
+       Pairing::kHalfSplit},
+  };
+  for (const auto& [config, rotary_dim, base, pairing] : all) {
+    SCOPED_TRACE(config.dump());
+    const RopeConfig rope = read(config).at(0);
+    EXPECT_EQ(rope.rotary_dim, rotary_dim);
+    EXPECT_EQ(rope.base, base);
+    EXPECT_EQ(rope.pairing, pairing);
+    EXPECT_NEAR(speed(rope, 1) / std::pow(base, -2.0 / static_cast<double>(rotary_dim)), 1, 1e-14);
+    EXPECT_THAT(rope.notes, Contains(HasSubstr("'s code (transformers 5.24.0, models/")));
+  }
+}
+
+TEST(ModelCode, SaysTheSizeOfHeads) {
+  const json wide = {{"hidden_size", 6144}, {"num_attention_heads", 16}, {"rope_theta", 1e4}};
+  for (const auto& [type, size] : {std::pair{"gpt_oss", 64},
+                                   {"llama4_text", 128},
+                                   {"glm4", 128},
+                                   {"ernie4_5", 128},
+                                   {"seed_oss", 128},
+                                   {"minimax_m2", 128},
+                                   {"helium", 128},
+                                   {"vaultgemma", 256},
+                                   {"qwen3_next", 256}}) {
+    EXPECT_EQ(read(with(wide, {{"model_type", type}})).at(0).head_dim, size) << type;
+  }
+  EXPECT_EQ(read(with(wide, {{"model_type", "mistral"}})).at(0).head_dim, 384);
+  EXPECT_EQ(read({{"model_type", "jetmoe"},
+                  {"kv_channels", 128},
+                  {"hidden_size", 2048},
+                  {"num_attention_heads", 32},
+                  {"rope_theta", 1e4}})
+                .at(0)
+                .head_dim,
+            128)
+      << "kv_channels is its size of heads";
+}
+
+// A base in the file is no rotation.
+TEST(ModelCode, DecidesWhetherAModelRotates) {
+  const json sizes = {{"hidden_size", 4096}, {"num_attention_heads", 32}, {"rope_theta", 1e4}};
+  for (const json& more :
+       {json{{"model_type", "granitemoehybrid"}},
+        json{{"model_type", "granitemoehybrid"}, {"position_embedding_type", "nope"}},
+        json{{"model_type", "esm"}}, json{{"model_type", "zamba2"}, {"use_mem_rope", false}},
+        json{{"model_type", "kimi_linear"},
+             {"mla_use_nope", true},
+             {"qk_rope_head_dim", 64},
+             {"qk_nope_head_dim", 128}},
+        json{{"model_type", "nemotron_h"}}, json{{"model_type", "inkling_mm_model"}},
+        json{{"model_type", "inkling2_text"}}}) {
+    SCOPED_TRACE(more.dump());
+    const auto settings = read(with(sizes, more));
+    ASSERT_EQ(settings.size(), 1U);
+    EXPECT_FALSE(settings[0].rotates);
+    EXPECT_TRUE(explain(settings[0], 0).pairs.empty());
+  }
+  EXPECT_TRUE(read(with(sizes, {{"model_type", "granitemoehybrid"},
+                                {"layer_types", {"mamba", "attention"}},
+                                {"position_embedding_type", "rope"}}))
+                  .at(0)
+                  .rotates);
+  EXPECT_TRUE(read(with(sizes, {{"model_type", "esm"}, {"position_embedding_type", "rotary"}}))
+                  .at(0)
+                  .rotates);
+}
+
+TEST(ModelCode, NamesWhatModelsHaveInstead) {
+  for (const auto& [config, instead] :
+       {std::pair<json, const char*>{{{"model_type", "bloom"}, {"n_head", 32}}, "alibi"},
+        {{{"model_type", "falcon"}, {"alibi", true}}, "alibi"},
+        {{{"model_type", "mpt"}, {"attn_config", {{"alibi", true}}}}, "alibi"},
+        {{{"model_type", "t5"}, {"d_kv", 64}}, "t5"},
+        {{{"model_type", "gpt2"}}, "learned"},
+        {{{"model_type", "deberta-v2"}}, "deberta"}}) {
+    EXPECT_EQ(read(config).at(0).instead, instead) << config;
+  }
+  EXPECT_THAT(read({{"model_type", "vit"}}, {.base = 1e4}).at(0).scaling.warnings,
+              Contains(HasSubstr("--base has no effect")));
+}
+
+// NoPE layers by rules of the code.
+TEST(ModelCode, SaysWhichLayersRotate) {
+  const auto still = [](const json& config) {
+    std::vector<int64_t> layers;
+    for (const RopeConfig& rope : read(config)) {
+      if (!rope.rotates) layers = rope.layer_numbers;
+    }
+    return layers;
+  };
+  const json sizes = {{"head_dim", 128},     {"num_hidden_layers", 8},    {"rope_theta", 1e4},
+                      {"hidden_size", 4096}, {"num_attention_heads", 32}, {"sliding_window", 512}};
+  const auto of = [&](const char* type) { return with(sizes, {{"model_type", type}}); };
+  EXPECT_THAT(still(of("cohere2")), ElementsAre(3, 7));
+  EXPECT_THAT(still(of("afmoe")), ElementsAre(3, 7));
+  EXPECT_THAT(still(of("flint")), ElementsAre(0, 1, 5, 7));
+  EXPECT_THAT(still(of("kolibri1")), ElementsAre(4));
+  EXPECT_THAT(still(of("beam")), ElementsAre(5, 7));
+  EXPECT_THAT(still(of("smollm3")), ElementsAre(3, 7));
+  EXPECT_THAT(still(of("exaone4")), ElementsAre(3, 7));
+  EXPECT_THAT(still(with(of("exaone4"), {{"sliding_window", nullptr}})), IsEmpty());
+  EXPECT_THAT(still(with(of("muse_spark_text"), {{"head_dim", 64}})), ElementsAre(3, 7));
+  EXPECT_THAT(
+      still(with(of("granite_swa"), {{"layer_rope_theta", {1e4, 1e4, 0, 1e4, 5e5, 1e4, 0, 1e4}}})),
+      ElementsAre(2, 6));
+  EXPECT_THAT(still({{"model_type", "mistral_large4_text"}, {"num_hidden_layers", 8}}),
+              ElementsAre(3, 7));
+}
+
+TEST(ModelCode, BasesByLayerAreGroups) {
+  const auto settings = read({{"model_type", "granite_swa"},
+                              {"head_dim", 128},
+                              {"num_hidden_layers", 4},
+                              {"hidden_size", 2560},
+                              {"num_attention_heads", 20},
+                              {"sliding_window", 128},
+                              {"layer_rope_theta", {5e5, 1e4, 0, 1e4}}});
+  ASSERT_EQ(settings.size(), 3U);
+  EXPECT_EQ(settings[0].base, 5e5);
+  EXPECT_THAT(settings[0].layer_numbers, ElementsAre(0));
+  EXPECT_EQ(settings[1].base, 1e4);
+  EXPECT_EQ(settings[1].window, 128);
+  EXPECT_THAT(settings[1].layer_numbers, ElementsAre(1, 3));
+  EXPECT_FALSE(settings[2].rotates);
+}
+
+TEST(ModelCode, ScalesTheSoftmax) {
+  const auto scale = [](const json& config) { return explain(read(config).at(0), 0).turned_scale; };
+  // Gemma 2 27B and 3 27B, Granite 3.3 8B: numbers of their released files.
+  EXPECT_NEAR(scale({{"model_type", "gemma2"},
+                     {"head_dim", 128},
+                     {"query_pre_attn_scalar", 144},
+                     {"hidden_size", 4608},
+                     {"num_attention_heads", 32}}),
+              1 / 12.0, 1e-15);
+  EXPECT_NEAR(scale({{"model_type", "gemma3_text"},
+                     {"head_dim", 128},
+                     {"query_pre_attn_scalar", 168},
+                     {"hidden_size", 5376},
+                     {"num_attention_heads", 32}}),
+              std::pow(168, -0.5), 1e-15);
+  EXPECT_NEAR(scale({{"model_type", "granite"},
+                     {"hidden_size", 4096},
+                     {"num_attention_heads", 32},
+                     {"attention_multiplier", 0.0078125}}),
+              0.0078125, 1e-18);
+  EXPECT_EQ(scale({{"model_type", "gemma3n_text"}}), 1);
+  EXPECT_EQ(scale({{"model_type", "gemma4_text"}}), 1);
+  EXPECT_NEAR(scale({{"model_type", "llama"}, {"head_dim", 128}}), std::pow(128, -0.5), 1e-16);
+}
+
+// A part is not applied to what is a part already.
+TEST(ModelCode, LatentHeadsSayTheirChannels) {
+  const json yarn = {{"rope_type", "yarn"},
+                     {"rope_theta", 1e4},
+                     {"factor", 128},
+                     {"original_max_position_embeddings", 8192},
+                     {"mscale", 1},
+                     {"mscale_all_dim", 1},
+                     {"llama_4_scaling_beta", 0.1},
+                     {"partial_rotary_factor", 0.5},
+                     {"max_position_embeddings", 1048576}};
+  const RopeConfig rope = read({{"model_type", "mistral4"},
+                                {"qk_rope_head_dim", 64},
+                                {"qk_nope_head_dim", 64},
+                                {"head_dim", 128},
+                                {"rope_interleave", true},
+                                {"rope_parameters", yarn}})
+                              .at(0);
+  EXPECT_EQ(rope.rotary_dim, 64);
+  EXPECT_NEAR(speed(rope, 31) * 128 / std::pow(1e4, -62.0 / 64), 1, 1e-14);
+  EXPECT_EQ(rope.scaling.query_scale.law, QueryLaw::kMinistral);
+  EXPECT_EQ(rope.pairing, Pairing::kInterleaved);
+  // DeepSeek V4 as released: the factor is of the whole head.
+  const auto v4 =
+      read({{"model_type", "deepseek_v4"},
+            {"head_dim", 512},
+            {"qk_rope_head_dim", 64},
+            {"sliding_window", 128},
+            {"rope_theta", 1e4},
+            {"compress_rope_theta", 160000},
+            {"compress_ratios", {0, 0, 4, 128}},
+            {"rope_scaling",
+             {{"type", "yarn"}, {"factor", 16}, {"original_max_position_embeddings", 65536}}}});
+  for (const RopeConfig& group : v4) {
+    EXPECT_EQ(group.rotary_dim, 64);
+    EXPECT_EQ(group.head_dim, 512);
+    EXPECT_EQ(group.first_channel, 448);
+    const bool local = group.layers == "sliding_attention";
+    EXPECT_EQ(group.base, local ? 1e4 : 160000);
+    EXPECT_EQ(spectrum_of(group, 1).gain, 1) << "its code multiplies by no gain";
+    EXPECT_NEAR(speed(group, 31) * (local ? 1 : 16) / std::pow(group.base, -62.0 / 64), 1, 1e-14);
+  }
+}
+
+TEST(ModelCode, HeadsOfSingleLayersHaveTheirSize) {
+  // As transformers 5.24 saves Gemma 4.
+  const auto settings = read(
+      {{"model_type", "gemma4_text"},
+       {"head_dim", 256},
+       {"num_hidden_layers", 6},
+       {"sliding_window", 512},
+       {"per_layer_config", {{"05", {{"head_dim", 512}}}}},
+       {"rope_parameters",
+        {{"full_attention",
+          {{"rope_type", "proportional"}, {"partial_rotary_factor", 0.25}, {"rope_theta", 1e6}}},
+         {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}}}});
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].head_dim, 512);
+  EXPECT_THAT(settings[0].layer_numbers, ElementsAre(5));
+  EXPECT_NE(speed(settings[0], 63), 0);
+  EXPECT_EQ(speed(settings[0], 64), 0);
+  EXPECT_EQ(settings[1].head_dim, 256);
+}
+
+TEST(Reports, AnUnknownTypeIsSaidToBeNotAudited) {
+  const RopeConfig rope =
+      read({{"model_type", "gpt_foo"}, {"head_dim", 64}, {"rope_theta", 1e4}}).at(0);
+  EXPECT_THAT(rope.scaling.warnings, Contains(HasSubstr("not audited: \"gpt_foo\"")));
+  EXPECT_FALSE(rope.pairing);
+  EXPECT_THAT(read({{"head_dim", 64}, {"rope_theta", 1e4}}).at(0).scaling.warnings, IsEmpty());
+}
+
+TEST(Reports, TwoSchemasThatAgreeAreOne) {
+  const json llama3 = {{"rope_type", "llama3"},
+                       {"factor", 8},
+                       {"low_freq_factor", 1},
+                       {"high_freq_factor", 4},
+                       {"original_max_position_embeddings", 8192}};
+  json config = {{"model_type", "llama"},
+                 {"head_dim", 128},
+                 {"rope_theta", 5e5},
+                 {"rope_scaling", llama3},
+                 {"rope_parameters", with(llama3, {{"rope_theta", 5e5}})}};
+  EXPECT_EQ(read(config).at(0).scaling.type, "llama3");
+  config["rope_scaling"]["factor"] = 32;
+  EXPECT_THAT([&] { read(config); },
+              ThrowsMessage<Error>(HasSubstr("rope_scaling.\"factor\": expected what "
+                                             "rope_parameters has, 8, but got 32")));
+}
+
+TEST(Reports, ThingsSaidTwiceAreWarnedOf) {
+  const auto warnings = [](const json& config) { return read(config).at(0).scaling.warnings; };
+  EXPECT_THAT(warnings({{"model_type", "llama"},
+                        {"head_dim", 128},
+                        {"rope_theta", 1e4},
+                        {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5e5}}}}),
+              Contains(AllOf(HasSubstr("rope_theta is 10000.0 beside"), HasSubstr("500000.0 in"))));
+  EXPECT_THAT(warnings({{"model_type", "minimax_m2"},
+                        {"head_dim", 128},
+                        {"rotary_dim", 64},
+                        {"rope_theta", 5e6},
+                        {"partial_rotary_factor", 1.0}}),
+              Contains(HasSubstr("rotary_dim is 64 and partial_rotary_factor 1.0")));
+  EXPECT_THAT(warnings({{"head_dim", 128}, {"rope_theta", 1e4}, {"rotary_emb_base", 5e5}}),
+              Contains(HasSubstr("rope_theta is 10000.0 and rotary_emb_base is 500000.0")));
+  EXPECT_THAT(warnings({{"head_dim", 128},
+                        {"rope_theta", 1e4},
+                        {"rotary_dim", 64},
+                        {"partial_rotary_factor", 0.5}}),
+              IsEmpty());
+}
+
+TEST(Reports, LanguageModelsAreFoundUnderOtherNames) {
+  const json model = {{"model_type", "qwen3"},
+                      {"head_dim", 128},
+                      {"rope_theta", 1e6},
+                      {"hidden_size", 4096},
+                      {"num_attention_heads", 32}};
+  const json vision = {{"hidden_size", 1024}, {"num_attention_heads", 16}};
+  for (const char* name : {"text_config", "llm_config", "language_config", "anything"}) {
+    EXPECT_EQ(read({{"model_type", "seer"}, {name, model}, {"vision_config", vision}}).at(0).base,
+              1e6);
+  }
+  EXPECT_EQ(
+      read({{"model_type", "qwen3_omni_moe"},
+            {"thinker_config", {{"model_type", "qwen3_omni_moe_thinker"}, {"text_config", model}}}})
+          .at(0)
+          .base,
+      1e6);
+  EXPECT_THAT(
+      [&] {
+        read({{"model_type", "seer"}, {"left", model}, {"right", model}});
+      },
+      ThrowsMessage<Error>(HasSubstr("expected one object that holds a language model, but "
+                                     "got \"left\", \"right\"")));
+}
+
+TEST(Reports, WhatIsMissingIsAskedForAtOnce) {
+  EXPECT_THAT(
+      [] {
+        read({{"model_type", "gpt_foo"}});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("head_dim: expected an integer"),
+                                 HasSubstr("--head-dim"), HasSubstr("rope_theta: expected"),
+                                 HasSubstr("--base"))));
+}
+
+// ChatGLM: rope_ratio decides, original_rope does not.
+TEST(Reports, UnknownFieldsAreListedTheLikeliestFirst) {
+  EXPECT_THAT(
+      [] {
+        read({{"model_type", "gpt_foo"},
+              {"head_dim", 64},
+              {"original_rope", true},
+              {"rope_ratio", 50},
+              {"outer_head_dim", 9},
+              {"rope_theta", 1e4}});
+      },
+      ThrowsMessage<Error>(HasSubstr("\"rope_ratio\": expected no field about rotary "
+                                     "positions that sextant does not know, but got 3: "
+                                     "\"rope_ratio\": 50, \"original_rope\": true, "
+                                     "\"outer_head_dim\": 9")));
+}
+
+TEST(Reports, ScalingsUnderOtherWords) {
+  json factors = json::array();
+  for (int f = 0; f < 64; ++f) factors.push_back(1 + 0.02 * f);
+  json moe = {{"type", "longrope"},
+              {"original_max_position_embeddings", 4096},
+              {"short_factor", std::vector<double>(64, 1.0)},
+              {"long_factor", factors},
+              {"short_mscale", 1.243163121016122},
+              {"long_mscale", 1.243163121016122}};
+  const json config = {{"model_type", "phimoe"},
+                       {"head_dim", 128},
+                       {"rope_theta", 1e4},
+                       {"max_position_embeddings", 131072},
+                       {"original_max_position_embeddings", 4096}};
+  const RopeConfig rope = read(with(config, {{"rope_scaling", moe}})).at(0);
+  EXPECT_EQ(spectrum_of(rope, 131072).gain, 1.243163121016122);
+  EXPECT_NEAR(speed(rope, 10, 131072) * 1.2 / std::pow(1e4, -10.0 / 64), 1, 1e-14);
+  moe["short_mscale"] = 1.1;
+  const RopeConfig two = read(with(config, {{"rope_scaling", moe}})).at(0);
+  EXPECT_EQ(spectrum_of(two, 4096).gain, 1.1);
+  EXPECT_EQ(spectrum_of(two, 4097).gain, 1.243163121016122);
+  // Nomic v1: dynamic NTK by transformers' formula over the length that it was trained with.
+  const RopeConfig nomic = read({{"model_type", "nomic_bert"},
+                                 {"n_embd", 768},
+                                 {"n_head", 12},
+                                 {"n_positions", 8192},
+                                 {"rotary_emb_base", 1000},
+                                 {"rotary_emb_fraction", 1.0},
+                                 {"max_trained_positions", 2048},
+                                 {"rotary_scaling_factor", 2}})
+                               .at(0);
+  const double base = 1000 * std::pow(2 * 8192.0 / 2048 - 1, 64.0 / 62);
+  EXPECT_NEAR(speed(nomic, 9, 8192) / std::pow(base, -9.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(speed(nomic, 9, 2048) / std::pow(1000, -9.0 / 32), 1, 1e-14);
+}
+
+TEST(Reports, FieldsThatChangeNothingAreNoFault) {
+  EXPECT_EQ(read({{"model_type", "exaone4"},
+                  {"head_dim", 128},
+                  {"num_hidden_layers", 8},
+                  {"sliding_window", 4096},
+                  {"sliding_window_pattern", "LLLG"},
+                  {"rope_theta", 1e6}})
+                .size(),
+            2U);
+  EXPECT_EQ(read({{"model_type", "glm_moe_dsa"},
+                  {"qk_rope_head_dim", 64},
+                  {"qk_nope_head_dim", 192},
+                  {"indexer_rope_interleave", true},
+                  {"rope_theta", 1e6}})
+                .at(0)
+                .rotary_dim,
+            64);
+  EXPECT_EQ(read({{"model_type", "qwen2_moe"},
+                  {"head_dim", 128},
+                  {"rope_theta", 1e6},
+                  {"sliding_window", 0},
+                  {"use_sliding_window", false}})
+                .at(0)
+                .window,
+            0);
+}
+
+TEST(Reports, AStretchOfWindowsAloneIsWarnedOf) {
+  const json yarn = {
+      {"rope_type", "yarn"}, {"factor", 2}, {"original_max_position_embeddings", 131072}};
+  const json config = {{"head_dim", 128},        {"num_hidden_layers", 8},
+                       {"rope_theta", 5e4},      {"max_position_embeddings", 131072},
+                       {"sliding_window", 1024}, {"rope_scaling", yarn}};
+  EXPECT_THAT(read(with(config, {{"model_type", "cohere2"}})).at(0).scaling.warnings,
+              Contains(HasSubstr("reaches only layers with a window of 1024")));
+  EXPECT_THAT(read(with(config, {{"model_type", "gpt_oss"}})).at(0).scaling.warnings,
+              Not(Contains(HasSubstr("reaches only"))));
+}
+
+TEST(Reports, LengthsOfLongRopeThatDifferAreSaid) {
+  const json rope = {{"type", "longrope"},
+                     {"factor", 16},
+                     {"short_factor", {1, 1}},
+                     {"long_factor", {2, 4}},
+                     {"original_max_position_embeddings", 4096}};
+  const RopeConfig phi = read({{"head_dim", 4},
+                               {"rope_theta", 1e4},
+                               {"max_position_embeddings", 16384},
+                               {"rope_scaling", rope}})
+                             .at(0);
+  EXPECT_NEAR(spectrum_of(phi, 8192).gain, 1.1547, 5e-5) << "by factor, as transformers 5 does";
+  EXPECT_THAT(phi.scaling.warnings, Contains(HasSubstr("factor is 16")));
+}
+
+}  // namespace
+}  // namespace sextant
