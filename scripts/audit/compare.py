@@ -93,17 +93,13 @@ def setting_of(layer: LayerSeen, settings: Sequence[Setting],
                layer_types: Sequence[str] | None) -> Setting | None:
     """The entry that is about this layer."""
     index = layer.index
-    numbered = [s for s in settings if s.layer_numbers is not None]
-    if index is not None and numbered:
-        own = next((s for s in numbered if index in s.layer_numbers), None)
-        if own:
-            return own
-    if index is not None and layer_types and index < len(layer_types):
-        named = next((s for s in settings if s.layers == layer_types[index]), None)
-        if named:
-            return named
+    own = next((s for s in settings if s.layer_numbers and index in s.layer_numbers), None)
     rest = [s for s in settings if s.layer_numbers is None]
-    return rest[0] if len(rest) == 1 else None
+    if own or len(rest) == 1:
+        return own or rest[0]
+    kind = layer_types[index] if index is not None and layer_types and index < len(layer_types) \
+        else None
+    return next((s for s in rest if s.layers == kind), None)
 
 
 def pair_angles(angles: list[float], pairs: int) -> list[float] | None:

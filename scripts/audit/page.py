@@ -1,0 +1,2 @@
+"""Placeholder."""
+def write(*args): pass
