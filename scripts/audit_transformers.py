@@ -115,8 +115,8 @@ def main() -> int:
     say_states(results)
     short = ".".join(version.split(".")[:2])
     if given.page:
-        page.write(ROOT / f"docs/audit/transformers-{short}.md", results, sextant, version,
-                   time.time() - began)
+        page.write(ROOT / f"docs/audit/transformers-{short}.md", results,
+                   given.sextant, version, time.time() - began)
     return judge(results, ROOT / f"tests/audit/transformers-{short}.txt", given.update)
 
 

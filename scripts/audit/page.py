@@ -1,2 +1,158 @@
-"""Placeholder."""
-def write(*args): pass
+"""The page of the documentation, drawn from the results of an audit."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import pathlib
+import platform
+import subprocess
+from typing import Iterator
+
+from .findings import AGREES, NO_TEXT, RANKS, FolderResult
+from .registry import NAME as REGISTRY
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+INTRO = """# Audit against transformers {version}
+
+This page is written by `./check --audit`. It holds `sextant explain` against the code of
+transformers {version}. For each folder with a rotary class of a language model, the class is built
+and a small model is run; `explain --json` answers for the same configuration. Compared are the
+frequency of each pair, the attention factor, which layers rotate, which channels, in which pairs,
+the scale of the scores as the attention function applies it, and the window.
+
+| | |
+| --- | --- |
+| date | {date} |
+| transformers | {version} |
+| torch | {torch}, Python {python}, CPU |
+| Sextant | {sextant} |
+| configurations compared | {compared} |
+| time | {seconds:.0f} s |
+
+Frequencies agree within 2e-5 (the code holds float32), angles of a run within 5e-4, scales within
+1e-4. `scripts/audit_transformers.py --self-test` plants errors in right answers, such as one pair
+that is changed by 1e-4, and fails if one is not found.
+"""
+
+Table = Iterator[str]
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def code_version(sextant_binary: str) -> str:
+    done = subprocess.run([sextant_binary, "--version"], capture_output=True, text=True, check=False)
+    first = (done.stdout.splitlines() or ["not known"])[0]
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return f"{first.removeprefix('sextant ')}, commit {commit or 'not known'}"
+
+
+def counts(results: list[FolderResult]) -> Table:
+    yield "| state | folders | meaning |"
+    yield "| --- | --- | --- |"
+    meanings = {
+        "differs": "a number or a claim differs from the code",
+        "refuses": "`explain` refuses a file that the code takes",
+        "asks": "`explain` asks for a value that the code has",
+        "cannot be built": "no configuration builds without values from outside",
+        NO_TEXT: "the rotary classes are for pictures, sounds or series",
+        AGREES: "all that was compared agrees"}
+    for state in RANKS:
+        yield f"| {state} | {sum(r.state() == state for r in results)} | {meanings[state]} |"
+
+
+def others(results: list[FolderResult]) -> Table:
+    rows = [r for r in results if r.state() != AGREES]
+    yield "| folder | state | reason |"
+    yield "| --- | --- | --- |"
+    for result in sorted(rows, key=lambda r: (RANKS.index(r.state()), r.folder)):
+        yield f"| {result.folder} | {result.state()} | {escaped(result.why())} |"
+
+
+def runs(results: list[FolderResult]) -> Table:
+    yield "| configuration | layers that rotate | pairs | scale of q·k |"
+    yield "| --- | --- | --- | --- |"
+    for result in results:
+        for name, run in result.facts.get("runs", {}).items():
+            scales = ", ".join(f"{s:.5g}" for s in run["scales"]) or "not seen"
+            pairs = ", ".join(run["pairings"]) or "-"
+            yield f"| {name} | {run['rotating']} of {run['layers']} | {pairs} | {scales} |"
+
+
+def released(results: list[FolderResult]) -> Table:
+    yield "| model | scale of q·k |"
+    yield "| --- | --- |"
+    found = {name: scales for r in results for name, scales in r.facts.get("released", {}).items()}
+    for name, scales in sorted(found.items(), key=lambda item: item[0].lower()):
+        yield f"| {name} | {', '.join(f'{s:.5g}' for s in scales) or '-'} |"
+
+
+def case_counts(results: list[FolderResult], stage: str) -> Table:
+    """Of a stage whose cases are named "Configuration rest": by the rest."""
+    table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for result in results:
+        for case, verdict in result.facts.get(stage, {}).items():
+            table[case.split(" ", 1)[1]][verdict] += 1
+    verdicts = sorted({v for row in table.values() for v in row})
+    yield f"| {'field' if stage == 'missing' else 'switch'} | {' | '.join(verdicts)} |"
+    yield "| --- |" + " --- |" * len(verdicts)
+    for case, row in sorted(table.items()):
+        yield f"| {case.removeprefix('without ')} | {' | '.join(str(row[v]) for v in verdicts)} |"
+
+
+def scaling_line(results: list[FolderResult]) -> str:
+    total = [r.facts["scalings"] for r in results if "scalings" in r.facts]
+    wrong = sum(f.stage == "scalings" for r in results for f in r.findings)
+    agree = sum(t["agree"] for t in total)
+    refused = sum(t["refused by transformers"] for t in total)
+    return (f"{len(total)} folders were tried with linear, dynamic, YaRN (seven forms), Llama 3's\n"
+            f"and LongRoPE's scaling: {agree} configurations agree, {wrong} lines differ, and\n"
+            f"{refused} are refused by transformers itself.")
+
+
+def registry_line(results: list[FolderResult]) -> str:
+    own = next((r for r in results if r.folder == REGISTRY), None)
+    if own is None:
+        return "Not part of this run."
+    counted = own.facts["registry"]
+    return (f"{counted['types']} values of `model_type` have no rotary class in their folder:\n"
+            f"{counted['do not rotate']} are told not to rotate, {counted['may rotate']} contain or "
+            f"may be a model\nthat rotates by other code, and {counted['not built by default']} have "
+            f"no default configuration.")
+
+
+def unprobed(results: list[FolderResult]) -> Table:
+    yield "| folder | not run |"
+    yield "| --- | --- |"
+    for result in results:
+        for line in result.unprobed:
+            yield f"| {result.folder} | {escaped(line)} |"
+
+
+def render(results: list[FolderResult], sextant_binary: str, version: str, seconds: float) -> str:
+    import torch
+    folders = [r for r in results if r.folder != REGISTRY]
+    intro = INTRO.format(
+        version=version, date=datetime.date.today(), torch=torch.__version__,
+        python=platform.python_version(), sextant=code_version(sextant_binary),
+        compared=sum(r.compared for r in results), seconds=seconds)
+    parts = [
+        ("States", counts(folders)), ("Folders that are not \"agrees\"", others(results)),
+        ("Fields that a file leaves out", case_counts(results, "missing")),
+        ("Scalings", iter([scaling_line(results)])),
+        ("Switches", case_counts(results, "switches")),
+        ("Types without a rotary class", iter([registry_line(results)])),
+        ("Released models", released(results)),
+        ("Runs of default configurations", runs(results)),
+        ("Configurations that were compared without a run", unprobed(results))]
+    return intro + "".join(f"\n## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
+
+
+def write(path: pathlib.Path, results: list[FolderResult], sextant_binary: str, version: str,
+          seconds: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(results, sextant_binary, version, seconds))

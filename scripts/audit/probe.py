@@ -184,9 +184,7 @@ class Watch:
                            if v is not cos and v is not sin and not torch.is_complex(v))
         layer.width = query.shape[-1]
         layer.rotated = result[0] if isinstance(result, tuple) else result
-        if layer.projected:
-            ratio = float(query.double().norm()) / layer.projected
-            layer.before = ratio if query.numel() == layer.projected_size else 1.0
+        layer.before = self.factor_before(layer, query)
         plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         if any(p.kind in plain for p in inspect.signature(function).parameters.values()):
             return
@@ -212,12 +210,21 @@ class Watch:
         if isinstance(mask, torch.Tensor) and mask.dim() == 4:
             layer.has_mask, layer.window = window_of(mask)
         rotated = layer.rotated
+        if rotated is None:
+            layer.before = self.factor_before(layer, query)
         if layer.moved and rotated is not None and rotated.shape[-1] < query.shape[-1]:
             layer.moved = self.place(query, rotated, layer.moved)
         try:
             layer.scale = measured_scale(function, args, named) or layer.scale
         except Exception:  # pylint: disable=broad-except
             pass  # the argument's value stands
+
+    @staticmethod
+    def factor_before(layer: LayerSeen, query: Any) -> float:
+        """Of a query beside its projection, where no norm lies between."""
+        if not layer.projected or query.numel() != layer.projected_size:
+            return 1.0
+        return float(query.double().norm()) / layer.projected
 
     @staticmethod
     def place(query: Any, rotated: Any, moved: tuple[int, int]) -> tuple[int, int] | None:
