@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/fields.h"
 
 namespace sextant {
@@ -105,8 +106,10 @@ struct Reader {
   void warn_of(const Yarn& yarn) {
     if (yarn.attention_factor && (yarn.mscale || yarn.mscale_all_dim)) {
       to.warnings.push_back(
-          "attention_factor and mscale are both given; Hugging Face takes attention_factor, "
-          "DeepSeek's and other code mscale: keep the one that the model was trained with");
+          "attention_factor and mscale are both given, and engines take different ones: keep the "
+          "one "
+          "that the model was trained with. " +
+          engine_fact("transformers.attention_factor"));
     }
     if (yarn.beta_fast < yarn.beta_slow) {
       to.warnings.push_back(
@@ -116,14 +119,15 @@ struct Reader {
     }
     if (!yarn.truncate) {
       to.warnings.push_back(
-          "truncate is false; llama.cpp's rotation and the first YaRN code always truncate the "
-          "ramp to whole pairs, which changes single frequencies by up to 76 percent: an engine "
-          "that does so runs another model");
+          "truncate is false, and an engine that truncates the ramp to whole pairs all the same "
+          "changes single frequencies by up to 76 percent: it runs another model. " +
+          engine_fact("llama.cpp.truncate"));
     }
     if (yarn.mscale.value_or(0) != 0 && yarn.mscale_all_dim.value_or(0) == 0) {
       to.warnings.push_back(
-          "mscale without mscale_all_dim has no effect in Hugging Face, though it has in other "
-          "code; attention_factor says the same to all");
+          "mscale stands without mscale_all_dim, which engines read differently; attention_factor "
+          "says the same to all. " +
+          engine_fact("transformers.mscale_alone"));
     }
   }
 
@@ -154,9 +158,10 @@ struct Reader {
     if (scores && yarn.mscale_all_dim.value_or(0) != 0) {
       to.score_factor = yarn_score_factor(yarn);
       to.warnings.push_back(
-          "mscale_all_dim also scales all scores, in DeepSeek's own code and in Hugging Face's "
-          "deepseek_v3; Hugging Face's deepseek_v2 and generic YaRN code leave that out, and "
-          "attend too flatly");
+          "mscale_all_dim also scales all scores in DeepSeek's own code; an engine that leaves "
+          "that "
+          "out attends too flatly. " +
+          engine_fact("transformers.score_scale"));
     }
     read_query_scale(yarn.original_length);
     to.stretch = yarn;
