@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/known_fields.h"
 #include "sextant/rope_config/language_model.h"
@@ -146,6 +147,11 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
     const std::string where =
         parameters.nested ? parameters.where + "." + facts.parameters : parameters.where;
     read_rotation(facts, fields, lengths, where, rope);
+    if (parameters.nested && facts.object.value("truncate", json()) == json(false)) {
+      rope.scaling.warnings.push_back(
+          "truncate is false among the parameters of a kind of layer. " +
+          engine_fact("transformers.truncate_nested"));
+    }
   } else {
     rope.instead = "none";
   }
