@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from .models import data
+
 # From bad to good; a folder has the first state that one of its findings has.
 DIFFERS, REFUSES, ASKS, UNBUILT = "differs", "refuses", "asks", "cannot be built"
+EXPLAINED = "explained"  # a difference that explain itself says, or whose cause is known
 NO_TEXT, AGREES = "no text rotary", "agrees"
-RANKS = (DIFFERS, REFUSES, ASKS, UNBUILT, NO_TEXT, AGREES)
+RANKS = (DIFFERS, REFUSES, ASKS, UNBUILT, EXPLAINED, NO_TEXT, AGREES)
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,16 @@ class Finding:
 
     def line(self) -> str:
         return f"{self.stage}, {self.case}: {self.text}"
+
+
+def known_cause(folder: str, finding: Finding) -> str:
+    """Why a finding is no fault of explain, by tests/audit/models.json; "" if it may be one."""
+    if finding.state != DIFFERS:
+        return ""
+    for cause in data()["known"].get(folder, []):
+        if re.search(cause["match"], finding.line()):
+            return str(cause["why"])
+    return ""
 
 
 @dataclass
@@ -39,7 +53,11 @@ class FolderResult:
 
     def add(self, stage: str, case: str, state: str, texts: list[str]) -> None:
         for text in dict.fromkeys(texts):
-            self.findings.append(Finding(stage, case, state, " ".join(text.split())[:240]))
+            finding = Finding(stage, case, state, " ".join(text.split())[:240])
+            why = known_cause(self.folder, finding)
+            if why:
+                finding = Finding(stage, case, EXPLAINED, f"{finding.text}: {why}")
+            self.findings.append(finding)
 
     def state(self) -> str:
         if self.findings:

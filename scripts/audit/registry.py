@@ -24,6 +24,18 @@ def types_inside(config: Any) -> set[str]:
     return found
 
 
+def types_run_by_others() -> set[str]:
+    """Types that have a configuration only, and are run by the model class of another folder."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    owners: dict[str, list[str]] = {}
+    for kind, name in MODEL_MAPPING_NAMES.items():
+        for one in name if isinstance(name, tuple) else (name,):
+            owners.setdefault(one, []).append(kind)
+    return {kind for kinds in owners.values() for kind in kinds
+            if len(kinds) > 1 and kind in CONFIG_MAPPING_NAMES}
+
+
 def audit_registry(sextant: Sextant) -> FolderResult:
     from transformers.models.auto.configuration_auto import (CONFIG_MAPPING, CONFIG_MAPPING_NAMES,
                                                               model_type_to_module_name)
@@ -31,6 +43,7 @@ def audit_registry(sextant: Sextant) -> FolderResult:
     rotary = set(rotary_folders())
     rotates = {folder: any(ROTATES.search(f.read_text()) for f in sources_of(folder))
                for folder in {model_type_to_module_name(k) for k in CONFIG_MAPPING_NAMES}}
+    elsewhere = types_run_by_others()
     counts = {"types": 0, "do not rotate": 0, "may rotate": 0, "not built by default": 0}
     for kind in CONFIG_MAPPING_NAMES:
         folder = model_type_to_module_name(kind)
@@ -54,7 +67,7 @@ def audit_registry(sextant: Sextant) -> FolderResult:
         result.compared += 1
         if answer.settings is None:
             result.add("registry", kind, answer.refusal, [answer.message])
-        elif any(rotates.get(f) for f in inside | {folder}):
+        elif any(rotates.get(f) for f in inside | {folder}) or kind in elsewhere:
             counts["may rotate"] += 1
         elif any(s.rotates or s.frequencies for s in answer.settings):
             result.add("registry", kind, DIFFERS, ["explain says that it rotates"])

@@ -60,7 +60,9 @@ def audit_released(folder: str, sextant: Sextant, result: FolderResult) -> None:
         fields, case = content["config"], content["model"]
         with tempfile.TemporaryDirectory() as where:
             pathlib.Path(where, "config.json").write_text(json.dumps(fields))
-            answer = sextant.explain_file(pathlib.Path(where, "config.json"))
+            # A module starts with LongRoPE's list of short sequences.
+            short = fields.get("original_max_position_embeddings") or 0
+            answer = sextant.explain_file(pathlib.Path(where, "config.json"), short)
             try:
                 config = CONFIG_MAPPING[fields["model_type"]].from_pretrained(where)
                 found = subject_for(folder, config)

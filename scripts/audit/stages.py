@@ -10,7 +10,7 @@ from typing import Any, Iterator
 
 from .compare import compare_buffers, compare_run, facts_of_run
 from .explain import Answer, Sextant
-from .findings import DIFFERS, FolderResult
+from .findings import DIFFERS, EXPLAINED, FolderResult
 from .models import Frequencies, RotaryClass, build, frequencies_of, needed_values, wholes_of
 from .probe import LayerSeen, probe
 from .shrink import shrunk
@@ -23,6 +23,11 @@ SHRINKINGS = ({}, {"narrow": False}, {"depth": 400}, {"narrow": False, "depth": 
 
 def layer_types_of(config: Any) -> list[str] | None:
     return getattr(config, "layer_types", None)
+
+
+def said(answer: Answer, words: str) -> bool:
+    """Whether a note or a warning has these words."""
+    return any(words in remark for s in answer.settings or () for remark in s.remarks)
 
 
 def record(result: FolderResult, stage: str, case: str, answer: Answer, lines: list[str]) -> None:
@@ -53,7 +58,8 @@ def run_of(config: Any, modeling: Any, changes: dict[str, Any] | None = None,
 
 
 def compare_live(sextant: Sextant, small: Any, layers: list[LayerSeen]) -> tuple[Answer, list[str]]:
-    answer = sextant.explain_config(small)
+    # A module starts with LongRoPE's list of short sequences.
+    answer = sextant.explain_config(small, getattr(small, "original_max_position_embeddings", 0) or 0)
     if answer.settings is None:
         return answer, []
     return answer, compare_run(answer.settings, layers, layer_types_of(small))
@@ -258,5 +264,8 @@ def audit_scalings(subject: RotaryClass, config_class: type, sextant: Sextant,
                     lines = compare_live(sextant, small, layers)[1]
             lines = [line for line in lines if OTHER_CHANNELS not in line]
             case = f"{config_class.__name__} {name}" + (f" at {length}" if length else "")
+            if "truncate" in name and said(answer, "ignores it where parameters stand by kind"):
+                result.add("scalings", case, EXPLAINED, [f"{line}: explain says so" for line in lines])
+                lines = []
             record(result, "scalings", case, answer, lines)
             counts["agree"] += answer.settings is not None and not lines

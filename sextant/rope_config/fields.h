@@ -30,6 +30,8 @@ class Fields {
   double needed_number(const std::string& name, double low, double high);
   int64_t needed_integer(const std::string& name, int64_t low, int64_t high);
 
+  bool was_asked(const std::string& name) const { return seen_.contains(name); }
+
   // It may be there, and says nothing about positions.
   void skip(const std::string& name) { seen_.insert(name); }
 

@@ -175,6 +175,8 @@ class LayerReader {
     } else if (const auto own =
                    number_of_family(&Family::head_dim, "head_dim", 2, double(kWidest))) {
       facts_.head_dim = static_cast<int64_t>(*own);
+      const bool said = fields_.says("head_dim") || fields_.says("hidden_size") || rope;
+      if (!said) take_from_code("head_dim", *own);
     } else if (rope && nope) {
       facts_.head_dim = *rope + *nope;
     } else {
@@ -210,6 +212,9 @@ class LayerReader {
     } else if (part) {
       facts_.part = part;
       facts_.rotary_dim.reset();
+      const bool said = fields_.says("partial_rotary_factor") || fields_.says("rotary_dim") ||
+                        facts_.object.contains("partial_rotary_factor");
+      if (!said && *part != 1) take_from_code("partial_rotary_factor", *part);
     } else if (const json list = fields_.value("partial_rotary_factors"); list.is_array()) {
       const json listed = evaluated_field("partial_rotary_factors[i]");
       if (!listed.is_number()) fields_.bad("partial_rotary_factors", "numbers", listed);
@@ -235,6 +240,9 @@ class LayerReader {
       facts_.base = fields_.overrides().base;
     } else if (const auto base = number_of_family(&Family::base, "rope_theta", 1e-3, 1e30)) {
       facts_.base = base;
+      if (!fields_.says("rope_theta") && !facts_.object.contains("rope_theta")) {
+        take_from_code("rope_theta", *base);
+      }
     } else if (const json thetas = fields_.value("layer_rope_theta");
                thetas.is_array() && !thetas.empty()) {
       facts_.base = number_in(evaluated_field("layer_rope_theta[i]"), "layer_rope_theta");
@@ -338,6 +346,10 @@ class LayerReader {
       fields_.bad(expression, "a number of the law for queries", value);
     }
     return value.get<double>();
+  }
+
+  void take_from_code(const std::string& name, double value) {
+    fields_.take_from_code(facts_.kind.empty() ? name : name + " of " + facts_.kind, value);
   }
 
   void miss(const std::string& what) {

@@ -123,8 +123,21 @@ json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
   if (name == "n") return layers() > 0 ? layers() : supposed_layers();
   const auto own = own_names_.find(name);
   const json* found = find(own == own_names_.end() ? name : own->second);
+  if (found != nullptr && name == "layer_types") return layer_types_of(*found);
   if (found != nullptr) return *found;
   return is_null(name) ? json() : default_of(name, layer);
+}
+
+// Some files list the blocks between attention layers, too: "mlp" after each.
+json ModelFields::layer_types_of(const json& listed) const {
+  const auto layers = config_.find("num_hidden_layers");
+  if (!listed.is_array() || layers == config_.end() || !layers->is_number_integer()) return listed;
+  json kept = json::array();
+  for (const json& type : listed) {
+    if (type != json("mlp")) kept.push_back(type);
+  }
+  const bool doubled = listed.size() > kept.size() && json(kept.size()) == *layers;
+  return doubled ? kept : listed;
 }
 
 // null in the file is a value: code that has a default for an absent field takes none for it. Of these
@@ -164,11 +177,10 @@ std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low
 }
 
 int64_t ModelFields::layers() {
-  const auto own = own_names_.find("layer_types");
-  const json* types = find(own == own_names_.end() ? "layer_types" : own->second);
-  if (types != nullptr && types->is_array() && !types->empty()) {
-    if (types->size() > kMostLayers) bad("layer_types", "at most 4096 layers", *types);
-    return static_cast<int64_t>(types->size());
+  const json types = value("layer_types");
+  if (types.is_array() && !types.empty()) {
+    if (types.size() > kMostLayers) bad("layer_types", "at most 4096 layers", types);
+    return static_cast<int64_t>(types.size());
   }
   if (says("num_hidden_layers")) return integer("num_hidden_layers", 1, kMostLayers).value_or(0);
   // A list by layer that the family's expressions use has as many elements.
@@ -188,6 +200,10 @@ int64_t ModelFields::layers() {
     least = least == 0 ? size : std::min(least, size);
   }
   return least;
+}
+
+void ModelFields::take_from_code(const std::string& name, const json& value) {
+  taken_.emplace(name, value);
 }
 
 int64_t ModelFields::supposed_layers() const {

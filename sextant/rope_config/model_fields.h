@@ -46,12 +46,15 @@ class ModelFields {
   // Two names of one thing with two values, and what else is to be said once.
   const std::vector<std::string>& warnings() const { return warnings_; }
   void say(const std::string& warning);
+  // Another value that the family's code decides, in words: "rope_theta 10000".
+  void take_from_code(const std::string& name, const nlohmann::json& value);
   // "partial_rotary_factor 0.5": defaults of the family that were asked for, in order of names.
   std::vector<std::string> taken_from_code() const;
 
  private:
   const nlohmann::json* find(const std::string& dotted) const;
   bool is_null(const std::string& name) const;
+  nlohmann::json layer_types_of(const nlohmann::json& listed) const;
   void take_names(const std::string& canonical, const std::vector<std::string>& names);
   nlohmann::json default_of(const std::string& name, std::optional<int64_t> layer);
 

@@ -99,9 +99,10 @@ void compare_channels(ModelFields& fields, const json& object, const RopeConfig&
 }
 
 void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& lengths,
-                   const std::string& where, RopeConfig& rope) {
+                   const std::string& where, bool nested, RopeConfig& rope) {
   json object = facts.object;
-  add_defaults_of_code(fields.family(), object);
+  // Code sets them while it makes parameters by kind of old files, and not where it finds such.
+  if (!nested) add_defaults_of_code(fields.family(), object);
   const bool proportional = object.value("rope_type", json()) == json("proportional");
   std::optional<double> part = part_in(object);
   if (!part) part = facts.part;
@@ -146,7 +147,7 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
   if (facts.rotates) {
     const std::string where =
         parameters.nested ? parameters.where + "." + facts.parameters : parameters.where;
-    read_rotation(facts, fields, lengths, where, rope);
+    read_rotation(facts, fields, lengths, where, parameters.nested, rope);
     if (parameters.nested && facts.object.value("truncate", json()) == json(false)) {
       rope.scaling.warnings.push_back(
           "truncate is false among the parameters of a kind of layer. " +

@@ -365,6 +365,12 @@ RopeScaling read_scaling(const json& object, const RopeScalingContext& context,
   }
   Reader state{fields, context, scaling};
   reader->second(state);
+  if (!fields.was_asked("attention_factor")) {
+    const auto idle = fields.number("attention_factor", 1e-6, 1e6);
+    if (idle.value_or(1) != 1) {
+      scaling.warnings.push_back("attention_factor has no effect with rope_type " + scaling.type);
+    }
+  }
   fields.finish();
   return scaling;
 }
