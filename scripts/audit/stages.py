@@ -16,6 +16,7 @@ from .probe import LayerSeen, probe
 from .shrink import shrunk
 
 ORIGINAL, FACTOR = 4096, 4
+OF_WIDTH = 320  # channels a head by hidden_size / num_attention_heads; no model's default
 OTHER_CHANNELS = "the same frequencies on other channels"
 NOT_OURS = ("missing 1 required", "missing 2 required", "no model class")
 SHRINKINGS = ({}, {"narrow": False}, {"depth": 400}, {"narrow": False, "depth": 4})
@@ -128,8 +129,7 @@ def left_out(config: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 for k, v in own.items() if k != "partial_rotary_factor"}
         yield "part", {**without(fields, "partial_rotary_factor"), "rope_parameters": bare}
     if isinstance(fields.get("head_dim"), int) and fields.get("hidden_size"):
-        # 384 channels a head, if the code took them from the width: no model's default.
-        yield "head_dim", {**without(fields, "head_dim"), "hidden_size": 16 * 384,
+        yield "head_dim", {**without(fields, "head_dim"), "hidden_size": 16 * OF_WIDTH,
                            "num_attention_heads": 16, "num_key_value_heads": 16}
 
 
@@ -137,6 +137,17 @@ def says_so(answer: Answer) -> bool:
     """Whether it says that a value is from the code."""
     return any("code" in remark or "default" in remark
                for s in answer.settings or () for remark in s.remarks)
+
+
+def follows_from_file(name: str, fields: dict[str, Any], answer: Answer) -> bool:
+    """Whether nothing is left to the code: plain RoPE, or a sum of fields that the file has."""
+    rotating = [s for s in answer.settings or () if s.rotates]
+    if name == "part":
+        whole = all(2 * sum(f > 0 for f in s.frequencies) == s.head_dim for s in rotating)
+        return whole or "qk_rope_head_dim" in fields
+    if name == "head_dim":
+        return "qk_rope_head_dim" in fields or all(s.head_dim == OF_WIDTH for s in rotating)
+    return not rotating
 
 
 def audit_missing(subject: RotaryClass, config_class: type, sextant: Sextant,
@@ -155,8 +166,8 @@ def audit_missing(subject: RotaryClass, config_class: type, sextant: Sextant,
         lines = compare_buffers(answer.settings, found, layer_types_of(loaded)) \
             if answer.settings else []
         lines = [line for line in lines if OTHER_CHANNELS not in line]
-        rotates = any(s.rotates for s in answer.settings or ())
-        if answer.settings and rotates and not lines and not says_so(answer):
+        if answer.settings and not lines and not says_so(answer) \
+                and not follows_from_file(name, fields, answer):
             lines = ["the value is right, but not said to be from the code"]
         case = f"{config_class.__name__} without {name}"
         record(result, "missing", case, answer, lines)

@@ -50,7 +50,8 @@ void run(const Request& request) {
   }
   for (const Subject& subject : subjects) {
     if (!request.as_json) print(subject, request.all);
-    if (!request.plot.empty() && subject.setting.rotates) plot(subject, request.plot, !request.as_json);
+    if (!request.plot.empty() && subject.setting.rotates)
+      plot(subject, request.plot, !request.as_json);
   }
 }
 

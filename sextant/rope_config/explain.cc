@@ -83,7 +83,7 @@ Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
   Explained result;
   result.target = length == 0 ? setting.max_length : length;
   result.reach = reach_of(setting);
-  result.scale = result.turned_scale = plain_scale(setting);
+  result.scale = result.turned_scale = setting.scaling.score_factor * plain_scale(setting);
   return result;
 }
 

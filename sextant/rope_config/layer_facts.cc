@@ -199,10 +199,20 @@ class LayerReader {
       miss("head_dim: expected an integer, or hidden_size and num_attention_heads, or --head-dim");
       return 2;
     }
-    if (*width % *heads != 0) {
-      fields_.bad("hidden_size", "a multiple of num_attention_heads", fields_.value("hidden_size"));
-    }
+    if (*width % *heads != 0) round_down(*width, *heads);
     return *width / *heads;
+  }
+
+  void round_down(int64_t width, int64_t heads) {
+    const int64_t size = width / heads;
+    if (size < 2) {
+      fields_.bad("hidden_size",
+                  "2 channels or more for each of num_attention_heads " + std::to_string(heads),
+                  width);
+    }
+    fields_.say("hidden_size " + std::to_string(width) + " is no multiple of num_attention_heads " +
+                std::to_string(heads) + ", and head_dim is missing; " + std::to_string(size) +
+                " channels a head are taken, rounded down as transformers does: give head_dim");
   }
 
   void read_channels() {

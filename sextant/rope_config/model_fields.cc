@@ -128,16 +128,16 @@ json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
   return is_null(name) ? json() : default_of(name, layer);
 }
 
-// Some files list the blocks between attention layers, too: "mlp" after each.
+// Some files list the parts of layers, too: "mlp" after each attention.
 json ModelFields::layer_types_of(const json& listed) const {
-  const auto layers = config_.find("num_hidden_layers");
-  if (!listed.is_array() || layers == config_.end() || !layers->is_number_integer()) return listed;
+  if (!listed.is_array() || family_ == nullptr || family_->not_layers.empty()) return listed;
   json kept = json::array();
   for (const json& type : listed) {
-    if (type != json("mlp")) kept.push_back(type);
+    const bool part =
+        type.is_string() && std::ranges::count(family_->not_layers, type.get<std::string>()) > 0;
+    if (!part) kept.push_back(type);
   }
-  const bool doubled = listed.size() > kept.size() && json(kept.size()) == *layers;
-  return doubled ? kept : listed;
+  return kept;
 }
 
 // null in the file is a value: code that has a default for an absent field takes none for it. Of these

@@ -43,7 +43,8 @@ int64_t channels_of(const LayerFacts& facts, std::optional<double> part) {
   const int64_t dim =
       facts.rotary_dim ? *facts.rotary_dim : static_cast<int64_t>(all * part.value_or(1));
   if (dim < 2 || dim % 2 != 0) {
-    fail(kWhere + ": " + (part && !facts.rotary_dim ? "partial_rotary_factor" : "head_dim") +
+    fail(kWhere + ": " +
+         (part.value_or(1) != 1 && !facts.rotary_dim ? "partial_rotary_factor" : "head_dim") +
          ": expected an even number of channels that rotate, but got " + std::to_string(dim));
   }
   if (dim > facts.head_dim) {
@@ -128,6 +129,22 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
       rope.latent && fields.family() == nullptr ? rope.head_dim - rope.rotary_dim : 0);
 }
 
+// Of a layer that does not rotate: code that multiplies all scores by a factor of YaRN does so there.
+double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
+                       const RopeParameters& parameters) {
+  const json& object = parameters.object;
+  if (!facts.scales_scores || parameters.nested || object.value("rope_type", json()) != "yarn") {
+    return 1;
+  }
+  return read_scaling(object,
+                      {.pairs = facts.rotary_dim.value_or(facts.head_dim) / 2,
+                       .max_length = lengths.most,
+                       .original_length = lengths.original,
+                       .scales_scores = true},
+                      parameters.where)
+      .score_factor;
+}
+
 RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& lengths,
                    const RopeParameters& parameters, const std::string& type) {
   const LayerFacts& facts = group.facts;
@@ -155,6 +172,7 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
     }
   } else {
     rope.instead = "none";
+    rope.scaling.score_factor = score_factor_of(facts, lengths, parameters);
   }
   if (facts.query_scale.law != QueryLaw::kNone) rope.scaling.query_scale = facts.query_scale;
   return rope;

@@ -159,6 +159,7 @@ Family family_of(const json& object, const std::string& code, const std::string&
   }
   family.query_laws = row.laws("query_law");
   family.scaling_defaults = row.values("scaling_defaults");
+  family.not_layers = row.texts("not_layers");
   family.ignores = row.texts("ignores");
   family.unrelated = row.texts("unrelated");
   family.notes = row.remarks("notes");

@@ -34,7 +34,7 @@ struct Family {
   std::string softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
-  std::vector<std::string> ignores, unrelated;
+  std::vector<std::string> not_layers, ignores, unrelated;
   std::vector<FamilyRemark> notes, warnings;
 
   // "transformers 5.24.0".
