@@ -9,7 +9,7 @@ import platform
 import subprocess
 from typing import Iterator
 
-from .findings import AGREES, NO_TEXT, RANKS, FolderResult
+from .findings import AGREES, DIFFERS, EXPLAINED, NO_TEXT, RANKS, FolderResult
 from .registry import NAME as REGISTRY
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ the scale of the scores as the attention function applies it, and the window.
 | torch | {torch}, Python {python}, CPU |
 | Sextant | {sextant} |
 | configurations compared | {compared} |
-| time | {seconds:.0f} s |
+| time | {seconds:.0f} s of one core |
 
 Frequencies agree within 2e-5 (the code holds float32), angles of a run within 5e-4, scales within
 1e-4. `scripts/audit_transformers.py --self-test` plants errors in right answers, such as one pair
@@ -55,10 +55,11 @@ def counts(results: list[FolderResult]) -> Table:
     yield "| state | folders | meaning |"
     yield "| --- | --- | --- |"
     meanings = {
-        "differs": "a number or a claim differs from the code",
+        DIFFERS: "a number or a claim differs from the code",
         "refuses": "`explain` refuses a file that the code takes",
         "asks": "`explain` asks for a value that the code has",
         "cannot be built": "no configuration builds without values from outside",
+        EXPLAINED: "a difference that `explain` says, or that has a cause named below",
         NO_TEXT: "the rotary classes are for pictures, sounds or series",
         AGREES: "all that was compared agrees"}
     for state in RANKS:
@@ -106,12 +107,13 @@ def case_counts(results: list[FolderResult], stage: str) -> Table:
 
 def scaling_line(results: list[FolderResult]) -> str:
     total = [r.facts["scalings"] for r in results if "scalings" in r.facts]
-    wrong = sum(f.stage == "scalings" for r in results for f in r.findings)
+    lines = [f.state for r in results for f in r.findings if f.stage == "scalings"]
     agree = sum(t["agree"] for t in total)
     refused = sum(t["refused by transformers"] for t in total)
     return (f"{len(total)} folders were tried with linear, dynamic, YaRN (seven forms), Llama 3's\n"
-            f"and LongRoPE's scaling: {agree} configurations agree, {wrong} lines differ, and\n"
-            f"{refused} are refused by transformers itself.")
+            f"and LongRoPE's scaling: {agree} configurations agree, {refused} are\n"
+            f"refused by transformers itself, {lines.count(DIFFERS)} lines differ, and "
+            f"{lines.count(EXPLAINED)} lines differ as\n`explain` says or for a cause that is named.")
 
 
 def registry_line(results: list[FolderResult]) -> str:
@@ -133,13 +135,13 @@ def unprobed(results: list[FolderResult]) -> Table:
             yield f"| {result.folder} | {escaped(line)} |"
 
 
-def render(results: list[FolderResult], sextant_binary: str, version: str, seconds: float) -> str:
+def render(results: list[FolderResult], sextant_binary: str, version: str) -> str:
     import torch
     folders = [r for r in results if r.folder != REGISTRY]
     intro = INTRO.format(
         version=version, date=datetime.date.today(), torch=torch.__version__,
         python=platform.python_version(), sextant=code_version(sextant_binary),
-        compared=sum(r.compared for r in results), seconds=seconds)
+        compared=sum(r.compared for r in results), seconds=sum(r.seconds for r in results))
     parts = [
         ("States", counts(folders)), ("Folders that are not \"agrees\"", others(results)),
         ("Fields that a file leaves out", case_counts(results, "missing")),
@@ -152,7 +154,7 @@ def render(results: list[FolderResult], sextant_binary: str, version: str, secon
     return intro + "".join(f"\n## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
 
 
-def write(path: pathlib.Path, results: list[FolderResult], sextant_binary: str, version: str,
-          seconds: float) -> None:
+def write(path: pathlib.Path, results: list[FolderResult], sextant_binary: str,
+          version: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(results, sextant_binary, version, seconds))
+    path.write_text(render(results, sextant_binary, version))

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Holds `sextant explain` against the code of transformers: every folder of its models, as the list
+# tests/audit/transformers-VERSION.txt has them. About five minutes, and once a download of 550 MB.
+#
+#   scripts/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails where a
+#                                     state differs from the list
+#   scripts/check_audit.sh --update   rewrites the list besides
+#
+# The environment is build/torch-2.15.0, which scripts/torch_env.sh makes.
+set -euo pipefail
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+
+torch=2.15.0 transformers=5.24.0
+case ${1:-} in
+  -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
+  --update | '') ;;
+  *) fail "unknown argument $1: expected --update or none" ;;
+esac
+
+lock_builds
+install "${build_packages[@]}" "${text_packages[@]}"
+configure
+build sextant_command
+unlock_builds
+python=$("$root/scripts/torch_env.sh" "$torch" "transformers==$transformers" | tail -n 1)
+audit=("$python" "$root/scripts/audit_transformers.py")
+stage audit-control "${audit[@]}" --self-test
+say "Auditing transformers $transformers; build/audit has the results"
+if "${audit[@]}" --sextant "$builds/$preset/bin/sextant" --out "$builds/audit" --resume --page "$@"
+then say "ok      audit"; else failed+=(audit); fi
+verdict
