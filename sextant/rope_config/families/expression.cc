@@ -42,8 +42,8 @@ const json* at_layer(const json& object, double layer) {
   return nullptr;
 }
 
-// Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are parsed
-// with `live_` off: their values are null, and nothing of them can fail but their syntax.
+// Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are
+// parsed with `live_` off: their values are null, and nothing of them can fail but their syntax.
 class Evaluator {
  public:
   Evaluator(std::string_view text, const ValueOf* value_of)
