@@ -61,7 +61,7 @@ Line line_of(const Subject& subject) {
   const std::string law = query_law_of(setting);
   return {layers_of(setting),
           rotates_of(subject),
-          rotates ? fmt::format("{} of {}", setting.rotary_dim / 2, setting.head_dim) : "-",
+          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), setting.head_dim) : "-",
           rotates ? number(setting.base) : "-",
           stretch_of_group(subject),
           window_of(setting),
@@ -71,6 +71,12 @@ Line line_of(const Subject& subject) {
 }
 
 }  // namespace
+
+// p-RoPE has pairs of frequency 0 among those of its ladder.
+int64_t moving_pairs(const Explained& numbers) {
+  return std::ranges::count_if(numbers.pairs,
+                               [](const PairExplained& pair) { return pair.stretched != 0; });
+}
 
 std::string number(double x) { return fmt::format("{:.6g}", x); }
 

@@ -90,8 +90,10 @@ void print_head(const Subject& subject) {
         "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
   const std::string pairing = pairing_of(setting);
-  fmt::print("frequencies   {} pairs of {} channels rotate, base {}{}\n", n.pairs.size(),
-             setting.head_dim, number(setting.base),
+  const int64_t moving = moving_pairs(n), still = std::ssize(n.pairs) - moving;
+  fmt::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving,
+             setting.head_dim, still == 0 ? "" : fmt::format(" ({} more have frequency 0)", still),
+             number(setting.base),
              pairing == "interleaved" ? "; interleaved: channel 2f pairs with 2f + 1"
              : pairing == "half-split"
                  ? fmt::format("; half-split: channel f pairs with f + {}", setting.rotary_dim / 2)

@@ -24,6 +24,9 @@ std::string number(double x);
 // "0-4, 6-10, ... (40)": runs of numbers in few letters.
 std::string layer_list(const std::vector<int64_t>& numbers);
 
+// Pairs of channels whose frequency is not 0.
+int64_t moving_pairs(const Explained& numbers);
+
 // To standard output, in lines of at most 90 letters, broken at spaces.
 void print_wrapped(const std::string& text);
 
