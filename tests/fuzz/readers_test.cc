@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <random>
 #include <string>
@@ -18,6 +18,13 @@ namespace sextant::fuzz {
 namespace {
 
 constexpr int kMutants = 20000;
+constexpr double kMostSeconds = 1;  // of the processor, for one mutant
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 class Mutator {
  public:
@@ -135,6 +142,7 @@ TEST_P(EveryReader, ReadsMutantsOrSaysWhatIsWrong) {
   for (int n = 0; n < kMutants; ++n) {
     std::string mutant = mutator.next();
     if (reader.seal && n % 4 != 0) reader.seal(mutant);
+    const double start = processor_seconds();
     try {
       reader.read(mutant);
     } catch (const Error& error) {
@@ -144,6 +152,8 @@ TEST_P(EveryReader, ReadsMutantsOrSaysWhatIsWrong) {
       FAIL() << typeid(other).name() << ": " << other.what() << "\nmutant " << n << ": "
              << hex(mutant);
     }
+    const double seconds = processor_seconds() - start;
+    ASSERT_LT(seconds, kMostSeconds) << "mutant " << n << ": " << hex(mutant);
   }
   // Most mutants are broken, and if none were read the mutations would only test the first check.
   EXPECT_GT(refused, kMutants / 4);

@@ -1,0 +1,130 @@
+#include "fuzz/rope_config_readers.h"
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "fuzz/rope_config_samples.h"
+#include "sextant/error.h"
+#include "sextant/files/gguf.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/families/family.h"
+#include "sextant/rope_config/layers.h"
+#include "sextant/rope_config/parameters.h"
+#include "sextant/rope_config/read_config.h"
+#include "sextant/rope_config/write_config.h"
+
+namespace sextant::fuzz {
+namespace {
+
+using nlohmann::json;
+
+// A wrong result is no Error, so that it ends the run.
+void must(bool holds, const std::string& what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+void read_gguf(const std::string& bytes) { parse_gguf(bytes); }
+
+void explain_all(const ReadRopeConfig& read) {
+  must(!read.settings.empty(), "a configuration was read as no layers");
+  for (const RopeConfig& setting : read.settings) {
+    for (const int64_t length : {0, 8192}) {
+      const Explained explained = explain(setting, length);
+      must(std::isfinite(explained.turned_scale), "scores are scaled by no number");
+      for (const PairExplained& pair : explained.pairs) {
+        must(std::isfinite(pair.stretched) && pair.leaves >= 0, "a pair has no frequency");
+      }
+    }
+  }
+}
+
+// As `sextant explain` does with a file.
+void explain_bytes(const std::string& bytes) { explain_all(read_rope_config_bytes(bytes, {})); }
+
+// Flags do not say the size of heads.
+void explain_flags(const std::string& bytes) {
+  explain_all(read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 128}));
+}
+
+// As `sextant convert` does with a file, in each dialect. What one of them cannot say is an Error,
+// and what is written is read again.
+void convert(const std::string& bytes, const Overrides& overrides) {
+  const ReadRopeConfig read = read_rope_config_bytes(bytes, overrides);
+  constexpr std::array kDialects = {"hf5", "hf4", "gguf", "llama.cpp", "vllm"};
+  for (const char* to : kDialects) {
+    std::string written;
+    try {
+      written = write_rope_config(read, to);
+    } catch (const Error&) {
+      continue;
+    }
+    const RopeConfig& first = distinct_rotations(read.settings).at(0);
+    try {
+      read_rope_config_bytes(written, {.base = first.base, .head_dim = first.head_dim});
+    } catch (const Error& error) {
+      must(false, std::string(to) + " cannot be read again: " + error.what() + "\n" + written);
+    }
+  }
+}
+
+void convert_bytes(const std::string& bytes) { convert(bytes, {}); }
+
+void convert_flags(const std::string& bytes) { convert(bytes, {.base = 10000, .head_dim = 128}); }
+
+// The layers of a configuration that says nothing, by each family of a table.
+void read_families(const std::string& bytes) {
+  const json configs[] = {
+      json::object(),
+      {{"layer_types", {"sliding_attention", "full_attention", "mlp"}}, {"rope_interleave", true}}};
+  for (const Family& family : parse_families(bytes)) {
+    for (const json& config : configs) {
+      ModelFields fields(config, &family, {}, "config.json");
+      std::vector<std::string> missing;
+      layer_groups(fields, rope_parameters(fields), missing);
+    }
+  }
+}
+
+json value_of(const std::string& name) {
+  static const json values = {{"i", 5},
+                              {"n", 8},
+                              {"kind", "sliding_attention"},
+                              {"number", 1e300},
+                              {"interval", 0},
+                              {"nested", true},
+                              {"list", {1, 0, 3, "x", nullptr, 1.5}},
+                              {"by_layer", {{"05", {{"head_dim", 512}}}, {"6", nullptr}}},
+                              {"object", {{"a", {{"b", 2}}}}}};
+  return values.value(name, json());
+}
+
+// What has a value is an expression, and no value is a number without end.
+void read_expression(const std::string& text) {
+  const json value = evaluate(text, value_of);
+  must(!value.is_number() || std::isfinite(value.get<double>()), "an expression is no number");
+  is_true(value);
+  try {
+    check_expression(text);
+  } catch (const Error& error) {
+    must(false, std::string("it has a value and is refused: ") + error.what());
+  }
+}
+
+constexpr Reader kReaders[] = {
+    {"gguf", read_gguf, gguf_samples},
+    {"setting", explain_bytes, config_samples},
+    {"flags", explain_flags, flag_samples},
+    {"convert", convert_bytes, config_samples},
+    {"convert-flags", convert_flags, flag_samples},
+    {"families", read_families, family_samples},
+    {"expression", read_expression, expression_samples},
+};
+
+}  // namespace
+
+std::span<const Reader> rope_config_readers() { return kReaders; }
+
+}  // namespace sextant::fuzz

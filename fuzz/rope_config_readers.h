@@ -1,0 +1,12 @@
+// The readers of configurations and of the table of model families, as readers.h has them.
+#pragma once
+
+#include <span>
+
+#include "fuzz/readers.h"
+
+namespace sextant::fuzz {
+
+std::span<const Reader> rope_config_readers();
+
+}  // namespace sextant::fuzz
