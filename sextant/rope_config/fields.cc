@@ -57,6 +57,8 @@ bool Fields::has(const std::string& name) const {
   return found != object_.end() && !found->is_null();
 }
 
+json Fields::value(const std::string& name) const { return has(name) ? object_.at(name) : json(); }
+
 void Fields::bad(const std::string& name, const std::string& expected) const {
   const auto found = object_.find(name);
   const bool there = found != object_.end() && !found->is_null();

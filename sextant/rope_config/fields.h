@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +19,8 @@ class Fields {
 
   // null counts as absent.
   bool has(const std::string& name) const;
+  // null where it is absent; it is not noted as asked for.
+  nlohmann::json value(const std::string& name) const;
 
   std::optional<double> number(const std::string& name, double low, double high);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);

@@ -51,6 +51,11 @@ bool known_to(const Family& family, const std::string& key) {
   for (const auto& [canonical, own] : family.names) {
     if (own == key) return true;
   }
+  for (const auto* remarks : {&family.notes, &family.warnings}) {
+    for (const FamilyRemark& remark : *remarks) {
+      if (mentions({remark.when}, key)) return true;
+    }
+  }
   return mentions(
       {family.rotates, family.layer_types, family.kind, family.base, family.part, family.head_dim,
        family.rotary_dim, family.scaled, family.window, family.softmax_scale, family.scales_scores,
@@ -103,6 +108,7 @@ void refuse_unknown_fields(const json& config, const Family* family, const std::
     const std::string& key = item.key();
     if (!about_positions(key) || item.value().is_null() || known().contains(key)) continue;
     if (family != nullptr && known_to(*family, key)) continue;
+    if (key == "rope_type" && item.value() == json("original")) continue;  // Grok-2: no scaling
     unknown.push_back(key);
   }
   if (unknown.empty()) return;

@@ -167,7 +167,8 @@ class LayerReader {
     return (layer_ + 1) % interval != 0;
   }
   void read_sizes() {
-    const auto rope = integer("qk_rope_head_dim", 2, kWidest);
+    auto rope = integer("qk_rope_head_dim", 0, kWidest);
+    if (rope == 0) rope.reset();  // the heads are whole
     const auto nope = integer("qk_nope_head_dim", 0, kWidest);
     facts_.latent = rope.has_value();
     if (fields_.overrides().head_dim > 0) {
@@ -243,7 +244,7 @@ class LayerReader {
   void read_base() {
     const bool local = facts_.kind == kSliding;
     const bool own = facts_.object.contains("rope_theta") && parameters_.nested;
-    if (own) return;  // the kind's own goes before all others
+    if (own && !facts_.object.at("rope_theta").is_null()) return;  // the kind's own goes first
     if (local && fields_.overrides().local_base > 0) {
       facts_.base = fields_.overrides().local_base;
     } else if (!local && fields_.overrides().base > 0) {
@@ -258,7 +259,7 @@ class LayerReader {
       facts_.base = number_in(evaluated_field("layer_rope_theta[i]"), "layer_rope_theta");
     } else if (local && fields_.number("rope_local_base_freq", 1e-3, 1e30)) {
       facts_.base = fields_.number("rope_local_base_freq", 1e-3, 1e30);
-    } else if (fields_.value("rope_theta").is_array()) {
+    } else if (fields_.says("rope_theta") && fields_.value("rope_theta").is_array()) {
       facts_.base = number_in(evaluated_field("rope_theta[i]"), "rope_theta");
     } else if (!facts_.object.contains("rope_theta")) {
       facts_.base = local && fields_.overrides().base > 0
@@ -267,6 +268,8 @@ class LayerReader {
     }
     if (facts_.base) {
       facts_.object.erase("rope_theta");
+    } else if (facts_.object.value("rope_theta", json(0)).is_null()) {
+      fail(parameters_.where + ": rope_theta: expected the base of the frequencies, but got null");
     } else if (!facts_.object.contains("rope_theta")) {
       miss("rope_theta: expected the base of the frequencies, or --base");
     }

@@ -40,7 +40,8 @@ const std::map<std::string, std::vector<std::string>>& other_names() {
       {"num_attention_heads", {"n_head", "n_heads"}},
       {"num_hidden_layers", {"n_layer", "n_layers", "num_layers"}},
       {"max_position_embeddings", {"n_positions", "max_seq_len", "model_max_length"}},
-      {"rope_theta", {"rotary_emb_base", "rope_embedding_base", "global_rope_theta"}},
+      {"rope_theta",
+       {"rotary_emb_base", "rope_embedding_base", "global_rope_theta", "attn_config.rope_theta"}},
       {"rope_local_base_freq", {"local_rope_theta", "swa_rope_theta"}},
       {"partial_rotary_factor", {"rotary_pct", "rope_pct", "rotary_emb_fraction"}},
   };
@@ -76,7 +77,7 @@ void ModelFields::take_names(const std::string& canonical, const std::vector<std
     if (own == nullptr) continue;
     const auto known = own_names_.find(canonical);
     const std::string before = known == own_names_.end() ? canonical : known->second;
-    const json* first = find(before);
+    const json* first = before == canonical && is_unread(canonical) ? nullptr : find(before);
     if (first == nullptr) {
       own_names_[canonical] = name;
     } else if (before != name && *first != *own) {
@@ -91,10 +92,19 @@ void ModelFields::say(const std::string& warning) {
   if (std::ranges::find(warnings_, warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-bool ModelFields::says(const std::string& name) const {
-  const auto own = own_names_.find(name);
-  return find(own == own_names_.end() ? name : own->second) != nullptr;
+// Whether the family's code has no use for it beside the scaling.
+bool ModelFields::is_unread(const std::string& name) const {
+  return family_ != nullptr && std::ranges::count(family_->only_inside, name) > 0;
 }
+
+// A field by its canonical name; null: the file lacks it, or the code does not read it there.
+const json* ModelFields::of_file(const std::string& name) const {
+  const auto own = own_names_.find(name);
+  if (own != own_names_.end()) return find(own->second);
+  return is_unread(name) ? nullptr : find(name);
+}
+
+bool ModelFields::says(const std::string& name) const { return of_file(name) != nullptr; }
 
 json ModelFields::default_of(const std::string& name, std::optional<int64_t> layer) {
   if (family_ == nullptr) return nullptr;
@@ -122,8 +132,7 @@ json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
     }
   }
   if (name == "n") return layers() > 0 ? layers() : supposed_layers();
-  const auto own = own_names_.find(name);
-  const json* found = find(own == own_names_.end() ? name : own->second);
+  const json* found = of_file(name);
   if (found != nullptr && name == "layer_types") return layer_types_of(*found);
   if (found != nullptr) return *found;
   return is_null(name) ? json() : default_of(name, layer);
@@ -177,10 +186,42 @@ std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low
   return static_cast<int64_t>(x);
 }
 
+// A list with an element for each layer must not end before the last.
+void ModelFields::check_size(const std::string& name, const json& list) const {
+  const auto own = own_names_.find("num_hidden_layers");
+  const json* layers = find(own == own_names_.end() ? "num_hidden_layers" : own->second);
+  if (layers == nullptr || !layers->is_number_integer()) return;
+  const auto all = layers->get<int64_t>();
+  const auto size = static_cast<int64_t>(list.size());
+  if (size == 0 || size >= all) return;
+  fail(where_ + ": " + name + ": expected an element for each of num_hidden_layers " +
+       std::to_string(all) + ", but got " + std::to_string(size) + ": " + shown(list));
+}
+
+// Those that the family's expressions take an element of for each layer.
+void ModelFields::check_lists() const {
+  const auto by_layer = [&](const std::string& key) {
+    if (key == "no_rope_layers" || key == "layer_rope_theta") return true;
+    if (family_ == nullptr) return false;
+    const auto uses = [&](const std::string& expression) {
+      return (" " + expression).find(" " + key + "[i]") != std::string::npos;
+    };
+    return uses(family_->layer_types) || uses(family_->rotates) || uses(family_->base) ||
+           uses(family_->part) || uses(family_->window) || uses(family_->head_dim);
+  };
+  for (const auto& item : config_.items()) {
+    if (item.value().is_array() && by_layer(item.key())) check_size(item.key(), item.value());
+  }
+}
+
 int64_t ModelFields::layers() {
+  check_lists();
   const json types = value("layer_types");
   if (types.is_array() && !types.empty()) {
     if (types.size() > kMostLayers) bad("layer_types", "at most 4096 layers", types);
+    if (says("layer_types") && family_ != nullptr && family_->not_layers.empty()) {
+      check_size("layer_types", types);
+    }
     return static_cast<int64_t>(types.size());
   }
   if (says("num_hidden_layers")) return integer("num_hidden_layers", 1, kMostLayers).value_or(0);

@@ -54,6 +54,10 @@ class ModelFields {
 
  private:
   const nlohmann::json* find(const std::string& dotted) const;
+  const nlohmann::json* of_file(const std::string& name) const;
+  bool is_unread(const std::string& name) const;
+  void check_size(const std::string& name, const nlohmann::json& list) const;
+  void check_lists() const;
   bool is_null(const std::string& name) const;
   nlohmann::json layer_types_of(const nlohmann::json& listed) const;
   void take_names(const std::string& canonical, const std::vector<std::string>& names);

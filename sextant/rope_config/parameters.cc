@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/fields.h"
 #include "sextant/rope_config/shown.h"
 
@@ -25,23 +26,50 @@ const json* object_of(ModelFields& fields, const char* name) {
   return &*found;
 }
 
-// Both schemas are written on purpose now; where they say the same key, it must be alike.
-void compare(const json& parameters, const json& scaling, const std::string& where) {
-  const auto key_of = [](const std::string& key) { return key == "type" ? "rope_type" : key; };
-  for (const auto& item : scaling.items()) {
-    const std::string key = key_of(item.key());
-    const auto same = std::find_if(parameters.items().begin(), parameters.items().end(),
-                                   [&](const auto& other) { return key_of(other.key()) == key; });
-    if (same == parameters.items().end()) {
-      fail(where + ": rope_scaling." + shown(key) +
-           ": expected it in rope_parameters, too, or only one of the two, but got " +
-           shown(item.value()));
-    }
-    if (same.value() != item.value()) {
-      fail(where + ": rope_scaling." + shown(key) + ": expected what rope_parameters has, " +
-           shown(same.value()) + ", but got " + shown(item.value()));
+std::string name_of(const std::string& key) { return key == "type" ? "rope_type" : key; }
+
+json renamed(const json& object) {
+  json result = json::object();
+  for (const auto& item : object.items()) result[name_of(item.key())] = item.value();
+  return result;
+}
+
+// Both schemas are written on purpose now, and should say the same. Where they do not, transformers
+// takes the old one alone.
+void compare(ModelFields& fields, const json& parameters, const json& scaling) {
+  const json in_new = renamed(typed(parameters)), in_old = renamed(typed(scaling));
+  std::string differences;
+  const auto add = [&](const std::string& key, const json& old, const json& other) {
+    const auto words = [](const json& value) { return value.is_null() ? "missing" : shown(value); };
+    differences += (differences.empty() ? "" : "; ") + shown(key) + " is " + words(old) +
+                   " in rope_scaling and " + words(other) + " in rope_parameters";
+  };
+  for (const auto& item : in_old.items()) {
+    const json other = in_new.value(item.key(), json());
+    if (other != item.value()) add(item.key(), item.value(), other);
+  }
+  for (const auto& item : in_new.items()) {
+    if (in_old.contains(item.key()) || item.value().is_null()) continue;
+    if (fields.value(item.key()) != item.value()) add(item.key(), json(), item.value());
+  }
+  if (differences.empty()) return;
+  fields.say(differences + "; rope_scaling is taken. " +
+             engine_fact("transformers.rope_scaling_first") +
+             "; keep the one that the model was trained with");
+}
+
+// rope_scaling in the place of rope_parameters. Of code that is not known, nothing says that a base
+// which only the latter has is lost.
+json replacing(ModelFields& fields, const json& parameters, const json& scaling) {
+  compare(fields, parameters, scaling);
+  json object = scaling;
+  for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+    const bool elsewhere = object.contains(key) || fields.says(key);
+    if (fields.family() == nullptr && !elsewhere && parameters.contains(key)) {
+      object[key] = parameters.at(key);
     }
   }
+  return object;
 }
 
 // Qwen's first models.
@@ -56,7 +84,7 @@ json of_qwen(ModelFields& fields) {
 // Nomic's first models: dynamic NTK over the length that they were trained with.
 json of_nomic(ModelFields& fields) {
   const auto factor = fields.number("rotary_scaling_factor", 1, 1e9);
-  if (!factor) return of_qwen(fields);
+  if (!factor || *factor == 1) return of_qwen(fields);
   const auto length = fields.integer("max_trained_positions", 1, kLongestSequence);
   if (!length) {
     fields.bad("max_trained_positions", "the length that the model was trained with", json());
@@ -100,8 +128,42 @@ void say_if_ignored(ModelFields& fields, json& object, const std::string& name) 
   take_from(object);
   for (json& inner : object) take_from(inner);
   if (!there) return;
-  fields.say(name + " is in the file, and this type's code does not read it (" +
-             fields.family()->origin() + ", " + fields.family()->source + ")");
+  const std::string of = " (" + fields.family()->origin() + ", " + fields.family()->source + ")";
+  const json type = object.value("rope_type", object.value("type", json("default")));
+  const bool generic = name == "partial_rotary_factor" && type != json("default");
+  fields.say(name + " is in the file, and this type's own code does not read it" + of +
+             (generic ? ". " + engine_fact("transformers.partial_scaled") : ""));
+}
+
+// A rope_type that the family's code takes for another.
+void rename_type(ModelFields& fields, RopeParameters& parameters) {
+  json& object = parameters.object;
+  if (fields.family() == nullptr) return;
+  for (const char* key : {"rope_type", "type"}) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_string()) continue;
+    const auto other = fields.family()->scaling_types.find(found->get<std::string>());
+    if (other == fields.family()->scaling_types.end()) continue;
+    const std::string words = std::string(key) + " " + shown(*found) +
+                              ", which this type's code takes for " + shown(other->second);
+    parameters.where += " (" + words + ")";
+    fields.say(words + " (" + fields.family()->origin() + ", " + fields.family()->source + ")");
+    *found = other->second;
+  }
+}
+
+// Fields beside the scaling that the code reads in it only.
+void say_unread(ModelFields& fields, const json& object) {
+  if (fields.family() == nullptr) return;
+  for (const std::string& name : fields.family()->only_inside) {
+    const json outside = fields.config().value(name, json());
+    const json taken = object.contains(name) ? object.at(name) : fields.value(name);
+    if (outside.is_null() || outside == taken) continue;
+    fields.say(name + " is " + shown(outside) +
+               " beside the scaling, where this type's code does " + "not read it (" +
+               fields.family()->origin() + ", " + fields.family()->source + "); " + shown(taken) +
+               " is taken");
+  }
 }
 
 }  // namespace
@@ -109,6 +171,8 @@ void say_if_ignored(ModelFields& fields, json& object, const std::string& name) 
 RopeParameters rope_parameters(ModelFields& fields) {
   const json* parameters = object_of(fields, "rope_parameters");
   const json* scaling = object_of(fields, "rope_scaling");
+  if (scaling != nullptr && scaling->empty()) scaling = nullptr;
+  json replaced;
   if (parameters != nullptr && scaling != nullptr) {
     if (is_nested(*parameters)) {
       if (*parameters != *scaling) {
@@ -116,7 +180,9 @@ RopeParameters rope_parameters(ModelFields& fields) {
              ": rope_scaling: expected none beside rope_parameters by kind of layer, but got one");
       }
     } else {
-      compare(*parameters, *scaling, fields.where());
+      replaced = replacing(fields, *parameters, *scaling);
+      scaling = &replaced;
+      parameters = nullptr;
     }
   }
   RopeParameters result;
@@ -136,12 +202,14 @@ RopeParameters rope_parameters(ModelFields& fields) {
     result.object = *parameters;
     if (!result.nested) result.object = typed(result.object.empty() ? kPlain : result.object);
   }
+  rename_type(fields, result);
   if (fields.family() != nullptr) {
     for (const std::string& ignored : fields.family()->ignores) {
       say_if_ignored(fields, result.object, ignored);
     }
   }
   if (!result.nested) {
+    say_unread(fields, result.object);
     compare_outside(fields, result.object, old ? "rope_scaling" : "rope_parameters");
   }
   return result;
@@ -152,6 +220,10 @@ Lengths lengths_of(ModelFields& fields) {
   lengths.most = fields.integer("max_position_embeddings", 1, kLongestSequence).value_or(0);
   lengths.original =
       fields.integer("original_max_position_embeddings", 1, kLongestSequence).value_or(0);
+  lengths.original_from =
+      fields.says("original_max_position_embeddings") || fields.family() == nullptr
+          ? "beside it"
+          : "in its type's code (" + fields.family()->origin() + ")";
   return lengths;
 }
 

@@ -1,6 +1,7 @@
 // The values of a file that are for all layers: its rope_scaling or rope_parameters, and lengths.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sextant/rope_config/layer_facts.h"
@@ -8,8 +9,9 @@
 namespace sextant {
 
 struct Lengths {
-  int64_t most = 0;      // max_position_embeddings; 0: not said
-  int64_t original = 0;  // original_max_position_embeddings beside the scaling; 0: not there
+  int64_t most = 0;           // max_position_embeddings; 0: not said
+  int64_t original = 0;       // original_max_position_embeddings beside the scaling; 0: not there
+  std::string original_from;  // in words
 };
 
 // rope_parameters (version 5 of transformers), rope_scaling (4), or what some models say with words

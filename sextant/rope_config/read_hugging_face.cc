@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/contradictions.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/known_fields.h"
@@ -69,6 +70,34 @@ void add_defaults_of_code(const Family* family, json& object) {
   }
 }
 
+// M-RoPE's sections where the file has none, and their order where the code has but one.
+void add_sections_of_code(ModelFields& fields, int64_t pairs, json& object) {
+  if (fields.family() == nullptr || !fields.family()->defaults.contains("mrope_section")) return;
+  if (!object.contains("mrope_section") && !object.contains("xdrope_section")) {
+    const json& sections = fields.family()->defaults.at("mrope_section");
+    int64_t sum = 0;
+    for (const json& one : sections) sum += one.get<int64_t>();
+    if (sum != pairs) {
+      fields.say("the file has no mrope_section, and that of its type's code, " + shown(sections) +
+                 ", does not sum to " + std::to_string(pairs) + " pairs (" +
+                 fields.family()->origin() + ", " + fields.family()->source +
+                 "): which pairs follow height and width is not said");
+      return;
+    }
+    object["mrope_section"] = fields.value("mrope_section");
+  }
+  if (object.contains("mrope_interleaved")) return;
+  const auto found = fields.family()->defaults.find("mrope_interleaved");
+  if (found != fields.family()->defaults.end()) object["mrope_interleaved"] = found->second;
+}
+
+std::string words_on_ntk(int64_t dim) {
+  return "ntk is taken for bloc97's formula, base times factor^(R / (R - 2)) with R = " +
+         std::to_string(dim) + ", which keeps the fastest pair. " + engine_fact("vllm.ntk") +
+         ". Where max_position_embeddings has the factor in it already, lengths here are too long "
+         "by it";
+}
+
 // The size of a latent head says how many channels rotate; a part beside it says it again, or is
 // wrong.
 void compare_part(const LayerFacts& facts, std::optional<double> part, RopeConfig& rope) {
@@ -114,14 +143,18 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
   } else {
     rope.rotary_dim = channels_of(facts, part);
   }
+  add_sections_of_code(fields, rope.rotary_dim / 2, object);
   rope.base = facts.base.value_or(0);
   rope.scaling = read_scaling(object,
                               {.base = rope.base,
                                .pairs = rope.rotary_dim / 2,
                                .max_length = lengths.most,
-                               .original_length = lengths.original,
+                               .original_length = nested ? 0 : lengths.original,
+                               .outer_first = true,
+                               .original_from = lengths.original_from,
                                .scales_scores = facts.scales_scores},
                               where);
+  if (rope.scaling.type == "ntk") rope.scaling.warnings.push_back(words_on_ntk(rope.rotary_dim));
   if (rope.scaling.base && !facts.base) rope.base = *rope.scaling.base;
   if (object.contains("alpha")) take_alpha(rope);
   compare_part(facts, part, rope);
@@ -142,6 +175,7 @@ double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
                       {.pairs = facts.rotary_dim.value_or(facts.head_dim) / 2,
                        .max_length = lengths.most,
                        .original_length = lengths.original,
+                       .outer_first = true,
                        .scales_scores = true},
                       parameters.where)
       .score_factor;
@@ -274,10 +308,20 @@ std::vector<RopeConfig> without_rotation(const std::string& instead, ModelFields
 std::vector<RopeConfig> read_language_model(const json& config, const std::string& type,
                                             const Overrides& overrides) {
   const Family* family = find_family(type);
-  ModelFields fields(config, family, overrides, kWhere);
+  std::optional<StatedPositions> stated;
   if (family != nullptr && !family->instead.empty() && family->rotates.empty()) {
-    return without_rotation(family->instead, fields, type);
+    stated = stated_positions(config, *family, type);
+    if (!stated || !stated->rotates) {
+      ModelFields fields(config, family, overrides, kWhere);
+      std::vector<RopeConfig> none =
+          without_rotation(stated ? stated->instead : family->instead, fields, type);
+      if (stated) none[0].scaling.warnings.push_back(stated->warning);
+      return none;
+    }
+    family = nullptr;  // another model under that name
   }
+  ModelFields fields(config, family, overrides, kWhere);
+  if (stated) fields.say(stated->warning);
   const std::string other = other_positions(config);
   if (!other.empty()) return without_rotation(other, fields, type);
   refuse_unknown_fields(config, family, kWhere);
@@ -297,6 +341,7 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
     return none;
   }
   if (!missing.empty()) fail_for_missing(missing);
+  say_options(fields, parameters);
   const Lengths lengths = lengths_of(fields);
   std::vector<RopeConfig> ropes;
   for (const LayerGroup& group : groups) {
@@ -312,8 +357,15 @@ std::vector<RopeConfig> read_language_model(const json& config, const std::strin
 
 std::vector<RopeConfig> read_hugging_face(const json& config, const Overrides& overrides) {
   if (!config.is_object()) fail(kWhere + ": expected an object");
+  if (config.contains("yarn") && config.at("yarn").is_object() && config.contains("dim")) {
+    fail(kWhere +
+         ": yarn: expected rope_scaling or rope_parameters, but got Mistral's own "
+         "params.json: give the model's config.json");
+  }
   const LanguageModel model = find_language_model(config);
-  return read_language_model(*model.config, model.model_type, overrides);
+  std::vector<RopeConfig> ropes = read_language_model(*model.config, model.model_type, overrides);
+  say_other_places(config, model, ropes.at(0));
+  return ropes;
 }
 
 }  // namespace sextant

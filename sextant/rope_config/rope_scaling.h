@@ -42,6 +42,10 @@ struct RopeScalingContext {
   int64_t pairs = 0;            // that turn; 0: not known, and lists are not compared with it
   int64_t max_length = 0;       // max_position_embeddings; 0: not known
   int64_t original_length = 0;  // original_max_position_embeddings beside the object; 0: not there
+  // It goes before the one in the object, for the types where transformers does so; and where it is
+  // from, in words.
+  bool outer_first = false;
+  std::string original_from = "beside it";
   // mscale_all_dim scales the scores, too: DeepSeek's models. The object may say it, as
   // "scale_scores".
   bool scales_scores = false;

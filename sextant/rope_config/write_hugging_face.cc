@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/language_model.h"
 #include "sextant/rope_config/shown.h"
@@ -15,81 +16,6 @@ namespace sextant {
 namespace {
 
 using nlohmann::json;
-
-json words(const Yarn& yarn) {
-  json object = {{"rope_type", "yarn"},
-                 {"factor", yarn.factor},
-                 {"original_max_position_embeddings", yarn.original_length},
-                 {"beta_fast", yarn.beta_fast},
-                 {"beta_slow", yarn.beta_slow}};
-  if (!yarn.truncate) object["truncate"] = false;
-  if (yarn.ramp == Yarn::Ramp::kTurns) object["ramp"] = "turns";
-  if (yarn.attention_factor) object["attention_factor"] = *yarn.attention_factor;
-  if (yarn.mscale) object["mscale"] = *yarn.mscale;
-  if (yarn.mscale_all_dim) object["mscale_all_dim"] = *yarn.mscale_all_dim;
-  return object;
-}
-
-json words(const ByParts& parts, bool llama3) {
-  json object = {{"rope_type", llama3 ? "llama3" : "by-parts"},
-                 {"factor", parts.factor},
-                 {"original_max_position_embeddings", parts.original_length}};
-  object[llama3 ? "low_freq_factor" : "beta_slow"] = parts.slow;
-  object[llama3 ? "high_freq_factor" : "beta_fast"] = parts.fast;
-  return object;
-}
-
-json words(const Stretch& stretch, const std::string& type) {
-  return std::visit(
-      [&](const auto& kind) -> json {
-        using Kind = std::decay_t<decltype(kind)>;
-        if constexpr (std::is_same_v<Kind, std::monostate>) return {{"rope_type", "default"}};
-        if constexpr (std::is_same_v<Kind, Linear>)
-          return {{"rope_type", "linear"}, {"factor", kind.factor}};
-        if constexpr (std::is_same_v<Kind, Ntk>)
-          return {{"rope_type", "ntk"}, {"factor", kind.factor}};
-        if constexpr (std::is_same_v<Kind, NtkMixed>)
-          return {{"rope_type", "ntk-mixed"}, {"factor", kind.factor}, {"exponent", kind.exponent}};
-        if constexpr (std::is_same_v<Kind, ByParts>) return words(kind, type == "llama3");
-        if constexpr (std::is_same_v<Kind, PartNtk>)
-          return {{"rope_type", "part-ntk"},
-                  {"factor", kind.factor},
-                  {"original_max_position_embeddings", kind.original_length}};
-        if constexpr (std::is_same_v<Kind, Yarn>) return words(kind);
-        if constexpr (std::is_same_v<Kind, Proportional>)
-          return {{"rope_type", "proportional"},
-                  {"partial_rotary_factor", kind.part},
-                  {"factor", kind.factor}};
-        fail("convert: " + type + ": expected a scaling with a name in Hugging Face's words");
-      },
-      stretch);
-}
-
-json words(const DynamicStretch& dynamic, const std::string& type) {
-  json object = {{"rope_type", type},
-                 {"original_max_position_embeddings", dynamic.original_length}};
-  if (const auto* longrope = std::get_if<LongRope>(&dynamic.stretch)) {
-    object["short_factor"] = dynamic.short_factors;
-    object["long_factor"] = longrope->factors;
-    object["factor"] = dynamic.factor;
-    if (dynamic.short_gain) {
-      object["short_mscale"] = *dynamic.short_gain;
-      object["long_mscale"] = longrope->gain;
-    } else {
-      object["attention_factor"] = longrope->gain;
-    }
-  } else if (dynamic.growth == Growth::kHuggingFace) {
-    object["factor"] = dynamic.factor;
-  } else if (const auto* yarn = std::get_if<Yarn>(&dynamic.stretch)) {
-    object.update(words(*yarn));
-    object.erase("factor");
-    object["rope_type"] = type;
-  } else if (const auto* parts = std::get_if<ByParts>(&dynamic.stretch)) {
-    object["beta_slow"] = parts->slow;
-    object["beta_fast"] = parts->fast;
-  }
-  return object;
-}
 
 bool known_to_hugging_face(const json& object) {
   for (const char* type :
@@ -332,6 +258,22 @@ void write_4(json& model, const std::vector<RopeConfig>& settings, const std::st
   model[local_base] = local.base;
 }
 
+// Whether the original length stands beside the scaling, in the file or in its type's code: there,
+// transformers 5 takes it from.
+bool has_original_beside(const json& model, const std::string& type) {
+  const char* key = "original_max_position_embeddings";
+  const Family* family = find_family(type);
+  return !model.value(key, json()).is_null() ||
+         (family != nullptr && family->defaults.contains(key));
+}
+
+void write_original_beside(json& model, const RopeConfig& setting) {
+  const std::string& type = setting.scaling.type;
+  const bool read = type == "yarn" || type == "llama3" || type == "longrope" || type == "su";
+  if (!read || !setting.parameters.empty()) return;
+  model["original_max_position_embeddings"] = setting.scaling.original_length;
+}
+
 // The result, read again, must rotate as what was read at first.
 void check_result(const json& config, const std::vector<RopeConfig>& settings, int version) {
   const std::string where = std::string("convert: hf") + (version == 4 ? "4" : "5");
@@ -355,30 +297,13 @@ void check_result(const json& config, const std::vector<RopeConfig>& settings, i
 
 }  // namespace
 
-json scaling_object(const RopeConfig& setting) {
-  const RopeScaling& scaling = setting.scaling;
-  json object = std::visit(
-      [&](const auto& stretch) {
-        std::string type = scaling.type == "su" ? "longrope" : scaling.type;
-        return words(stretch, type);
-      },
-      scaling.stretch);
-  if (!scaling.sections.empty()) {
-    object["mrope_section"] = scaling.sections;
-    if (scaling.interleaved_sections) object["mrope_interleaved"] = true;
-  }
-  if (scaling.query_scale.law == QueryLaw::kMinistral) {
-    object["llama_4_scaling_beta"] = scaling.query_scale.strength;
-  }
-  return object;
-}
-
 json write_hugging_face(json config, const std::vector<RopeConfig>& settings, int version) {
   if (config.is_null()) config = json::object();
   json& model = language_model(config);
   const std::vector<RopeConfig> keyed = by_key(model, settings);
   const std::vector<std::string> without = kinds_without_rotation(model);
   // Version 4's code of some models reads the bases under names of their own.
+  const bool beside = has_original_beside(model, settings.at(0).model_type);
   const std::string base = first_key(model, kBases), local = first_key(model, kLocalBases);
   for (const char* key : kBases) {
     if (!model.value(key, json()).is_array()) model.erase(key);
@@ -388,6 +313,7 @@ json write_hugging_face(json config, const std::vector<RopeConfig>& settings, in
        {"rope_scaling", "rope_parameters", "original_max_position_embeddings", "use_dynamic_ntk"}) {
     model.erase(old);
   }
+  if (version == 5 && beside) write_original_beside(model, keyed.at(0));
   const RopeConfig& first = keyed.at(0);
   write_sizes(model, first);
   write_window_sizes(model, keyed);

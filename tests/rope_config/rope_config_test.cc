@@ -538,7 +538,7 @@ TEST(Flags, InterpolationDividesTheContext) {
   EXPECT_EQ(explain(linear, 0).target, 16384);
 }
 
-TEST(Flags, VllmsNameOfTheGainIsRead) {
+TEST(Flags, VllmsOldNameOfTheGainIsNoLongerRead) {
   const RopeConfig setting =
       read_rope_config_bytes(
           R"(--hf-overrides '{"head_dim": 64, "rope_parameters": {"rope_type": "yarn",
@@ -546,7 +546,8 @@ TEST(Flags, VllmsNameOfTheGainIsRead) {
           "attn_factor": 2}}')",
           {})
           .settings.at(0);
-  EXPECT_NEAR(spectrum_of(setting, 1).gain, 2 * (0.1 * std::log(4) + 1), 1e-15);
+  EXPECT_NEAR(spectrum_of(setting, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("attn_factor")));
 }
 
 struct Wrong {

@@ -84,7 +84,8 @@ void print_head(const Subject& subject) {
   if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
   if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
   if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
-      stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0)
+      stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0 &&
+      setting.scaling.original_length == 0)
     fmt::print(
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");
@@ -147,10 +148,17 @@ void print_angles(const Explained& n) {
   // L tokens have distances up to L - 1, and the factor stretches these: up to as many distances as
   // the factor says lie beyond, at the very end.
   if (static_cast<double>(n.first_leaving) + n.factor >= static_cast<double>(seen)) {
-    print_wrapped(fmt::format(
-        "Up to distance {} no pair leaves the angles that training showed; {} positions are what "
-        "the stretch was made for, and their last {} distances lie just beyond.",
-        n.first_leaving - 1, n.target, seen - n.first_leaving));
+    const int64_t beyond = seen - n.first_leaving;
+    const std::string last =
+        beyond == 1 ? "last distance lies" : fmt::format("last {} distances lie", beyond);
+    const auto made_for = std::llround(static_cast<double>(n.trained) * n.factor);
+    print_wrapped(fmt::format("Up to distance {} no pair leaves the angles that training showed; ",
+                              n.first_leaving - 1) +
+                  (n.factor > 1
+                       ? fmt::format("{} positions are what the stretch was made for, and their {}",
+                                     made_for, last)
+                       : "the " + last) +
+                  " just beyond.");
     return;
   }
   print_wrapped(fmt::format(

@@ -159,9 +159,11 @@ Family family_of(const json& object, const std::string& code, const std::string&
   }
   family.query_laws = row.laws("query_law");
   family.scaling_defaults = row.values("scaling_defaults");
+  family.scaling_types = row.values("scaling_types");
   family.not_layers = row.texts("not_layers");
   family.ignores = row.texts("ignores");
   family.unrelated = row.texts("unrelated");
+  family.only_inside = row.texts("only_inside");
   family.notes = row.remarks("notes");
   family.warnings = row.remarks("warnings");
   row.finish();

@@ -35,7 +35,8 @@ struct Family {
   std::string softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
-  std::vector<std::string> not_layers, ignores, unrelated;
+  std::map<std::string, nlohmann::json> scaling_types;  // of the file: what the code takes it for
+  std::vector<std::string> not_layers, ignores, unrelated, only_inside;
   std::vector<FamilyRemark> notes, warnings;
 
   // "transformers 5.24.0".
