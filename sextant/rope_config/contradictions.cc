@@ -88,8 +88,11 @@ std::optional<StatedPositions> stated_positions(const json& config, const Family
   if (!named.empty() || !numbers.empty()) {
     const std::string said =
         code_of(family, type) + ", and the file says " + (named.empty() ? numbers : named);
+    // Code of models without rotation reads no numbers about it; vectors added to the input are
+    // what unrelated models' files are most often mistaken for.
     const bool absolute = config.value("position_embedding_type", json()) == json("absolute");
-    if (named.empty() && (family.instead == "none" || absolute)) {
+    const bool added = family.instead == "learned" || family.instead == "sinusoidal";
+    if (named.empty() && (!added || absolute)) {
       return StatedPositions{false, family.instead, said + ", which that code does not read"};
     }
     return StatedPositions{
