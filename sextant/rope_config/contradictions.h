@@ -1,4 +1,4 @@
-// Where a file speaks against its model_type, against itself in another place, or against an option.
+// Contradictions between a file and its model_type, its other places, and the options given.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -198,7 +198,7 @@ void ModelFields::check_size(const std::string& name, const json& list) const {
        std::to_string(all) + ", but got " + std::to_string(size) + ": " + shown(list));
 }
 
-// Those that the family's expressions take an element of for each layer.
+// The family's expressions take an element for each layer from some lists.
 void ModelFields::check_lists() const {
   const auto by_layer = [&](const std::string& key) {
     if (key == "no_rope_layers" || key == "layer_rope_theta") return true;
