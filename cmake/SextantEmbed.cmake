@@ -2,8 +2,8 @@
 #
 #   namespace sextant { extern const std::string_view <symbol>; }
 #
-# For tables of data that a program reads at its start. A source file that is older than the table is
-# written again when CMake runs, which a changed table makes it do.
+# For tables of data that a program reads at its start. A source file that is older than the table
+# is written again when CMake runs, which a changed table makes it do.
 function(sextant_embed target file symbol)
   cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

@@ -12,9 +12,9 @@
 # PyPI's torch for x86-64 Linux is linked to CUDA's libraries, which are packages of several GB.
 # They are left out, and scripts/cuda_stand_ins.py puts small libraries in their place: `import
 # torch` works and computes on the CPU, and torch.cuda.is_available() is False. A torch without CUDA
-# (AArch64) needs no such library and gets none. `pip check` in the environment says nothing of CUDA,
-# since its packages are taken out of torch's metadata too; otherwise pip would fetch them with the
-# next package that depends on torch.
+# (AArch64) needs no such library and gets none. `pip check` in the environment says nothing of
+# CUDA, since its packages are taken out of torch's metadata too; otherwise pip would fetch them
+# with the next package that depends on torch.
 #
 # The environment is made in build/torch-VERSION.part and moved when it is whole, so what stands
 # under its name is never half an environment. After an interruption the next call begins anew, and

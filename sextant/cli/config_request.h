@@ -1,4 +1,4 @@
-// What explain and convert share: the options that name a setting.
+// The options that name a setting, which explain and convert share.
 #pragma once
 
 #include <memory>

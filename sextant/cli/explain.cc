@@ -48,8 +48,11 @@ void run(const Request& request) {
   } else {
     print_groups(subjects);
   }
+  const auto first = std::ranges::find_if(
+      subjects, [](const Subject& subject) { return subject.setting.rotates; });
   for (const Subject& subject : subjects) {
-    if (!request.as_json) print(subject, request.all);
+    const bool explains_columns = first != subjects.end() && &subject == &*first;
+    if (!request.as_json) print(subject, request.all, explains_columns);
     if (!request.plot.empty() && subject.setting.rotates)
       plot(subject, request.plot, !request.as_json);
   }
@@ -74,8 +77,10 @@ CLI::Validator within(double low, double high, bool whole) {
 std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
   auto request = std::make_shared<ConfigRequest>();
   command
-      .add_option("PATH", request->path,
-                  "config.json, a GGUF file, or flags of llama.cpp or vLLM; - for standard input")
+      .add_option(
+          "PATH", request->path,
+          "config.json, a GGUF file, a folder with one of them, or flags of llama.cpp or vLLM; "
+          "- for standard input")
       ->required();
   command
       .add_option("--base", request->overrides.base,

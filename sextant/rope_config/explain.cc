@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// What HF and llama.cpp do: an angle rounded to float32 from a speed rounded to float32.
+// As transformers and llama.cpp compute it: an angle rounded to float32 from a frequency rounded to
+// float32.
 double float32_error(const Spectrum& spectrum, int64_t last) {
   constexpr int64_t kPositions = 64;
   double worst = 0;
@@ -109,8 +110,8 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   result.target = length;
   if (result.target == 0) result.target = setting.max_length;
   const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
-  // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of divisors alone it is not
-  // known what they were made for.
+  // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of
+  // divisors alone it is not known what they were made for.
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const bool known =
       setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));

@@ -1,5 +1,5 @@
-// What a rotary setting does, in numbers: each pair's wavelength before and after, where it leaves what
-// training covered, and what float32 makes of it.
+// The effect of a rotary setting, in numbers: each pair's wavelength before and after, where it leaves
+// what training covered, and what float32 makes of it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace sextant {
 struct PairExplained {
   double speed = 0, stretched = 0;  // radians per position
   double turns = 0;                 // within the trained length, as trained
-  // How much of the way from "divided by the factor" to "kept" it is: 1 kept, 0 interpolated. NaN where
-  // nothing is stretched.
+  // How much of the way from "divided by the factor" to "kept" it is: 1 kept, 0 interpolated. NaN
+  // where nothing is stretched.
   double kept = 0;
-  // The first distance at which its angle is one that training on L tokens never met: 0 if it meets them
-  // all, having gone round within L, or if no query of these layers sees so far.
+  // The first distance at which its angle is one that training on L tokens never met: 0 if it meets
+  // them all, having gone round within L, or if no query of these layers sees so far.
   int64_t leaves = 0;
   int axis = 0;  // which of a row's positions it follows: time, height, width
 };
@@ -40,7 +40,8 @@ struct Explained {
 // length: the target; 0: what the setting says itself. Throws Error if a number is out of range.
 Explained explain(const RopeConfig& setting, int64_t length);
 
-// "YaRN", "Llama 3's scaling", ...: the method in words that can be looked up, and where it comes from.
+// "YaRN", "Llama 3's scaling", ...: the method in words that can be looked up, and where it comes
+// from.
 struct Named {
   std::string name, source, meaning;
 };
@@ -52,7 +53,7 @@ std::string method_of(const RopeConfig& setting);
 // "half-split" or "interleaved"; empty: not known, or nothing rotates.
 std::string pairing_of(const RopeConfig& setting);
 
-// What the method is given, defaults filled in: {"factor": 4, "beta_fast": 32, ...}.
+// The method's parameters, with defaults filled in: {"factor": 4, "beta_fast": 32, ...}.
 nlohmann::json parameters_of(const RopeConfig& setting);
 
 // "max(1, ln(i + 1) / ln 8192)", of a query at position i; empty: nothing.

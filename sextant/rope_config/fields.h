@@ -1,5 +1,5 @@
-// A JSON object of a foreign configuration, read strictly: each field that is asked for is noted, and one
-// that nobody asked for, or that is not what it should be, is an Error that names it.
+// A JSON object of a foreign configuration, read strictly: each field that is asked for is noted,
+// and one that nobody asked for, or that is not what it should be, is an Error that names it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace sextant {
 
 class Fields {
  public:
-  // Looks into `object`, which lives as long. `where` begins each message. Throws Error unless it is one.
+  // Looks into `object`, which lives as long. `where` begins each message. Throws Error unless it
+  // is one.
   Fields(const nlohmann::json& object, std::string where);
 
   // null counts as absent.

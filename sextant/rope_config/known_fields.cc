@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -69,6 +70,30 @@ int rank(const std::string& key, const json& value) {
   return points;
 }
 
+// How many letters differ, by Levenshtein's distance.
+size_t difference(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The known name that a key may be a misspelling of; empty: none.
+std::string resembled(const std::string& key) {
+  for (const std::string& name : known()) {
+    if (difference(key.substr(0, 40), name) <= 2) return name;
+  }
+  return "";
+}
+
 }  // namespace
 
 void refuse_unknown_fields(const json& config, const Family* family, const std::string& where) {
@@ -87,6 +112,8 @@ void refuse_unknown_fields(const json& config, const Family* family, const std::
   std::string all;
   for (size_t k = 0; k < std::min(unknown.size(), kMost); ++k) {
     all += (k == 0 ? "" : ", ") + shown(unknown[k], 40) + ": " + shown(config.at(unknown[k]), 40);
+    const std::string name = resembled(unknown[k]);
+    if (!name.empty()) all += " (or is it " + name + "?)";
   }
   fail(where + ": " + shown(unknown[0]) +
        ": expected no field about rotary positions that sextant does not know, but got " +

@@ -1,4 +1,5 @@
-// Fields about rotary positions, or the size of heads, that nobody here knows may change everything.
+// Fields about rotary positions, or the size of heads, that nobody here knows may change
+// everything.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

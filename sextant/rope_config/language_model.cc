@@ -131,8 +131,8 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
 
 LanguageModel find_language_model(const json& config) {
   LanguageModel found = found_in(config, type_of(config), "", 0);
-  // Files of before the fields were kept apart: those of the whole are the language model's. A row that
-  // rotates itself says so of such files.
+  // Files of before the fields were kept apart: those of the whole are the language model's. A row
+  // that rotates itself says so of such files.
   const Family* family = find_family(found.model_type);
   const bool wraps = family != nullptr && !family->language_model.empty();
   if (wraps && family->pairing.empty()) {

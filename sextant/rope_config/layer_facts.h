@@ -42,8 +42,9 @@ struct LayerFacts {
   bool operator==(const LayerFacts&) const = default;
 };
 
-// `kind`: of the layer, where the caller knows it; empty: by the file or its family. What the file
-// lacks and no table knows is added to `missing`, in words, and replaced by something possible.
+// `kind`: of the layer, where the caller knows it; empty: by the file or its family. Values that
+// neither the file nor a table has are added to `missing`, in words, and replaced by something
+// possible.
 LayerFacts facts_of_layer(ModelFields& fields, const RopeParameters& parameters, int64_t layer,
                           const std::string& kind, std::vector<std::string>& missing);
 

@@ -19,7 +19,7 @@ class LayerValues {
   // Of an expression. Throws Error that names the layer and the expression.
   nlohmann::json of_expression(const std::string& expression) const;
 
-  // Of the family's expression; none if it has none.
+  // The value of the family's expression; none if it has none.
   std::optional<nlohmann::json> of_family(std::string Family::*expression) const;
   // The same as a number in range; none for null and false. `name` is that of an error.
   std::optional<double> number_of_family(std::string Family::*expression, const std::string& name,

@@ -15,8 +15,8 @@ struct LayerGroup {
 };
 
 // Groups of layers that are alike: those that rotate first, and among them those without a window.
-// Layers without attention are left out, so that there may be no group. What the file lacks and no table knows is added to
-// `missing`, in words.
+// Layers without attention are left out, so that there may be no group. Values that neither the
+// file nor a table has are added to `missing`, in words.
 std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& parameters,
                                      std::vector<std::string>& missing);
 

@@ -68,7 +68,8 @@ const json* ModelFields::find(const std::string& dotted) const {
   return at;
 }
 
-// Of names that mean the same, the first that is there; another with another value is a contradiction.
+// Of names that mean the same, the first that is there; another with another value is a
+// contradiction.
 void ModelFields::take_names(const std::string& canonical, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const json* own = find(name);
@@ -156,8 +157,8 @@ const json& ModelFields::layer_types_of(const json& listed) {
   return layer_types_.emplace(std::move(kept));
 }
 
-// null in the file is a value: code that has a default for an absent field takes none for it. Of these
-// fields code takes the default in both cases.
+// null in the file is a value: code that has a default for an absent field takes none for it. These
+// fields have their default in both cases.
 bool ModelFields::is_null(const std::string& name) const {
   if (name == "rope_theta" || name == "rope_parameters" || name == "layer_types") return false;
   return config_.contains(name) && config_.at(name).is_null();

@@ -30,7 +30,8 @@ class ModelFields {
   // Whether the file itself has it, under this name or another.
   bool says(const std::string& name) const;
 
-  // As Fields has them: Error that names the field in the file's own word unless it is one in range.
+  // As Fields has them: Error that names the field in the file's own word unless it is one in
+  // range.
   std::optional<double> number(const std::string& name, double low, double high);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   [[noreturn]] void bad(const std::string& name, const std::string& expected,

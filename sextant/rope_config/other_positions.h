@@ -6,10 +6,10 @@
 
 namespace sextant {
 
-// What a model has instead, by our name of the method; empty: it may rotate.
+// The positions that a model has instead, by our name of the method; empty: it may rotate.
 std::string other_positions(const nlohmann::json& config);
 
-// What the file says of such a method: " alibi_bias_max 8".
+// The parameters of such a method in the file: " alibi_bias_max 8".
 std::string parameters_of_others(const nlohmann::json& config);
 
 }  // namespace sextant

@@ -1,4 +1,4 @@
-// What a file says of all layers: its rope_scaling or rope_parameters, and lengths.
+// The values of a file that are for all layers: its rope_scaling or rope_parameters, and lengths.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ struct Lengths {
   int64_t original = 0;  // original_max_position_embeddings beside the scaling; 0: not there
 };
 
-// rope_parameters (version 5 of transformers), rope_scaling (4), or what some models say with words of
-// their own. Two that contradict each other are an Error that names the key.
+// rope_parameters (version 5 of transformers), rope_scaling (4), or what some models say with words
+// of their own. Two that contradict each other are an Error that names the key.
 RopeParameters rope_parameters(ModelFields& fields);
 
 Lengths lengths_of(ModelFields& fields);

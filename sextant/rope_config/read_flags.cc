@@ -37,7 +37,8 @@ std::vector<RopeConfig> read_config(const json& config, const Overrides& overrid
   }
 }
 
-// vLLM's lengths may end in k, m or g, and in K, M or G of 1024; below 0 is its word for the default.
+// vLLM's lengths may end in k, m or g, and in K, M or G of 1024; below 0 is its word for the
+// default.
 double max_model_len(CommandLine& flags) {
   const std::string name = "--max-model-len";
   if (!flags.has(name)) return 0;
@@ -67,7 +68,7 @@ json& language_model_of(json& overrides) {
   return overrides;
 }
 
-// What flags of their own say, where the overrides do not.
+// The values of flags of their own, where the overrides have none.
 void add_flags(json& model, const json& flags, std::vector<std::string>& warnings) {
   for (const auto& [name, value] : flags.items()) {
     if (!model.contains(name)) {
@@ -174,7 +175,7 @@ void read_yarn(CommandLine& flags, double factor, double length, json& scaling,
   scaling["original_max_position_embeddings"] = std::floor(original);
 }
 
-// Of the warnings about a config.json, those that flags have nothing to do with.
+// Warnings about a config.json that do not concern flags.
 bool is_about_other_engines(const std::string& warning) {
   return warning.starts_with("not audited");
 }

@@ -23,8 +23,8 @@ using nlohmann::json;
 
 const std::string kWhere = "config.json";
 
-// HunYuan's alpha makes another base, once and for all: no factor of the length, and its models were
-// trained with that base.
+// HunYuan's alpha makes another base, once and for all: no factor of the length, and its models
+// were trained with that base.
 void take_alpha(RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const auto* ntk = fixed ? std::get_if<Ntk>(fixed) : nullptr;
@@ -61,7 +61,7 @@ std::optional<double> part_in(const json& object) {
   return part > 0 && part <= 1 ? std::optional(part) : std::nullopt;
 }
 
-// What the object leaves to the family's code.
+// The defaults of the family's code, where the object has no value.
 void add_defaults_of_code(const Family* family, json& object) {
   if (family == nullptr || object.value("rope_type", json()) == json("default")) return;
   for (const auto& [name, value] : family->scaling_defaults) {
@@ -69,7 +69,8 @@ void add_defaults_of_code(const Family* family, json& object) {
   }
 }
 
-// The size of a latent head says how many channels rotate; a part beside it says it again, or is wrong.
+// The size of a latent head says how many channels rotate; a part beside it says it again, or is
+// wrong.
 void compare_part(const LayerFacts& facts, std::optional<double> part, RopeConfig& rope) {
   if (!facts.latent || !facts.rotary_dim || !part || *part == 1) return;
   const double channels = *part * static_cast<double>(facts.head_dim);
@@ -129,7 +130,8 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
       rope.latent && fields.family() == nullptr ? rope.head_dim - rope.rotary_dim : 0);
 }
 
-// Of a layer that does not rotate: code that multiplies all scores by a factor of YaRN does so there.
+// Of a layer that does not rotate: code that multiplies all scores by a factor of YaRN does so
+// there.
 double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
                        const RopeParameters& parameters) {
   const json& object = parameters.object;
@@ -195,7 +197,7 @@ void add_remarks(const std::vector<FamilyRemark>& remarks, ModelFields& fields,
   }
 }
 
-// What is said of the model as a whole stands with its first group.
+// Remarks on the whole model stand with its first group.
 void add_words(ModelFields& fields, const RopeParameters& parameters, const std::string& type,
                std::vector<RopeConfig>& ropes) {
   const Family* family = fields.family();

@@ -1,4 +1,5 @@
-// One model's rotary positions with nothing left open: what every dialect is read into and written from.
+// One model's rotary positions with nothing left open: what every dialect is read into and written
+// from.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ struct RopeConfig {
   // out of; 0: no such bound. `bounded_in`: "5 of 6 layers"; all of this group if it is empty.
   int64_t window = 0, chunk = 0;
   std::string bounded_in = {};
-  // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are not.
+  // Positions are taken within chunks, so that no distance is beyond this: Qwen2.5-1M; 0: they are
+  // not.
   int64_t dual_chunk = 0;
   std::vector<std::string> notes = {};      // what else is known about these layers, in words
   std::vector<int64_t> layer_numbers = {};  // from 0; empty: not known, or all
@@ -43,12 +45,13 @@ struct RopeConfig {
   std::string instead = {};  // where it does not: "none", or the name of our method: "alibi"
   std::optional<Pairing> pairing = {};  // none: not known
   int64_t first_channel = 0;            // of those that are rotated
-  // Multiplies q k, besides the rotation's gain and the scaling's score_factor; 0: 1 / sqrt(head_dim).
+  // Multiplies q k, besides the rotation's gain and the scaling's score_factor; 0: 1 /
+  // sqrt(head_dim).
   double softmax_scale = 0;
   std::string query_law = {};  // in words, where scaling.query_scale cannot say it
 };
 
-// What a user says besides the file. 0: nothing.
+// Values that a user gives besides the file. 0: none.
 struct Overrides {
   double base = 0;
   int64_t head_dim = 0;
@@ -62,7 +65,7 @@ Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
 // Whether two groups rotate alike: the same channels by the same frequencies.
 bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
 
-// Those that rotate, the first of each that rotate alike.
+// The rotating configurations, one of each that rotate alike.
 std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
 
 // The length that the frequencies were trained on: L, or else max_length; 0: neither is known.

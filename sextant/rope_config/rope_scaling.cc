@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr double kMostFactor = 1e9;
 constexpr int64_t kLongest = int64_t{1} << 40;
 
-// One type's reader. What the fields say goes to `to`.
+// One type's reader. The fields' values go to `to`.
 struct Reader {
   Fields& fields;
   const RopeScalingContext& context;

@@ -1,4 +1,4 @@
-// What is to be said of a model's stretches once all its layers are known.
+// Warnings about a model's stretches that need all of its layers.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace sextant {
 
-// A stretch that reaches no layer which sees beyond the trained length does nothing good. The warning
-// goes to the first group that has the stretch.
+// A stretch that reaches no layer which sees beyond the trained length does nothing good. The
+// warning goes to the first group that has the stretch.
 void warn_of_idle_stretch(std::vector<RopeConfig>& settings);
 
 }  // namespace sextant

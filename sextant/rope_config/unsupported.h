@@ -1,5 +1,5 @@
-// What a setting has that a dialect may have no word for. Each throws Error that names it in the words of Hugging
-// Face, where people look for it.
+// Features of a setting that a dialect may have no word for. Each throws Error that names it in the
+// words of Hugging Face, where people look for it.
 #pragma once
 
 #include <string>

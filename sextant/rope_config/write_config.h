@@ -9,8 +9,8 @@
 namespace sextant {
 
 // to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file
-// of metadata without weights. Throws Error where the dialect cannot say the setting. What it
-// says otherwise, or not exactly, is added to `warnings`.
+// of metadata without weights. Throws Error where the dialect cannot say the setting. Values
+// that it has otherwise, or not exactly, are named in `warnings`.
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
                               std::vector<std::string>& warnings);
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to);

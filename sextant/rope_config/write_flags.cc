@@ -22,11 +22,10 @@ void refuse_scaling(const RopeScaling& scaling) {
   fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type);
 }
 
-// What one wants to read with the scaling: engines read no more than they are told, whatever the
-// factor.
+// The length that the scaling is for: engines serve no more than they are told, whatever the factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// What vLLM multiplies queries and keys by without attn_factor. It does not read
+// The factor that vLLM multiplies queries and keys by without attn_factor. It does not read
 // attention_factor, and mscale in latent attention only.
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);

@@ -63,7 +63,7 @@ class Writer {
   std::string arch_;
 };
 
-// Four numbers, 0 for axes that are not there. In what order pairs follow the axes is the
+// Four numbers, 0 for axes that are not there. The order in which pairs follow the axes is the
 // architecture's (llama_model_rope_type()).
 void write_sections(Writer& to, const LlamaCppArchitecture& row, const RopeScaling& scaling) {
   if (row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {

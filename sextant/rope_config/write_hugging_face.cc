@@ -1,4 +1,4 @@
-// A setting in the words of a Hugging Face config.json, of version 4 or 5; reading is in read_hugging_face.cc.
+// A setting in the words of a config.json of transformers 4 or 5; read_hugging_face.cc reads them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -115,8 +115,8 @@ json object_of(const RopeConfig& setting) {
   return object;
 }
 
-// R of D channels as the part that gives R again: int(D * part), which is how all read it, loses a channel where the
-// quotient was rounded down.
+// R of D channels as the part that gives R again: int(D * part), which is how all read it, loses a
+// channel where the quotient was rounded down.
 double part_of(int64_t some, int64_t all) {
   const auto whole = static_cast<double>(all);
   double part = static_cast<double>(some) / whole;
@@ -155,8 +155,8 @@ bool has_objects(const json& model, const char* key) {
          std::any_of(object.begin(), object.end(), [](const json& x) { return x.is_object(); });
 }
 
-// Groups by the key of their parameters, where the file has them by kind of layer or must have them so;
-// else one without a key. `model`: as it was read.
+// Groups by the key of their parameters, where the file has them by kind of layer or must have them
+// so; else one without a key. `model`: as it was read.
 std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>& settings) {
   std::vector<RopeConfig> distinct = distinct_rotations(settings);
   if (distinct.empty()) {
@@ -208,8 +208,8 @@ bool says_head_dim(const json& model, int64_t head_dim) {
   return false;
 }
 
-// The sizes of heads, where the configuration does not say them. In latent attention the channels that turn have one,
-// too, by which its scores are known to be scaled.
+// The sizes of heads, where the configuration does not say them. In latent attention the channels
+// that turn have one, too, by which its scores are known to be scaled.
 void write_sizes(json& model, const RopeConfig& setting) {
   if (model.contains("qk_rope_head_dim") || says_head_dim(model, setting.head_dim)) return;
   if (setting.latent || setting.scaling.score_factor != 1) {
@@ -263,7 +263,7 @@ void write_5(json& model, const std::vector<RopeConfig>& settings,
   model["rope_parameters"] = parameters;
 }
 
-// Version 4 of transformers reads L beside the scaling, and its Phi3Config takes these three fields only.
+// transformers 4 has L beside the scaling, and its Phi3Config takes these three fields only.
 json longrope_4(json& model, const RopeConfig& setting, json object) {
   const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
   const double gain = std::get<LongRope>(dynamic.stretch).gain;

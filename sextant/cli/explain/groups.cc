@@ -12,7 +12,7 @@
 namespace sextant::cli {
 namespace {
 
-constexpr size_t kColumns = 7;
+constexpr size_t kColumns = 7, kWidestLaw = 40;
 using Line = std::array<std::string, kColumns>;
 
 // Of a name from a file only what a terminal shows.
@@ -39,7 +39,8 @@ std::string window_of(const RopeConfig& setting) {
 std::string rotates_of(const Subject& subject) {
   const RopeConfig& setting = subject.setting;
   if (!setting.rotates) {
-    return setting.instead.empty() || setting.instead == "none" ? "no (NoPE)" : "no";
+    const bool none = setting.instead.empty() || setting.instead == "none";
+    return fmt::format("no ({})", none ? "NoPE" : printable(setting.instead));
   }
   const std::string pairing = pairing_of(setting);
   return pairing.empty() ? "yes" : pairing;
@@ -47,9 +48,7 @@ std::string rotates_of(const Subject& subject) {
 
 std::string stretch_of_group(const Subject& subject) {
   const RopeConfig& setting = subject.setting;
-  if (!setting.rotates) {
-    return setting.instead == "none" ? "-" : printable(setting.instead);
-  }
+  if (!setting.rotates) return "-";
   const double factor = subject.numbers.factor;
   const bool plain = setting.scaling.type == "default" && setting.scaling.sections.empty();
   const std::string name = plain ? "-" : name_of(setting.scaling).name;
@@ -62,14 +61,22 @@ Line line_of(const Subject& subject) {
   const std::string law = query_law_of(setting);
   return {layers_of(setting),
           rotates_of(subject),
-          rotates ? fmt::format("{} of {}", setting.rotary_dim / 2, setting.head_dim) : "-",
+          rotates ? fmt::format("{} of {}", moving_pairs(subject.numbers), setting.head_dim) : "-",
           rotates ? number(setting.base) : "-",
           stretch_of_group(subject),
           window_of(setting),
-          law.empty() ? "-" : law};
+          law.empty()               ? "-"
+          : law.size() > kWidestLaw ? "yes, see below"
+                                    : law};
 }
 
 }  // namespace
+
+// p-RoPE has pairs of frequency 0 among those of its ladder.
+int64_t moving_pairs(const Explained& numbers) {
+  return std::ranges::count_if(numbers.pairs,
+                               [](const PairExplained& pair) { return pair.stretched != 0; });
+}
 
 std::string number(double x) { return fmt::format("{:.6g}", x); }
 

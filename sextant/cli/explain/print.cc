@@ -67,6 +67,13 @@ void print_layers(const RopeConfig& setting, const Explained& n) {
   for (const std::string& note : setting.notes) print_wrapped("layers        " + note);
 }
 
+void print_queries(const RopeConfig& setting) {
+  const std::string law = query_law_of(setting);
+  if (law.empty()) return;
+  const bool words = !setting.query_law.empty();
+  print_wrapped("queries       " + (words ? law : "times " + law + " at position i"));
+}
+
 void print_head(const Subject& subject) {
   const auto& [setting, n] = subject;
   const Named named = name_of(setting.scaling);
@@ -83,12 +90,14 @@ void print_head(const Subject& subject) {
         "              some models, Gemma 3 among them, have the stretched one there)\n");
   if (n.target > 0) fmt::print("read up to    {} positions\n", n.target);
   const std::string pairing = pairing_of(setting);
-  fmt::print("frequencies   {} pairs of {} channels rotate, base {}{}\n", n.pairs.size(),
-             setting.head_dim, number(setting.base),
+  const int64_t moving = moving_pairs(n), still = std::ssize(n.pairs) - moving;
+  fmt::print("frequencies   {} pairs of {} channels rotate{}, base {}{}\n", moving,
+             setting.head_dim, still == 0 ? "" : fmt::format(" ({} more have frequency 0)", still),
+             number(setting.base),
              pairing == "interleaved" ? "; interleaved: channel 2f pairs with 2f + 1"
              : pairing == "half-split"
                  ? fmt::format("; half-split: channel f pairs with f + {}", setting.rotary_dim / 2)
-                 : "");
+                 : "; which channels pair is not said");
   if (n.gain != 1) {
     fmt::print("attention     queries and keys times {}, so scores of rotated channels times {}\n",
                number(n.gain), number(n.gain * n.gain));
@@ -99,10 +108,7 @@ void print_head(const Subject& subject) {
   fmt::print("softmax       scale {}, against {} of plain attention with {} channels\n",
              number(n.turned_scale), number(1 / std::sqrt(static_cast<double>(setting.head_dim))),
              setting.head_dim);
-  if (const std::string law = query_law_of(setting); !law.empty()) {
-    fmt::print("queries       times {}\n",
-               setting.query_law.empty() ? law + " at position i" : law);
-  }
+  print_queries(setting);
   print_layers(setting, n);
 }
 
@@ -120,6 +126,9 @@ void print_pairs(const Subject& subject, bool all) {
     fmt::print("{:>5} {:>12.4g} {:>14} {:>14} {:>14}  {}\n", f, pairs[f].speed,
                wave(pairs[f].speed), wave(pairs[f].stretched), leaving(pairs[f]), fate(pairs[f]));
   }
+}
+
+void print_legend() {
   fmt::print(
       "\nA pair of channels completes one rotation in a wavelength of positions. From the "
       "distance\n"
@@ -172,15 +181,13 @@ void print_without_rotation(const Subject& subject) {
   if (setting.head_dim > 0 && subject.numbers.scale > 0) {
     fmt::print("softmax       scale {}\n", number(subject.numbers.scale));
   }
-  if (const std::string law = query_law_of(setting); !law.empty()) {
-    fmt::print("queries       times {}\n", law);
-  }
+  print_queries(setting);
   print_layers(setting, subject.numbers);
 }
 
 }  // namespace
 
-void print(const Subject& subject, bool all) {
+void print(const Subject& subject, bool all, bool legend) {
   const RopeConfig& setting = subject.setting;
   // The name comes from a file, and goes to a terminal.
   std::string layers = setting.layers.substr(0, 60);
@@ -197,6 +204,7 @@ void print(const Subject& subject, bool all) {
   } else {
     print_head(subject);
     print_pairs(subject, all);
+    if (legend) print_legend();
     print_hazards(subject);
   }
   for (const std::string& warning : setting.scaling.warnings) print_wrapped("warning: " + warning);

@@ -71,8 +71,8 @@ double floored(double a, double b) {
   return exact - whole > 0.5 ? whole + 1 : whole;
 }
 
-// Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are parsed
-// with `live_` off: their values are null, and nothing of them can fail but their syntax.
+// Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are
+// parsed with `live_` off: their values are null, and nothing of them can fail but their syntax.
 class Evaluator {
  public:
   Evaluator(std::string_view text, const ValueOf* value_of)

@@ -12,8 +12,8 @@ namespace sextant {
 // The value of a name: null where there is none. One that is borrowed outlives the evaluation.
 using ValueOf = std::function<Value(const std::string&)>;
 
-// The value of an expression. Throws Error that shows the expression if it is none, or if it meets a
-// value of another type than it needs: arithmetic with null, a list that is too short.
+// The value of an expression. Throws Error that shows the expression if it is none, or if it meets
+// a value of another type than it needs: arithmetic with null, a list that is too short.
 nlohmann::json evaluate(const std::string& expression, const ValueOf& value_of);
 
 // Throws Error unless the text is an expression.

@@ -1,4 +1,5 @@
-// The table of model families: what a model's code decides about positions and its file does not say.
+// The table of model families: what a model's code decides about positions and its file does not
+// say.
 #pragma once
 
 #include <map>
