@@ -224,6 +224,14 @@ TEST(Config, ListsByLayerThatAreTooShortAreNamed) {
       "config.json: layer 3, by transformers");
   refuse_config(R"({"head_dim": 8, "num_hidden_layers": 3, "layer_rope_theta": [1e4, 1e4]})",
                 "expected a list of at least 3 elements");
+  const std::string kinds = R"(, "layer_types": ["full_attention", "sliding_attention"]})";
+  refuse_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 3)" + kinds,
+                "layer_types: expected a list with a kind for each of num_hidden_layers 3 layers, "
+                "but got [\"full_attention\",\"sliding_attention\"]");
+  EXPECT_NO_THROW(read_rope_config_bytes(
+      R"({"model_type": "gemma3_text", "num_hidden_layers": 1)" + kinds, {}));
+  refuse_config(R"({"model_type": "gemma3_text", "num_hidden_layers": "x")" + kinds,
+                "num_hidden_layers: expected an integer");
   refuse_config(R"({"model_type": "gemma3_text", "sliding_window_pattern": 0})",
                 "expected a divisor that is not 0");
   refuse_config(R"({"model_type": "gemma3_text", "query_pre_attn_scalar": 0})",
