@@ -49,8 +49,8 @@ void explain_flags(const std::string& bytes) {
   explain_all(read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 8}));
 }
 
-// As `sextant convert` does with a file, in each dialect. What one of them cannot say is an Error,
-// and what is written is read again.
+// As `sextant convert` does with a file, in each dialect. A dialect that cannot say it gives an
+// Error, and the others' results are read again.
 void convert(const std::string& bytes, const Overrides& overrides) {
   const ReadRopeConfig read = read_rope_config_bytes(bytes, overrides);
   constexpr std::array kDialects = {"hf5", "hf4", "gguf", "llama.cpp", "vllm"};
@@ -101,7 +101,7 @@ json value_of(const std::string& name) {
   return values.value(name, json());
 }
 
-// What has a value is an expression, and no value is a number without end.
+// A text with a value is an expression, and each number is finite.
 void read_expression(const std::string& text) {
   const json value = evaluate(text, value_of);
   must(!value.is_number() || std::isfinite(value.get<double>()), "an expression is no number");
@@ -115,7 +115,7 @@ void read_expression(const std::string& text) {
 
 constexpr Reader kReaders[] = {
     {"gguf", read_gguf, gguf_samples},
-    {"setting", explain_bytes, config_samples},
+    {"rope-config", explain_bytes, config_samples},
     {"flags", explain_flags, flag_samples},
     {"convert", convert_bytes, config_samples},
     {"convert-flags", convert_flags, flag_samples},

@@ -198,7 +198,8 @@ int64_t ModelFields::layers() {
   return *layers_;
 }
 
-// The file's list has a kind for each layer. It may have more: of layers that predict further tokens.
+// The file's list has a kind for each layer. It may have more, of layers that predict further
+// tokens.
 void ModelFields::check_kinds() {
   const auto count = integer("num_hidden_layers", 1, kMostLayers);
   const auto own = own_names_.find("layer_types");

@@ -73,7 +73,7 @@ class ModelFields {
   std::vector<std::string> warnings_;
   std::map<std::string, nlohmann::json> taken_;
   int depth_ = 0;
-  // What is asked for in each layer and does not change.
+  // Each layer asks for these, and they do not change.
   std::optional<int64_t> layers_;
   std::optional<nlohmann::json> layer_types_;
   std::optional<int64_t> own_layer_;  // that own_ is of
