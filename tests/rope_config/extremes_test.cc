@@ -273,6 +273,22 @@ TEST(Config, KeysWithDotsHoldNoLanguageModel) {
   }
 }
 
+// The result of convert for vLLM is pasted into a shell.
+TEST(Config, NoKeyEndsAShellsQuotes) {
+  const json model = {{"hidden_size", 64}, {"num_attention_heads", 2}, {"rope_theta", 1e4}};
+  const json inner = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+  for (const std::string key : {"it's", "a{", "a b", "$(date)", "`date`", "a\\b", "a\nb"}) {
+    json nested = model, by_kind = model;
+    nested["vocab_size"] = 9;
+    by_kind["rope_parameters"] = {{key, inner}, {"full_attention", {{"rope_theta", 1e6}}}};
+    for (const json& config : {json({{key, nested}}), by_kind}) {
+      const ReadRopeConfig read = read_rope_config_bytes(config.dump(), {});
+      EXPECT_THAT([&] { write_rope_config(read, "vllm"); },
+                  ThrowsMessage<Error>(HasSubstr("convert: vllm: expected keys of letters")));
+    }
+  }
+}
+
 TEST(Config, NumbersThatJsonLacksAreConverted) {
   const ReadRopeConfig read = read_rope_config_bytes(
       R"({"head_dim": 64, "rope_theta": 1e4, "dropout": NaN, "bounds": [-Infinity, 1]})", {});
