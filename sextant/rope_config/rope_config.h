@@ -46,6 +46,9 @@ struct RopeConfig {
   std::string query_law = {};  // in words, where scaling.query_scale cannot say it
 };
 
+// "interleaved" or "half-split".
+std::string order_of(Pairing pairing);
+
 // What a user says besides the file. 0: nothing.
 struct Overrides {
   double base = 0;

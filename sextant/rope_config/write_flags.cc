@@ -26,8 +26,9 @@ void refuse_scaling(const RopeScaling& scaling) {
 // factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// What vLLM multiplies queries and keys by without attn_factor. It does not read
-// attention_factor, and mscale in latent attention only.
+// What vLLM below 0.30 multiplies queries and keys by without attn_factor: it does not read
+// attention_factor, and mscale in latent attention only. Later ones read the fields as transformers
+// does, and not attn_factor (vllm.attention_factor in engines.json).
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
@@ -83,6 +84,13 @@ json nested(json object, std::string place) {
   return object;
 }
 
+// Whether vLLM from 0.30 on, which does not multiply the model's length by YaRN's factor, would
+// refuse the target (vllm.max_length in engines.json).
+bool is_short_of(const RopeConfig& setting, int64_t target) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  return fixed && std::holds_alternative<Yarn>(*fixed) && setting.max_length < target;
+}
+
 }  // namespace
 
 std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings) {
@@ -127,6 +135,9 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     target = std::max(target, target_of(group));
   }
   json overrides = {{"rope_parameters", object}};
+  if (std::ranges::any_of(groups, [&](const auto& one) { return is_short_of(one, target); })) {
+    overrides["max_position_embeddings"] = target;
+  }
   // Latent attention's sizes are the model's own: they say how many channels rotate, and a
   // factor would rotate fewer, for vLLM takes it of those.
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {

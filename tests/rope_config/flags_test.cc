@@ -65,7 +65,8 @@ TEST(VllmFlags, DottedNamesAreObjects) {
   const RopeConfig old =
       read("vllm serve m --rope-scaling.rope_type linear --rope-scaling.factor 2");
   EXPECT_EQ(std::get<Linear>(std::get<Stretch>(old.scaling.stretch)).factor, 2);
-  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("removed by #28006")));
+  EXPECT_THAT(old.scaling.warnings,
+              Contains(HasSubstr("removed by #28006 (November 2025) in 0.11.1")));
   for (const char* wrong : {"--hf-overrides.a.99999999 1", "--hf-overrides..a 1",
                             "--hf-overrides.a.b.c.d.e.f.g.h.i 1"}) {
     EXPECT_THAT([&] { read(wrong); },
