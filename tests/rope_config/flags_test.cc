@@ -82,6 +82,18 @@ TEST(VllmFlags, UnquotedJsonIsToBeQuoted) {
               ThrowsMessage<Error>(HasSubstr("expected JSON within single quotes")));
 }
 
+TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
+  const std::string yarn =
+      R"(vllm serve m --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4,
+         "original_max_position_embeddings": 8192, )";
+  const RopeConfig old = read(yarn + R"("attn_factor": 0.5}}')");
+  EXPECT_NEAR(spectrum_of(old, 1).gain, 0.05 * std::log(4) + 0.5, 1e-15);
+  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("#56446")));
+  const RopeConfig both = read(yarn + R"("attn_factor": 0.5, "attention_factor": 2}}')");
+  EXPECT_EQ(spectrum_of(both, 1).gain, 2);
+  EXPECT_THAT(both.scaling.warnings, Each(Not(HasSubstr("#56446"))));
+}
+
 // A length beside an override of the language model's object.
 TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
   const std::string start =

@@ -281,7 +281,7 @@ ReadRopeConfig model(const std::string& type, const std::string& more = "") {
       {});
 }
 
-// Weights of Llama are permuted on their trip to llama.cpp, and those of Qwen are not.
+// llama.cpp's converter permutes weights of Llama, and none of Qwen.
 TEST(Writers, WarnOfPairsInAnotherOrder) {
   const auto in_llama = HasSubstr(
       "this model rotates half-split pairs, and llama.cpp interleaved ones in the architecture "
