@@ -57,7 +57,7 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
   }
   const std::vector<RopeConfig> groups = rotations(read, to);
   if (to == "llama.cpp") return write_llama_cpp(only(groups, to), warnings) + "\n";
-  if (to == "vllm") return write_vllm(groups, read.place) + "\n";
+  if (to == "vllm") return write_vllm(groups, read.place, warnings) + "\n";
   const std::string& type = groups[0].model_type;
   const bool named = read.dialect == "GGUF";  // so it is an architecture already
   const GgufConfig setting =

@@ -48,7 +48,8 @@ void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynami
 }
 
 // In `object`, which Hugging Face reads, what vLLM reads otherwise.
-void add_what_vllm_reads(json& object, const RopeConfig& setting) {
+void add_what_vllm_reads(json& object, const RopeConfig& setting,
+                         std::vector<std::string>& warnings) {
   if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
     if (longrope) check_longrope_gain(setting, *dynamic, *longrope);
@@ -58,6 +59,10 @@ void add_what_vllm_reads(json& object, const RopeConfig& setting) {
   if (!yarn) return;
   const double rest = yarn_gain(*yarn) / vllm_gain(setting, *yarn);
   if (rest == 1) return;
+  if (setting.latent) {
+    warnings.push_back("attention_factor: vLLM reads this gain up to 0.29.0 only. " +
+                       engine_fact("vllm.mscale"));
+  }
   object["attn_factor"] = rest;
   object["attention_factor"] = yarn_gain(*yarn);
 }
@@ -123,7 +128,8 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
   return out.str();
 }
 
-std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place) {
+std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
+                       std::vector<std::string>& warnings) {
   const json config = write_hugging_face(json::object(), groups, 5);
   json object = config.at("rope_parameters");
   int64_t target = 0;
@@ -131,7 +137,7 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     refuse_query_scale(group.scaling, "vllm");
     const std::string kind = group.parameters.empty() ? group.layers : group.parameters;
     const bool by_kind = object.contains(kind) && object.at(kind).is_object();
-    add_what_vllm_reads(by_kind ? object[kind] : object, group);
+    add_what_vllm_reads(by_kind ? object[kind] : object, group, warnings);
     target = std::max(target, target_of(group));
   }
   json overrides = {{"rope_parameters", object}};

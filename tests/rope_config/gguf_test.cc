@@ -325,6 +325,19 @@ TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
   EXPECT_THAT(read("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
 }
 
+// From 0.30 on no field of vLLM's says the gain of latent attention.
+TEST(Writers, WarnOfAGainOfLatentAttention) {
+  const std::string start =
+      R"(, "qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "rope_scaling": {"rope_type": "yarn",
+          "factor": 4, "original_max_position_embeddings": 2048)";
+  const auto warning = HasSubstr("vLLM reads this gain up to 0.29.0 only");
+  EXPECT_THAT(warnings_of(model("deepseek_v3", start + ", \"attention_factor\": 2}"), "vllm"),
+              Contains(warning));
+  EXPECT_THAT(
+      warnings_of(model("deepseek_v3", start + ", \"mscale\": 1, \"mscale_all_dim\": 1}"), "vllm"),
+      Each(Not(warning)));
+}
+
 TEST(Writers, NestVllmsOverridesWhereTheSettingWasFound) {
   const ReadRopeConfig nested = read_rope_config_bytes(
       R"({"text_config": {"head_dim": 64, "hidden_size": 512, "num_hidden_layers": 2,
