@@ -26,9 +26,9 @@ void refuse_scaling(const RopeScaling& scaling) {
 // factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// What vLLM below 0.30 multiplies queries and keys by without attn_factor: it does not read
-// attention_factor, and mscale in latent attention only. Later ones read the fields as transformers
-// does, and not attn_factor (vllm.attention_factor in engines.json).
+// The gain of vLLM below 0.30 without attn_factor: it does not read attention_factor, and mscale in
+// latent attention only. Later ones read the fields as transformers does, and not attn_factor
+// (vllm.attention_factor in engines.json).
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
