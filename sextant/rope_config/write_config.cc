@@ -48,9 +48,10 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
                               std::vector<std::string>& warnings) {
   if (to == "hf5" || to == "hf4") {
     const nlohmann::json config =
-        read.json.empty() ? nlohmann::json::object() : nlohmann::json::parse(read.json);
+        read.json.empty() ? nlohmann::json::object() : parse_json(read.json, "config.json");
     warn_of_pairs(read, warnings);
-    return write_hugging_face(config, read.settings, to == "hf4" ? 4 : 5).dump(2) + "\n";
+    const int version = to == "hf4" ? 4 : 5;
+    return json_as_python_writes_it(write_hugging_face(config, read.settings, version)) + "\n";
   }
   if (to != "gguf" && to != "llama.cpp" && to != "vllm") {
     fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");
