@@ -202,7 +202,7 @@ std::string method_of(const RopeConfig& setting) {
 
 std::string pairing_of(const RopeConfig& setting) {
   if (!setting.rotates || !setting.pairing) return "";
-  return *setting.pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
+  return order_of(*setting.pairing);
 }
 
 std::string query_law_of(const RopeConfig& setting) {

@@ -51,6 +51,9 @@ struct RopeConfig {
   std::string query_law = {};  // in words, where scaling.query_scale cannot say it
 };
 
+// "interleaved" or "half-split".
+std::string order_of(Pairing pairing);
+
 // Values that a user gives besides the file. 0: none.
 struct Overrides {
   double base = 0;
