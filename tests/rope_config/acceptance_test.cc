@@ -240,7 +240,7 @@ TEST(Acceptance, ListsByLayerAreLongEnough) {
                            {"layer_types", std::vector<std::string>(8, "full_attention")}};
   EXPECT_THAT([&] { first("qwen3", short_list); },
               ThrowsMessage<Error>(HasSubstr(
-                  "layer_types: expected an element for each of num_hidden_layers 36, but got 8")));
+                  "layer_types: expected a list with a kind for each of num_hidden_layers 36")));
   EXPECT_THAT(
       [&] {
         first("smollm3", {{"num_hidden_layers", 8}, {"no_rope_layers", {1, 1, 1, 0}}});

@@ -65,7 +65,8 @@ TEST(VllmFlags, DottedNamesAreObjects) {
   const RopeConfig old =
       read("vllm serve m --rope-scaling.rope_type linear --rope-scaling.factor 2");
   EXPECT_EQ(std::get<Linear>(std::get<Stretch>(old.scaling.stretch)).factor, 2);
-  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("removed by #28006")));
+  EXPECT_THAT(old.scaling.warnings,
+              Contains(HasSubstr("removed by #28006 (November 2025) in 0.11.1")));
   for (const char* wrong : {"--hf-overrides.a.99999999 1", "--hf-overrides..a 1",
                             "--hf-overrides.a.b.c.d.e.f.g.h.i 1"}) {
     EXPECT_THAT([&] { read(wrong); },
@@ -79,6 +80,18 @@ TEST(VllmFlags, UnquotedJsonIsToBeQuoted) {
               ThrowsMessage<Error>(HasSubstr("expected JSON within single quotes")));
   EXPECT_THAT([] { read(R"(vllm serve m --hf-overrides {"rope_theta":1e6})"); },
               ThrowsMessage<Error>(HasSubstr("expected JSON within single quotes")));
+}
+
+TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
+  const std::string yarn =
+      R"(vllm serve m --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4,
+         "original_max_position_embeddings": 8192, )";
+  const RopeConfig old = read(yarn + R"("attn_factor": 0.5}}')");
+  EXPECT_NEAR(spectrum_of(old, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("#56446")));
+  const RopeConfig both = read(yarn + R"("attn_factor": 0.5, "attention_factor": 2}}')");
+  EXPECT_EQ(spectrum_of(both, 1).gain, 2);
+  EXPECT_THAT(both.scaling.warnings, Each(Not(HasSubstr("#56446"))));
 }
 
 // A length beside an override of the language model's object.
@@ -107,6 +120,77 @@ TEST(EngineFacts, CarryVersions) {
   EXPECT_THAT(engine_fact("transformers.score_scale"), HasSubstr("transformers#47435"));
   EXPECT_THAT(engine_fact("llama.cpp.truncate"), HasSubstr("0c1e57098"));
   EXPECT_THAT([] { engine_fact("frob"); }, ThrowsMessage<Error>(HasSubstr("expected a fact")));
+}
+
+TEST(Flags, MeanWhatTheEnginesDo) {
+  const auto of = [](const std::string& text) {
+    return read_rope_config_bytes(text, {.base = 10000, .head_dim = 128}).settings.at(0);
+  };
+  const RopeConfig yarn = of(
+      "llama-server --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --rope-freq-base 1e6");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(yarn.scaling.stretch)).factor, 4);
+  EXPECT_EQ(
+      std::get<Linear>(std::get<Stretch>(of("--rope-freq-scale 0.25").scaling.stretch)).factor, 4);
+  const RopeConfig vllm = of(
+      R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}' --rope-theta 1e6)");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+  const auto error_of = [&](const std::string& text, const char* words) {
+    EXPECT_THAT([&] { of(text); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of("--rope-scale many", "flags: --rope-scale: expected a number");
+  error_of("--rope-speed 4", "flags: --rope-speed: expected a flag");
+  error_of("--rope-scaling warp", "flags: --rope-scaling: expected none, linear or yarn");
+  error_of("--rope-scale 2 --rope-scale 3", "flags: --rope-scale: expected once");
+  error_of("--rope-scale 0.5", "flags: --rope-scale: expected a number that makes frequencies 1");
+  error_of("--rope-freq-base -10",
+           "flags: --rope-freq-base: expected a number from 0, but got -10");
+  error_of("--rope-scale 4 --yarn-orig-ctx 4096",
+           "flags: --yarn-orig-ctx: expected --rope-scaling yarn beside it");
+  error_of("--grp-attn-n 4 -gaw 1024", "flags: --grp-attn-n: expected 1");
+  error_of("--override-kv llama.rope.freq_base=float:1e6",
+           "flags: --override-kv: expected nothing");
+  error_of("--max-model-len long", "flags: --max-model-len: expected a length like");
+  error_of("--hf-overrides 4", "flags: --hf-overrides: expected an object");
+  error_of("--rope-scale --ctx-size 4096", "flags: --rope-scale: expected a value, but got none");
+  error_of("--rope-scale 4 yarn", "flags: expected a flag, but got \"yarn\"");
+  EXPECT_THAT([] { read_rope_config_bytes("--rope-scale 4", {.head_dim = 128}); },
+              ThrowsMessage<Error>(HasSubstr("flags: --rope-freq-base: expected the base")));
+}
+
+// As people paste them.
+TEST(Flags, WholeCommandLinesAreRead) {
+  const auto of = [](const std::string& text) {
+    return read_rope_config_bytes(text, {.base = 1e6, .head_dim = 128}).settings.at(0);
+  };
+  const RopeConfig server =
+      of("./llama-server -m /models/qwen2.5.gguf -c 131072 -ngl 99 -fa --rope-scaling yarn \\\n"
+         "  --rope-scale 4 --yarn-orig-ctx 32768 --yarn-attn-factor -1 --temp 0.7 --host 0.0.0.0");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(server.scaling.stretch)).factor, 4);
+  EXPECT_EQ(server.max_length, 131072);
+  EXPECT_THAT(server.scaling.warnings,
+              Contains(HasSubstr("passed over, as they are not about rotary positions: -m, -ngl, "
+                                 "-fa, --temp, --host")));
+  const RopeConfig vllm =
+      of("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 128K "
+         "--enable-prefix-caching --hf_overrides '{\"rope_scaling\": {\"rope_type\": \"yarn\", "
+         "\"factor\": 4, \"original_max_position_embeddings\": 32768}}'");
+  EXPECT_EQ(vllm.max_length, 131072);
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+}
+
+TEST(Flags, ShortOnesAloneAreFlagsToo) {
+  EXPECT_EQ(read_rope_config_bytes("-c 4096", {.base = 1e4, .head_dim = 64}).dialect, "flags");
+  EXPECT_THAT([] { read_rope_config_bytes("-1 words", {}); },
+              ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file or flags")));
+}
+
+// The context is what is read, not what was trained on.
+TEST(Flags, InterpolationDividesTheContext) {
+  const RopeConfig linear =
+      read_rope_config_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128})
+          .settings.at(0);
+  EXPECT_EQ(explain(linear, 0).trained, 4096);
+  EXPECT_EQ(explain(linear, 0).target, 16384);
 }
 
 }  // namespace

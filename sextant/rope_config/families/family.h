@@ -35,7 +35,7 @@ struct Family {
   std::string softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
-  std::map<std::string, nlohmann::json> scaling_types;  // of the file: what the code takes it for
+  std::map<std::string, std::string> scaling_types;  // of the file: what the code takes it for
   std::vector<std::string> not_layers, ignores, unrelated, only_inside;
   std::vector<FamilyRemark> notes, warnings;
 
