@@ -1,6 +1,8 @@
 #include "sextant/rope_config/contradictions.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/rope_config/other_positions.h"
@@ -73,7 +75,7 @@ bool agree(const json& outer, const json& inner, const std::string& name) {
 void say_option(ModelFields& fields, const std::string& option, double value,
                 const std::string& name, const json& of_file) {
   if (value <= 0 || !of_file.is_number() || of_file.get<double>() == value) return;
-  const bool whole = value == static_cast<double>(static_cast<int64_t>(value));
+  const bool whole = value < 1e15 && value == std::floor(value);
   fields.say(option + " " +
              (whole ? std::to_string(static_cast<int64_t>(value)) : json(value).dump()) +
              " is taken in place of the file's " + field(name, of_file));
