@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ namespace sextant::cli {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -41,6 +43,31 @@ TEST_F(Setting, ExplainsPublishedConfigurations) {
     const json parsed = json::parse(numbers.out);
     EXPECT_FALSE(parsed.at("settings").at(0).at("pairs").empty());
   }
+}
+
+// The words on the angles that lie just beyond, which a window or nothing at all may bound.
+TEST_F(Setting, SaysWhichDistancesLieJustBeyond) {
+  const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e6)";
+  const auto said = [&](const std::string& type, const std::string& more) {
+    std::string out =
+        run({"explain", file("said.json", "{\"model_type\": \"" + type + "\", " + sizes + more)})
+            .out;
+    std::ranges::replace(out, '\n', ' ');
+    return out;
+  };
+  EXPECT_THAT(said("qwen2", R"(, "max_position_embeddings": 32768,
+                  "rope_scaling": {"rope_type": "linear", "factor": 2}})"),
+              HasSubstr("65536 positions are what the stretch was made for, and their last "
+                        "distance lies just beyond."));
+  EXPECT_THAT(said("mistral", R"(, "max_position_embeddings": 8192, "sliding_window": 4096,
+                  "rope_scaling": {"rope_type": "yarn", "factor": 4,
+                                   "original_max_position_embeddings": 1024}})"),
+              HasSubstr("4096 positions are what the stretch was made for"));
+  EXPECT_THAT(said("qwen2", R"(, "max_position_embeddings": 1010000,
+                  "dual_chunk_attention_config": {"chunk_size": 262144, "local_size": 8192,
+                                                  "original_max_position_embeddings": 262144}})"),
+              AllOf(HasSubstr("the last distance lies just beyond."),
+                    Not(HasSubstr("the stretch was made for"))));
 }
 
 std::set<std::string> keys_of(const json& object) {
