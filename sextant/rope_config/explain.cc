@@ -34,15 +34,18 @@ double float32_error(const Spectrum& spectrum, int64_t last) {
   return worst;
 }
 
-PairExplained explain_pair(double speed, double stretched, double factor, int64_t trained) {
+// trained_speed: the pair's while the model was trained.
+PairExplained explain_pair(double speed, double stretched, double trained_speed, double factor,
+                           int64_t trained) {
   PairExplained pair{.speed = speed, .stretched = stretched};
   const auto last = static_cast<double>(trained - 1);
-  pair.turns = static_cast<double>(trained) * speed / kTurn;
+  pair.turns = static_cast<double>(trained) * trained_speed / kTurn;
   pair.kept = factor <= 1 || speed == 0
                   ? std::numeric_limits<double>::quiet_NaN()
                   : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
-  if (trained > 0 && stretched > 0 && speed * last < kTurn) {
-    pair.leaves = static_cast<int64_t>(std::floor(speed * last / stretched * (1 + 1e-12))) + 1;
+  if (trained > 0 && stretched > 0 && trained_speed * last < kTurn) {
+    pair.leaves =
+        static_cast<int64_t>(std::floor(trained_speed * last / stretched * (1 + 1e-12))) + 1;
   }
   return pair;
 }
@@ -82,7 +85,8 @@ double plain_scale(const RopeConfig& setting) {
 
 Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
   Explained result;
-  result.target = length == 0 ? setting.max_length : length;
+  result.target = length == 0 ? setting.serving_length : length;
+  if (result.target == 0) result.target = setting.max_length;
   result.reach = reach_of(setting);
   result.scale = result.turned_scale = setting.scaling.score_factor * plain_scale(setting);
   return result;
@@ -106,7 +110,8 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   Explained result;
   if (!setting.rotates) return explain_without_rotation(setting, length);
   result.trained = trained_length(setting);
-  result.target = length;
+  result.target = length == 0 ? setting.serving_length : length;
+  const bool given = result.target > 0 || setting.trained_stretched;
   if (result.target == 0) result.target = setting.max_length;
   const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
   // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of
@@ -114,7 +119,7 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const bool known =
       setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
-  if (length == 0 && result.trained > 0 && fixed && known) {
+  if (!given && result.trained > 0 && fixed && known) {
     result.target = std::max(
         result.target,
         static_cast<int64_t>(std::llround(static_cast<double>(result.trained) * own_factor)));
@@ -126,8 +131,9 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const std::vector<int> axes = axes_of(setting, plain);
   result.reach = reach_of(setting);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    result.pairs.push_back(explain_pair(static_cast<double>(plain.pairs[f].speed),
-                                        static_cast<double>(stretched.pairs[f].speed),
+    const auto speed = static_cast<double>(plain.pairs[f].speed);
+    const auto now = static_cast<double>(stretched.pairs[f].speed);
+    result.pairs.push_back(explain_pair(speed, now, setting.trained_stretched ? now : speed,
                                         result.factor, result.trained));
     PairExplained& pair = result.pairs.back();
     pair.axis = axes[f];

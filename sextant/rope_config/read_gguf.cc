@@ -106,6 +106,16 @@ double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   return row->softmax_scale;
 }
 
+// Whether transformers' table says so of the architecture's models.
+bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& scaling) {
+  const auto* fixed = std::get_if<Stretch>(&scaling.stretch);
+  if (row == nullptr || fixed == nullptr || !std::holds_alternative<Linear>(*fixed)) return false;
+  return std::ranges::any_of(row->types, [](const std::string& type) {
+    const Family* family = find_family(type);
+    return family != nullptr && family->trained_stretched;
+  });
+}
+
 // An architecture whose code rotates nothing.
 RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
   RopeConfig setting{.model_type = keys.arch()};
@@ -153,6 +163,7 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   setting.max_length = keys.length(keys.own("context_length"));
   read_gguf_scaling(keys, row, setting);
   take_alpha(keys, setting);
+  setting.trained_stretched = is_trained_stretched(row, setting.scaling);
   setting.scaling.sections = sections_of(keys, setting.rotary_dim / 2);
   setting.scaling.interleaved_sections =
       !setting.scaling.sections.empty() &&

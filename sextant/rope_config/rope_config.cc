@@ -26,7 +26,9 @@ std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settin
 }
 
 int64_t trained_length(const RopeConfig& setting) {
-  return setting.scaling.original_length > 0 ? setting.scaling.original_length : setting.max_length;
+  if (setting.scaling.original_length > 0) return setting.scaling.original_length;
+  const bool serving = setting.serving_length > 0 && setting.max_length == setting.serving_length;
+  return serving ? 0 : setting.max_length;
 }
 
 }  // namespace sextant

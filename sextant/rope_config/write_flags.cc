@@ -49,8 +49,11 @@ void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynami
 void add_what_vllm_reads(json& object, const RopeConfig& setting) {
   if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
-    if (longrope) check_longrope_gain(setting, *dynamic, *longrope);
-    return;
+    if (longrope) return check_longrope_gain(setting, *dynamic, *longrope);
+    fail(
+        "convert: vllm: dynamic: expected a fixed scaling, but got one that grows with the "
+        "sequence. " +
+        engine_fact("vllm.dynamic"));
   }
   const auto* yarn = std::get_if<Yarn>(&std::get<Stretch>(setting.scaling.stretch));
   if (!yarn) return;

@@ -8,6 +8,7 @@
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/read_config.h"
+#include "sextant/rope_config/write_config.h"
 
 namespace sextant::testing {
 namespace {
@@ -101,6 +102,274 @@ TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
         read(R"(vllm m --rope-theta 500 --hf-overrides '{"text_config": {"rope_theta": 1e4}}')");
       },
       ThrowsMessage<Error>(HasSubstr("flags: --rope-theta: expected none beside another")));
+}
+
+// A length for serving is how far to read, and says nothing of training.
+TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
+  const Explained shorter =
+      explain(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 65536"), 0);
+  EXPECT_EQ(shorter.trained, 32768);
+  EXPECT_EQ(shorter.target, 65536);
+  const RopeConfig longer =
+      read("-m x -c 262144 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768");
+  EXPECT_EQ(explain(longer, 0).target, 262144);
+  EXPECT_EQ(explain(longer, 4096).target, 4096);
+  EXPECT_THAT(longer.scaling.warnings,
+              Contains(HasSubstr("-c is 262144, more than factor times the original length")));
+}
+
+TEST(LlamaCppFlags, TheLengthOfTrainingIsNotKnown) {
+  for (const char* line :
+       {"-m x.gguf --rope-scaling none -c 131072", "-m m.gguf -c 131072 --rope-freq-base 26000"}) {
+    const RopeConfig setting = read(line);
+    EXPECT_EQ(explain(setting, 0).trained, 0) << line;
+    EXPECT_EQ(explain(setting, 0).target, 131072) << line;
+    EXPECT_EQ(explain(setting, 0).first_leaving, 0) << line;
+    EXPECT_THAT(setting.scaling.warnings,
+                Contains(HasSubstr("what length the model was trained on is not known")))
+        << line;
+  }
+  EXPECT_THAT(
+      read("-m x --rope-scaling yarn --rope-scale 4 -c 4096 --yarn-orig-ctx 4096").scaling.warnings,
+      Each(Not(HasSubstr("is not known"))));
+}
+
+// llama.cpp takes values of the model's file where no flag says them.
+TEST(LlamaCppFlags, SayWhatTheFileDecides) {
+  const RopeConfig scale = read("-m x --rope-scale 4");
+  EXPECT_EQ(std::get<Linear>(std::get<Stretch>(scale.scaling.stretch)).factor, 4);
+  EXPECT_THAT(scale.scaling.warnings, Contains(HasSubstr("--rope-scaling is missing: llama.cpp")));
+  const RopeConfig yarn = read("-m x --rope-scaling yarn --yarn-orig-ctx 32768 -c 131072");
+  EXPECT_EQ(yarn_of(yarn).factor, 1);
+  EXPECT_THAT(yarn.scaling.warnings, Contains(HasSubstr("--rope-scale is missing: llama.cpp")));
+  EXPECT_THAT(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 4096").scaling.warnings,
+              Each(Not(HasSubstr("is missing"))));
+}
+
+TEST(LlamaCppFlags, IdleOnesAreNamed) {
+  const RopeConfig none = read("-m x --rope-scaling none --rope-scale 4 --yarn-orig-ctx 4096");
+  EXPECT_EQ(none.scaling.type, "default");
+  EXPECT_EQ(explain(none, 0).factor, 1);
+  EXPECT_THAT(none.scaling.warnings,
+              Contains(HasSubstr("--rope-scale has no effect with --rope-scaling none")));
+  EXPECT_THAT(none.scaling.warnings,
+              Contains(HasSubstr("--yarn-orig-ctx has no effect with --rope-scaling none")));
+  const RopeConfig linear =
+      read("-m x --rope-scale 4 --yarn-orig-ctx 32768 --yarn-beta-fast 16 -c 131072");
+  EXPECT_EQ(linear.scaling.type, "linear");
+  EXPECT_EQ(explain(linear, 0).trained, 32768);
+  EXPECT_EQ(explain(linear, 0).target, 131072);
+  EXPECT_THAT(linear.scaling.warnings,
+              Contains(HasSubstr("--yarn-orig-ctx has no effect on interpolation")));
+  EXPECT_THAT(linear.scaling.warnings,
+              Contains(HasSubstr("--yarn-beta-fast has no effect with interpolation")));
+  EXPECT_THAT([] { read("-m x --rope-scale 4 --yarn-attn-factor 1.2"); },
+              ThrowsMessage<Error>(HasSubstr("flags: --yarn-attn-factor: expected 1 where")));
+}
+
+// src/llama-context.cpp: the ramp and the gain are those of ext_factor.
+TEST(LlamaCppFlags, TheExtFactorDecidesOnTheRamp) {
+  const RopeConfig none = read(
+      "-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --yarn-ext-factor 0 "
+      "-c 131072");
+  const Explained numbers = explain(none, 0);
+  EXPECT_EQ(none.scaling.type, "linear");
+  EXPECT_EQ(numbers.gain, 1);
+  EXPECT_EQ(numbers.trained, 32768);
+  EXPECT_EQ(numbers.target, 131072);
+  for (const PairExplained& pair : numbers.pairs) {
+    EXPECT_NEAR(pair.stretched, pair.speed / 4, 1e-15);
+  }
+  const RopeConfig whole =
+      read("-m x --rope-scaling linear --rope-scale 4 --yarn-orig-ctx 4096 --yarn-ext-factor 1");
+  EXPECT_NEAR(spectrum_of(whole, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(
+      [] { read("--rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 8 --yarn-ext-factor 0.5"); },
+      ThrowsMessage<Error>(
+          HasSubstr("flags: --yarn-ext-factor: expected 1, the whole ramp, or 0")));
+}
+
+TEST(LlamaCppFlags, TwoScalesAreAlike) {
+  EXPECT_EQ(explain(read("-m x --rope-scale 4 --rope-freq-scale 0.25"), 0).factor, 4);
+  EXPECT_THAT([] { read("-m x --rope-scale 4 --rope-freq-scale 0.5"); },
+              ThrowsMessage<Error>(HasSubstr("expected the scale that --rope-scale says")));
+}
+
+TEST(LlamaCppFlags, TheEnvironmentIsRead) {
+  const RopeConfig setting = read(
+      "LLAMA_ARG_CTX_SIZE=131072 LLAMA_ARG_ROPE_SCALING_TYPE=yarn LLAMA_ARG_ROPE_SCALE=8 "
+      "llama-server -m x.gguf --rope-scale 4 --yarn-orig-ctx 32768");
+  EXPECT_EQ(yarn_of(setting).factor, 4);
+  EXPECT_EQ(explain(setting, 0).target, 131072);
+}
+
+TEST(LlamaCppFlags, NoneOfTheirWarningsIsAboutAConfig) {
+  for (const char* line :
+       {"-m x --rope-scale 4 --rope-freq-scale 0.25 -c 131072",
+        "-m x -c 131072 --rope-freq-base 1e6 --rope-freq-scale 0.5 -np 4",
+        "-m x -c 131072 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 16384"}) {
+    EXPECT_THAT(read(line).scaling.warnings, Each(Not(HasSubstr("max_position_embeddings"))))
+        << line;
+  }
+}
+
+// vLLM takes the model's file, which is not here.
+TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
+  for (const char* type : {"yarn", "llama3", "deepseek_yarn"}) {
+    EXPECT_THAT(
+        [&] {
+          read(std::string(
+                   R"(vllm serve x --max-model-len 131072 --hf-overrides '{"rope_scaling":)") +
+               R"({"factor":4.0,"rope_type":")" + type + "\"}}'");
+        },
+        ThrowsMessage<Error>(HasSubstr("flags: original_max_position_embeddings: expected it")))
+        << type;
+  }
+}
+
+TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
+  const std::string yarn =
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,)"
+      R"("original_max_position_embeddings":262144}}' --max-model-len )";
+  const Explained numbers = explain(read(yarn + "1010000"), 0);
+  EXPECT_EQ(numbers.trained, 262144);
+  EXPECT_EQ(numbers.target, 1010000);
+  for (const char* whole : {"auto", "-1"}) {
+    EXPECT_EQ(explain(read(yarn + whole), 0).target, 1048576) << whole;
+  }
+  const RopeConfig alone = read("vllm serve x --max-model-len 131072");
+  EXPECT_EQ(explain(alone, 0).trained, 0);
+  EXPECT_EQ(explain(alone, 0).target, 131072);
+  EXPECT_THAT(alone.scaling.warnings, Contains(HasSubstr("--max-model-len is how far to read")));
+  const RopeConfig own = read(
+      R"(vllm serve x --max-model-len 65536 --hf-overrides '{"max_position_embeddings": 131072}')");
+  EXPECT_EQ(explain(own, 0).trained, 131072);
+  EXPECT_EQ(explain(own, 0).target, 65536);
+  EXPECT_THAT(own.scaling.warnings, Contains(HasSubstr("--max-model-len says 65536 and")));
+  const RopeConfig linear = read(
+      R"(vllm serve x --max-model-len 131072 --hf-overrides
+      '{"rope_scaling": {"rope_type":"linear","factor":4.0}}')");
+  EXPECT_EQ(explain(linear, 0).trained, 32768);
+  EXPECT_EQ(explain(linear, 0).target, 131072);
+}
+
+// vLLM's base does not grow, and is the plain one without max_trained_positions.
+TEST(VllmFlags, DynamicIsPlain) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides '{"rope_scaling": {"rope_type":"dynamic","factor":8.0}}'
+      --max-model-len 120000)");
+  const Explained numbers = explain(setting, 0);
+  EXPECT_EQ(numbers.trained, 0);
+  EXPECT_EQ(numbers.factor, 1);
+  EXPECT_EQ(numbers.pairs.back().stretched, numbers.pairs.back().speed);
+  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr(engine_fact("vllm.dynamic"))));
+  EXPECT_THAT(setting.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
+}
+
+// Since 0.30 as transformers does, which a warning says beside what versions before it do.
+TEST(VllmFlags, TheGainIsThatOfItsVersions) {
+  const std::string start =
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,
+      "original_max_position_embeddings":32768)";
+  for (const char* rest :
+       {R"(,"attention_factor":1.0}}')", R"(,"mscale":1.0,"mscale_all_dim":1.0}}')"}) {
+    const RopeConfig setting = read(start + rest);
+    EXPECT_EQ(explain(setting, 0).gain, 1) << rest;
+    EXPECT_THAT(setting.scaling.warnings, Contains(engine_fact("vllm.attention_factor"))) << rest;
+  }
+  const RopeConfig alone = read(start + R"(,"mscale_all_dim":1.0}}')");
+  EXPECT_NEAR(explain(alone, 0).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(alone.scaling.warnings, Each(Not(engine_fact("vllm.attention_factor"))));
+}
+
+TEST(HuggingFace, AnotherGainOfYarnIsWarnedOf) {
+  const auto warnings = [](const std::string& more) {
+    return read(R"({"head_dim": 128, "rope_theta": 1e6, "rope_scaling": {"rope_type": "yarn",
+        "factor": 4, "original_max_position_embeddings": 32768)" +
+                more + "}}")
+        .scaling.warnings;
+  };
+  EXPECT_THAT(warnings(R"(, "attention_factor": 1.0)"),
+              Contains(engine_fact("vllm.attention_factor")));
+  EXPECT_THAT(warnings(R"(, "mscale": 0.707, "mscale_all_dim": 1.0)"),
+              Contains(engine_fact("vllm.attention_factor")));
+  EXPECT_THAT(warnings(""), Each(Not(engine_fact("vllm.attention_factor"))));
+}
+
+// The name says that vLLM's code of latent attention multiplies all scores.
+TEST(VllmFlags, DeepseeksYarnScalesScores) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"deepseek_yarn","factor":40.0,
+      "original_max_position_embeddings":4096,"mscale":1.0,"mscale_all_dim":1.0}}')");
+  EXPECT_NEAR(setting.scaling.score_factor, std::pow(0.1 * std::log(40) + 1, 2), 1e-12);
+  EXPECT_EQ(explain(setting, 0).gain, 1);
+}
+
+TEST(VllmFlags, TwoScalingsContradict) {
+  const auto scaling = [](int factor) {
+    return R"({"rope_type":"yarn","original_max_position_embeddings":32768,"factor":)" +
+           std::to_string(factor) + "}";
+  };
+  EXPECT_THAT(
+      [&] {
+        read("vllm serve x --rope-scaling '" + scaling(4) +
+             R"(' --hf-overrides '{"rope_scaling":)" + scaling(2) + "}'");
+      },
+      ThrowsMessage<Error>(HasSubstr("flags: --rope-scaling: expected none beside another")));
+  EXPECT_THAT(
+      [&] {
+        read(R"(vllm serve x --hf-overrides '{"rope_scaling":)" + scaling(4) +
+             R"(,"rope_parameters":)" + scaling(2) + "}'");
+      },
+      ThrowsMessage<Error>(HasSubstr("flags: --hf-overrides: rope_scaling: expected none")));
+  const RopeConfig both =
+      read(R"(vllm serve x --hf-overrides '{"text_config": {"rope_parameters":)" + scaling(4) +
+           R"(}, "rope_scaling":)" + scaling(2) + "}'");
+  EXPECT_EQ(yarn_of(both).factor, 4);
+  EXPECT_THAT(both.scaling.warnings,
+              Contains(HasSubstr("rope_scaling stands at the top of --hf-overrides")));
+}
+
+TEST(VllmFlags, QuotesMayBeEscaped) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,)"
+      R"(\"original_max_position_embeddings\":32768}}" --max-model-len 131072)");
+  EXPECT_EQ(yarn_of(setting).factor, 4);
+  EXPECT_EQ(yarn_of(setting).original_length, 32768);
+}
+
+// Released Gemma 3: vllm/config/model.py does not multiply its length by the factor, either.
+TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
+  const ReadRopeConfig gemma = read_rope_config_bytes(
+      R"({"model_type": "gemma3_text", "max_position_embeddings": 131072, "head_dim": 128,
+          "num_hidden_layers": 12, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+          "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window": 1024})",
+      {});
+  EXPECT_THAT(write_rope_config(gemma, "vllm"), HasSubstr("--max-model-len 131072"));
+  for (const RopeConfig& setting : gemma.settings) {
+    const Explained numbers = explain(setting, 0);
+    EXPECT_EQ(numbers.trained, 131072);
+    EXPECT_EQ(numbers.target, 131072);
+  }
+  const RopeConfig& full = gemma.settings.at(gemma.settings.at(0).window == 0 ? 0 : 1);
+  const Explained numbers = explain(full, 0);
+  EXPECT_EQ(numbers.factor, 8);
+  EXPECT_EQ(numbers.first_leaving, 131072);
+  EXPECT_EQ(explain(full, 262144).first_leaving, 131072);
+  const RopeConfig other = read(
+      R"({"model_type": "llama", "max_position_embeddings": 4096, "head_dim": 128,
+          "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}})");
+  EXPECT_EQ(explain(other, 0).trained, 4096);
+  EXPECT_EQ(explain(other, 0).target, 32768);
+}
+
+TEST(VllmFlags, GrowingScalingsAreRefused) {
+  const ReadRopeConfig dynamic = read_rope_config_bytes(
+      R"({"head_dim": 128, "rope_theta": 1e4, "max_position_embeddings": 4096,
+          "rope_scaling": {"rope_type": "dynamic", "factor": 2}})",
+      {});
+  EXPECT_THAT([&] { write_rope_config(dynamic, "vllm"); },
+              ThrowsMessage<Error>(HasSubstr("convert: vllm: dynamic: expected a fixed scaling")));
 }
 
 TEST(EngineFacts, CarryVersions) {

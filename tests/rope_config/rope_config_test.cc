@@ -489,8 +489,6 @@ TEST(Flags, MeanWhatTheEnginesDo) {
   error_of("--rope-scale 0.5", "flags: --rope-scale: expected a number that makes frequencies 1");
   error_of("--rope-freq-base -10",
            "flags: --rope-freq-base: expected a number from 0, but got -10");
-  error_of("--rope-scale 4 --yarn-orig-ctx 4096",
-           "flags: --yarn-orig-ctx: expected --rope-scaling yarn beside it");
   error_of("--grp-attn-n 4 -gaw 1024", "flags: --grp-attn-n: expected 1");
   error_of("--override-kv llama.rope.freq_base=float:1e6",
            "flags: --override-kv: expected nothing");

@@ -36,6 +36,7 @@ struct Family {
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
   std::vector<std::string> not_layers, ignores, unrelated;
+  bool trained_stretched = false;
   std::vector<FamilyRemark> notes, warnings;
 
   // "transformers 5.24.0".
