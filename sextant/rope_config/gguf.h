@@ -23,7 +23,8 @@ std::string gguf_architecture(const std::string& model_type);
 
 // Metadata and vectors that say the groups of layers, which rotate: one, or one with a window
 // and one without. Throws Error where llama.cpp has no key for it. Numbers are float32 there:
-// which ones that rounds is added to `warnings`.
+// which ones that rounds is added to `warnings`, and where llama.cpp rotates pairs of another order
+// or reads no key.
 struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;

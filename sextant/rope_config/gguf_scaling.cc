@@ -78,6 +78,9 @@ json yarn_of(GgufKeys& keys, const LlamaCppArchitecture* row, const YarnNumbers&
   const auto slow = keys.number(keys.own("rope.scaling.yarn_beta_slow"), 1e-6, 1e9);
   if (fast) object["beta_fast"] = *fast;
   if (slow) object["beta_slow"] = *slow;
+  if (row && !row->betas && (fast.value_or(32) != 32 || slow.value_or(1) != 1)) {
+    warnings.push_back(engine_fact("llama.cpp.betas"));
+  }
   const auto log = keys.number(keys.own("rope.scaling.yarn_log_multiplier"), 0, 1e6);
   if (log && *log != 0) {
     take_log_multiplier(*log, row, n.attention, n.factor, object, warnings);

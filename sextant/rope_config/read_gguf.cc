@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
 #include "sextant/rope_config/gguf_layers.h"
@@ -46,8 +47,6 @@ std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   }
   return sections;
 }
-
-constexpr int64_t kWidestHead = 1 << 14;
 
 void read_channels(GgufKeys& keys, RopeConfig& setting) {
   if (setting.head_dim > kWidestHead) {

@@ -14,6 +14,8 @@ namespace sextant {
 
 // Lengths in tokens above this are refused in every format: the file is damaged.
 inline constexpr int64_t kLongestSequence = int64_t{1} << 40;
+// So are heads of more channels.
+inline constexpr int64_t kWidestHead = 1 << 14;
 
 // Of a group of layers that are alike.
 struct RopeConfig {
@@ -52,6 +54,9 @@ struct RopeConfig {
   int64_t serving_length = 0;
   bool trained_stretched = false;  // on max_length positions, with the stretch: Gemma 3
 };
+
+// "interleaved" or "half-split".
+std::string order_of(Pairing pairing);
 
 // Values that a user gives besides the file. 0: none.
 struct Overrides {

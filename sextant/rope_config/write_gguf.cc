@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/unsupported.h"
@@ -198,6 +199,30 @@ bool has_window(const RopeConfig& group) {
          group.parameters.find("sliding") != std::string::npos;
 }
 
+// Weights, which the metadata accompanies, stand in the order of the pairs that rotate.
+void warn_of_pairs(const RopeConfig& setting, const LlamaCppArchitecture& row,
+                   std::vector<std::string>& warnings) {
+  if (!setting.pairing || !row.pairing) return;
+  const Pairing there = setting.scaling.sections.empty() ? *row.pairing : Pairing::kHalfSplit;
+  if (*setting.pairing == there) return;
+  warnings.push_back("this model rotates " + order_of(*setting.pairing) + " pairs, and llama.cpp " +
+                     order_of(there) + " ones in the architecture " + row.name +
+                     ": beside this metadata the weights of queries and keys must be permuted to "
+                     "that order. " +
+                     engine_fact("llama.cpp.pairs"));
+}
+
+void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
+                   std::vector<std::string>& warnings) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
+  if (!yarn || row.betas || (yarn->beta_fast == 32 && yarn->beta_slow == 1)) return;
+  warnings.push_back("llama.cpp takes the beta_fast and beta_slow of this file only from flags, " +
+                     std::string("--yarn-beta-fast ") + nlohmann::json(yarn->beta_fast).dump() +
+                     " --yarn-beta-slow " + nlohmann::json(yarn->beta_slow).dump() + ". " +
+                     engine_fact("llama.cpp.betas"));
+}
+
 [[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
   fail(
       "convert: gguf: expected one setting for all layers, or one for layers with a window and one "
@@ -260,6 +285,8 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
     to.put_number("rope.freq_base_swa", setting.base);
   }
   to.warn_of_rounding(warnings);
+  warn_of_pairs(setting, row, warnings);
+  warn_of_betas(setting, row, warnings);
   return std::move(to.out);
 }
 

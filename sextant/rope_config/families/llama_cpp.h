@@ -51,6 +51,7 @@ struct LlamaCppArchitecture {
   int64_t layers_scaled_by_width = 0;  // with so many layers: sqrt(head_count / embedding_length)
   bool divisors_in_full_only = false;
   bool alpha = false;  // rope.scaling.alpha is read
+  bool betas = false;  // rope.scaling.yarn_beta_fast and yarn_beta_slow are read
 };
 
 // The table's row; null: not audited.
@@ -58,6 +59,10 @@ const LlamaCppArchitecture* find_architecture(const std::string& name);
 
 // The row that Hugging Face's model_type is converted to; null: none is known.
 const LlamaCppArchitecture* architecture_of(const std::string& model_type);
+
+// The order of pairs that transformers' models rotate which become this architecture; none: it is
+// not known, differs or depends on a field.
+std::optional<Pairing> pairing_in_transformers(const LlamaCppArchitecture& row);
 
 // "llama.cpp 0c1e57098".
 std::string llama_cpp_version();
