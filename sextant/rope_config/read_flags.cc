@@ -47,9 +47,8 @@ void take_serving_length(RopeConfig& setting, int64_t length, const std::string&
   warn_beyond_factor(setting, option);
   if (!setting.rotates || trained_length(setting) > 0) return;
   setting.scaling.warnings.push_back(
-      "what length the model was trained on is not known: flags do not say it" +
-      (length > 0 ? ", as " + option + " is how far to read" : "") +
-      ". explain of the model's file judges by it");
+      "the length that the model was trained on is not known: flags do not say it" +
+      (length > 0 ? " (" + option + " is how far to read)" : "") + ", and the model's file does");
 }
 
 std::string listed(const std::vector<std::string>& names) {

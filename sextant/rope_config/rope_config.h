@@ -79,4 +79,8 @@ std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settin
 // max_length is one for serving.
 int64_t trained_length(const RopeConfig& setting);
 
+// max_length as a configuration says it: a length for serving only where the scaling names an
+// original length beside it, and else the trained length. 0: not known.
+int64_t declared_length(const RopeConfig& setting);
+
 }  // namespace sextant

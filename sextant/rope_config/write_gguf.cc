@@ -276,7 +276,7 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
   to.put_length("attention.key_length", setting.head_dim);
   to.put_length("rope.dimension_count", setting.rotary_dim);
   to.put_number("rope.freq_base", setting.base);
-  if (setting.max_length > 0) to.put_length("context_length", setting.max_length);
+  if (const int64_t most = declared_length(setting)) to.put_length("context_length", most);
   if (!setting.scaling.sections.empty()) write_sections(to, row, setting.scaling);
   write_stretch(to, row, setting);
   if (two) write_local(to, row, *full, *local);

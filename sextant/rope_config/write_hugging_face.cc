@@ -391,7 +391,7 @@ json write_hugging_face(json config, const std::vector<RopeConfig>& settings, in
   const RopeConfig& first = keyed.at(0);
   write_sizes(model, first);
   write_window_sizes(model, keyed);
-  if (first.max_length > 0) model["max_position_embeddings"] = first.max_length;
+  if (const int64_t most = declared_length(first)) model["max_position_embeddings"] = most;
   version == 4 ? write_4(model, keyed, base, local) : write_5(model, keyed, without);
   check_result(config, settings, version);
   return config;

@@ -8,7 +8,6 @@
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/read_config.h"
-#include "sextant/rope_config/write_config.h"
 
 namespace sextant::testing {
 namespace {
@@ -144,7 +143,7 @@ TEST(LlamaCppFlags, TheLengthOfTrainingIsNotKnown) {
     EXPECT_EQ(explain(setting, 0).target, 131072) << line;
     EXPECT_EQ(explain(setting, 0).first_leaving, 0) << line;
     EXPECT_THAT(setting.scaling.warnings,
-                Contains(HasSubstr("what length the model was trained on is not known")))
+                Contains(HasSubstr("the length that the model was trained on is not known")))
         << line;
   }
   EXPECT_THAT(
@@ -354,40 +353,6 @@ TEST(VllmFlags, QuotesMayBeEscaped) {
       R"(\"original_max_position_embeddings\":32768}}" --max-model-len 131072)");
   EXPECT_EQ(yarn_of(setting).factor, 4);
   EXPECT_EQ(yarn_of(setting).original_length, 32768);
-}
-
-// Released Gemma 3: vllm/config/model.py does not multiply its length by the factor, either.
-TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
-  const ReadRopeConfig gemma = read_rope_config_bytes(
-      R"({"model_type": "gemma3_text", "max_position_embeddings": 131072, "head_dim": 128,
-          "num_hidden_layers": 12, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
-          "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window": 1024})",
-      {});
-  EXPECT_THAT(write_rope_config(gemma, "vllm"), HasSubstr("--max-model-len 131072"));
-  for (const RopeConfig& setting : gemma.settings) {
-    const Explained numbers = explain(setting, 0);
-    EXPECT_EQ(numbers.trained, 131072);
-    EXPECT_EQ(numbers.target, 131072);
-  }
-  const RopeConfig& full = gemma.settings.at(gemma.settings.at(0).window == 0 ? 0 : 1);
-  const Explained numbers = explain(full, 0);
-  EXPECT_EQ(numbers.factor, 8);
-  EXPECT_EQ(numbers.first_leaving, 131072);
-  EXPECT_EQ(explain(full, 262144).first_leaving, 131072);
-  const RopeConfig other = read(
-      R"({"model_type": "llama", "max_position_embeddings": 4096, "head_dim": 128,
-          "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}})");
-  EXPECT_EQ(explain(other, 0).trained, 4096);
-  EXPECT_EQ(explain(other, 0).target, 32768);
-}
-
-TEST(VllmFlags, GrowingScalingsAreRefused) {
-  const ReadRopeConfig dynamic = read_rope_config_bytes(
-      R"({"head_dim": 128, "rope_theta": 1e4, "max_position_embeddings": 4096,
-          "rope_scaling": {"rope_type": "dynamic", "factor": 2}})",
-      {});
-  EXPECT_THAT([&] { write_rope_config(dynamic, "vllm"); },
-              ThrowsMessage<Error>(HasSubstr("convert: vllm: dynamic: expected a fixed scaling")));
 }
 
 TEST(EngineFacts, CarryVersions) {
