@@ -45,13 +45,17 @@ void explain_all(const ReadRopeConfig& read) {
 void explain_bytes(const std::string& bytes) { explain_all(read_rope_config_bytes(bytes, {})); }
 
 // Flags do not say the size of heads.
+constexpr Overrides kBesideFlags = {.base = 10000, .head_dim = 8};
+
 void explain_flags(const std::string& bytes) {
-  explain_all(read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 8}));
+  explain_all(read_rope_config_bytes(bytes, kBesideFlags));
 }
 
-// As `sextant convert` does with a file, in each dialect. What one of them cannot say is an Error,
-// and what is written is read again.
-void convert(const std::string& bytes, const Overrides& overrides) {
+// As `sextant convert` does with a file, in each dialect. A dialect that cannot say it gives an
+// Error, and the others' results are read again.
+void convert_bytes(const std::string& bytes) {
+  Overrides overrides;
+  if (!bytes.starts_with("{") && !bytes.starts_with("GGUF")) overrides = kBesideFlags;
   const ReadRopeConfig read = read_rope_config_bytes(bytes, overrides);
   constexpr std::array kDialects = {"hf5", "hf4", "gguf", "llama.cpp", "vllm"};
   for (const char* to : kDialects) {
@@ -61,7 +65,7 @@ void convert(const std::string& bytes, const Overrides& overrides) {
     } catch (const Error&) {
       continue;
     }
-    const RopeConfig& first = distinct_rotations(read.settings).at(0);
+    const RopeConfig first = distinct_rotations(read.settings).at(0);
     try {
       read_rope_config_bytes(written, {.base = first.base, .head_dim = first.head_dim});
     } catch (const Error& error) {
@@ -70,9 +74,12 @@ void convert(const std::string& bytes, const Overrides& overrides) {
   }
 }
 
-void convert_bytes(const std::string& bytes) { convert(bytes, {}); }
-
-void convert_flags(const std::string& bytes) { convert(bytes, {.base = 10000, .head_dim = 8}); }
+std::vector<std::string> samples_of_all() {
+  std::vector<std::string> all = config_samples();
+  const std::vector<std::string> flags = flag_samples();
+  all.insert(all.end(), flags.begin(), flags.end());
+  return all;
+}
 
 // The layers of a configuration that says nothing, by each family of a table.
 void read_families(const std::string& bytes) {
@@ -101,7 +108,7 @@ json value_of(const std::string& name) {
   return values.value(name, json());
 }
 
-// What has a value is an expression, and no value is a number without end.
+// A text with a value is an expression, and each number is finite.
 void read_expression(const std::string& text) {
   const json value = evaluate(text, value_of);
   must(!value.is_number() || std::isfinite(value.get<double>()), "an expression is no number");
@@ -115,10 +122,9 @@ void read_expression(const std::string& text) {
 
 constexpr Reader kReaders[] = {
     {"gguf", read_gguf, gguf_samples},
-    {"setting", explain_bytes, config_samples},
+    {"rope-config", explain_bytes, config_samples},
     {"flags", explain_flags, flag_samples},
-    {"convert", convert_bytes, config_samples},
-    {"convert-flags", convert_flags, flag_samples},
+    {"convert", convert_bytes, samples_of_all},
     {"families", read_families, family_samples},
     {"expression", read_expression, expression_samples},
 };

@@ -23,7 +23,8 @@ constexpr const char* kConfigs[] = {
     R"({"model_type": "gemma3_text", "head_dim": 16, "num_hidden_layers": 7,
         "sliding_window": 512, "sliding_window_pattern": 3, "query_pre_attn_scalar": 168,
         "rope_theta": 1000000, "rope_local_base_freq": 10000, "max_position_embeddings": 32768,
-        "use_bidirectional_attention": true, "rope_scaling": {"rope_type": "linear", "factor": 8}})",
+        "use_bidirectional_attention": true,
+        "rope_scaling": {"rope_type": "linear", "factor": 8}})",
     R"({"model_type": "gemma4_text", "num_hidden_layers": 6, "head_dim": 16,
         "per_layer_config": {"05": {"head_dim": 32}, "1": {"head_dim": 8, "sliding_window": 64}},
         "sliding_window": 128, "use_bidirectional_attention": "all", "rope_parameters": {

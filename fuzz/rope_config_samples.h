@@ -9,7 +9,7 @@ namespace sextant::fuzz {
 // Metadata of several architectures, and a file without any.
 std::vector<std::string> gguf_samples();
 
-// What `sextant explain` reads: config.json files of several model families, nested ones and some
+// Inputs of `sextant explain`: config.json files of several model families, nested ones and some
 // without rotation among them, and GGUF files.
 std::vector<std::string> config_samples();
 

@@ -198,11 +198,25 @@ int64_t ModelFields::layers() {
   return *layers_;
 }
 
+// The file's list has a kind for each layer. It may have more, of layers that predict further
+// tokens.
+void ModelFields::check_kinds() {
+  const auto count = integer("num_hidden_layers", 1, kMostLayers);
+  const auto own = own_names_.find("layer_types");
+  const json* listed = find(own == own_names_.end() ? "layer_types" : own->second);
+  if (!says("num_hidden_layers") || !count || listed == nullptr) return;
+  if (listed->size() >= static_cast<size_t>(*count)) return;
+  bad("layer_types",
+      "a list with a kind for each of num_hidden_layers " + std::to_string(*count) + " layers",
+      *listed);
+}
+
 int64_t ModelFields::count_layers() {
   const Value all = find_value("layer_types");
   const json& types = all.get();
   if (types.is_array() && !types.empty()) {
     if (types.size() > kMostLayers) bad("layer_types", "at most 4096 layers", types);
+    check_kinds();
     return static_cast<int64_t>(types.size());
   }
   if (says("num_hidden_layers")) return integer("num_hidden_layers", 1, kMostLayers).value_or(0);

@@ -60,6 +60,7 @@ class ModelFields {
   bool is_null(const std::string& name) const;
   const nlohmann::json& of_layer(int64_t layer);
   const nlohmann::json& layer_types_of(const nlohmann::json& listed);
+  void check_kinds();
   int64_t count_layers();
   void take_names(const std::string& canonical, const std::vector<std::string>& names);
   nlohmann::json default_of(const std::string& name, std::optional<int64_t> layer);
@@ -72,7 +73,7 @@ class ModelFields {
   std::vector<std::string> warnings_;
   std::map<std::string, nlohmann::json> taken_;
   int depth_ = 0;
-  // What is asked for in each layer and does not change.
+  // Each layer asks for these, and they do not change.
   std::optional<int64_t> layers_;
   std::optional<nlohmann::json> layer_types_;
   std::optional<int64_t> own_layer_;  // that own_ is of

@@ -9,6 +9,7 @@
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/shown.h"
 #include "sextant/rope_config/unsupported.h"
 
 namespace sextant {
@@ -91,6 +92,21 @@ json nested(json object, std::string place) {
   return object;
 }
 
+// Keys come from a file and end within a shell's quotes.
+void check_keys(const json& object) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  for (const auto& item : object.items()) {
+    if (!std::ranges::all_of(item.key(), plain)) {
+      fail("convert: vllm: expected keys of letters, digits, _ and -, but got " +
+           shown(item.key()));
+    }
+    if (item.value().is_object()) check_keys(item.value());
+  }
+}
+
 // Whether vLLM from 0.30 on, which does not multiply the model's length by YaRN's factor, would
 // refuse the target (vllm.max_length in engines.json).
 bool is_short_of(const RopeConfig& setting, int64_t target) {
@@ -151,7 +167,9 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {
     if (config.contains(size)) overrides[size] = config.at(size);
   }
-  std::string line = "--hf-overrides '" + nested(overrides, place).dump() + "'";
+  const json whole = nested(overrides, place);
+  check_keys(whole);
+  std::string line = "--hf-overrides '" + whole.dump() + "'";
   if (target > 0) line += " --max-model-len " + std::to_string(target);
   return line;
 }

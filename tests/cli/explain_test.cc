@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "tests/cli/command.h"
@@ -39,6 +41,104 @@ TEST_F(Setting, ExplainsPublishedConfigurations) {
     const json parsed = json::parse(numbers.out);
     EXPECT_FALSE(parsed.at("settings").at(0).at("pairs").empty());
   }
+}
+
+std::set<std::string> keys_of(const json& object) {
+  std::set<std::string> keys;
+  for (const auto& item : object.items()) keys.insert(item.key());
+  return keys;
+}
+
+// Schema 2 as docs/explain.md has it. Other tools read it: a key keeps its name, and stands in each
+// group, with null where it does not apply.
+TEST_F(Setting, JsonIsOfSchema2) {
+  const std::string path = file("config.json", R"({"model_type": "llama4_text", "head_dim": 16,
+      "num_hidden_layers": 4, "rope_theta": 500000, "max_position_embeddings": 32768})");
+  const json parsed = json::parse(run({"explain", path, "--json"}).out);
+  EXPECT_EQ(keys_of(parsed), (std::set<std::string>{"schema", "dialect", "settings"}));
+  EXPECT_EQ(parsed.at("schema"), 2);
+  EXPECT_EQ(parsed.at("dialect"), "Hugging Face config.json");
+  ASSERT_EQ(parsed.at("settings").size(), 2U);
+  const std::set<std::string> keys = {"layers",
+                                      "layer_numbers",
+                                      "rotates",
+                                      "instead",
+                                      "pairing",
+                                      "rotated_channels",
+                                      "head_dim",
+                                      "rotary_dim",
+                                      "base",
+                                      "rope_theta",
+                                      "method",
+                                      "rope_type",
+                                      "parameters",
+                                      "factor",
+                                      "trained_length",
+                                      "target_length",
+                                      "attention_factor",
+                                      "score_factor",
+                                      "softmax_scale",
+                                      "softmax_scale_of_unturned",
+                                      "query_law",
+                                      "query_factor",
+                                      "window",
+                                      "chunk",
+                                      "dual_chunk",
+                                      "bounded_in",
+                                      "largest_distance",
+                                      "new_angles_from",
+                                      "float32_error",
+                                      "pairs",
+                                      "notes",
+                                      "warnings"};
+  const json &rotates = parsed.at("settings")[0], &still = parsed.at("settings")[1];
+  EXPECT_EQ(keys_of(rotates), keys);
+  EXPECT_EQ(rotates.at("rotates"), true);
+  EXPECT_EQ(rotates.at("layer_numbers"), json({0, 1, 2}));
+  EXPECT_EQ(rotates.at("pairing"), "interleaved");
+  EXPECT_EQ(rotates.at("rotated_channels"), json({0, 15}));
+  EXPECT_EQ(rotates.at("base"), 500000);
+  EXPECT_EQ(rotates.at("chunk"), 8192);
+  ASSERT_EQ(rotates.at("pairs").size(), 8U);
+  EXPECT_EQ(keys_of(rotates.at("pairs")[0]),
+            (std::set<std::string>{"axis", "frequency", "stretched", "turns_in_training", "kept",
+                                   "new_from"}));
+  EXPECT_EQ(keys_of(still), keys);
+  EXPECT_EQ(still.at("rotates"), false);
+  EXPECT_EQ(still.at("layer_numbers"), json({3}));
+  EXPECT_EQ(still.at("instead"), "none");
+  EXPECT_EQ(still.at("method"), "NoPE");
+  EXPECT_EQ(still.at("pairs"), json::array());
+  EXPECT_THAT(still.at("query_law").get<std::string>(), HasSubstr("8192"));
+  for (const char* key : {"pairing", "rotated_channels", "base", "rope_type"}) {
+    EXPECT_TRUE(still.at(key).is_null()) << key;
+  }
+}
+
+// convert's result can be written into a file or another program as it stands.
+TEST_F(Setting, ConvertPrintsItsResultAlone) {
+  const std::string path = file("config.json", R"({"model_type": "deepseek_v3", "head_dim": 16,
+      "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "max_position_embeddings": 163840,
+      "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
+      "original_max_position_embeddings": 4096}, "rope_theta": 10000, "attention_dropout": NaN})");
+  const Ended converted = run({"convert", path, "--to", "hf5"});
+  EXPECT_EQ(converted.status, 0);
+  EXPECT_THAT(converted.err, HasSubstr("warning: mscale_all_dim also scales all scores"));
+  EXPECT_THAT(converted.out, Not(HasSubstr("warning")));
+  EXPECT_THAT(converted.out, HasSubstr("\"attention_dropout\": NaN")) << "as Python writes it";
+  const std::string again = file("again.json", converted.out);
+  EXPECT_EQ(run({"explain", again}).status, 0);
+  const Ended flags = run({"convert", path, "--to", "vllm"});
+  EXPECT_EQ(flags.out.find("--hf-overrides '{"), 0U) << flags.out;
+  EXPECT_EQ(flags.out.find('\n'), flags.out.size() - 1) << "one line";
+  EXPECT_THAT(flags.err, HasSubstr("warning: "));
+  const Ended refused = run({"convert", path, "--to", "llama.cpp"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.out, "");
+  const std::string to = (folder_.path() / "out.json").string();
+  const Ended written = run({"convert", path, "--to", "hf5", "-o", to});
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(read_text(to), converted.out);
 }
 
 TEST_F(Setting, WhatIsConvertedReadsAlike) {

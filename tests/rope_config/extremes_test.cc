@@ -224,6 +224,14 @@ TEST(Config, ListsByLayerThatAreTooShortAreNamed) {
       "config.json: layer 3, by transformers");
   refuse_config(R"({"head_dim": 8, "num_hidden_layers": 3, "layer_rope_theta": [1e4, 1e4]})",
                 "expected a list of at least 3 elements");
+  const std::string kinds = R"(, "layer_types": ["full_attention", "sliding_attention"]})";
+  refuse_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 3)" + kinds,
+                "layer_types: expected a list with a kind for each of num_hidden_layers 3 layers, "
+                "but got [\"full_attention\",\"sliding_attention\"]");
+  EXPECT_NO_THROW(read_rope_config_bytes(
+      R"({"model_type": "gemma3_text", "num_hidden_layers": 1)" + kinds, {}));
+  refuse_config(R"({"model_type": "gemma3_text", "num_hidden_layers": "x")" + kinds,
+                "num_hidden_layers: expected an integer");
   refuse_config(R"({"model_type": "gemma3_text", "sliding_window_pattern": 0})",
                 "expected a divisor that is not 0");
   refuse_config(R"({"model_type": "gemma3_text", "query_pre_attn_scalar": 0})",
@@ -262,6 +270,22 @@ TEST(Config, KeysWithDotsHoldNoLanguageModel) {
     const json model = {
         {"head_dim", 64}, {"hidden_size", 64}, {"rope_theta", 1e4}, {"vocab_size", 9}};
     refuse_config(json({{key, model}}).dump(), "head_dim: expected an integer");
+  }
+}
+
+// The result of convert for vLLM is pasted into a shell.
+TEST(Config, NoKeyEndsAShellsQuotes) {
+  const json model = {{"hidden_size", 64}, {"num_attention_heads", 2}, {"rope_theta", 1e4}};
+  const json inner = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+  for (const std::string key : {"it's", "a{", "a b", "$(date)", "`date`", "a\\b", "a\nb"}) {
+    json nested = model, by_kind = model;
+    nested["vocab_size"] = 9;
+    by_kind["rope_parameters"] = {{key, inner}, {"full_attention", {{"rope_theta", 1e6}}}};
+    for (const json& config : {json({{key, nested}}), by_kind}) {
+      const ReadRopeConfig read = read_rope_config_bytes(config.dump(), {});
+      EXPECT_THAT([&] { write_rope_config(read, "vllm"); },
+                  ThrowsMessage<Error>(HasSubstr("convert: vllm: expected keys of letters")));
+    }
   }
 }
 

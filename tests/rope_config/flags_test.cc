@@ -121,36 +121,6 @@ TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
       ThrowsMessage<Error>(HasSubstr("flags: --rope-theta: expected none beside another")));
 }
 
-// A length for serving is how far to read, and says nothing of training.
-TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
-  const Explained shorter =
-      explain(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 65536"), 0);
-  EXPECT_EQ(shorter.trained, 32768);
-  EXPECT_EQ(shorter.target, 65536);
-  const RopeConfig longer =
-      read("-m x -c 262144 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768");
-  EXPECT_EQ(explain(longer, 0).target, 262144);
-  EXPECT_EQ(explain(longer, 4096).target, 4096);
-  EXPECT_THAT(longer.scaling.warnings,
-              Contains(HasSubstr("-c is 262144, more than factor times the original length")));
-}
-
-TEST(LlamaCppFlags, TheLengthOfTrainingIsNotKnown) {
-  for (const char* line :
-       {"-m x.gguf --rope-scaling none -c 131072", "-m m.gguf -c 131072 --rope-freq-base 26000"}) {
-    const RopeConfig setting = read(line);
-    EXPECT_EQ(explain(setting, 0).trained, 0) << line;
-    EXPECT_EQ(explain(setting, 0).target, 131072) << line;
-    EXPECT_EQ(explain(setting, 0).first_leaving, 0) << line;
-    EXPECT_THAT(setting.scaling.warnings,
-                Contains(HasSubstr("the length that the model was trained on is not known")))
-        << line;
-  }
-  EXPECT_THAT(
-      read("-m x --rope-scaling yarn --rope-scale 4 -c 4096 --yarn-orig-ctx 4096").scaling.warnings,
-      Each(Not(HasSubstr("is not known"))));
-}
-
 // llama.cpp takes values of the model's file where no flag says them.
 TEST(LlamaCppFlags, SayWhatTheFileDecides) {
   const RopeConfig scale = read("-m x --rope-scale 4");
@@ -244,32 +214,6 @@ TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
   }
 }
 
-TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
-  const std::string yarn =
-      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,)"
-      R"("original_max_position_embeddings":262144}}' --max-model-len )";
-  const Explained numbers = explain(read(yarn + "1010000"), 0);
-  EXPECT_EQ(numbers.trained, 262144);
-  EXPECT_EQ(numbers.target, 1010000);
-  for (const char* whole : {"auto", "-1"}) {
-    EXPECT_EQ(explain(read(yarn + whole), 0).target, 1048576) << whole;
-  }
-  const RopeConfig alone = read("vllm serve x --max-model-len 131072");
-  EXPECT_EQ(explain(alone, 0).trained, 0);
-  EXPECT_EQ(explain(alone, 0).target, 131072);
-  EXPECT_THAT(alone.scaling.warnings, Contains(HasSubstr("--max-model-len is how far to read")));
-  const RopeConfig own = read(
-      R"(vllm serve x --max-model-len 65536 --hf-overrides '{"max_position_embeddings": 131072}')");
-  EXPECT_EQ(explain(own, 0).trained, 131072);
-  EXPECT_EQ(explain(own, 0).target, 65536);
-  EXPECT_THAT(own.scaling.warnings, Contains(HasSubstr("--max-model-len says 65536 and")));
-  const RopeConfig linear = read(
-      R"(vllm serve x --max-model-len 131072 --hf-overrides
-      '{"rope_scaling": {"rope_type":"linear","factor":4.0}}')");
-  EXPECT_EQ(explain(linear, 0).trained, 32768);
-  EXPECT_EQ(explain(linear, 0).target, 131072);
-}
-
 // vLLM's base does not grow, and is the plain one without max_trained_positions.
 TEST(VllmFlags, DynamicIsPlain) {
   const RopeConfig setting = read(
@@ -359,6 +303,77 @@ TEST(EngineFacts, CarryVersions) {
   EXPECT_THAT(engine_fact("transformers.score_scale"), HasSubstr("transformers#47435"));
   EXPECT_THAT(engine_fact("llama.cpp.truncate"), HasSubstr("0c1e57098"));
   EXPECT_THAT([] { engine_fact("frob"); }, ThrowsMessage<Error>(HasSubstr("expected a fact")));
+}
+
+TEST(Flags, MeanWhatTheEnginesDo) {
+  const auto of = [](const std::string& text) {
+    return read_rope_config_bytes(text, {.base = 10000, .head_dim = 128}).settings.at(0);
+  };
+  const RopeConfig yarn = of(
+      "llama-server --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --rope-freq-base 1e6");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(yarn.scaling.stretch)).factor, 4);
+  EXPECT_EQ(
+      std::get<Linear>(std::get<Stretch>(of("--rope-freq-scale 0.25").scaling.stretch)).factor, 4);
+  const RopeConfig vllm = of(
+      R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}' --rope-theta 1e6)");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+  const auto error_of = [&](const std::string& text, const char* words) {
+    EXPECT_THAT([&] { of(text); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  error_of("--rope-scale many", "flags: --rope-scale: expected a number");
+  error_of("--rope-speed 4", "flags: --rope-speed: expected a flag");
+  error_of("--rope-scaling warp", "flags: --rope-scaling: expected none, linear or yarn");
+  error_of("--rope-scale 2 --rope-scale 3", "flags: --rope-scale: expected once");
+  error_of("--rope-scale 0.5", "flags: --rope-scale: expected a number that makes frequencies 1");
+  error_of("--rope-freq-base -10",
+           "flags: --rope-freq-base: expected a number from 0, but got -10");
+  error_of("--grp-attn-n 4 -gaw 1024", "flags: --grp-attn-n: expected 1");
+  error_of("--override-kv llama.rope.freq_base=float:1e6",
+           "flags: --override-kv: expected nothing");
+  error_of("--max-model-len long", "flags: --max-model-len: expected a length like");
+  error_of("--hf-overrides 4", "flags: --hf-overrides: expected an object");
+  error_of("--rope-scale --ctx-size 4096", "flags: --rope-scale: expected a value, but got none");
+  error_of("--rope-scale 4 yarn", "flags: expected a flag, but got \"yarn\"");
+  EXPECT_THAT([] { read_rope_config_bytes("--rope-scale 4", {.head_dim = 128}); },
+              ThrowsMessage<Error>(HasSubstr("flags: --rope-freq-base: expected the base")));
+}
+
+// As people paste them.
+TEST(Flags, WholeCommandLinesAreRead) {
+  const auto of = [](const std::string& text) {
+    return read_rope_config_bytes(text, {.base = 1e6, .head_dim = 128}).settings.at(0);
+  };
+  const RopeConfig server =
+      of("./llama-server -m /models/qwen2.5.gguf -c 131072 -ngl 99 -fa --rope-scaling yarn \\\n"
+         "  --rope-scale 4 --yarn-orig-ctx 32768 --yarn-attn-factor -1 --temp 0.7 --host 0.0.0.0");
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(server.scaling.stretch)).factor, 4);
+  EXPECT_EQ(server.max_length, 131072);
+  EXPECT_THAT(server.scaling.warnings,
+              Contains(HasSubstr("passed over, as they are not about rotary positions: -m, -ngl, "
+                                 "-fa, --temp, --host")));
+  const RopeConfig vllm =
+      of("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 128K "
+         "--enable-prefix-caching --hf_overrides '{\"rope_scaling\": {\"rope_type\": \"yarn\", "
+         "\"factor\": 4, \"original_max_position_embeddings\": 32768}}'");
+  EXPECT_EQ(vllm.max_length, 131072);
+  EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
+}
+
+TEST(Flags, ShortOnesAloneAreFlagsToo) {
+  EXPECT_EQ(read_rope_config_bytes("-c 4096", {.base = 1e4, .head_dim = 64}).dialect, "flags");
+  EXPECT_THAT([] { read_rope_config_bytes("-1 words", {}); },
+              ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file or flags")));
+}
+
+TEST(Flags, VllmsNameOfTheGainIsRead) {
+  const RopeConfig setting =
+      read_rope_config_bytes(
+          R"(--hf-overrides '{"head_dim": 64, "rope_parameters": {"rope_type": "yarn",
+          "rope_theta": 1e4, "factor": 4, "original_max_position_embeddings": 4096,
+          "attn_factor": 2}}')",
+          {})
+          .settings.at(0);
+  EXPECT_NEAR(spectrum_of(setting, 1).gain, 2 * (0.1 * std::log(4) + 1), 1e-15);
 }
 
 }  // namespace

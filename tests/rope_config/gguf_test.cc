@@ -363,5 +363,61 @@ TEST(Writers, SayGroupsOfLayersToVllm) {
   EXPECT_TRUE(rotate_alike(back[1], two.settings[1]));
 }
 
+TEST(GgufFiles, AreReadAsLlamaCppMeansThem) {
+  const auto of = [](const std::map<std::string, GgufValue>& metadata, const Overrides& overrides) {
+    return read_gguf_config({.metadata = metadata, .tensors = {}, .vectors = {}}, overrides);
+  };
+  const auto whole = [](uint64_t n) { return GgufValue(n); };
+  // Latent attention: key_length is the cache's.
+  const RopeConfig latent = of({{"general.architecture", std::string("deepseek2")},
+                                {"deepseek2.attention.key_length", whole(576)},
+                                {"deepseek2.attention.key_length_mla", whole(192)},
+                                {"deepseek2.attention.kv_lora_rank", whole(512)},
+                                {"deepseek2.rope.dimension_count", whole(64)},
+                                {"deepseek2.rope.freq_base", 10000.0}},
+                               {})
+                                .at(0);
+  EXPECT_EQ(latent.head_dim, 192);
+  EXPECT_EQ(latent.rotary_dim, 64);
+  EXPECT_TRUE(latent.latent);
+  // Gemma 3: llama.cpp's code has the other base.
+  std::map<std::string, GgufValue> gemma = {{"general.architecture", std::string("gemma3")},
+                                            {"gemma3.attention.key_length", whole(256)},
+                                            {"gemma3.attention.sliding_window", whole(1024)},
+                                            {"gemma3.rope.scaling.type", std::string("linear")},
+                                            {"gemma3.rope.scaling.factor", 8.0},
+                                            {"gemma3.rope.freq_base", 1000000.0}};
+  const auto by_code = of(gemma, {});
+  ASSERT_EQ(by_code.size(), 2U);
+  EXPECT_EQ(by_code[1].base, 10000);
+  EXPECT_THAT(by_code[1].notes, Contains(HasSubstr("from the code: llama.cpp")));
+  const auto both = of(gemma, {.local_base = 1e4});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1].base, 10000);
+  EXPECT_EQ(both[1].window, 1024);
+  EXPECT_EQ(both[1].scaling.type, "default");
+  EXPECT_EQ(both[0].scaling.type, "linear");
+  gemma["gemma3.rope.dimension_count"] = whole(512);
+  EXPECT_THAT([&] { of(gemma, {.local_base = 1e4}); },
+              ThrowsMessage<Error>(
+                  HasSubstr("gemma3.rope.dimension_count: expected at most the 256 channels")));
+  const auto sections = [&](std::vector<double> numbers) {
+    const uint64_t count = numbers.size();
+    return of({{"general.architecture", std::string("qwen2vl")},
+               {"qwen2vl.attention.key_length", whole(128)},
+               {"qwen2vl.rope.freq_base", 1000000.0},
+               {"qwen2vl.rope.dimension_sections", GgufArray{std::move(numbers), count}}},
+              {})
+        .at(0)
+        .scaling.sections;
+  };
+  EXPECT_EQ(sections({16, 24, 24, 0}), (std::vector<int64_t>{16, 24, 24}));
+  EXPECT_THAT(
+      [&] {
+        sections({16, 24, 25, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("rope.dimension_sections: expected pairs")));
+}
+
 }  // namespace
 }  // namespace sextant::testing

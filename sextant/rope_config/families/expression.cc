@@ -113,7 +113,7 @@ class Evaluator {
     return value;
   }
 
-  // Whatever holds itself.
+  // A part of the grammar that may hold itself.
   template <class F>
   Value within(F f) {
     if (++depth_ > kDeepest) tokens_.bad("fewer parentheses, signs and powers within each other");
