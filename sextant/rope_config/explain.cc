@@ -224,6 +224,8 @@ nlohmann::json parameters_of(const RopeConfig& setting) {
 
 std::string law_of(const QueryScale& scale) {
   std::ostringstream out;
+  const bool by_strength = scale.law == QueryLaw::kLlama4 || scale.law == QueryLaw::kMinistral;
+  if (by_strength && scale.strength == 0) return "";  // 1
   switch (scale.law) {
     case QueryLaw::kNone:
       break;

@@ -1,11 +1,14 @@
 #include "sextant/rope_config/write_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/files/gguf.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/language_model.h"
 
 namespace sextant {
 namespace {
@@ -25,6 +28,33 @@ const RopeConfig& only(const std::vector<RopeConfig>& groups, const std::string&
        std::to_string(groups.size()));
 }
 
+GgufModelSizes sizes_of(const ReadRopeConfig& read) {
+  if (read.json.empty()) return {};
+  const nlohmann::json config = nlohmann::json::parse(read.json);
+  const nlohmann::json& model = *find_language_model(config).config;
+  const auto size = [&](const char* name) -> int64_t {
+    const auto found = model.find(name);
+    if (found == model.end() || !found->is_number_unsigned()) return 0;
+    return std::min<int64_t>(found->get<int64_t>(), 65536);
+  };
+  return {.layers = size("num_hidden_layers"),
+          .width = size("hidden_size"),
+          .heads = size("num_attention_heads"),
+          .dense_layers = size("first_k_dense_replace")};
+}
+
+// Its bytes are read again: they say the same of each layer, or an Error is thrown.
+std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
+  const std::string type = rotations(read, "gguf").at(0).model_type;
+  const bool named = read.dialect == "GGUF";  // so it is an architecture already
+  const std::string architecture = named ? type : gguf_architecture(type);
+  const GgufConfig written =
+      write_gguf_config(read.settings, architecture, sizes_of(read), warnings);
+  std::string bytes = gguf_bytes(written.metadata, written.vectors);
+  check_same_layers(read.settings, read_gguf_config(parse_gguf(bytes), {}), architecture);
+  return bytes;
+}
+
 }  // namespace
 
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
@@ -40,11 +70,7 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
   const std::vector<RopeConfig> groups = rotations(read, to);
   if (to == "llama.cpp") return write_llama_cpp(only(groups, to), warnings) + "\n";
   if (to == "vllm") return write_vllm(groups, read.place) + "\n";
-  const std::string& type = groups[0].model_type;
-  const bool named = read.dialect == "GGUF";  // so it is an architecture already
-  const GgufConfig setting =
-      write_gguf_config(groups, named ? type : gguf_architecture(type), warnings);
-  return gguf_bytes(setting.metadata, setting.vectors);
+  return write_gguf(read, warnings);
 }
 
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to) {

@@ -89,7 +89,12 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (!fixed) refuse_scaling(setting.scaling);
   refuse_query_scale(setting.scaling, dialect);
-  refuse_sections(setting.scaling, dialect);
+  if (!setting.scaling.sections.empty()) {
+    warnings.push_back(
+        "mrope_section: no flag of llama.cpp says which pairs follow height and width; its GGUF "
+        "file does (rope.dimension_sections, which --to gguf writes), and these flags are for a "
+        "file that has them");
+  }
   refuse_dual_chunks(setting, dialect);
   std::ostringstream out;
   out << "--rope-freq-base " << text(setting.base);
