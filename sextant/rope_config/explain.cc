@@ -212,7 +212,11 @@ std::string query_law_of(const RopeConfig& setting) {
 nlohmann::json parameters_of(const RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
-    return {{"divisors", divisors->factors}};
+    nlohmann::json object = nlohmann::json::object();
+    const auto divides = [](double divisor) { return divisor != 1; };
+    if (std::ranges::any_of(divisors->factors, divides)) object["divisors"] = divisors->factors;
+    if (divisors->gain != 1) object["attention_factor"] = divisors->gain;
+    return object;
   }
   nlohmann::json object = scaling_object(setting);
   object.erase("rope_type");

@@ -142,7 +142,8 @@ void take_gain(const GgufFactors& n, RopeConfig& setting) {
 
 void warn_of_lost_lists(const GgufFactors& n, const RopeConfig& setting,
                         std::vector<std::string>& warnings) {
-  const bool stretched_enough = n.original == 0 || n.scales() || setting.max_length <= n.original;
+  const bool stretched_enough =
+      n.original == 0 || n.scales() || n.type == "yarn" || setting.max_length <= n.original;
   if (n.type != "longrope" && stretched_enough) return;
   warnings.push_back(
       (n.type == "longrope"

@@ -49,6 +49,8 @@ int64_t window_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   const std::string key = keys.own("attention.sliding_window");
   const int64_t own = keys.length(key);
   if (!row || !row->window) return row ? 0 : own;
+  const int64_t layers = keys.length(keys.own("block_count")), with = row->window->if_layers;
+  if (with > 0 && layers > 0 && layers != with) return 0;
   return keys.has(key) ? own : row->window->size;
 }
 

@@ -176,6 +176,8 @@ TEST(GgufDivisors, ThatAreLostAreMissed) {
   EXPECT_THAT(phi.scaling.warnings, Contains(HasSubstr("rope_factors_long.weight")));
   EXPECT_EQ(trained_length(phi), 4096);
   EXPECT_THAT(read("phi3", {}).at(0).scaling.warnings, IsEmpty());
+  EXPECT_THAT(read("llama", scaling("yarn", 1, 4096)).at(0).scaling.warnings,
+              Each(Not(HasSubstr("rope_factors"))));
 }
 
 // llama.cpp counts context_length for it.
@@ -260,15 +262,27 @@ TEST(GgufLayers, ThatDoNotRotateAreWrittenOrRefused) {
   }
 }
 
+// EXAONE 4 of 64 layers has windows, that of 30 has none; SmallThinker has them by the key.
+TEST(GgufLayers, HaveAWindowAsTheCodeDecides) {
+  const auto small = read("exaone4", {{"block_count", uint64_t{30}}});
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_TRUE(small[0].rotates);
+  EXPECT_EQ(small[0].window, 0);
+  EXPECT_EQ(read("exaone4", {{"block_count", uint64_t{64}}}).size(), 2U);
+  EXPECT_EQ(read("smallthinker", {}).size(), 1U);
+  const auto thinker = read("smallthinker", {{"attention.sliding_window", uint64_t{4096}}});
+  ASSERT_EQ(thinker.size(), 2U);
+  EXPECT_EQ(thinker[1].layer_numbers, (std::vector<int64_t>{0, 4}));
+}
+
 TEST(GgufWriter, NeedsTheAxesThatTheLoaderNeeds) {
   RopeConfig setting{
       .model_type = "qwen2_5_vl_text", .head_dim = 128, .rotary_dim = 128, .base = 1e6};
   expect_refused({"", "", {setting}}, "gguf", "mrope_section: expected the pairs of each axis");
   setting.scaling.sections = {16, 24, 24};
-  std::vector<std::string> warnings;
-  EXPECT_THAT(write_rope_config({"", "", {setting}}, "llama.cpp", warnings),
-              HasSubstr("--rope-freq-base 1000000.0"));
-  EXPECT_THAT(warnings, Contains(HasSubstr("rope.dimension_sections")));
+  expect_refused({"", "", {setting}}, "llama.cpp",
+                 "(rope.dimension_sections, which --to gguf writes), and beside such a file the "
+                 "flags are --rope-freq-base 1000000.0");
   EXPECT_THAT(read("qwen2vl", {}).at(0).scaling.warnings,
               Contains(HasSubstr("loads no file of qwen2vl")));
 }

@@ -41,6 +41,7 @@ LlamaCppArchitecture::Window window_of(const json& row) {
   window.scaled = row.at("scaled");
   window.own_base = row.at("own_base");
   window.chunks = row.value("chunks", false);
+  window.if_layers = row.value("if_layers", int64_t{0});
   window.everywhere = row.value("everywhere", false);
   window.gain = row.value("gain", true);
   return window;

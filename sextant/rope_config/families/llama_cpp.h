@@ -27,6 +27,7 @@ struct LlamaCppArchitecture {
     int64_t pattern = 0;  // one of so many layers sees all; 0: only the file says which
     bool full_first = false;
     int64_t size = 0;         // where the file has none
+    int64_t if_layers = 0;    // only models of so many layers have it; 0: all
     double local_base = 0;    // of layers with the window where the file has none; 0: the others'
     bool scaled = false;      // whether the scaling reaches layers with the window
     bool own_base = false;    // whether rope.freq_base_swa is read
