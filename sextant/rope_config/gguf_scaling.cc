@@ -120,6 +120,23 @@ json scaling_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFacto
   return {{"rope_type", "default"}};
 }
 
+// The code of multi-head latent attention takes the gain for one that the file's attn_factor has
+// in it, and multiplies all scores by its square, whatever the type.
+void scale_scores(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
+                  RopeScaling& scaling) {
+  if (!row || !row->scales_scores) return;
+  const double log = keys.number(keys.own("rope.scaling.yarn_log_multiplier"), 0, 1e6).value_or(0);
+  const bool read = n.type == "yarn" && log != 0 && row->log_unit > 0;
+  const double own = read && row->mscale_is_all_dim ? decimal(log) / row->log_unit : 1;
+  const double factor = n.scales() ? n.factor : 1;
+  scaling.score_factor = std::pow(rounded_gain(n.attention * yarn_temperature(factor, own)), 2);
+  if (read || scaling.score_factor == 1) return;
+  scaling.warnings.push_back(llama_cpp_version() + "'s code for " + keys.arch() +
+                             " multiplies all scores by " + json(scaling.score_factor).dump() +
+                             " although the file has no rope.scaling.yarn_log_multiplier "
+                             "(mscale_all_dim)");
+}
+
 // Keys of the file for the fields of a config.json.
 void say_in_gguf_words(std::vector<std::string>& warnings) {
   constexpr std::array<std::array<std::string_view, 2>, 3> kWords = {
@@ -170,6 +187,7 @@ RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row,
   const GgufDivisors divisors = gguf_divisors(keys, pairs, warnings);
   const RopeScaling unscaled = unscaled_of(row, setting, n, divisors);
   take_divisors(keys, n, divisors, setting, warnings);
+  scale_scores(keys, row, n, setting.scaling);
   say_in_gguf_words(setting.scaling.warnings);
   std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
   read_temperature(keys, row, n.original, setting);

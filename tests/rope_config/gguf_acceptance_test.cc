@@ -140,6 +140,19 @@ TEST(GgufGains, OfOneButForFloat32AreOne) {
   EXPECT_EQ(gain(read("llama", keys).at(0)), 1);
 }
 
+// Of Kimi K2's factor without the key for mscale_all_dim, and of GLM's, whose code reads none.
+TEST(GgufScores, OfLatentAttentionGrowWithEveryScaling) {
+  const double temperature = 0.1 * std::log(64) + 1;
+  for (const char* arch : {"deepseek2", "glm-dsa"}) {
+    const RopeConfig setting =
+        read(arch, with(scaling("yarn", 64, 4096), {{"rope.dimension_count", uint64_t{64}}})).at(0);
+    EXPECT_NEAR(setting.scaling.score_factor, std::pow(temperature, 2), 1e-12) << arch;
+    EXPECT_NEAR(gain(setting), temperature, 1e-12) << arch;
+    EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr("multiplies all scores by"))) << arch;
+  }
+  EXPECT_EQ(read("deepseek2", {}).at(0).scaling.score_factor, 1);
+}
+
 // theta / divisor, and then the scaling of it.
 TEST(GgufDivisors, MultiplyTheScalingBesideThem) {
   const Vectors divisors = {{"rope_freqs.weight", halves(64, 8)}};
@@ -263,6 +276,23 @@ TEST(GgufLayers, ThatDoNotRotateAreWrittenOrRefused) {
 }
 
 // EXAONE 4 of 64 layers has windows, that of 30 has none; SmallThinker has them by the key.
+// Their code has the base of the file, or of the key, in layers with a window.
+TEST(GgufLayers, WithAWindowHaveTheBaseThatTheCodeReads) {
+  const Metadata keys = {{"attention.sliding_window", uint64_t{1024}},
+                         {"rope.freq_base_swa", 5e4},
+                         {"attention.sliding_window_pattern",
+                          GgufArray{.numbers = {1, 1, 1, 0, 1, 1, 1, 0}, .count = 8}}};
+  const std::pair<const char*, double> bases[] = {{"granite_swa", 1e6}, {"cohere2", 1e6},
+                                                  {"olmo2", 1e6},       {"mellum", 1e6},
+                                                  {"gemma3", 5e4},      {"mimo2", 5e4}};
+  for (const auto& [arch, base] : bases) {
+    for (const RopeConfig& group : read(arch, keys)) {
+      if (!group.rotates || group.window == 0) continue;
+      EXPECT_EQ(group.base, base) << arch;
+    }
+  }
+}
+
 TEST(GgufLayers, HaveAWindowAsTheCodeDecides) {
   const auto small = read("exaone4", {{"block_count", uint64_t{30}}});
   ASSERT_EQ(small.size(), 1U);

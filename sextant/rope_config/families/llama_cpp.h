@@ -54,7 +54,7 @@ struct LlamaCppArchitecture {
   YarnKeys yarn_keys;
   // rope.scaling.yarn_log_multiplier is mscale_all_dim times this; 0: the key is not read.
   double log_unit = 0;
-  bool scales_scores = false;      // mscale_all_dim multiplies all scores
+  bool scales_scores = false;      // the square of T(mscale) multiplies all scores
   bool mscale_is_all_dim = false;  // mscale is taken to be mscale_all_dim, else 1
   bool temperature_keys = false;   // attention.temperature_scale is read
   double law_strength = 0;         // a query law of the code: Llama 4's
