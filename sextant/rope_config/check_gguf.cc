@@ -61,14 +61,17 @@ bool same_law(const QueryScale& a, const QueryScale& b) {
 }
 
 // What `own` has and `read` has not, as "x, but got y"; empty: they are alike.
-std::string difference(const RopeConfig& own, const RopeConfig& read) {
+std::string difference(const RopeConfig& own, const RopeConfig& read,
+                       const std::string& architecture) {
   if (own.rotates != read.rotates) {
     return own.rotates ? "rotation, but got none" : "no rotation, but got one";
   }
   if (!same_law(own.scaling.query_scale, read.scaling.query_scale)) {
     return "the same law by which queries grow with their position, but got another";
   }
-  if (own.head_dim > 0 && read.head_dim > 0 && !close(scale_of(own), scale_of(read))) {
+  const LlamaCppArchitecture* row = find_architecture(architecture);
+  const bool by_keys = !row || !row->scale_in_weights;
+  if (by_keys && own.head_dim > 0 && read.head_dim > 0 && !close(scale_of(own), scale_of(read))) {
     return "scores times " + json(scale_of(own)).dump() + ", but got " +
            json(scale_of(read)).dump();
   }
@@ -105,18 +108,19 @@ const RopeConfig* setting_of(const std::vector<RopeConfig>& groups, int64_t laye
 // Where it is not known which layers a group is of, each has to be in the other list.
 void check_groups(const std::vector<RopeConfig>& groups, const std::vector<RopeConfig>& read,
                   const std::string& architecture) {
-  const auto found = [](const RopeConfig& group, const std::vector<RopeConfig>& among) {
-    return std::ranges::any_of(
-        among, [&](const RopeConfig& other) { return difference(group, other).empty(); });
+  const auto found = [&](const RopeConfig& group, const std::vector<RopeConfig>& among) {
+    return std::ranges::any_of(among, [&](const RopeConfig& other) {
+      return difference(group, other, architecture).empty();
+    });
   };
   for (const RopeConfig& group : groups) {
     if (!found(group, read)) {
-      refuse("layers " + group.layers, difference(group, read.at(0)), architecture);
+      refuse("layers " + group.layers, difference(group, read.at(0), architecture), architecture);
     }
   }
   for (const RopeConfig& group : read) {
     if (!found(group, groups)) {
-      refuse("layers " + group.layers, difference(groups.at(0), group), architecture);
+      refuse("layers " + group.layers, difference(groups.at(0), group, architecture), architecture);
     }
   }
 }
@@ -131,7 +135,7 @@ void check_same_layers(const std::vector<RopeConfig>& groups, const std::vector<
       const RopeConfig* other = setting_of(read, layer);
       if (!other) return check_groups(groups, read, architecture);
       by_number = true;
-      const std::string found = difference(group, *other);
+      const std::string found = difference(group, *other, architecture);
       if (!found.empty()) refuse("layer " + std::to_string(layer), found, architecture);
     }
   }

@@ -175,6 +175,12 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   // M-RoPE's pairs are half-split, also where the architecture's others are not.
   if (row && !setting.scaling.sections.empty()) setting.pairing = Pairing::kHalfSplit;
   setting.softmax_scale = softmax_scale_of(keys, row, setting);
+  if (row && row->scale_in_weights) {
+    setting.notes.push_back(
+        "the converter puts the model's factor of the scores besides the softmax scale into the "
+        "weights of the queries' norm: " +
+        llama_cpp_version() + ", " + row->source);
+  }
   if (!row) {
     setting.scaling.warnings.push_back(
         (named ? llama_cpp_version() + " has no model of the architecture " + keys.arch() +

@@ -342,6 +342,9 @@ TEST(GgufWriter, KnowsTheTypesOfModelsWithinOthers) {
                                                        {"gemma4_unified_text", "gemma4"},
                                                        {"nemotron-nas", "deci"}};
   for (const auto& [type, name] : names) EXPECT_EQ(gguf_architecture(type), name) << type;
+  // Its qk_scale_factor is in the weights of a norm.
+  EXPECT_EQ(rotating(converted(config(R"("model_type": "muse_glimmer_text", "rope_theta": 1e4)"))),
+            (std::vector<int64_t>{0, 1, 2, 4, 5, 6}));
 }
 
 }  // namespace

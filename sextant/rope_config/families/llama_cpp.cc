@@ -73,6 +73,7 @@ void read_scores(const json& row, LlamaCppArchitecture& to) {
       to.softmax_scale = scale->value("else", 0.0);
     }
   }
+  to.scale_in_weights = row.value("scale_in_weights", false);
   to.attention_scale = row.value("attention_scale", false);
 }
 

@@ -62,6 +62,7 @@ struct LlamaCppArchitecture {
   double softmax_scale = 0;            // of the code; 0: 1 / sqrt(key_length)
   std::string scale_key;               // a key that says it instead
   bool attention_scale = false;        // attention.scale is read
+  bool scale_in_weights = false;       // the converter puts another factor into a norm's weights
   int64_t layers_scaled_by_width = 0;  // with so many layers: sqrt(head_count / embedding_length)
   bool divisors_in_full_only = false;
   bool alpha = false;  // rope.scaling.alpha is read
