@@ -46,7 +46,7 @@ void explain_bytes(const std::string& bytes) { explain_all(read_rope_config_byte
 
 // Flags do not say the size of heads.
 void explain_flags(const std::string& bytes) {
-  explain_all(read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 128}));
+  explain_all(read_rope_config_bytes(bytes, {.base = 10000, .head_dim = 8}));
 }
 
 // As `sextant convert` does with a file, in each dialect. What one of them cannot say is an Error,
@@ -72,7 +72,7 @@ void convert(const std::string& bytes, const Overrides& overrides) {
 
 void convert_bytes(const std::string& bytes) { convert(bytes, {}); }
 
-void convert_flags(const std::string& bytes) { convert(bytes, {.base = 10000, .head_dim = 128}); }
+void convert_flags(const std::string& bytes) { convert(bytes, {.base = 10000, .head_dim = 8}); }
 
 // The layers of a configuration that says nothing, by each family of a table.
 void read_families(const std::string& bytes) {

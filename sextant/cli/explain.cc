@@ -93,7 +93,7 @@ std::shared_ptr<ConfigRequest> add_config(CLI::App& command) {
   command
       .add_option("--head-dim", request->overrides.head_dim,
                   "channels of a head, where the file does not say them")
-      ->check(within(2, 1 << 20, true));
+      ->check(within(2, static_cast<double>(kWidestHead), true));
   return request;
 }
 

@@ -60,7 +60,7 @@ bool same_law(const QueryScale& a, const QueryScale& b) {
   return a.law == b.law && a.length == b.length && close(a.strength, b.strength);
 }
 
-// What `own` has and `read` has not, as "x, but got y"; empty: they are alike.
+// The first difference, as "x of own, but got y of read"; empty: they are alike.
 std::string difference(const RopeConfig& own, const RopeConfig& read,
                        const std::string& architecture) {
   if (own.rotates != read.rotates) {

@@ -93,7 +93,8 @@ bool is_path(const std::string& pointer) {
   return std::ranges::count(pointer, '/') <= 8;
 }
 
-json value_of_word(const std::string& word) {
+json value_of_word(const std::string& word, const std::string& flag) {
+  if (word.starts_with('[') || word.starts_with('{')) return parse_json(word, "flags: " + flag);
   const json value = json::parse(word, nullptr, false);
   return value.is_discarded() ? json(word) : value;
 }
@@ -176,7 +177,7 @@ bool CommandLine::read_dotted(const std::string& word, const std::string& value)
   json& object = dotted_[long_name(word.substr(0, dot))];
   if (object.is_null()) object = json::object();
   try {
-    json patch = {{pointer, value_of_word(value)}};
+    json patch = {{pointer, value_of_word(value, word.substr(0, 60))}};
     object.merge_patch(patch.unflatten());
   } catch (const json::exception&) {
     return false;

@@ -42,7 +42,8 @@ PairExplained explain_pair(double speed, double stretched, double factor, int64_
                   ? std::numeric_limits<double>::quiet_NaN()
                   : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
   if (trained > 0 && stretched > 0 && speed * last < kTurn) {
-    pair.leaves = static_cast<int64_t>(std::floor(speed * last / stretched * (1 + 1e-12))) + 1;
+    const double kept = std::floor(speed * last / stretched * (1 + 1e-12));
+    pair.leaves = static_cast<int64_t>(std::min(kept, 0x1p62)) + 1;  // a divisor may be 1e30
   }
   return pair;
 }
@@ -114,10 +115,9 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const bool known =
       setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
-  if (length == 0 && result.trained > 0 && fixed && known) {
-    result.target = std::max(
-        result.target,
-        static_cast<int64_t>(std::llround(static_cast<double>(result.trained) * own_factor)));
+  const double reached = static_cast<double>(result.trained) * own_factor;
+  if (length == 0 && fixed && known && reached <= static_cast<double>(kLongestSequence)) {
+    result.target = std::max(result.target, static_cast<int64_t>(std::llround(reached)));
   }
   const int64_t at = std::max<int64_t>(result.target, 1);
   result.factor = factor_of(setting.scaling, at);
@@ -202,7 +202,7 @@ std::string method_of(const RopeConfig& setting) {
 
 std::string pairing_of(const RopeConfig& setting) {
   if (!setting.rotates || !setting.pairing) return "";
-  return *setting.pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
+  return order_of(*setting.pairing);
 }
 
 std::string query_law_of(const RopeConfig& setting) {

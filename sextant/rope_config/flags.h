@@ -4,7 +4,7 @@
 //              --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N, --yarn-beta-slow N,
 //              --yarn-beta-fast N, -c N
 //   vLLM       --hf-overrides JSON, --hf-overrides.key.key VALUE, --max-model-len N;
-//              --rope-scaling JSON and --rope-theta N of versions before November 2025
+//              --rope-scaling JSON and --rope-theta N of versions below 0.11.1
 #pragma once
 
 #include <string>
@@ -26,6 +26,7 @@ std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& ove
 // flags cannot say. vLLM takes several groups of layers; `place` is where in the config.json they
 // are.
 std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings);
-std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place);
+std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
+                       std::vector<std::string>& warnings);
 
 }  // namespace sextant

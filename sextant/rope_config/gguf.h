@@ -28,7 +28,8 @@ struct GgufModelSizes {
 
 // Metadata and vectors that say all groups of layers: those that rotate are alike, or one kind has
 // a window and another not. Throws Error where llama.cpp has no key for it. Numbers are float32
-// there: which ones that rounds is added to `warnings`.
+// there: which ones that rounds is added to `warnings`, and where llama.cpp rotates pairs of
+// another order or reads no key.
 struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;

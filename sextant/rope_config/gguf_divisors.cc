@@ -65,7 +65,7 @@ std::vector<double> composed(const RopeConfig& setting, const Stretch& stretch,
   return divisors;
 }
 
-// Of the same queries and keys as `stretch`, which may be YaRN with a gain of its own.
+// The gain of queries and keys under `stretch`, which may be YaRN with a gain of its own.
 double gain_beside(const Stretch& stretch, const GgufFactors& n) {
   const auto* yarn = std::get_if<Yarn>(&stretch);
   return yarn ? yarn_gain(*yarn) : n.attention;

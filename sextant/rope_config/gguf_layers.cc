@@ -131,7 +131,7 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
   if (width > 0) local.head_dim = local.rotary_dim = width;
   if (rotated > 0) local.rotary_dim = rotated;
   if (local.rotary_dim % 2 != 0 || local.rotary_dim > local.head_dim ||
-      local.head_dim > (1 << 14)) {
+      local.head_dim > kWidestHead) {
     GgufKeys::bad(keys.own("rope.dimension_count_swa"),
                   "an even number of at most " + std::to_string(local.head_dim) + ", but got " +
                       std::to_string(local.rotary_dim));

@@ -10,7 +10,8 @@
 namespace sextant {
 
 // `setting` is that of layers without a window, and `unscaled` the scaling of those with one where
-// the others' does not reach them. row: null where the architecture is not in the table. Throws Error that names the key.
+// the others' does not reach them. row: null where the architecture is not in the table. Throws
+// Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
                                     const RopeConfig& setting, const RopeScaling& unscaled,
                                     const Overrides& overrides);

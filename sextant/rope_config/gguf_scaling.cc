@@ -67,7 +67,10 @@ double yarn_number(GgufKeys& keys, const std::string& key, bool read, double oth
   const auto value = keys.number(keys.own("rope.scaling." + key), 1e-6, 1e9);
   if (!value) return otherwise;
   if (read) return *value;
-  if (*value != otherwise) warn_of_unread(key, *value, otherwise, keys, warnings);
+  if (*value != otherwise) {
+    warn_of_unread(key, *value, otherwise, keys, warnings);
+    warnings.push_back(engine_fact("llama.cpp.betas"));
+  }
   return otherwise;
 }
 

@@ -71,8 +71,10 @@ const json* at_place(const json& config, const std::string& place) {
 std::vector<std::string> candidates(const json& config) {
   std::vector<std::string> found;
   for (const auto& item : config.items()) {
-    if (item.value().is_object() && looks_like_language_model(item.key(), item.value())) {
-      found.push_back(item.key());
+    const std::string& key = item.key();
+    if (key.empty() || key.find('.') != std::string::npos) continue;  // a place has dots of its own
+    if (item.value().is_object() && looks_like_language_model(key, item.value())) {
+      found.push_back(key);
     }
   }
   return found;

@@ -71,8 +71,14 @@ class LayerReader {
     return values_.of_expression(expression);
   }
 
+  bool is_list(const std::string& name) const {
+    const Value value = fields_.find_value(name);
+    return value.get().is_array() && !value.get().empty();
+  }
+
   void read_kind() {
-    const json types = fields_.value("layer_types");
+    const Value all = fields_.find_value("layer_types");
+    const json& types = all.get();
     if (!given_kind_.empty()) {
       facts_.kind = given_kind_;
     } else if (types.is_array() && !types.empty()) {
@@ -102,7 +108,8 @@ class LayerReader {
     if (!parameters_.nested) {
       facts_.object = all;
       const auto scaled = of_family(&Family::scaled);
-      const json only = fields_.value("yarn_only_types");
+      const Value kinds = fields_.find_value("yarn_only_types");
+      const json& only = kinds.get();
       const bool left_out = only.is_array() && !only.empty() &&
                             std::ranges::find(only, json(facts_.kind)) == only.end();
       if ((scaled && !is_true(*scaled)) || left_out) keep_only_base();
@@ -152,11 +159,11 @@ class LayerReader {
 
   // no_rope_layers has a 1 where a layer DOES rotate, layer_rope_theta a 0 where it does not.
   bool rotates_by_list() {
-    const json thetas = fields_.value("layer_rope_theta");
-    if (thetas.is_array() && !thetas.empty()) {
+    if (is_list("layer_rope_theta")) {
       return is_true(evaluated_field("layer_rope_theta[i]"));
     }
-    const json list = fields_.value("no_rope_layers");
+    const Value by_layer = fields_.find_value("no_rope_layers");
+    const json& list = by_layer.get();
     if (!list.is_array()) return true;
     if (!list.empty()) {
       const json own = evaluated_field("no_rope_layers[i]");
@@ -167,13 +174,13 @@ class LayerReader {
     return (layer_ + 1) % interval != 0;
   }
   void read_sizes() {
-    const auto rope = integer("qk_rope_head_dim", 2, kWidest);
-    const auto nope = integer("qk_nope_head_dim", 0, kWidest);
+    const auto rope = integer("qk_rope_head_dim", 2, kWidestHead);
+    const auto nope = integer("qk_nope_head_dim", 0, kWidestHead);
     facts_.latent = rope.has_value();
     if (fields_.overrides().head_dim > 0) {
       facts_.head_dim = fields_.overrides().head_dim;
     } else if (const auto own =
-                   number_of_family(&Family::head_dim, "head_dim", 2, double(kWidest))) {
+                   number_of_family(&Family::head_dim, "head_dim", 2, double(kWidestHead))) {
       facts_.head_dim = static_cast<int64_t>(*own);
       const bool said = fields_.says("head_dim") || fields_.says("hidden_size") || rope;
       if (!said) take_from_code("head_dim", *own);
@@ -182,17 +189,21 @@ class LayerReader {
     } else {
       facts_.head_dim = plain_head_dim();
     }
+    if (facts_.head_dim > kWidestHead) {
+      fields_.bad("head_dim", "at most " + std::to_string(kWidestHead) + " channels of a head",
+                  facts_.head_dim);
+    }
     if (rope) facts_.rotary_dim = *rope;
   }
 
   int64_t plain_head_dim() {
     if (facts_.kind == kFull) {  // Gemma 4
-      if (const auto full = integer("global_head_dim", 2, kWidest)) return *full;
+      if (const auto full = integer("global_head_dim", 2, kWidestHead)) return *full;
     }
     if (facts_.kind == kSliding) {  // MiMo 2
-      if (const auto local = integer("swa_head_dim", 2, kWidest)) return *local;
+      if (const auto local = integer("swa_head_dim", 2, kWidestHead)) return *local;
     }
-    if (const auto own = integer("head_dim", 2, kWidest)) return *own;
+    if (const auto own = integer("head_dim", 2, kWidestHead)) return *own;
     const auto width = integer("hidden_size", 1, kWidest);
     const auto heads = integer("num_attention_heads", 1, kWidest);
     if (!width || !heads) {
@@ -217,7 +228,8 @@ class LayerReader {
 
   void read_channels() {
     const auto part = number_of_family(&Family::part, "partial_rotary_factor", 1e-6, 1);
-    if (const auto own = number_of_family(&Family::rotary_dim, "rotary_dim", 2, double(kWidest))) {
+    if (const auto own =
+            number_of_family(&Family::rotary_dim, "rotary_dim", 2, double(kWidestHead))) {
       facts_.rotary_dim = static_cast<int64_t>(*own);
     } else if (part) {
       facts_.part = part;
@@ -225,7 +237,7 @@ class LayerReader {
       const bool said = fields_.says("partial_rotary_factor") || fields_.says("rotary_dim") ||
                         facts_.object.contains("partial_rotary_factor");
       if (!said && *part != 1) take_from_code("partial_rotary_factor", *part);
-    } else if (const json list = fields_.value("partial_rotary_factors"); list.is_array()) {
+    } else if (fields_.find_value("partial_rotary_factors").get().is_array()) {
       const json listed = evaluated_field("partial_rotary_factors[i]");
       if (!listed.is_number()) fields_.bad("partial_rotary_factors", "numbers", listed);
       facts_.part = listed.get<double>();
@@ -233,7 +245,7 @@ class LayerReader {
       facts_.part = fields_.number("partial_rotary_factor", 1e-6, 1);
     }
     if (facts_.rotary_dim || part) return;
-    const auto channels = fields_.integer("rotary_dim", 2, kWidest);
+    const auto channels = fields_.integer("rotary_dim", 2, kWidestHead);
     if (!channels) return;
     if (!facts_.part && !facts_.object.contains("partial_rotary_factor")) {
       facts_.rotary_dim = channels;
@@ -253,12 +265,11 @@ class LayerReader {
       if (!fields_.says("rope_theta") && !facts_.object.contains("rope_theta")) {
         take_from_code("rope_theta", *base);
       }
-    } else if (const json thetas = fields_.value("layer_rope_theta");
-               thetas.is_array() && !thetas.empty()) {
+    } else if (is_list("layer_rope_theta")) {
       facts_.base = number_in(evaluated_field("layer_rope_theta[i]"), "layer_rope_theta");
     } else if (local && fields_.number("rope_local_base_freq", 1e-3, 1e30)) {
       facts_.base = fields_.number("rope_local_base_freq", 1e-3, 1e30);
-    } else if (fields_.value("rope_theta").is_array()) {
+    } else if (fields_.find_value("rope_theta").get().is_array()) {
       facts_.base = number_in(evaluated_field("rope_theta[i]"), "rope_theta");
     } else if (!facts_.object.contains("rope_theta")) {
       facts_.base = local && fields_.overrides().base > 0
@@ -322,7 +333,7 @@ class LayerReader {
     facts_.scales_scores = scores ? is_true(*scores) : facts_.latent && family() == nullptr;
     if (facts_.rotates) {
       const auto first =
-          number_of_family(&Family::first_channel, "first channel", 0, double(kWidest));
+          number_of_family(&Family::first_channel, "first channel", 0, double(kWidestHead));
       if (first) facts_.first_channel = static_cast<int64_t>(*first);
     }
     read_query_law();

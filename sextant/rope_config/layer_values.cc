@@ -10,17 +10,17 @@ namespace sextant {
 
 using nlohmann::json;
 
-json LayerValues::of_name(const std::string& name) const {
-  if (name == "kind") return facts_.kind;
-  if (name == "rotates") return facts_.rotates;
-  if (name == "nested") return parameters_.nested;
-  if (name == "rope_type") return facts_.object.value("rope_type", json());
-  if (name == "rotary_dim" && facts_.rotary_dim) return *facts_.rotary_dim;
-  if (name == "head_dim" && facts_.head_dim > 0) return facts_.head_dim;
+Value LayerValues::of_name(const std::string& name) const {
+  if (name == "kind") return Value(facts_.kind);
+  if (name == "rotates") return Value(facts_.rotates);
+  if (name == "nested") return Value(parameters_.nested);
+  if (name == "rope_type") return Value(facts_.object.value("rope_type", json()));
+  if (name == "rotary_dim" && facts_.rotary_dim) return Value(*facts_.rotary_dim);
+  if (name == "head_dim" && facts_.head_dim > 0) return Value(facts_.head_dim);
   const bool of_object = name == "rope_theta" || name == "partial_rotary_factor" ||
                          name == "truncate" || name == "factor";
-  if (of_object && facts_.object.contains(name)) return facts_.object[name];
-  return fields_.value(name, layer_);
+  if (of_object && facts_.object.contains(name)) return Value(facts_.object[name]);
+  return fields_.find_value(name, layer_);
 }
 
 json LayerValues::of_expression(const std::string& expression) const {

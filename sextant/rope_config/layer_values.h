@@ -29,7 +29,7 @@ class LayerValues {
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high) const;
 
  private:
-  nlohmann::json of_name(const std::string& name) const;
+  Value of_name(const std::string& name) const;
 
   ModelFields& fields_;
   const RopeParameters& parameters_;

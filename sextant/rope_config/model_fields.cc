@@ -104,7 +104,7 @@ json ModelFields::default_of(const std::string& name, std::optional<int64_t> lay
   if (result.is_object() && result.contains("is")) {
     ++depth_;
     result = evaluate(result["is"].get<std::string>(),
-                      [&](const std::string& other) { return value(other, layer); });
+                      [&](const std::string& other) { return find_value(other, layer); });
     --depth_;
   }
   if (!result.is_null()) taken_.emplace(name, result);
@@ -112,33 +112,49 @@ json ModelFields::default_of(const std::string& name, std::optional<int64_t> lay
 }
 
 json ModelFields::value(const std::string& name, std::optional<int64_t> layer) {
+  return find_value(name, layer).get();
+}
+
+Value ModelFields::find_value(const std::string& name, std::optional<int64_t> layer) {
   if (layer) {
-    if (name == "i") return *layer;
-    if (const json* by_layer = find("per_layer_config"); by_layer != nullptr) {
-      const json own = evaluate("per_layer_config[i]", [&](const std::string& asked) {
-        return asked == "i" ? json(*layer) : *by_layer;
-      });
-      if (own.is_object() && own.contains(name) && !own[name].is_null()) return own[name];
-    }
+    if (name == "i") return Value(*layer);
+    const json& own = of_layer(*layer);
+    const auto found = own.find(name);
+    if (found != own.end() && !found->is_null()) return Value::borrowed(*found);
   }
-  if (name == "n") return layers() > 0 ? layers() : supposed_layers();
+  if (name == "n") return Value(layers() > 0 ? layers() : supposed_layers());
   const auto own = own_names_.find(name);
   const json* found = find(own == own_names_.end() ? name : own->second);
-  if (found != nullptr && name == "layer_types") return layer_types_of(*found);
-  if (found != nullptr) return *found;
-  return is_null(name) ? json() : default_of(name, layer);
+  if (found != nullptr && name == "layer_types") return Value::borrowed(layer_types_of(*found));
+  if (found != nullptr) return Value::borrowed(*found);
+  return is_null(name) ? Value(nullptr) : Value(default_of(name, layer));
+}
+
+// Its object in per_layer_config; empty if it has none.
+const json& ModelFields::of_layer(int64_t layer) {
+  if (own_layer_ == layer) return own_;
+  json own;
+  if (const json* by_layer = find("per_layer_config")) {
+    own = evaluate("per_layer_config[i]", [&](const std::string& asked) {
+      return asked == "i" ? Value(layer) : Value::borrowed(*by_layer);
+    });
+  }
+  own_ = own.is_object() ? std::move(own) : json::object();
+  own_layer_ = layer;
+  return own_;
 }
 
 // Some files list the parts of layers, too: "mlp" after each attention.
-json ModelFields::layer_types_of(const json& listed) const {
+const json& ModelFields::layer_types_of(const json& listed) {
   if (!listed.is_array() || family_ == nullptr || family_->not_layers.empty()) return listed;
+  if (layer_types_) return *layer_types_;
   json kept = json::array();
   for (const json& type : listed) {
     const bool part =
         type.is_string() && std::ranges::count(family_->not_layers, type.get<std::string>()) > 0;
     if (!part) kept.push_back(type);
   }
-  return kept;
+  return layer_types_.emplace(std::move(kept));
 }
 
 // null in the file is a value: code that has a default for an absent field takes none for it. These
@@ -178,7 +194,13 @@ std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low
 }
 
 int64_t ModelFields::layers() {
-  const json types = value("layer_types");
+  if (!layers_) layers_ = count_layers();
+  return *layers_;
+}
+
+int64_t ModelFields::count_layers() {
+  const Value all = find_value("layer_types");
+  const json& types = all.get();
   if (types.is_array() && !types.empty()) {
     if (types.size() > kMostLayers) bad("layer_types", "at most 4096 layers", types);
     return static_cast<int64_t>(types.size());

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "sextant/rope_config/families/family.h"
+#include "sextant/rope_config/families/value.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
 
-inline constexpr int64_t kWidest = 1 << 20;  // the largest size of a head, or count of heads
+inline constexpr int64_t kWidest = 1 << 20;  // the largest hidden_size, or count of heads
 
 class ModelFields {
  public:
@@ -24,6 +25,8 @@ class ModelFields {
   // A field by its canonical name, or another of the file by its own; where the file lacks it, the
   // family's default. In a layer, per_layer_config goes before all that.
   nlohmann::json value(const std::string& name, std::optional<int64_t> layer = {});
+  // The same without a copy of what stands in the file.
+  Value find_value(const std::string& name, std::optional<int64_t> layer = {});
   // Whether the file itself has it, under this name or another.
   bool says(const std::string& name) const;
 
@@ -55,7 +58,9 @@ class ModelFields {
  private:
   const nlohmann::json* find(const std::string& dotted) const;
   bool is_null(const std::string& name) const;
-  nlohmann::json layer_types_of(const nlohmann::json& listed) const;
+  const nlohmann::json& of_layer(int64_t layer);
+  const nlohmann::json& layer_types_of(const nlohmann::json& listed);
+  int64_t count_layers();
   void take_names(const std::string& canonical, const std::vector<std::string>& names);
   nlohmann::json default_of(const std::string& name, std::optional<int64_t> layer);
 
@@ -67,6 +72,11 @@ class ModelFields {
   std::vector<std::string> warnings_;
   std::map<std::string, nlohmann::json> taken_;
   int depth_ = 0;
+  // What is asked for in each layer and does not change.
+  std::optional<int64_t> layers_;
+  std::optional<nlohmann::json> layer_types_;
+  std::optional<int64_t> own_layer_;  // that own_ is of
+  nlohmann::json own_;
 };
 
 // The names in the file that may stand for canonical ones.

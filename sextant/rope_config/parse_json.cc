@@ -12,6 +12,8 @@ namespace sextant {
 using nlohmann::json;
 
 const std::string kNotJson = " (no JSON)";
+// Objects and lists within each other: copies and texts of what is deeper would exhaust the stack.
+constexpr int kDeepest = 64;
 
 namespace {
 
@@ -47,7 +49,11 @@ std::string quoted_nonfinite(const std::string& text) {
 json parse_json(const std::string& original, const std::string& where) {
   const std::string text = quoted_nonfinite(original);
   std::vector<std::set<std::string>> around;  // keys of the objects around: JSON lets them repeat
-  const auto once = [&](int, json::parse_event_t event, json& parsed) {
+  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kDeepest) {
+      fail(where + ": expected at most " + std::to_string(kDeepest) +
+           " objects and lists within each other, but got more");
+    }
     if (event == json::parse_event_t::object_start) around.emplace_back();
     if (event == json::parse_event_t::object_end) around.pop_back();
     if (event == json::parse_event_t::key &&
@@ -58,7 +64,7 @@ json parse_json(const std::string& original, const std::string& where) {
     return true;
   };
   try {
-    return json::parse(text, once);
+    return json::parse(text, check);
   } catch (const json::exception& error) {
     // nlohmann names a byte; people look for a key.
     const auto* at = dynamic_cast<const json::parse_error*>(&error);

@@ -56,7 +56,7 @@ void check(const std::string& name, double value, double low, double high) {
 ReadRopeConfig read_dialect(const std::string& marked, const Overrides& overrides) {
   check("--base", overrides.base, 1e-3, 1e30);
   check("--local-base", overrides.local_base, 1e-3, 1e30);
-  check("--head-dim", static_cast<double>(overrides.head_dim), 2, 1 << 20);
+  check("--head-dim", static_cast<double>(overrides.head_dim), 2, static_cast<double>(kWidestHead));
   check("--length", static_cast<double>(overrides.length), 1, 0x1p40);
   const std::string mark = "\xEF\xBB\xBF";  // that a text is UTF-8
   const std::string bytes = marked.starts_with(mark) ? marked.substr(mark.size()) : marked;

@@ -47,8 +47,6 @@ std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   return sections;
 }
 
-constexpr int64_t kWidestHead = 1 << 14;
-
 void read_channels(GgufKeys& keys, RopeConfig& setting) {
   if (setting.head_dim > kWidestHead) {
     GgufKeys::bad(keys.own("attention.key_length"), "at most " + std::to_string(kWidestHead) +

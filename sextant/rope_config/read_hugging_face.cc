@@ -88,7 +88,7 @@ void compare_channels(ModelFields& fields, const json& object, const RopeConfig&
   if (!part && fields.says("partial_rotary_factor")) {
     part = fields.number("partial_rotary_factor", 1e-6, 1);
   }
-  const auto channels = fields.integer("rotary_dim", 2, kWidest);
+  const auto channels = fields.integer("rotary_dim", 2, kWidestHead);
   if (!part || !channels) return;
   const auto by_part = static_cast<int64_t>(static_cast<double>(rope.head_dim) * *part);
   if (by_part == *channels) return;
@@ -182,13 +182,13 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
 
 void add_remarks(const std::vector<FamilyRemark>& remarks, ModelFields& fields,
                  const RopeParameters& parameters, std::vector<std::string>& to) {
-  const auto value_of = [&](const std::string& name) -> json {
-    if (name == "nested") return parameters.nested;
-    json value = fields.value(name);
-    if (!value.is_null() || !parameters.object.is_object()) return value;
-    if (parameters.object.contains(name)) return parameters.object[name];
+  const auto value_of = [&](const std::string& name) -> Value {
+    if (name == "nested") return Value(parameters.nested);
+    Value value = fields.find_value(name);
+    if (!value.get().is_null() || !parameters.object.is_object()) return value;
+    if (parameters.object.contains(name)) return Value(parameters.object[name]);
     for (const auto& item : parameters.object.items()) {
-      if (item.value().is_object() && item.value().contains(name)) return item.value()[name];
+      if (item.value().is_object() && item.value().contains(name)) return Value(item.value()[name]);
     }
     return value;
   };

@@ -4,6 +4,10 @@
 
 namespace sextant {
 
+std::string order_of(Pairing pairing) {
+  return pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
+}
+
 Spectrum spectrum_of(const RopeConfig& setting, int64_t length) {
   return stretched(rotary({.dim = setting.rotary_dim, .base = setting.base}),
                    stretch_of(setting.scaling, length));

@@ -14,6 +14,8 @@ namespace sextant {
 
 // Lengths in tokens above this are refused in every format: the file is damaged.
 inline constexpr int64_t kLongestSequence = int64_t{1} << 40;
+// So are heads of more channels.
+inline constexpr int64_t kWidestHead = 1 << 14;
 
 // Of a group of layers that are alike.
 struct RopeConfig {
@@ -48,6 +50,9 @@ struct RopeConfig {
   double softmax_scale = 0;
   std::string query_law = {};  // in words, where scaling.query_scale cannot say it
 };
+
+// "interleaved" or "half-split".
+std::string order_of(Pairing pairing);
 
 // Values that a user gives besides the file. 0: none.
 struct Overrides {

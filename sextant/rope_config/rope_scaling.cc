@@ -107,8 +107,7 @@ struct Reader {
     if (yarn.attention_factor && (yarn.mscale || yarn.mscale_all_dim)) {
       to.warnings.push_back(
           "attention_factor and mscale are both given, and engines take different ones: keep the "
-          "one "
-          "that the model was trained with. " +
+          "one that the model was trained with. " +
           engine_fact("transformers.attention_factor"));
     }
     if (yarn.beta_fast < yarn.beta_slow) {
@@ -149,18 +148,18 @@ struct Reader {
           "factor is missing; max_position_embeddings / "
           "original_max_position_embeddings is taken for it, as in Hugging Face");
     }
-    // vLLM's name, for what is left beside its temperature.
+    // The name of vLLM below 0.30, for what is left beside its temperature.
     const auto rest = fields.number("attn_factor", 1e-6, 1e6);
     if (rest && !yarn.attention_factor) {
       yarn.attention_factor = *rest * yarn_temperature(yarn.factor);
+      to.warnings.push_back(engine_fact("vllm.attention_factor"));
     }
     const bool scores = fields.flag("scale_scores").value_or(context.scales_scores);
     if (scores && yarn.mscale_all_dim.value_or(0) != 0) {
       to.score_factor = yarn_score_factor(yarn);
       to.warnings.push_back(
           "mscale_all_dim also scales all scores in DeepSeek's own code; an engine that leaves "
-          "that "
-          "out attends too flatly. " +
+          "that out attends too flatly. " +
           engine_fact("transformers.score_scale"));
     }
     read_query_scale(yarn.original_length);

@@ -5,6 +5,8 @@
 
 #include "sextant/error.h"
 #include "sextant/files/gguf.h"
+#include "sextant/rope_config/engines/engine_facts.h"
+#include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
@@ -28,9 +30,24 @@ const RopeConfig& only(const std::vector<RopeConfig>& groups, const std::string&
        std::to_string(groups.size()));
 }
 
+// A GGUF file's weights stand in the order of pairs that llama.cpp rotates.
+void warn_of_pairs(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
+  if (read.dialect != "GGUF" || read.settings.empty()) return;
+  const RopeConfig& setting = read.settings[0];
+  const LlamaCppArchitecture* row = find_architecture(setting.model_type);
+  const auto there = row ? pairing_in_transformers(*row) : std::nullopt;
+  if (!there || !setting.pairing || *there == *setting.pairing) return;
+  warnings.push_back("llama.cpp rotates " + order_of(*setting.pairing) +
+                     " pairs in the architecture " + row->name + ", and transformers " +
+                     order_of(*there) +
+                     " ones in its models: the weights of queries and keys of the GGUF file must "
+                     "be permuted to that order. " +
+                     engine_fact("transformers.pairs"));
+}
+
 GgufModelSizes sizes_of(const ReadRopeConfig& read) {
   if (read.json.empty()) return {};
-  const nlohmann::json config = nlohmann::json::parse(read.json);
+  const nlohmann::json config = parse_json(read.json, "config.json");
   const nlohmann::json& model = *find_language_model(config).config;
   const auto size = [&](const char* name) -> int64_t {
     const auto found = model.find(name);
@@ -43,6 +60,15 @@ GgufModelSizes sizes_of(const ReadRopeConfig& read) {
           .dense_layers = size("first_k_dense_replace")};
 }
 
+void take_betas_of_code(RopeConfig& setting, const std::string& architecture) {
+  const LlamaCppArchitecture* row = find_architecture(architecture);
+  auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
+  if (!row || row->yarn_keys.betas || !yarn) return;
+  yarn->beta_fast = row->yarn_keys.beta_fast;
+  yarn->beta_slow = row->yarn_keys.beta_slow;
+}
+
 // Its bytes are read again: they say the same of each layer, or an Error is thrown.
 std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
   const std::string type = rotations(read, "gguf").at(0).model_type;
@@ -51,7 +77,10 @@ std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& war
   const GgufConfig written =
       write_gguf_config(read.settings, architecture, sizes_of(read), warnings);
   std::string bytes = gguf_bytes(written.metadata, written.vectors);
-  check_same_layers(read.settings, read_gguf_config(parse_gguf(bytes), {}), architecture);
+  // Where the code reads no betas, a warning says the flags for them.
+  std::vector<RopeConfig> settings = read.settings;
+  for (RopeConfig& setting : settings) take_betas_of_code(setting, architecture);
+  check_same_layers(settings, read_gguf_config(parse_gguf(bytes), {}), architecture);
   return bytes;
 }
 
@@ -61,15 +90,17 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
                               std::vector<std::string>& warnings) {
   if (to == "hf5" || to == "hf4") {
     const nlohmann::json config =
-        read.json.empty() ? nlohmann::json::object() : nlohmann::json::parse(read.json);
-    return write_hugging_face(config, read.settings, to == "hf4" ? 4 : 5).dump(2) + "\n";
+        read.json.empty() ? nlohmann::json::object() : parse_json(read.json, "config.json");
+    warn_of_pairs(read, warnings);
+    const int version = to == "hf4" ? 4 : 5;
+    return json_as_python_writes_it(write_hugging_face(config, read.settings, version)) + "\n";
   }
   if (to != "gguf" && to != "llama.cpp" && to != "vllm") {
     fail("convert: to: expected hf5, hf4, gguf, llama.cpp or vllm, but got \"" + to + "\"");
   }
   const std::vector<RopeConfig> groups = rotations(read, to);
   if (to == "llama.cpp") return write_llama_cpp(only(groups, to), warnings) + "\n";
-  if (to == "vllm") return write_vllm(groups, read.place) + "\n";
+  if (to == "vllm") return write_vllm(groups, read.place, warnings) + "\n";
   return write_gguf(read, warnings);
 }
 

@@ -27,8 +27,9 @@ void refuse_scaling(const RopeScaling& scaling) {
 // The length that the scaling is for: engines serve no more than they are told, whatever the factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// The factor that vLLM multiplies queries and keys by without attn_factor. It does not read
-// attention_factor, and mscale in latent attention only.
+// The gain of vLLM below 0.30 without attn_factor: it does not read attention_factor, and mscale in
+// latent attention only. Later ones read the fields as transformers does, and not attn_factor
+// (vllm.attention_factor in engines.json).
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
   return yarn_temperature(yarn.factor, yarn.mscale.value_or(1)) /
@@ -48,7 +49,8 @@ void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynami
 }
 
 // In `object`, which Hugging Face reads, what vLLM reads otherwise.
-void add_what_vllm_reads(json& object, const RopeConfig& setting) {
+void add_what_vllm_reads(json& object, const RopeConfig& setting,
+                         std::vector<std::string>& warnings) {
   if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
     if (longrope) check_longrope_gain(setting, *dynamic, *longrope);
@@ -58,6 +60,10 @@ void add_what_vllm_reads(json& object, const RopeConfig& setting) {
   if (!yarn) return;
   const double rest = yarn_gain(*yarn) / vllm_gain(setting, *yarn);
   if (rest == 1) return;
+  if (setting.latent) {
+    warnings.push_back("attention_factor: vLLM reads this gain up to 0.29.0 only. " +
+                       engine_fact("vllm.mscale"));
+  }
   object["attn_factor"] = rest;
   object["attention_factor"] = yarn_gain(*yarn);
 }
@@ -96,6 +102,13 @@ json nested(json object, std::string place) {
   return object;
 }
 
+// Whether vLLM from 0.30 on, which does not multiply the model's length by YaRN's factor, would
+// refuse the target (vllm.max_length in engines.json).
+bool is_short_of(const RopeConfig& setting, int64_t target) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  return fixed && std::holds_alternative<Yarn>(*fixed) && setting.max_length < target;
+}
+
 }  // namespace
 
 std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings) {
@@ -128,7 +141,8 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
   return out.str();
 }
 
-std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place) {
+std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
+                       std::vector<std::string>& warnings) {
   const json config = write_hugging_face(json::object(), groups, 5);
   json object = config.at("rope_parameters");
   int64_t target = 0;
@@ -136,10 +150,13 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
     refuse_query_scale(group.scaling, "vllm");
     const std::string kind = group.parameters.empty() ? group.layers : group.parameters;
     const bool by_kind = object.contains(kind) && object.at(kind).is_object();
-    add_what_vllm_reads(by_kind ? object[kind] : object, group);
+    add_what_vllm_reads(by_kind ? object[kind] : object, group, warnings);
     target = std::max(target, target_of(group));
   }
   json overrides = {{"rope_parameters", object}};
+  if (std::ranges::any_of(groups, [&](const auto& one) { return is_short_of(one, target); })) {
+    overrides["max_position_embeddings"] = target;
+  }
   // Latent attention's sizes are the model's own: they say how many channels rotate, and a
   // factor would rotate fewer, for vLLM takes it of those.
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/unsupported.h"
@@ -103,19 +104,6 @@ void write_yarn_gain(Writer& to, const LlamaCppArchitecture& row, const Yarn& ya
   if (attention != 1) to.put("rope.scaling.attn_factor", attention);
 }
 
-void write_betas(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn) {
-  const auto& code = row.yarn_keys;
-  if (!code.betas && (yarn.beta_fast != code.beta_fast || yarn.beta_slow != code.beta_slow)) {
-    fail("convert: gguf: beta_fast, beta_slow: expected 32 and 1, which " + llama_cpp_version() +
-         " takes for the architecture " + row.name +
-         " without looking for keys of the file, but got " + nlohmann::json(yarn.beta_fast).dump() +
-         " and " + nlohmann::json(yarn.beta_slow).dump() +
-         "; its flags --yarn-beta-fast and --yarn-beta-slow say them");
-  }
-  to.put_number("rope.scaling.yarn_beta_fast", yarn.beta_fast);
-  to.put_number("rope.scaling.yarn_beta_slow", yarn.beta_slow);
-}
-
 void write_yarn(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
                 double score_factor) {
   if (!yarn.truncate || yarn.ramp == Yarn::Ramp::kTurns) {
@@ -124,7 +112,8 @@ void write_yarn(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
   to.put("rope.scaling.type", std::string("yarn"));
   to.put_number("rope.scaling.factor", yarn.factor);
   to.put_length("rope.scaling.original_context_length", yarn.original_length);
-  write_betas(to, row, yarn);
+  to.put_number("rope.scaling.yarn_beta_fast", yarn.beta_fast);
+  to.put_number("rope.scaling.yarn_beta_slow", yarn.beta_slow);
   write_yarn_gain(to, row, yarn, score_factor);
 }
 
@@ -220,6 +209,32 @@ const LlamaCppArchitecture& row_of(const std::string& architecture) {
 bool has_window(const RopeConfig& group) {
   return group.window > 0 || group.chunk > 0 || group.layers.find("sliding") != std::string::npos ||
          group.parameters.find("sliding") != std::string::npos;
+}
+
+// Weights, which the metadata accompanies, stand in the order of the pairs that rotate.
+void warn_of_pairs(const RopeConfig& setting, const LlamaCppArchitecture& row,
+                   std::vector<std::string>& warnings) {
+  if (!setting.pairing || !row.pairing) return;
+  const Pairing there = setting.scaling.sections.empty() ? *row.pairing : Pairing::kHalfSplit;
+  if (*setting.pairing == there) return;
+  warnings.push_back("this model rotates " + order_of(*setting.pairing) + " pairs, and llama.cpp " +
+                     order_of(there) + " ones in the architecture " + row.name +
+                     ": beside this metadata the weights of queries and keys must be permuted to "
+                     "that order. " +
+                     engine_fact("llama.cpp.pairs"));
+}
+
+void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
+                   std::vector<std::string>& warnings) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
+  const auto& code = row.yarn_keys;
+  if (!yarn || code.betas) return;
+  if (yarn->beta_fast == code.beta_fast && yarn->beta_slow == code.beta_slow) return;
+  warnings.push_back("llama.cpp takes the beta_fast and beta_slow of this file only from flags, " +
+                     std::string("--yarn-beta-fast ") + nlohmann::json(yarn->beta_fast).dump() +
+                     " --yarn-beta-slow " + nlohmann::json(yarn->beta_slow).dump() + ". " +
+                     engine_fact("llama.cpp.betas"));
 }
 
 [[noreturn]] void refuse_groups(size_t count, const LlamaCppArchitecture& row) {
@@ -368,6 +383,8 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
     to.put_number("rope.freq_base_swa", setting.base);
   }
   to.warn_of_rounding(warnings);
+  warn_of_pairs(setting, row, warnings);
+  warn_of_betas(setting, row, warnings);
   return std::move(to.out);
 }
 

@@ -18,7 +18,13 @@ namespace sextant::fuzz {
 namespace {
 
 constexpr int kMutants = 20000;
-constexpr double kMostSeconds = 1;  // of the processor, for one mutant
+
+// Of the processor, for one mutant.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+constexpr double kMostSeconds = 5;
+#else
+constexpr double kMostSeconds = 1;
+#endif
 
 double processor_seconds() {
   timespec now{};

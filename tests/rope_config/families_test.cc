@@ -99,7 +99,38 @@ TEST(Families, RowsThatAreWrongAreNamed) {
   error_of(R"({"types": ["a"], "source": "a", "base": "1 +"})", "base: expression: 1 +: expected");
   error_of(R"({"types": ["a"], "source": "a", "query_law": {"law": "steep"}})",
            "law: expected llama4, ministral or logn");
+  error_of(R"({"types": ["a"], "source": "a", "query_law": {"law": "logn"}})",
+           "length: expected an expression beside a law");
+  error_of(R"({"types": ["a"], "source": "a", "notes": [{"when": "true"}]})",
+           "say: expected a text");
+  error_of(R"({"types": ["a", ""], "source": "a"})", "types: expected a list of texts");
+  error_of(R"({"types": ["a"], "source": "a", "base": ""})", "base: expected a text");
+  error_of(R"({"types": ["a"], "source": "a", "names": {"head_dim": 3}})", "names: expected texts");
+  error_of(R"({"types": ["a"], "source": "a", "defaults": {"head_dim": {"is": "1 +"}}})",
+           "defaults: expression: 1 +: expected");
+  for (const char* value : {"true", "[8]", "{}", R"({"is": 8})", R"({"is": "8", "else": 4})"}) {
+    error_of(
+        R"({"types": ["a"], "source": "a", "defaults": {"head_dim": )" + std::string(value) + "}}",
+        "defaults: head_dim: expected a number, a text or {\"is\": expression}");
+  }
+  error_of(R"({"types": ["a"], "source": "a", "instead": "alibi", "base": "1"})",
+           "base: expected no such key");
+  error_of(R"({"types": ["a"], "source": "a", "source": "b"})", "\"source\": expected once");
   error_of("4", "expected an object");
+}
+
+TEST(Families, TablesThatAreWrongAreNamed) {
+  const auto error_of = [](const char* table, const char* words) {
+    EXPECT_THAT([&] { parse_families(table); }, ThrowsMessage<Error>(HasSubstr(words))) << table;
+  };
+  for (const char* table : {"4", "{}", R"({"families": 4})", R"({"families": {"types": "a"}})"}) {
+    error_of(table, "families: expected an object with a list of families");
+  }
+  error_of("{", "families: expected JSON");
+  error_of(R"({"code": 5, "version": "1", "families": []})", "families: code: expected a text");
+  error_of(R"({"code": "c", "versions": "1", "families": []})", "versions: expected no such key");
+  error_of(R"({"code": "c", "families": [{"types": ["a"], "source": "a"}]})",
+           "families: a: expected a code and its version");
 }
 
 // A file of each type with nothing in it is answered, or refused by a message that names a field.

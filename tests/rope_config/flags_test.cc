@@ -65,7 +65,8 @@ TEST(VllmFlags, DottedNamesAreObjects) {
   const RopeConfig old =
       read("vllm serve m --rope-scaling.rope_type linear --rope-scaling.factor 2");
   EXPECT_EQ(std::get<Linear>(std::get<Stretch>(old.scaling.stretch)).factor, 2);
-  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("removed by #28006")));
+  EXPECT_THAT(old.scaling.warnings,
+              Contains(HasSubstr("removed by #28006 (November 2025) in 0.11.1")));
   for (const char* wrong : {"--hf-overrides.a.99999999 1", "--hf-overrides..a 1",
                             "--hf-overrides.a.b.c.d.e.f.g.h.i 1"}) {
     EXPECT_THAT([&] { read(wrong); },
@@ -79,6 +80,18 @@ TEST(VllmFlags, UnquotedJsonIsToBeQuoted) {
               ThrowsMessage<Error>(HasSubstr("expected JSON within single quotes")));
   EXPECT_THAT([] { read(R"(vllm serve m --hf-overrides {"rope_theta":1e6})"); },
               ThrowsMessage<Error>(HasSubstr("expected JSON within single quotes")));
+}
+
+TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
+  const std::string yarn =
+      R"(vllm serve m --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4,
+         "original_max_position_embeddings": 8192, )";
+  const RopeConfig old = read(yarn + R"("attn_factor": 0.5}}')");
+  EXPECT_NEAR(spectrum_of(old, 1).gain, 0.05 * std::log(4) + 0.5, 1e-15);
+  EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("#56446")));
+  const RopeConfig both = read(yarn + R"("attn_factor": 0.5, "attention_factor": 2}}')");
+  EXPECT_EQ(spectrum_of(both, 1).gain, 2);
+  EXPECT_THAT(both.scaling.warnings, Each(Not(HasSubstr("#56446"))));
 }
 
 // A length beside an override of the language model's object.

@@ -1,5 +1,5 @@
-// What llama.cpp makes of GGUF files beyond the common keys, and that a converted file says the
-// same of every layer.
+// GGUF files mean what llama.cpp makes of them beyond the common keys, and a converted file says
+// the same of every layer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,11 +22,11 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 using Metadata = std::map<std::string, GgufValue>;
-using Vectors = std::map<std::string, std::vector<float>>;
+using Tensors = std::map<std::string, std::vector<float>>;
 
 // A file of that architecture; keys without its prefix.
 std::vector<RopeConfig> read(const std::string& arch, const Metadata& keys,
-                             const Vectors& vectors = {}) {
+                             const Tensors& vectors = {}) {
   Metadata all = {{"general.architecture", arch},
                   {arch + ".attention.key_length", uint64_t{128}},
                   {arch + ".context_length", uint64_t{131072}},
@@ -124,7 +124,7 @@ TEST(GgufGains, ReachLayersWithAWindowAsTheCodeHasIt) {
 
 // MiniCPM's converter writes none, and llama.cpp makes none of the lengths.
 TEST(GgufGains, OfLongRopeAreTheFilesAlone) {
-  const Vectors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
+  const Tensors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
                          {"rope_factors_short.weight", std::vector<float>(64, 1.0F)}};
   const RopeConfig minicpm = read("minicpm", scaling("longrope", 1, 32768), lists).at(0);
   EXPECT_EQ(gain(minicpm), 1);
@@ -155,7 +155,7 @@ TEST(GgufScores, OfLatentAttentionGrowWithEveryScaling) {
 
 // theta / divisor, and then the scaling of it.
 TEST(GgufDivisors, MultiplyTheScalingBesideThem) {
-  const Vectors divisors = {{"rope_freqs.weight", halves(64, 8)}};
+  const Tensors divisors = {{"rope_freqs.weight", halves(64, 8)}};
   const double slowest = std::pow(1e6, -126.0 / 128);
   const RopeConfig linear = read("llama", scaling("linear", 4), divisors).at(0);
   EXPECT_NEAR(frequency(linear, 63) * 32 / slowest, 1, 1e-12);
@@ -195,7 +195,7 @@ TEST(GgufDivisors, ThatAreLostAreMissed) {
 
 // llama.cpp counts context_length for it.
 TEST(GgufLengths, ThatAreMissingAreTheContexts) {
-  const Vectors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
+  const Tensors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
                          {"rope_factors_short.weight", std::vector<float>(64, 1.0F)}};
   const RopeConfig minicpm =
       read("minicpm", {{"rope.scaling.type", std::string("longrope")}}, lists).at(0);

@@ -15,6 +15,7 @@ namespace sextant::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -267,6 +268,77 @@ TEST(Writers, WarnOfAGainThatFlagsCannotSay) {
   EXPECT_THAT(warnings, Contains(HasSubstr("#17945")));
 }
 
+std::vector<std::string> warnings_of(const ReadRopeConfig& read, const char* to) {
+  std::vector<std::string> warnings;
+  write_rope_config(read, to, warnings);
+  return warnings;
+}
+
+ReadRopeConfig model(const std::string& type, const std::string& more = "") {
+  return read_rope_config_bytes(
+      R"({"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2, "head_dim": 64,
+          "max_position_embeddings": 8192, "rope_theta": 1e4, "model_type": ")" +
+          type + "\"" + more + "}",
+      {});
+}
+
+// llama.cpp's converter permutes weights of Llama, and none of Qwen.
+TEST(Writers, WarnOfPairsInAnotherOrder) {
+  const auto in_llama = HasSubstr(
+      "this model rotates half-split pairs, and llama.cpp interleaved ones in the architecture "
+      "llama");
+  EXPECT_THAT(warnings_of(model("llama"), "gguf"), Contains(in_llama));
+  EXPECT_THAT(warnings_of(model("llama"), "gguf"), Contains(HasSubstr("permutes the weights")));
+  EXPECT_THAT(warnings_of(model("qwen2"), "gguf"), Each(Not(HasSubstr("pairs, and llama.cpp"))));
+  EXPECT_THAT(warnings_of(model("cohere"), "gguf"), Each(Not(HasSubstr("pairs, and llama.cpp"))));
+  EXPECT_THAT(warnings_of(model("llama"), "hf4"), IsEmpty());
+}
+
+TEST(Writers, WarnOfPairsOfAGgufFile) {
+  const auto back = HasSubstr(
+      "llama.cpp rotates interleaved pairs in the architecture llama, and transformers half-split "
+      "ones");
+  EXPECT_THAT(warnings_of(read("llama", {}), "hf5"), Contains(back));
+  EXPECT_THAT(warnings_of(read("llama", {}), "hf4"), Contains(back));
+  EXPECT_THAT(warnings_of(read("llama", {}), "gguf"), IsEmpty());
+  EXPECT_THAT(warnings_of(read("qwen2", {}), "hf5"), IsEmpty());
+  // DeepSeek V3's order depends on rope_interleave.
+  EXPECT_THAT(warnings_of(read("deepseek2", {}), "hf5"), IsEmpty());
+  // Where pairs follow several axes, llama.cpp rotates half-split ones only.
+  const GgufArray sections{.numbers = {24, 20, 20, 0}, .count = 4};
+  EXPECT_THAT(warnings_of(read("glm4", {{"rope.dimension_sections", sections}}), "hf5"),
+              Contains(HasSubstr("llama.cpp rotates half-split pairs in the architecture glm4, and "
+                                 "transformers interleaved ones")));
+}
+
+// llama.cpp reads these keys in two architectures only.
+TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
+  const std::string scaling =
+      R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 16,
+          "original_max_position_embeddings": 2048})";
+  const auto warning = HasSubstr("--yarn-beta-fast 16.0 --yarn-beta-slow 1.0");
+  EXPECT_THAT(warnings_of(model("qwen2", scaling), "gguf"), Contains(warning));
+  EXPECT_THAT(warnings_of(model("ministral3", scaling), "gguf"), Each(Not(warning)));
+  Metadata keys = yarn(4, 32768);
+  keys["rope.scaling.yarn_beta_fast"] = 16.0;
+  const auto unread = Contains(HasSubstr("reads the first two in grok and mistral3 only"));
+  EXPECT_THAT(read("qwen2", keys).settings.at(0).scaling.warnings, unread);
+  EXPECT_THAT(read("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
+}
+
+// From 0.30 on no field of vLLM's says the gain of latent attention.
+TEST(Writers, WarnOfAGainOfLatentAttention) {
+  const std::string start =
+      R"(, "qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "rope_scaling": {"rope_type": "yarn",
+          "factor": 4, "original_max_position_embeddings": 2048)";
+  const auto warning = HasSubstr("vLLM reads this gain up to 0.29.0 only");
+  EXPECT_THAT(warnings_of(model("deepseek_v3", start + ", \"attention_factor\": 2}"), "vllm"),
+              Contains(warning));
+  EXPECT_THAT(
+      warnings_of(model("deepseek_v3", start + ", \"mscale\": 1, \"mscale_all_dim\": 1}"), "vllm"),
+      Each(Not(warning)));
+}
+
 TEST(Writers, NestVllmsOverridesWhereTheSettingWasFound) {
   const ReadRopeConfig nested = read_rope_config_bytes(
       R"({"text_config": {"head_dim": 64, "hidden_size": 512, "num_hidden_layers": 2,
@@ -275,7 +347,7 @@ TEST(Writers, NestVllmsOverridesWhereTheSettingWasFound) {
       {});
   EXPECT_EQ(nested.place, "text_config");
   EXPECT_THAT(write_rope_config(nested, "vllm"),
-              HasSubstr(R"({"text_config":{"rope_parameters":{)"));
+              HasSubstr(R"({"text_config":{"max_position_embeddings":32768,"rope_parameters":{)"));
 }
 
 TEST(Writers, SayGroupsOfLayersToVllm) {

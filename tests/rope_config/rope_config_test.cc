@@ -394,7 +394,9 @@ TEST(Convert, FlagsAskForTheStretchedLength) {
           {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}})",
       {});
   EXPECT_THAT(write_rope_config(read, "llama.cpp"), HasSubstr(" -c 131072"));
-  EXPECT_THAT(write_rope_config(read, "vllm"), HasSubstr("--max-model-len 131072"));
+  const std::string vllm = write_rope_config(read, "vllm");
+  EXPECT_THAT(vllm, HasSubstr("--max-model-len 131072"));
+  EXPECT_THAT(vllm, HasSubstr(R"("max_position_embeddings":131072)"));
 }
 
 TEST(Convert, GgufHasLlamaCppsNames) {

@@ -1,21 +1,24 @@
 #include "sextant/rope_config/families/expression.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string_view>
-#include <vector>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/tokens.h"
 
 namespace sextant {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 100;  // parentheses within parentheses
+constexpr int kDeepest = 100;  // of parentheses, signs and powers within each other
 
 std::optional<double> as_number(const json& value) {
   if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
@@ -30,6 +33,10 @@ bool equal(const json& a, const json& b) {
 
 // The key of an object whose number a layer is: "5" and "05" are of layer 5.
 const json* at_layer(const json& object, double layer) {
+  if (std::fabs(layer) < 0x1p53) {
+    const auto plain = object.find(std::to_string(static_cast<int64_t>(layer)));
+    if (plain != object.end() && layer == std::floor(layer)) return &*plain;
+  }
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
     int64_t number = -1;
@@ -42,179 +49,138 @@ const json* at_layer(const json& object, double layer) {
   return nullptr;
 }
 
+// A reserved word is no name, and Python's own words for truth and nothing are not the tables'.
+bool is_reserved(const std::string& name) {
+  constexpr std::array kWords = {"and", "or", "not", "if", "else", "in", "True", "False", "None"};
+  return std::ranges::find(kWords, name) != kWords.end();
+}
+
+bool compares(std::string_view token) {
+  constexpr std::array kOperators = {"==", "!=", "<", "<=", ">", ">=", "in", "not"};
+  return std::ranges::find(kOperators, token) != kOperators.end();
+}
+
+// Python's: the remainder has the divisor's sign.
+double modulo(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+double floored(double a, double b) {
+  const double exact = (a - modulo(a, b)) / b, whole = std::floor(exact);
+  return exact - whole > 0.5 ? whole + 1 : whole;
+}
+
 // Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are
 // parsed with `live_` off: their values are null, and nothing of them can fail but their syntax.
 class Evaluator {
  public:
   Evaluator(std::string_view text, const ValueOf* value_of)
-      : text_(text), value_of_(value_of), live_(value_of != nullptr) {
-    next();
-  }
+      : tokens_(text), value_of_(value_of), live_(value_of != nullptr) {}
 
   json whole() {
-    json value = conditional();
-    if (!token_.empty()) bad("an operator or the end");
-    return value;
+    const Value value = conditional();
+    if (!tokens_.now().empty()) tokens_.bad("an operator or the end");
+    return value.get();
   }
 
  private:
-  [[noreturn]] void bad(const std::string& expected) const {
-    fail("expression: " + std::string(text_) + ": expected " + expected +
-         (token_.empty() ? ", but it ends" : ", but got \"" + std::string(token_) + "\""));
-  }
   [[noreturn]] void bad_value(const std::string& expected, const json& value) const {
-    fail("expression: " + std::string(text_) + ": expected " + expected + ", but got " +
+    fail("expression: " + tokens_.text() + ": expected " + expected + ", but got " +
          value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60));
   }
 
-  static bool in_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
+  bool take(std::string_view token) { return tokens_.take(token); }
 
-  void next() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    const size_t start = at_;
-    const auto is_digit = [&](size_t k) {
-      return k < text_.size() && text_[k] >= '0' && text_[k] <= '9';
-    };
-    if (at_ == text_.size()) {
-      token_ = {};
-      return;
-    }
-    const char c = text_[at_];
-    if (is_digit(at_)) {
-      while (at_ < text_.size() &&
-             (in_name(text_[at_]) || text_[at_] == '.' ||
-              ((text_[at_] == '-' || text_[at_] == '+') && text_[at_ - 1] == 'e'))) {
-        ++at_;
-      }
-    } else if (in_name(c)) {
-      while (at_ < text_.size() && in_name(text_[at_])) ++at_;
-    } else if (c == '\'') {
-      at_ = text_.find('\'', at_ + 1);
-      if (at_ == std::string_view::npos) {
-        at_ = text_.size();
-        token_ = {};
-        bad("a closing '");
-      }
-      ++at_;
-    } else {
-      const std::string_view two = text_.substr(at_, 2);
-      const bool pair =
-          two == "**" || two == "//" || two == "==" || two == "!=" || two == "<=" || two == ">=";
-      at_ += pair ? 2 : 1;
-    }
-    token_ = text_.substr(start, at_ - start);
-  }
-
-  bool take(std::string_view token) {
-    if (token_ != token) return false;
-    next();
-    return true;
-  }
-  void need(std::string_view token) {
-    if (!take(token)) bad("\"" + std::string(token) + "\"");
-  }
-
-  double number(const json& value) const {
+  double number(const Value& value) const {
     if (!live_) return 1;
-    const auto x = as_number(value);
-    if (!x) bad_value("a number", value);
-    return *x;
+    const auto x = as_number(value.get());
+    if (!x) bad_value("a number", value.get());
+    return finite(*x);
   }
-  json finite(double x) const {
-    if (!std::isfinite(x)) bad_value("a finite number", x);
-    return x;
+  double finite(double x) const {
+    if (std::isfinite(x)) return x;
+    bad_value("a finite number", std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
   }
 
   // Parses with `f`, and evaluates only if `live`.
   template <class F>
-  json only_if(bool live, F f) {
+  Value only_if(bool live, F f) {
     const bool before = live_;
     live_ = live_ && live;
-    json value = f();
+    Value value = f();
     live_ = before;
     return value;
   }
 
-  json conditional() {
-    if (++depth_ > kDeepest) bad("fewer parentheses");
-    // "a if b else c": b decides and stands behind a, so a is parsed once more if it is chosen.
-    const size_t start = at_ - token_.size();
-    json value = only_if(false, [&] { return either(); });
-    if (!take("if")) {
-      if (live_) {
-        back_to(start);
-        value = either();
-      }
-    } else {
-      const bool condition = is_true(either());
-      need("else");
-      json other = only_if(!condition, [&] { return conditional(); });
-      if (condition && live_) {
-        const size_t end = at_ - token_.size();
-        back_to(start);
-        other = either();
-        back_to(end);
-      }
-      value = std::move(other);
-    }
+  // Whatever holds itself.
+  template <class F>
+  Value within(F f) {
+    if (++depth_ > kDeepest) tokens_.bad("fewer parentheses, signs and powers within each other");
+    Value value = f();
     --depth_;
     return value;
   }
 
-  void back_to(size_t position) {
-    at_ = position;
-    next();
+  Value conditional() {
+    return within([&] { return chosen(); });
+  }
+  Value chosen() {
+    // "a if b else c": b decides and stands behind a, so a is parsed once more if it is chosen.
+    const size_t start = tokens_.place();
+    Value value = only_if(false, [&] { return either(); });
+    if (!take("if")) {
+      if (!live_) return value;
+      tokens_.back_to(start);
+      return either();
+    }
+    const bool condition = is_true(either().get());
+    tokens_.need("else");
+    Value other = only_if(!condition, [&] { return conditional(); });
+    if (!condition || !live_) return other;
+    const size_t end = tokens_.place();
+    tokens_.back_to(start);
+    other = either();
+    tokens_.back_to(end);
+    return other;
   }
 
-  json either() {
-    json value = both();
+  Value either() {
+    Value value = both();
     while (take("or")) {
-      const bool decided = is_true(value);
-      json other = only_if(!decided, [&] { return both(); });
+      const bool decided = is_true(value.get());
+      Value other = only_if(!decided, [&] { return both(); });
       if (!decided) value = std::move(other);
     }
     return value;
   }
-  json both() {
-    json value = negation();
+  Value both() {
+    Value value = negation();
     while (take("and")) {
-      const bool decided = !is_true(value);
-      json other = only_if(!decided, [&] { return negation(); });
+      const bool decided = !is_true(value.get());
+      Value other = only_if(!decided, [&] { return negation(); });
       if (!decided) value = std::move(other);
     }
     return value;
   }
-  json negation() {
-    if (take("not")) {
-      if (++depth_ > kDeepest) bad("fewer negations");
-      const bool value = is_true(negation());
-      --depth_;
-      return !value;
-    }
-    return comparison();
+  Value negation() {
+    if (!take("not")) return comparison();
+    return Value(!is_true(within([&] { return negation(); }).get()));
   }
 
-  json comparison() {
-    json value = sum();
-    while (true) {
-      const std::string op(token_);
-      if (op == "==" || op == "!=") {
-        next();
-        value = equal(value, sum()) == (op == "==");
-      } else if (op == "<" || op == "<=" || op == ">" || op == ">=") {
-        next();
-        const double a = number(value), b = number(sum());
-        value = op == "<" ? a < b : op == "<=" ? a <= b : op == ">" ? a > b : a >= b;
-      } else if (op == "in" || op == "not") {
-        next();
-        if (op == "not") need("in");
-        value = is_in(value, sum()) == (op == "in");
-      } else {
-        return value;
-      }
-    }
+  // One: that of Python's "a < b < c" is not what it looks like.
+  Value comparison() {
+    Value value = sum();
+    const std::string op(tokens_.now());
+    if (!compares(op)) return value;
+    tokens_.next();
+    if (op == "not") tokens_.need("in");
+    const Value right = sum();
+    if (compares(tokens_.now())) tokens_.bad("\"and\" between two comparisons");
+    if (op == "==" || op == "!=") return Value(equal(value.get(), right.get()) == (op == "=="));
+    if (op == "in" || op == "not") return Value(is_in(value.get(), right.get()) == (op == "in"));
+    const double a = number(value), b = number(right);
+    return Value(op == "<" ? a < b : op == "<=" ? a <= b : op == ">" ? a > b : a >= b);
   }
 
   bool is_in(const json& value, const json& many) const {
@@ -226,63 +192,56 @@ class Evaluator {
     return false;
   }
 
-  json sum() {
-    json value = product();
-    while (token_ == "+" || token_ == "-") {
-      const bool plus = token_ == "+";
-      next();
+  Value sum() {
+    Value value = product();
+    while (tokens_.now() == "+" || tokens_.now() == "-") {
+      const bool plus = tokens_.now() == "+";
+      tokens_.next();
       const double a = number(value), b = number(product());
-      value = finite(plus ? a + b : a - b);
+      value = Value(finite(plus ? a + b : a - b));
     }
     return value;
   }
 
-  json product() {
-    json value = sign();
-    while (token_ == "*" || token_ == "/" || token_ == "//" || token_ == "%") {
-      const std::string op(token_);
-      next();
-      const json right = sign();
+  Value product() {
+    Value value = sign();
+    while (true) {
+      const std::string op(tokens_.now());
+      if (op != "*" && op != "/" && op != "//" && op != "%") return value;
+      tokens_.next();
+      const Value right = sign();
       const double a = number(value), b = number(right);
-      if (op != "*" && b == 0) bad_value("a divisor that is not 0", right);
-      value = finite(op == "*"    ? a * b
-                     : op == "/"  ? a / b
-                     : op == "//" ? std::floor(a / b)
-                                  : a - b * std::floor(a / b));
+      if (op != "*" && b == 0) bad_value("a divisor that is not 0", right.get());
+      value = Value(finite(op == "*"    ? a * b
+                           : op == "/"  ? a / b
+                           : op == "//" ? floored(a, b)
+                                        : modulo(a, b)));
     }
-    return value;
   }
 
-  json sign() {
-    if (take("-")) {
-      if (++depth_ > kDeepest) bad("fewer signs");
-      const double x = -number(sign());
-      --depth_;
-      return x;
-    }
-    return power();
+  Value sign() {
+    if (!take("-")) return power();
+    return Value(-number(within([&] { return sign(); })));
   }
 
-  json power() {
-    json value = member();
-    if (take("**")) {
-      const double base = number(value), exponent = number(sign());
-      value = finite(std::pow(base, exponent));
-    }
-    return value;
+  Value power() {
+    Value value = member();
+    if (!take("**")) return value;
+    const double base = number(value), exponent = number(within([&] { return sign(); }));
+    return Value(finite(std::pow(base, exponent)));
   }
 
-  json member() {
-    json value = atom();
+  Value member() {
+    Value value = atom();
     while (true) {
       if (take(".")) {
-        const std::string name(token_);
-        if (name.empty() || !in_name(name[0])) bad("a name");
-        next();
+        const std::string name(tokens_.now());
+        if (!tokens_.is_name()) tokens_.bad("a name");
+        tokens_.next();
         value = field(value, name);
       } else if (take("[")) {
-        const json index = conditional();
-        need("]");
+        const Value index = conditional();
+        tokens_.need("]");
         value = element(value, index);
       } else {
         return value;
@@ -290,88 +249,92 @@ class Evaluator {
     }
   }
 
-  json field(const json& value, const std::string& name) const {
-    if (value.is_null()) return nullptr;
-    if (!value.is_object()) bad_value("an object with " + name, value);
-    return value.value(name, json());
+  Value field(const Value& value, const std::string& name) const {
+    const json& object = value.get();
+    if (object.is_null() || !live_) return Value(nullptr);
+    if (!object.is_object()) bad_value("an object with " + name, object);
+    const auto found = object.find(name);
+    return found == object.end() ? Value(nullptr) : value.part(*found);
   }
 
-  json element(const json& value, const json& index) const {
-    if (value.is_null() || !live_) return nullptr;
-    if (value.is_object()) {
-      if (index.is_string()) return value.value(index.get<std::string>(), json());
-      const json* found = at_layer(value, number(index));
-      return found ? *found : json();
+  Value element(const Value& value, const Value& index) const {
+    const json& many = value.get();
+    if (many.is_null() || !live_) return Value(nullptr);
+    if (many.is_object()) {
+      if (index.get().is_string()) return field(value, index.get().get<std::string>());
+      const json* found = at_layer(many, number(index));
+      return found ? value.part(*found) : Value(nullptr);
     }
-    if (!value.is_array()) bad_value("a list", value);
-    const auto size = static_cast<double>(value.size());
-    double k = number(index);
-    if (k < 0) k += size;
-    if (!(k >= 0 && k < size) || k != std::floor(k)) {
-      bad_value("a list of at least " + std::to_string(static_cast<int64_t>(k) + 1) + " elements",
-                value);
+    if (!many.is_array()) bad_value("a list", many);
+    const auto size = static_cast<double>(many.size());
+    const double asked = number(index), k = asked < 0 ? asked + size : asked;
+    if (asked != std::floor(asked)) bad_value("a whole number as an index", index.get());
+    if (!(k >= 0 && k < size)) {
+      std::ostringstream least;
+      least << std::setprecision(17) << (asked < 0 ? -asked : asked + 1);
+      bad_value("a list of at least " + least.str() + " elements", many);
     }
-    return value.at(static_cast<size_t>(k));
+    return value.part(many.at(static_cast<size_t>(k)));
   }
 
-  json atom() {
-    if (token_.empty()) bad("a value");
+  // Expressions with commas between them, up to `end`.
+  json list(std::string_view end) {
+    json all = json::array();
+    while (!take(end)) {
+      all.push_back(conditional().get());
+      if (tokens_.now() != end) tokens_.need(",");
+    }
+    return all;
+  }
+
+  Value atom() {
+    if (tokens_.now().empty()) tokens_.bad("a value");
     if (take("(")) {
-      json value = conditional();
-      need(")");
+      Value value = conditional();
+      tokens_.need(")");
       return value;
     }
-    if (take("[")) {
-      json list = json::array();
-      while (!take("]")) {
-        list.push_back(conditional());
-        if (token_ != "]") need(",");
-      }
-      return list;
-    }
-    const std::string token(token_);
+    if (take("[")) return Value(list("]"));
+    const std::string token(tokens_.now());
     if (token[0] == '\'') {
-      next();
-      return token.substr(1, token.size() - 2);
+      tokens_.next();
+      return Value(token.substr(1, token.size() - 2));
     }
-    if (token[0] >= '0' && token[0] <= '9') {
-      double x = 0;
-      const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), x);
-      if (error != std::errc() || end != token.data() + token.size()) bad("a number");
-      next();
-      return x;
-    }
-    if (!in_name(token[0])) bad("a value");
-    next();
-    if (token == "true") return true;
-    if (token == "false") return false;
-    if (token == "null") return nullptr;
-    if (take("(")) return call(token);
-    return live_ ? (*value_of_)(token) : json();
+    if (tokens_.is_number()) return Value(literal(token));
+    if (!tokens_.is_name() || is_reserved(token)) tokens_.bad("a value");
+    tokens_.next();
+    if (token == "true") return Value(true);
+    if (token == "false") return Value(false);
+    if (token == "null") return Value(nullptr);
+    if (take("(")) return Value(call(token, list(")")));
+    return live_ ? (*value_of_)(token) : Value(nullptr);
   }
 
-  json call(const std::string& name) {
-    std::vector<json> given;
-    while (!take(")")) {
-      given.push_back(conditional());
-      if (token_ != ")") need(",");
-    }
+  double literal(const std::string& token) {
+    double x = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), x);
+    if (error != std::errc() || end != token.data() + token.size()) tokens_.bad("a number");
+    tokens_.next();
+    return x;
+  }
+
+  double call(const std::string& name, const json& given) const {
+    const auto number_at = [&](size_t k) { return number(Value(given[k])); };
     if (name == "len" && given.size() == 1) {
       if (live_ && !given[0].is_array()) bad_value("a list", given[0]);
       return static_cast<double>(given[0].size());
     }
-    if (name == "int" && given.size() == 1) return std::trunc(number(given[0]));
+    if (name == "int" && given.size() == 1) return std::trunc(number_at(0));
     if ((name == "min" || name == "max") && given.size() == 2) {
-      const double a = number(given[0]), b = number(given[1]);
+      const double a = number_at(0), b = number_at(1);
       return name == "min" ? std::min(a, b) : std::max(a, b);
     }
-    fail("expression: " + std::string(text_) + ": expected int, min, max or len, but got " + name);
+    fail("expression: " + tokens_.text() + ": expected int, min, max or len, but got " + name);
   }
 
-  std::string_view text_, token_;
+  Tokens tokens_;
   const ValueOf* value_of_;
   bool live_;
-  size_t at_ = 0;
   int depth_ = 0;
 };
 

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "sextant/rope_config/families/value.h"
 
 namespace sextant {
 
-// The value of a name: null where there is none.
-using ValueOf = std::function<nlohmann::json(const std::string&)>;
+// The value of a name: null where there is none. One that is borrowed outlives the evaluation.
+using ValueOf = std::function<Value(const std::string&)>;
 
 // The value of an expression. Throws Error that shows the expression if it is none, or if it meets
 // a value of another type than it needs: arithmetic with null, a list that is too short.

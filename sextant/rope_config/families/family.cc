@@ -4,6 +4,8 @@
 
 #include "sextant/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 
@@ -30,7 +32,7 @@ class Row {
   std::string text(const char* key) {
     const json value = take(key);
     if (value.is_null()) return "";
-    if (!value.is_string()) bad(key, "a text");
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) bad(key, "a text");
     return value.get<std::string>();
   }
   std::string expression(const char* key) {
@@ -44,7 +46,8 @@ class Row {
     std::vector<std::string> all;
     if (!value.is_array()) bad(key, "a list of texts");
     for (const json& one : value) {
-      if (!one.is_string()) bad(key, "a list of texts");
+      if (!one.is_string() || one.get_ref<const std::string&>().empty())
+        bad(key, "a list of texts");
       all.push_back(one.get<std::string>());
     }
     return all;
@@ -53,12 +56,28 @@ class Row {
     const json value = take(key);
     if (!value.is_null() && !value.is_object()) bad(key, "an object");
     std::map<std::string, json> all;
-    for (const auto& item : value.items()) {
-      if (item.value().is_object() && item.value().contains("is")) {
-        if (!item.value()["is"].is_string()) bad(key, "{\"is\": expression}");
-        checked(key, item.value()["is"].get<std::string>());
+    for (const auto& item : value.items()) all[item.key()] = item.value();
+    return all;
+  }
+  std::map<std::string, std::string> names(const char* key) {
+    std::map<std::string, std::string> all;
+    for (const auto& [canonical, own] : values(key)) {
+      if (!own.is_string() || own.get_ref<const std::string&>().empty()) bad(key, "texts");
+      all[canonical] = own.get<std::string>();
+    }
+    return all;
+  }
+  // Numbers, texts and expressions; rope_parameters may be an object.
+  std::map<std::string, json> defaults(const char* key) {
+    std::map<std::string, json> all = values(key);
+    for (const auto& [name, value] : all) {
+      const bool object = value.is_object();
+      if (object && value.size() == 1 && value.contains("is") && value["is"].is_string()) {
+        checked(key, value["is"].get<std::string>());
+      } else if (object ? value.contains("is") || name != "rope_parameters"
+                        : !value.is_number() && !value.is_string()) {
+        bad(key + (": " + name), "a number, a text or {\"is\": expression}");
       }
-      all[item.key()] = item.value();
     }
     return all;
   }
@@ -66,6 +85,7 @@ class Row {
     std::vector<FamilyRemark> all;
     for (Row& row : rows(key)) {
       all.push_back({row.expression("when"), row.text("say")});
+      if (all.back().say.empty()) row.bad("say", "a text");
       row.finish();
     }
     return all;
@@ -83,6 +103,8 @@ class Row {
       if (!law.empty() && law != "llama4" && law != "ministral" && law != "logn") {
         row.bad("law", "llama4, ministral or logn");
       }
+      if (!law.empty() && all.back().length.empty())
+        row.bad("length", "an expression beside a law");
       row.finish();
     }
     return all;
@@ -116,33 +138,28 @@ class Row {
   std::string where_;
 };
 
-std::map<std::string, std::string> names_of(Row& row) {
-  std::map<std::string, std::string> names;
-  for (const auto& [canonical, own] : row.values("names")) {
-    if (!own.is_string()) fail("families: names: " + canonical + ": expected a text");
-    names[canonical] = own.get<std::string>();
-  }
-  return names;
-}
-
 Family family_of(const json& object, const std::string& code, const std::string& version) {
-  const json types = object.is_object() ? object.value("types", json()) : json();
-  Row row(object, "families: " + types.dump());
+  const std::string types = shown(object.is_object() ? object.value("types", json()) : object);
+  Row row(object, "families: " + types);
   Family family;
   family.types = row.texts("types");
   if (family.types.empty()) fail("families: types: expected at least one model_type");
   family.source = row.text("source");
-  if (family.source.empty()) fail("families: " + types.dump() + ": source: expected a file");
+  if (family.source.empty()) fail("families: " + types + ": source: expected a file");
   family.code = row.text("code");
   family.version = row.text("version");
   if (family.code.empty()) family.code = code;
   if (family.version.empty()) family.version = version;
   family.language_model = row.texts("language_model");
   family.instead = row.text("instead");
-  family.names = names_of(row);
-  family.defaults = row.values("defaults");
-  for (const auto& [key, member] : {std::pair{"rotates", &Family::rotates},
-                                    {"layer_types", &Family::layer_types},
+  family.names = row.names("names");
+  family.rotates = row.expression("rotates");
+  if (!family.instead.empty() && family.rotates.empty()) {
+    row.finish();  // a model that never rotates has no other facts
+    return family;
+  }
+  family.defaults = row.defaults("defaults");
+  for (const auto& [key, member] : {std::pair{"layer_types", &Family::layer_types},
                                     {"kind", &Family::kind},
                                     {"base", &Family::base},
                                     {"part", &Family::part},
@@ -171,13 +188,20 @@ Family family_of(const json& object, const std::string& code, const std::string&
 }  // namespace
 
 std::vector<Family> parse_families(std::string_view table) {
-  const json parsed = json::parse(table, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("families")) {
-    fail("families: expected JSON with the key families");
+  const json parsed = parse_json(std::string(table), "families");
+  if (!parsed.is_object() || !parsed.contains("families") || !parsed["families"].is_array()) {
+    fail("families: expected an object with a list of families");
   }
+  Row whole(parsed, "families");
+  const std::string code = whole.text("code"), version = whole.text("version");
+  const json rows = whole.take("families");
+  whole.finish();
   std::vector<Family> all;
-  for (const json& row : parsed.at("families")) {
-    all.push_back(family_of(row, parsed.value("code", ""), parsed.value("version", "")));
+  for (const json& row : rows) {
+    all.push_back(family_of(row, code, version));
+    if (all.back().code.empty() || all.back().version.empty()) {
+      fail("families: " + all.back().types[0] + ": expected a code and its version");
+    }
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/family.h"
 
 namespace sextant {
 
@@ -123,6 +124,20 @@ const LlamaCppArchitecture* architecture_of(const std::string& model_type) {
     if (std::ranges::find(row.types, model_type) != row.types.end()) return &row;
   }
   return nullptr;
+}
+
+std::optional<Pairing> pairing_in_transformers(const LlamaCppArchitecture& row) {
+  std::optional<Pairing> all;
+  for (const std::string& type : row.types) {
+    const Family* family = find_family(type);
+    if (!family || family->pairing.empty()) continue;
+    const bool interleaved = family->pairing == "'interleaved'";
+    if (!interleaved && family->pairing != "'half-split'") return {};
+    const Pairing own = interleaved ? Pairing::kInterleaved : Pairing::kHalfSplit;
+    if (all && *all != own) return {};
+    all = own;
+  }
+  return all;
 }
 
 std::string llama_cpp_version() {

@@ -74,6 +74,10 @@ const LlamaCppArchitecture* find_architecture(const std::string& name);
 // The row that Hugging Face's model_type is converted to; null: none is known.
 const LlamaCppArchitecture* architecture_of(const std::string& model_type);
 
+// The order of pairs that transformers' models rotate which become this architecture; none: it is
+// not known, differs or depends on a field.
+std::optional<Pairing> pairing_in_transformers(const LlamaCppArchitecture& row);
+
 // "llama.cpp 0c1e57098".
 std::string llama_cpp_version();
 

@@ -1,0 +1,30 @@
+// The value of a name or an expression: its own, or one of a file that outlives it, which is not
+// copied. Lists by layer are asked for in each layer.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace sextant {
+
+class Value {
+ public:
+  Value(nlohmann::json own) : own_(std::move(own)) {}  // NOLINT: implicit, as json's are
+  static Value borrowed(const nlohmann::json& other) {
+    Value value{nlohmann::json()};
+    value.other_ = &other;
+    return value;
+  }
+
+  const nlohmann::json& get() const { return other_ != nullptr ? *other_ : own_; }
+  // One that lies within it.
+  Value part(const nlohmann::json& within) const {
+    return other_ != nullptr ? borrowed(within) : Value(within);
+  }
+
+ private:
+  nlohmann::json own_;
+  const nlohmann::json* other_ = nullptr;
+};
+
+}  // namespace sextant
