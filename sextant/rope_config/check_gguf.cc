@@ -1,8 +1,10 @@
 // Whether a GGUF file that was written says the layers that it was written from.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "sextant/error.h"
 #include "sextant/rope_config/families/llama_cpp.h"
@@ -91,18 +93,34 @@ std::string difference(const RopeConfig& own, const RopeConfig& read,
   return "";
 }
 
-const RopeConfig* setting_of(const std::vector<RopeConfig>& groups, int64_t layer) {
-  for (const RopeConfig& group : groups) {
-    if (std::ranges::find(group.layer_numbers, layer) != group.layer_numbers.end()) return &group;
+// The setting of each layer that is known by its number; of one setting for all, that one.
+class ByLayer {
+ public:
+  explicit ByLayer(const std::vector<RopeConfig>& groups) {
+    if (groups.size() == 1 && groups[0].layer_numbers.empty()) all_ = &groups[0];
+    for (const RopeConfig& group : groups) {
+      for (const int64_t layer : group.layer_numbers) known_[layer] = &group;
+    }
   }
-  const bool all = groups.size() == 1 && groups[0].layer_numbers.empty();
-  return all ? &groups[0] : nullptr;
-}
+  // Null: not known.
+  const RopeConfig* at(int64_t layer) const {
+    const auto found = known_.find(layer);
+    return found == known_.end() ? all_ : found->second;
+  }
+
+ private:
+  const RopeConfig* all_ = nullptr;
+  std::map<int64_t, const RopeConfig*> known_;
+};
 
 [[noreturn]] void refuse(const std::string& layers, const std::string& difference,
                          const std::string& architecture) {
   fail("convert: gguf: " + layers + ": expected " + difference + " by " + llama_cpp_version() +
        "'s code for the architecture " + architecture + ", for which the file has no key");
+}
+
+std::string name_of(const RopeConfig& group) {
+  return group.layers.empty() ? "all layers" : "layers " + group.layers;
 }
 
 // Where it is not known which layers a group is of, each has to be in the other list.
@@ -115,12 +133,12 @@ void check_groups(const std::vector<RopeConfig>& groups, const std::vector<RopeC
   };
   for (const RopeConfig& group : groups) {
     if (!found(group, read)) {
-      refuse("layers " + group.layers, difference(group, read.at(0), architecture), architecture);
+      refuse(name_of(group), difference(group, read.at(0), architecture), architecture);
     }
   }
   for (const RopeConfig& group : read) {
     if (!found(group, groups)) {
-      refuse("layers " + group.layers, difference(groups.at(0), group, architecture), architecture);
+      refuse(name_of(group), difference(groups.at(0), group, architecture), architecture);
     }
   }
 }
@@ -129,17 +147,18 @@ void check_groups(const std::vector<RopeConfig>& groups, const std::vector<RopeC
 
 void check_same_layers(const std::vector<RopeConfig>& groups, const std::vector<RopeConfig>& read,
                        const std::string& architecture) {
-  bool by_number = false;
+  const ByLayer there(read);
+  std::set<std::pair<const RopeConfig*, const RopeConfig*>> alike;
   for (const RopeConfig& group : groups) {
     for (const int64_t layer : group.layer_numbers) {
-      const RopeConfig* other = setting_of(read, layer);
+      const RopeConfig* other = there.at(layer);
       if (!other) return check_groups(groups, read, architecture);
-      by_number = true;
+      if (!alike.insert({&group, other}).second) continue;
       const std::string found = difference(group, *other, architecture);
       if (!found.empty()) refuse("layer " + std::to_string(layer), found, architecture);
     }
   }
-  if (!by_number) check_groups(groups, read, architecture);
+  if (alike.empty()) check_groups(groups, read, architecture);
 }
 
 }  // namespace sextant
