@@ -162,12 +162,18 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
   const RopeScaling unscaled = read_gguf_scaling(keys, row, setting);
   take_alpha(keys, setting);
   setting.scaling.sections = sections_of(keys, setting.rotary_dim / 2);
+  if (row && row->axes.empty() && !setting.scaling.sections.empty()) {
+    setting.scaling.sections.clear();
+    setting.scaling.warnings.push_back("rope.dimension_sections is in the file, but " +
+                                       llama_cpp_version() + " rotates all pairs of " +
+                                       keys.arch() + " by one position");
+  }
   setting.scaling.interleaved_sections =
       !setting.scaling.sections.empty() &&
       (row ? row->axes == "interleaved" : keys.arch().starts_with("qwen3"));
   if (row && row->needs_axes && setting.scaling.sections.empty()) {
     setting.scaling.warnings.push_back("rope.dimension_sections is missing, and " +
-                                       llama_cpp_version() + " loads no file of " + keys.arch() +
+                                       llama_cpp_version() + " runs no file of " + keys.arch() +
                                        " without it");
   }
   // M-RoPE's pairs are half-split, also where the architecture's others are not.

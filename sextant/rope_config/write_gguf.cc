@@ -374,7 +374,7 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
     write_sections(to, row, setting.scaling);
   } else if (row.needs_axes) {
     fail("convert: gguf: mrope_section: expected the pairs of each axis, as " +
-         llama_cpp_version() + " loads no file of the architecture " + row.name + " without them");
+         llama_cpp_version() + " runs no file of the architecture " + row.name + " without them");
   }
   write_stretch(to, row, setting);
   if (two) write_local(to, row, *full, *local);

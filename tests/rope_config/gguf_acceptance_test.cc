@@ -314,7 +314,11 @@ TEST(GgufWriter, NeedsTheAxesThatTheLoaderNeeds) {
                  "(rope.dimension_sections, which --to gguf writes), and beside such a file the "
                  "flags are --rope-freq-base 1000000.0");
   EXPECT_THAT(read("qwen2vl", {}).at(0).scaling.warnings,
-              Contains(HasSubstr("loads no file of qwen2vl")));
+              Contains(HasSubstr("runs no file of qwen2vl")));
+  const GgufArray sections{.numbers = {22, 22, 20, 0}, .count = 4};
+  const RopeConfig ernie = read("ernie4_5-moe", {{"rope.dimension_sections", sections}}).at(0);
+  EXPECT_THAT(ernie.scaling.sections, IsEmpty());
+  EXPECT_THAT(ernie.scaling.warnings, Contains(HasSubstr("rotates all pairs of ernie4_5-moe by")));
 }
 
 // Devstral 2 as released.

@@ -48,7 +48,7 @@ struct LlamaCppArchitecture {
   std::string instead;             // where nothing rotates: see RopeConfig::instead
   std::optional<Pairing> pairing;
   std::string axes;         // order of M-RoPE's axes: "blocks", "interleaved", or empty
-  bool needs_axes = false;  // llama.cpp loads no file without rope.dimension_sections
+  bool needs_axes = false;  // llama.cpp runs no file without rope.dimension_sections
   Rotates rotates = Rotates::kAll;
   std::optional<Window> window;
   YarnKeys yarn_keys;
