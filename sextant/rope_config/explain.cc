@@ -217,7 +217,11 @@ std::string query_law_of(const RopeConfig& setting) {
 nlohmann::json parameters_of(const RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
-    return {{"divisors", divisors->factors}};
+    nlohmann::json object = nlohmann::json::object();
+    const auto divides = [](double divisor) { return divisor != 1; };
+    if (std::ranges::any_of(divisors->factors, divides)) object["divisors"] = divisors->factors;
+    if (divisors->gain != 1) object["attention_factor"] = divisors->gain;
+    return object;
   }
   nlohmann::json object = scaling_object(setting);
   object.erase("rope_type");
@@ -229,6 +233,8 @@ nlohmann::json parameters_of(const RopeConfig& setting) {
 
 std::string law_of(const QueryScale& scale) {
   std::ostringstream out;
+  const bool by_strength = scale.law == QueryLaw::kLlama4 || scale.law == QueryLaw::kMinistral;
+  if (by_strength && scale.strength == 0) return "";  // 1
   switch (scale.law) {
     case QueryLaw::kNone:
       break;

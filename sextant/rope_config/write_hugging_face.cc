@@ -289,7 +289,7 @@ json longrope_4(json& model, const RopeConfig& setting, json object) {
 json scaling_4(json& model, const RopeConfig& setting) {
   json object = object_of(setting);
   const json& type = object.at("rope_type");
-  if (setting.scaling.query_scale.law == QueryLaw::kMinistral) {
+  if (setting.scaling.query_scale.strength > 0) {
     fail(
         "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--to hf5)");
   }
