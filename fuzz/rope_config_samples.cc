@@ -152,7 +152,8 @@ std::vector<std::string> flag_samples() {
       R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,
              "original_max_position_embeddings":32768}' --rope-theta 1e6)",
       "vllm serve m --hf-overrides.rope_parameters.rope_type yarn "
-      "--hf-overrides.rope_parameters.factor 4.0 --max-model-len 128K",
+      "--hf-overrides.rope_parameters.factor 4.0 --max-model-len 128K "
+      "--hf-overrides.rope_parameters.original_max_position_embeddings 32768",
       R"(vllm --max-model-len 4096 --hf-overrides '{"text_config": {"rope_theta": 500}}')",
       "-c 131072 --rope-scaling yarn --rope-scale 4 --yarn-attn-factor 0.5"};
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "sextant/error.h"
 #include "sextant/rope_config/hugging_face.h"
@@ -14,14 +16,25 @@ namespace {
 
 using nlohmann::json;
 
+// Whether a backslash takes the meaning from the next character, as in a shell: in double quotes,
+// and before quotes outside of them.
+bool is_escape(const std::string& text, size_t at, char quote) {
+  if (text[at] != '\\' || at + 1 == text.size() || quote == '\'') return false;
+  const std::string_view escaped = quote == '"' ? "\"\\$`" : "\"'";
+  return escaped.find(text[at + 1]) != std::string_view::npos;
+}
+
 // Words as a shell would part them: quotes hold them together.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
   char quote = 0;
   bool any = false;
-  for (const char c : text) {
-    if (quote != 0) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_escape(text, at, quote)) {
+      word += text[++at];
+    } else if (quote != 0) {
       if (c == quote)
         quote = 0;
       else
@@ -53,6 +66,21 @@ constexpr std::array kVllm = {"--rope-scaling", "--rope-theta", "--hf-overrides"
 bool is_known(const std::string& name) {
   return std::ranges::find(kLlamaCpp, name) != kLlamaCpp.end() ||
          std::ranges::find(kVllm, name) != kVllm.end();
+}
+
+// LLAMA_ARG_CTX_SIZE=4096 is llama.cpp's --ctx-size 4096: the flag's name, and the value; an empty
+// name if the word is something else.
+std::pair<std::string, std::string> from_environment(const std::string& word) {
+  constexpr std::string_view kPrefix = "LLAMA_ARG_";
+  const size_t equals = word.find('=');
+  if (!word.starts_with(kPrefix) || equals == std::string::npos) return {};
+  std::string name = "--" + word.substr(kPrefix.size(), equals - kPrefix.size());
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (name == "--rope-scaling-type") name = "--rope-scaling";
+  const bool known = std::ranges::find(kLlamaCpp, name) != kLlamaCpp.end();
+  return known ? std::pair{name, word.substr(equals + 1)} : std::pair<std::string, std::string>{};
 }
 
 bool mentions(const std::string& text, std::initializer_list<const char*> words) {
@@ -108,6 +136,11 @@ bool is_flag(const std::string& word) {
 CommandLine::CommandLine(const std::string& text) : words_(words_of(text)) {
   while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;  // programs and models
   while (next_ < words_.size()) read_flag();
+  // llama.cpp reads its environment first, and flags win.
+  for (const std::string& word : words_) {
+    const auto [name, value] = from_environment(word);
+    if (!name.empty()) all_.emplace(name, value);
+  }
 }
 
 bool CommandLine::is_vllm() const {

@@ -34,15 +34,17 @@ double float32_error(const Spectrum& spectrum, int64_t last) {
   return worst;
 }
 
-PairExplained explain_pair(double speed, double stretched, double factor, int64_t trained) {
+// trained_speed: the pair's while the model was trained.
+PairExplained explain_pair(double speed, double stretched, double trained_speed, double factor,
+                           int64_t trained) {
   PairExplained pair{.speed = speed, .stretched = stretched};
   const auto last = static_cast<double>(trained - 1);
-  pair.turns = static_cast<double>(trained) * speed / kTurn;
+  pair.turns = static_cast<double>(trained) * trained_speed / kTurn;
   pair.kept = factor <= 1 || speed == 0
                   ? std::numeric_limits<double>::quiet_NaN()
                   : std::clamp((stretched / speed - 1 / factor) / (1 - 1 / factor), 0.0, 1.0);
-  if (trained > 0 && stretched > 0 && speed * last < kTurn) {
-    const double kept = std::floor(speed * last / stretched * (1 + 1e-12));
+  if (trained > 0 && stretched > 0 && trained_speed * last < kTurn) {
+    const double kept = std::floor(trained_speed * last / stretched * (1 + 1e-12));
     pair.leaves = static_cast<int64_t>(std::min(kept, 0x1p62)) + 1;  // a divisor may be 1e30
   }
   return pair;
@@ -83,7 +85,8 @@ double plain_scale(const RopeConfig& setting) {
 
 Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
   Explained result;
-  result.target = length == 0 ? setting.max_length : length;
+  result.target = length == 0 ? setting.serving_length : length;
+  if (result.target == 0) result.target = setting.max_length;
   result.reach = reach_of(setting);
   result.scale = result.turned_scale = setting.scaling.score_factor * plain_scale(setting);
   return result;
@@ -107,7 +110,8 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   Explained result;
   if (!setting.rotates) return explain_without_rotation(setting, length);
   result.trained = trained_length(setting);
-  result.target = length;
+  result.target = length == 0 ? setting.serving_length : length;
+  const bool given = result.target > 0 || setting.trained_stretched;
   if (result.target == 0) result.target = setting.max_length;
   const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
   // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of
@@ -116,7 +120,7 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const bool known =
       setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));
   const double reached = static_cast<double>(result.trained) * own_factor;
-  if (length == 0 && fixed && known && reached <= static_cast<double>(kLongestSequence)) {
+  if (!given && fixed && known && reached <= static_cast<double>(kLongestSequence)) {
     result.target = std::max(result.target, static_cast<int64_t>(std::llround(reached)));
   }
   const int64_t at = std::max<int64_t>(result.target, 1);
@@ -126,8 +130,9 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const std::vector<int> axes = axes_of(setting, plain);
   result.reach = reach_of(setting);
   for (size_t f = 0; f < plain.pairs.size(); ++f) {
-    result.pairs.push_back(explain_pair(static_cast<double>(plain.pairs[f].speed),
-                                        static_cast<double>(stretched.pairs[f].speed),
+    const auto speed = static_cast<double>(plain.pairs[f].speed);
+    const auto now = static_cast<double>(stretched.pairs[f].speed);
+    result.pairs.push_back(explain_pair(speed, now, setting.trained_stretched ? now : speed,
                                         result.factor, result.trained));
     PairExplained& pair = result.pairs.back();
     pair.axis = axes[f];
@@ -212,7 +217,11 @@ std::string query_law_of(const RopeConfig& setting) {
 nlohmann::json parameters_of(const RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (const auto* divisors = fixed ? std::get_if<LongRope>(fixed) : nullptr) {
-    return {{"divisors", divisors->factors}};
+    nlohmann::json object = nlohmann::json::object();
+    const auto divides = [](double divisor) { return divisor != 1; };
+    if (std::ranges::any_of(divisors->factors, divides)) object["divisors"] = divisors->factors;
+    if (divisors->gain != 1) object["attention_factor"] = divisors->gain;
+    return object;
   }
   nlohmann::json object = scaling_object(setting);
   object.erase("rope_type");
@@ -224,6 +233,8 @@ nlohmann::json parameters_of(const RopeConfig& setting) {
 
 std::string law_of(const QueryScale& scale) {
   std::ostringstream out;
+  const bool by_strength = scale.law == QueryLaw::kLlama4 || scale.law == QueryLaw::kMinistral;
+  if (by_strength && scale.strength == 0) return "";  // 1
   switch (scale.law) {
     case QueryLaw::kNone:
       break;

@@ -21,15 +21,25 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
 // not known.
 std::string gguf_architecture(const std::string& model_type);
 
-// Metadata and vectors that say the groups of layers, which rotate: one, or one with a window
-// and one without. Throws Error where llama.cpp has no key for it. Numbers are float32 there:
-// which ones that rounds is added to `warnings`, and where llama.cpp rotates pairs of another order
-// or reads no key.
+// Sizes of the model besides its rotation; 0: not known.
+struct GgufModelSizes {
+  int64_t layers = 0, width = 0, heads = 0, dense_layers = 0;
+};
+
+// Metadata and vectors that say all groups of layers: those that rotate are alike, or one kind has
+// a window and another not. Throws Error where llama.cpp has no key for it. Numbers are float32
+// there: which ones that rounds is added to `warnings`, and where llama.cpp rotates pairs of
+// another order or reads no key.
 struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;
 };
 GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
-                             std::vector<std::string>& warnings);
+                             const GgufModelSizes& sizes, std::vector<std::string>& warnings);
+
+// Throws Error that names the first difference unless the same layers of both rotate by the same
+// frequencies, within float32, with the same gain and scale of the scores.
+void check_same_layers(const std::vector<RopeConfig>& groups, const std::vector<RopeConfig>& read,
+                       const std::string& architecture);
 
 }  // namespace sextant

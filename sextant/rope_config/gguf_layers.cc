@@ -49,6 +49,8 @@ int64_t window_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   const std::string key = keys.own("attention.sliding_window");
   const int64_t own = keys.length(key);
   if (!row || !row->window) return row ? 0 : own;
+  const int64_t layers = keys.length(keys.own("block_count")), with = row->window->if_layers;
+  if (with > 0 && layers > 0 && layers != with) return 0;
   return keys.has(key) ? own : row->window->size;
 }
 
@@ -57,6 +59,7 @@ std::vector<bool> windowed_of(GgufKeys& keys, const LlamaCppArchitecture* row, L
   const std::vector<int64_t> own = keys.integers(keys.own("attention.sliding_window_pattern"));
   std::vector<bool> windowed(count, false);
   if (layers.window == 0) return windowed;
+  if (row && row->window && row->window->everywhere) return std::vector<bool>(count, true);
   if (own.size() > 1) {
     for (size_t n = 0; n < count && n < own.size(); ++n) windowed[n] = own[n] != 0;
     return windowed;
@@ -86,9 +89,17 @@ Layers layers_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   return layers;
 }
 
+// A gain alone is as many divisors of 1 as there are pairs.
+void fit_gain(RopeConfig& local) {
+  auto* stretch = std::get_if<Stretch>(&local.scaling.stretch);
+  auto* divisors = stretch ? std::get_if<LongRope>(stretch) : nullptr;
+  if (!divisors || std::ranges::any_of(divisors->factors, [](double x) { return x != 1; })) return;
+  divisors->factors.assign(static_cast<size_t>(local.rotary_dim / 2), 1);
+}
+
 // The setting of layers with the window.
 RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeConfig& setting,
-                    const Overrides& overrides, const Layers& layers) {
+                    const RopeScaling& unscaled, const Overrides& overrides, const Layers& layers) {
   RopeConfig local = setting;
   const LlamaCppArchitecture::Window as_most{.own_base = true};
   const auto& code = row && row->window ? *row->window : as_most;
@@ -109,17 +120,12 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
                           " is from the code: " + llama_cpp_version() + ", " + row->source);
   }
   local.base = base.value_or(setting.base);
-  const bool divisors = local.scaling.type == "llama3" || local.scaling.type == "proportional" ||
-                        local.scaling.type == "divisors by pair" ||
-                        local.scaling.type == "longrope";
   const bool another = base.has_value() || width > 0 || rotated > 0;
-  const bool scaled = divisors ? (row ? !row->divisors_in_full_only : !another)
-                      : row    ? code.scaled
-                               : !another;
-  if (!scaled) {
+  if (!(row ? code.scaled && !row->divisors_in_full_only : !another)) {
     const QueryScale law = local.scaling.query_scale;
-    local.scaling = {.sections = setting.scaling.sections,
-                     .interleaved_sections = setting.scaling.interleaved_sections};
+    local.scaling = unscaled;
+    local.scaling.sections = setting.scaling.sections;
+    local.scaling.interleaved_sections = setting.scaling.interleaved_sections;
     local.scaling.query_scale = law;
   }
   if (width > 0) local.head_dim = local.rotary_dim = width;
@@ -130,6 +136,7 @@ RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeC
                   "an even number of at most " + std::to_string(local.head_dim) + ", but got " +
                       std::to_string(local.rotary_dim));
   }
+  fit_gain(local);
   return local;
 }
 
@@ -184,10 +191,11 @@ void name(RopeConfig& setting, const Group& group, const std::vector<Group>& all
 }  // namespace
 
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& setting, const Overrides& overrides) {
+                                    const RopeConfig& setting, const RopeScaling& unscaled,
+                                    const Overrides& overrides) {
   keys.skip(keys.own("rope.scaling.finetuned"));
   const Layers layers = layers_of(keys, row);
-  const RopeConfig local = local_of(keys, row, setting, overrides, layers);
+  const RopeConfig local = local_of(keys, row, setting, unscaled, overrides, layers);
   // Without a window the keys of layers with one still say that there are two kinds.
   const bool differ = !rotate_alike(setting, local);
   const bool some_still = std::ranges::find(layers.rotate, false) != layers.rotate.end();

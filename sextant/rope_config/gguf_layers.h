@@ -9,9 +9,11 @@
 
 namespace sextant {
 
-// `setting` is that of layers without a window. row: null where the architecture is not in the
-// table. Throws Error that names the key.
+// `setting` is that of layers without a window, and `unscaled` the scaling of those with one where
+// the others' does not reach them. row: null where the architecture is not in the table. Throws
+// Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
-                                    const RopeConfig& setting, const Overrides& overrides);
+                                    const RopeConfig& setting, const RopeScaling& unscaled,
+                                    const Overrides& overrides);
 
 }  // namespace sextant

@@ -1,41 +1,18 @@
 #include "sextant/rope_config/gguf_scaling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
+#include "sextant/rope_config/gguf_divisors.h"
 
 namespace sextant {
 namespace {
 
 using nlohmann::json;
-
-// A divisor from here on stands for a pair that does not rotate: converters write 1e30.
-constexpr double kStill = 1e20;
-
-const std::vector<float>* vector_of(const Gguf& gguf, const char* name, int64_t pairs) {
-  if (!gguf.tensors.contains(name)) return nullptr;
-  const auto found = gguf.vectors.find(name);
-  if (found == gguf.vectors.end()) {
-    GgufKeys::bad(name, "a float32 vector within the file's first 64 MiB");
-  }
-  if (static_cast<int64_t>(found->second.size()) != pairs) {
-    GgufKeys::bad(name, "a number for each of " + std::to_string(pairs) + " pairs, but got " +
-                            std::to_string(found->second.size()));
-  }
-  for (const float x : found->second) {
-    if (!(x > 0)) GgufKeys::bad(name, "numbers above 0");
-  }
-  return &found->second;
-}
-
-std::vector<double> doubles(const std::vector<float>& x) {
-  std::vector<double> all;
-  for (const float one : x) all.push_back(std::min(static_cast<double>(one), 1e30));
-  return all;
-}
 
 // mscale and mscale_all_dim, as the architecture's code makes them of the key.
 void take_log_multiplier(double log, const LlamaCppArchitecture* row, double attention,
@@ -48,7 +25,7 @@ void take_log_multiplier(double log, const LlamaCppArchitecture* row, double att
         ": it is left out");
     return;
   }
-  const double all = log / row->log_unit;
+  const double all = decimal(log) / row->log_unit;
   const double own = row->mscale_is_all_dim ? all : 1;
   object["scale_scores"] = row->scales_scores;
   if (attention == 1) {
@@ -56,93 +33,127 @@ void take_log_multiplier(double log, const LlamaCppArchitecture* row, double att
     object["mscale_all_dim"] = all;
   } else {
     object["attention_factor"] =
-        attention * yarn_temperature(factor, own) / yarn_temperature(factor, all);
+        rounded_gain(attention * yarn_temperature(factor, own) / yarn_temperature(factor, all));
     if (row->scales_scores) object["mscale_all_dim"] = all;
   }
 }
 
-struct YarnNumbers {
-  double factor = 1, attention = 1;
-  int64_t original = 0;
-};
-
-json yarn_of(GgufKeys& keys, const LlamaCppArchitecture* row, const YarnNumbers& n,
-             std::vector<std::string>& warnings) {
-  json object = {{"rope_type", "yarn"}, {"factor", n.factor}};
-  const auto ext = keys.number(keys.own("rope.scaling.yarn_ext_factor"), -1, 1e6);
-  if (ext && *ext != 1 && *ext != -1) {
-    GgufKeys::bad(keys.own("rope.scaling.yarn_ext_factor"), "1, the whole ramp");
+GgufFactors numbers_of(GgufKeys& keys) {
+  GgufFactors n{.factor = keys.number(keys.own("rope.scaling.factor"), 0, 1e9).value_or(1)};
+  const auto old = keys.number(keys.own("rope.scale_linear"), 0, 1e9);
+  if (old && !keys.has(keys.own("rope.scaling.factor"))) n.factor = *old;
+  if (n.factor == 0) n.factor = 1;  // llama.cpp's word for none
+  n.original = keys.length(keys.own("rope.scaling.original_context_length"));
+  n.attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6).value_or(1);
+  const std::string key = keys.own("rope.scaling.type");
+  n.type = keys.text(key).value_or(n.factor == 1 ? "none" : "linear");
+  if (n.type != "none" && n.type != "linear" && n.type != "yarn" && n.type != "longrope") {
+    GgufKeys::bad(key, "none, linear, yarn or longrope, but got " +
+                           json(n.type).dump(-1, ' ', true, json::error_handler_t::replace));
   }
-  if (n.original > 0) object["original_max_position_embeddings"] = n.original;
-  const auto fast = keys.number(keys.own("rope.scaling.yarn_beta_fast"), 1e-6, 1e9);
-  const auto slow = keys.number(keys.own("rope.scaling.yarn_beta_slow"), 1e-6, 1e9);
-  if (fast) object["beta_fast"] = *fast;
-  if (slow) object["beta_slow"] = *slow;
-  if (row && !row->betas && (fast.value_or(32) != 32 || slow.value_or(1) != 1)) {
+  return n;
+}
+
+void warn_of_unread(const std::string& key, double value, double taken, const GgufKeys& keys,
+                    std::vector<std::string>& warnings) {
+  warnings.push_back("rope.scaling." + key + " is " + json(decimal(value)).dump() +
+                     " in the file, but " + llama_cpp_version() + " does not read it for " +
+                     keys.arch() + " and takes " + json(taken).dump());
+}
+
+// A key that some architectures read; where the code does not, its own number.
+double yarn_number(GgufKeys& keys, const std::string& key, bool read, double otherwise,
+                   std::vector<std::string>& warnings) {
+  const auto value = keys.number(keys.own("rope.scaling." + key), 1e-6, 1e9);
+  if (!value) return otherwise;
+  if (read) return *value;
+  if (*value != otherwise) {
+    warn_of_unread(key, *value, otherwise, keys, warnings);
     warnings.push_back(engine_fact("llama.cpp.betas"));
   }
+  return otherwise;
+}
+
+void check_ramp(GgufKeys& keys, const LlamaCppArchitecture* row,
+                std::vector<std::string>& warnings) {
+  const std::string key = "yarn_ext_factor";
+  const auto ext = keys.number(keys.own("rope.scaling." + key), -1, 1e6);
+  if (!ext || *ext == 1 || *ext < 0) return;
+  if (row && !row->yarn_keys.ext_factor) return warn_of_unread(key, *ext, 1, keys, warnings);
+  GgufKeys::bad(keys.own("rope.scaling." + key),
+                "1, the whole ramp, but got " + json(decimal(*ext)).dump());
+}
+
+json yarn_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
+             int64_t max_length, std::vector<std::string>& warnings) {
+  json object = {{"rope_type", "yarn"}, {"factor", n.factor}};
+  check_ramp(keys, row, warnings);
+  if (n.original > 0) {
+    object["original_max_position_embeddings"] = n.original;
+  } else if (max_length > 0) {
+    object["original_max_position_embeddings"] = max_length;
+    warnings.push_back(
+        "rope.scaling.original_context_length is missing; llama.cpp takes context_length, " +
+        std::to_string(max_length) + ", for it");
+  }
+  const LlamaCppArchitecture::YarnKeys as_most{.betas = true};
+  const auto& code = row ? row->yarn_keys : as_most;
+  object["beta_fast"] = yarn_number(keys, "yarn_beta_fast", code.betas, code.beta_fast, warnings);
+  object["beta_slow"] = yarn_number(keys, "yarn_beta_slow", code.betas, code.beta_slow, warnings);
   const auto log = keys.number(keys.own("rope.scaling.yarn_log_multiplier"), 0, 1e6);
   if (log && *log != 0) {
     take_log_multiplier(*log, row, n.attention, n.factor, object, warnings);
   } else if (n.attention != 1) {
-    object["attention_factor"] = n.attention * yarn_temperature(n.factor);
+    object["attention_factor"] = rounded_gain(n.attention * yarn_temperature(n.factor));
   }
   return object;
 }
 
-json scaling_of(GgufKeys& keys, const LlamaCppArchitecture* row, const YarnNumbers& n,
-                std::vector<std::string>& warnings) {
-  const std::string type =
-      keys.text(keys.own("rope.scaling.type")).value_or(n.factor == 1 ? "none" : "linear");
+// Without the divisors and the gain that stand beside a scaling that is not YaRN.
+json scaling_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
+                int64_t max_length, std::vector<std::string>& warnings) {
   const auto unread = keys.number(keys.own("rope.scaling.yarn_attn_factor"), 1e-6, 1e6);
   if (unread && *unread != 1) warnings.push_back(engine_fact("llama.cpp.yarn_attn_factor"));
-  if (type == "yarn") return yarn_of(keys, row, n, warnings);
+  if (n.type == "yarn") return yarn_of(keys, row, n, max_length, warnings);
   for (const char* name :
        {"yarn_beta_fast", "yarn_beta_slow", "yarn_ext_factor", "yarn_log_multiplier"}) {
     keys.skip(keys.own(std::string("rope.scaling.") + name));
   }
-  json object = {{"rope_type", type == "none" ? "default" : type}};
-  if (type == "linear") object["factor"] = n.factor;
-  return object;
+  if (n.type == "linear" || n.scales()) return {{"rope_type", "linear"}, {"factor", n.factor}};
+  return {{"rope_type", "default"}};
 }
 
-// Llama 3's divisors grow from 1 to the factor, which the slowest pairs share.
-bool look_like_llama3(const std::vector<double>& divisors) {
-  return divisors.size() >= 2 && divisors.front() == 1 && divisors.back() > 1 &&
-         divisors.back() < kStill && divisors.back() == divisors[divisors.size() - 2] &&
-         std::ranges::is_sorted(divisors);
+// The code of multi-head latent attention takes the gain for one that the file's attn_factor has
+// in it, and multiplies all scores by its square, whatever the type.
+void scale_scores(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
+                  RopeScaling& scaling) {
+  if (!row || !row->scales_scores) return;
+  const double log = keys.number(keys.own("rope.scaling.yarn_log_multiplier"), 0, 1e6).value_or(0);
+  const bool read = n.type == "yarn" && log != 0 && row->log_unit > 0;
+  const double own = read && row->mscale_is_all_dim ? decimal(log) / row->log_unit : 1;
+  const double factor = n.scales() ? n.factor : 1;
+  scaling.score_factor = std::pow(rounded_gain(n.attention * yarn_temperature(factor, own)), 2);
+  if (read || scaling.score_factor == 1) return;
+  scaling.warnings.push_back(llama_cpp_version() + "'s code for " + keys.arch() +
+                             " multiplies all scores by " + json(scaling.score_factor).dump() +
+                             " although the file has no rope.scaling.yarn_log_multiplier "
+                             "(mscale_all_dim)");
 }
 
-// How many pairs rotate unchanged before those that do not rotate; 0: the divisors are of
-// another kind.
-size_t pairs_of_p_rope(const std::vector<double>& divisors) {
-  const auto plain = std::ranges::find_if(divisors, [](double x) { return x != 1; });
-  const auto still = [](double x) { return x >= kStill; };
-  if (plain == divisors.end() || !std::all_of(plain, divisors.end(), still)) return 0;
-  return static_cast<size_t>(plain - divisors.begin());
-}
-
-void take_divisors(const std::vector<double>& divisors, int64_t original, RopeScaling& to) {
-  to.original_length = original;
-  if (const size_t plain = pairs_of_p_rope(divisors); plain > 0) {
-    to.type = "proportional";
-    to.stretch = Stretch{
-        Proportional{.part = static_cast<double>(plain) / static_cast<double>(divisors.size())}};
-    return;
+// Keys of the file for the fields of a config.json.
+void say_in_gguf_words(std::vector<std::string>& warnings) {
+  constexpr std::array<std::array<std::string_view, 2>, 3> kWords = {
+      {{"original_max_position_embeddings", "rope.scaling.original_context_length"},
+       {"max_position_embeddings", "context_length"},
+       {"attention_factor says", "rope.scaling.attn_factor says"}}};
+  for (std::string& warning : warnings) {
+    for (const auto& [from, to] : kWords) {
+      for (size_t at = warning.find(from); at != std::string::npos; at = warning.find(from, at)) {
+        warning.replace(at, from.size(), to);
+        at += to.size();
+      }
+    }
   }
-  const bool llama3 = look_like_llama3(divisors);
-  to.type = llama3 ? "llama3" : "divisors by pair";
-  to.stretch = Stretch{LongRope{.factors = divisors}};
-  std::string warning =
-      llama3
-          ? "rope_freqs.weight holds divisors like Llama 3's in float32; what they were made from "
-            "is not in the file"
-          : "rope_freqs.weight holds a divisor for each pair, in float32; their method is not in "
-            "the file";
-  if (original == 0) {
-    warning += ", nor the length that was trained on first: context_length is taken for it";
-  }
-  to.warnings.push_back(warning);
 }
 
 // Llama 4's law for queries under Mistral's keys.
@@ -167,37 +178,23 @@ void read_temperature(GgufKeys& keys, const LlamaCppArchitecture* row, int64_t o
 
 }  // namespace
 
-void read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting) {
-  YarnNumbers n{.factor = keys.number(keys.own("rope.scaling.factor"), 0, 1e9).value_or(1)};
-  const auto old = keys.number(keys.own("rope.scale_linear"), 0, 1e9);
-  if (old && !keys.has(keys.own("rope.scaling.factor"))) n.factor = *old;
-  if (n.factor == 0) n.factor = 1;  // llama.cpp's word for none
-  n.original = keys.length(keys.own("rope.scaling.original_context_length"));
-  const auto attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6);
-  n.attention = attention.value_or(1);
+RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row,
+                              RopeConfig& setting) {
+  const GgufFactors n = numbers_of(keys);
   const int64_t pairs = setting.rotary_dim / 2;
   std::vector<std::string> warnings;
-  json object = scaling_of(keys, row, n, warnings);
-  const auto* short_factors = vector_of(keys.gguf(), "rope_factors_short.weight", pairs);
-  const auto* long_factors = vector_of(keys.gguf(), "rope_factors_long.weight", pairs);
-  if (short_factors && long_factors) {
-    object = {{"rope_type", "longrope"},
-              {"short_factor", doubles(*short_factors)},
-              {"long_factor", doubles(*long_factors)}};
-    if (n.original > 0) object["original_max_position_embeddings"] = n.original;
-    if (attention) object["attention_factor"] = *attention;
-  }
-  setting.scaling = read_scaling(object,
-                                 {.base = setting.base,
-                                  .pairs = pairs,
-                                  .max_length = setting.max_length,
-                                  .original_length = 0},
-                                 "gguf: " + keys.own("rope.scaling"));
-  if (const auto* divisors = vector_of(keys.gguf(), "rope_freqs.weight", pairs)) {
-    take_divisors(doubles(*divisors), n.original, setting.scaling);
-  }
+  setting.scaling =
+      read_scaling(scaling_of(keys, row, n, setting.max_length, warnings),
+                   {.base = setting.base, .pairs = pairs, .max_length = setting.max_length},
+                   "gguf: " + keys.own("rope.scaling"));
+  const GgufDivisors divisors = gguf_divisors(keys, pairs, warnings);
+  const RopeScaling unscaled = unscaled_of(row, setting, n, divisors);
+  take_divisors(keys, n, divisors, setting, warnings);
+  scale_scores(keys, row, n, setting.scaling);
+  say_in_gguf_words(setting.scaling.warnings);
   std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
   read_temperature(keys, row, n.original, setting);
+  return unscaled;
 }
 
 }  // namespace sextant

@@ -7,8 +7,9 @@
 
 namespace sextant {
 
-// Writes it into `setting`, whose base and channels are known. row: null where the architecture
-// is not in the table. Throws Error that names the key.
-void read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting);
+// Writes it into `setting`, whose base and channels are known, and gives that of layers with a
+// window which rope.scaling.factor does not reach: the divisors and the gain may. row: null where
+// the architecture is not in the table. Throws Error that names the key.
+RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting);
 
 }  // namespace sextant

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"
 #include "sextant/rope_config/gguf_layers.h"
@@ -90,10 +91,18 @@ void take_alpha(GgufKeys& keys, RopeConfig& setting) {
                                      json(setting.base).dump() + ", at every length");
 }
 
-double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
+double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting) {
   const auto own = keys.number(keys.own("attention.scale"), 0, 1e6);
-  if (own && *own > 0) return *own;
+  if (own && *own > 0) {
+    if (!row || row->attention_scale) return *own;
+    setting.scaling.warnings.push_back("attention.scale is in the file, but " +
+                                       llama_cpp_version() + " does not read it for " +
+                                       keys.arch());
+  }
   if (!row) return 0;
+  if (!row->scale_key.empty()) {
+    return keys.number(keys.own(row->scale_key), 1e-9, 1e6).value_or(row->softmax_scale);
+  }
   const int64_t width = keys.length(keys.own("embedding_length"));
   const int64_t heads = keys.length(keys.own("attention.head_count"));
   const int64_t layers = keys.length(keys.own("block_count"));
@@ -102,6 +111,16 @@ double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
     return 1 / std::sqrt(static_cast<double>(width / heads));
   }
   return row->softmax_scale;
+}
+
+// Whether transformers' table says so of the architecture's models.
+bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& scaling) {
+  const auto* fixed = std::get_if<Stretch>(&scaling.stretch);
+  if (row == nullptr || fixed == nullptr || !std::holds_alternative<Linear>(*fixed)) return false;
+  return std::ranges::any_of(row->types, [](const std::string& type) {
+    const Family* family = find_family(type);
+    return family != nullptr && family->trained_stretched;
+  });
 }
 
 // An architecture whose code rotates nothing.
@@ -131,6 +150,7 @@ std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& sett
   }
   others.layers = "main";
   others.scaling = {};
+  if (others.window > 0) others.bounded_in.clear();
   const std::vector<int64_t> ratios = keys.integers(keys.own("attention.compress_ratios"));
   for (size_t n = 0; n < ratios.size(); ++n) {
     (ratios[n] != 0 ? compressed : others).layer_numbers.push_back(static_cast<int64_t>(n));
@@ -142,28 +162,50 @@ std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& sett
 
 std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides) {
   GgufKeys keys(gguf);
-  const LlamaCppArchitecture* row = find_architecture(keys.arch());
+  const LlamaCppArchitecture* named = find_architecture(keys.arch());
+  const LlamaCppArchitecture* row = named && named->runs ? named : nullptr;
   if (row && !row->instead.empty()) return {without_rotation(keys, *row)};
   RopeConfig setting{.model_type = keys.arch(), .head_dim = head_dim_of(keys, overrides)};
   if (row) setting.pairing = row->pairing;
   read_channels(keys, setting);
   setting.base = base_of(keys, overrides);
   setting.max_length = keys.length(keys.own("context_length"));
-  read_gguf_scaling(keys, row, setting);
+  const RopeScaling unscaled = read_gguf_scaling(keys, row, setting);
   take_alpha(keys, setting);
+  setting.trained_stretched = is_trained_stretched(row, setting.scaling);
   setting.scaling.sections = sections_of(keys, setting.rotary_dim / 2);
+  if (row && row->axes.empty() && !setting.scaling.sections.empty()) {
+    setting.scaling.sections.clear();
+    setting.scaling.warnings.push_back("rope.dimension_sections is in the file, but " +
+                                       llama_cpp_version() + " rotates all pairs of " +
+                                       keys.arch() + " by one position");
+  }
   setting.scaling.interleaved_sections =
       !setting.scaling.sections.empty() &&
       (row ? row->axes == "interleaved" : keys.arch().starts_with("qwen3"));
+  if (row && row->needs_axes && setting.scaling.sections.empty()) {
+    setting.scaling.warnings.push_back("rope.dimension_sections is missing, and " +
+                                       llama_cpp_version() + " runs no file of " + keys.arch() +
+                                       " without it");
+  }
   // M-RoPE's pairs are half-split, also where the architecture's others are not.
   if (row && !setting.scaling.sections.empty()) setting.pairing = Pairing::kHalfSplit;
-  setting.softmax_scale = softmax_scale_of(keys, row);
+  setting.softmax_scale = softmax_scale_of(keys, row, setting);
+  if (row && row->scale_in_weights) {
+    setting.notes.push_back(
+        "the converter puts the model's factor of the scores besides the softmax scale into the "
+        "weights of the queries' norm: " +
+        llama_cpp_version() + ", " + row->source);
+  }
   if (!row) {
     setting.scaling.warnings.push_back(
-        "not audited: " + keys.arch() + ", an architecture that the table of " +
-        llama_cpp_version() + " does not have; its keys are taken as most architectures mean them");
+        (named ? llama_cpp_version() + " has no model of the architecture " + keys.arch() +
+                     " and does not load the file"
+               : "not audited: " + keys.arch() + ", an architecture that the table of " +
+                     llama_cpp_version() + " does not have") +
+        "; its keys are taken as most architectures mean them");
   }
-  std::vector<RopeConfig> settings = gguf_layers(keys, row, setting, overrides);
+  std::vector<RopeConfig> settings = gguf_layers(keys, row, setting, unscaled, overrides);
   if (const auto base = keys.number(keys.own("attention.compress_rope_freq_base"), 1e-3, 1e30)) {
     settings = compressed_layers(keys, settings.at(0), *base);
   }

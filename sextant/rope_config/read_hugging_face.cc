@@ -163,6 +163,22 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
       rope.latent && fields.family() == nullptr ? rope.head_dim - rope.rotary_dim : 0);
 }
 
+// vLLM's versions differ where YaRN's gain is another than the one that follows from the factor.
+// Its code for latent attention, which may scale all scores, has a rule of its own.
+void warn_of_vllms_gain(const json& object, RopeConfig& rope) {
+  const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
+  const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
+  if (!yarn) return;
+  const bool latent = rope.latent || rope.scaling.score_factor != 1;
+  const auto rest = object.find("attn_factor");  // of the older ones
+  const double own = yarn_temperature(yarn->factor) *
+                     (rest != object.end() && rest->is_number() ? rest->get<double>() : 1);
+  if (latent ? !yarn->attention_factor : std::fabs(yarn_gain(*yarn) / own - 1) < 1e-9) return;
+  const std::string fact = engine_fact(latent ? "vllm.mscale" : "vllm.attention_factor");
+  std::vector<std::string>& warnings = rope.scaling.warnings;
+  if (std::ranges::find(warnings, fact) == warnings.end()) warnings.push_back(fact);
+}
+
 // Of a layer that does not rotate: code that multiplies all scores by a factor of YaRN does so
 // there.
 double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
@@ -201,6 +217,10 @@ RopeConfig rope_of(const LayerGroup& group, ModelFields& fields, const Lengths& 
     const std::string where =
         parameters.nested ? parameters.where + "." + facts.parameters : parameters.where;
     read_rotation(facts, fields, lengths, where, parameters.nested, rope);
+    warn_of_vllms_gain(facts.object, rope);
+    const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
+    rope.trained_stretched = fields.family() != nullptr && fields.family()->trained_stretched &&
+                             fixed != nullptr && std::holds_alternative<Linear>(*fixed);
     if (parameters.nested && facts.object.value("truncate", json()) == json(false)) {
       rope.scaling.warnings.push_back(
           "truncate is false among the parameters of a kind of layer. " +

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace sextant {
+namespace {
+
+bool is_for_serving(const RopeConfig& setting) {
+  return setting.serving_length > 0 && setting.max_length == setting.serving_length;
+}
+
+}  // namespace
 
 std::string order_of(Pairing pairing) {
   return pairing == Pairing::kInterleaved ? "interleaved" : "half-split";
@@ -30,7 +37,15 @@ std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settin
 }
 
 int64_t trained_length(const RopeConfig& setting) {
-  return setting.scaling.original_length > 0 ? setting.scaling.original_length : setting.max_length;
+  if (setting.scaling.original_length > 0) return setting.scaling.original_length;
+  return is_for_serving(setting) ? 0 : setting.max_length;
+}
+
+int64_t declared_length(const RopeConfig& setting) {
+  const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  const bool unnamed = fixed != nullptr && (std::holds_alternative<std::monostate>(*fixed) ||
+                                            std::holds_alternative<Linear>(*fixed));
+  return unnamed && is_for_serving(setting) ? trained_length(setting) : setting.max_length;
 }
 
 }  // namespace sextant

@@ -49,6 +49,10 @@ struct RopeConfig {
   // sqrt(head_dim).
   double softmax_scale = 0;
   std::string query_law = {};  // in words, where scaling.query_scale cannot say it
+  // The length of an engine's option for serving (-c), up to which one reads. A max_length that
+  // equals it says nothing of training. 0: there is no such option.
+  int64_t serving_length = 0;
+  bool trained_stretched = false;  // on max_length positions, with the stretch: Gemma 3
 };
 
 // "interleaved" or "half-split".
@@ -71,7 +75,12 @@ bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
 // The rotating configurations, one of each that rotate alike.
 std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
 
-// The length that the frequencies were trained on: L, or else max_length; 0: neither is known.
+// The length that the frequencies were trained on: L, or else max_length; 0: neither is known, or
+// max_length is one for serving.
 int64_t trained_length(const RopeConfig& setting);
+
+// max_length as a configuration says it: a length for serving only where the scaling names an
+// original length beside it, and else the trained length. 0: not known.
+int64_t declared_length(const RopeConfig& setting);
 
 }  // namespace sextant

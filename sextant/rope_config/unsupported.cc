@@ -9,6 +9,7 @@ namespace sextant {
 void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect) {
   const QueryScale& scale = scaling.query_scale;
   if (scale.law == QueryLaw::kNone) return;
+  if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;  // it does nothing
   const std::string rest =
       ", as a factor of queries that grows with their position is not written there, but got ";
   if (scale.law == QueryLaw::kMinistral) {
@@ -18,13 +19,6 @@ void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect) 
   const bool logn = scale.law == QueryLaw::kLogn;
   fail("convert: " + dialect + ": " + (logn ? "use_logn_attn" : "query_scale") +
        ": expected false" + rest + "true");
-}
-
-void refuse_sections(const RopeScaling& scaling, const std::string& dialect) {
-  if (scaling.sections.empty()) return;
-  fail("convert: " + dialect + ": mrope_section: expected none, as " + dialect +
-       " has no word for pairs that follow height or width, but got " +
-       nlohmann::json(scaling.sections).dump());
 }
 
 void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect) {

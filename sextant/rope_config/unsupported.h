@@ -11,9 +11,6 @@ namespace sextant {
 // A factor of queries that grows with their position.
 void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect);
 
-// Pairs that follow height or width.
-void refuse_sections(const RopeScaling& scaling, const std::string& dialect);
-
 // Positions that are taken within chunks.
 void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect);
 

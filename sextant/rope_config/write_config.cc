@@ -1,13 +1,16 @@
 #include "sextant/rope_config/write_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sextant/error.h"
+#include "sextant/files/gguf.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/flags.h"
 #include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/hugging_face.h"
+#include "sextant/rope_config/language_model.h"
 
 namespace sextant {
 namespace {
@@ -42,6 +45,45 @@ void warn_of_pairs(const ReadRopeConfig& read, std::vector<std::string>& warning
                      engine_fact("transformers.pairs"));
 }
 
+GgufModelSizes sizes_of(const ReadRopeConfig& read) {
+  if (read.json.empty()) return {};
+  const nlohmann::json config = parse_json(read.json, "config.json");
+  const nlohmann::json& model = *find_language_model(config).config;
+  const auto size = [&](const char* name) -> int64_t {
+    const auto found = model.find(name);
+    if (found == model.end() || !found->is_number_unsigned()) return 0;
+    return std::min<int64_t>(found->get<int64_t>(), 65536);
+  };
+  return {.layers = size("num_hidden_layers"),
+          .width = size("hidden_size"),
+          .heads = size("num_attention_heads"),
+          .dense_layers = size("first_k_dense_replace")};
+}
+
+void take_betas_of_code(RopeConfig& setting, const std::string& architecture) {
+  const LlamaCppArchitecture* row = find_architecture(architecture);
+  auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
+  auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
+  if (!row || row->yarn_keys.betas || !yarn) return;
+  yarn->beta_fast = row->yarn_keys.beta_fast;
+  yarn->beta_slow = row->yarn_keys.beta_slow;
+}
+
+// Its bytes are read again: they say the same of each layer, or an Error is thrown.
+std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
+  const std::string type = rotations(read, "gguf").at(0).model_type;
+  const bool named = read.dialect == "GGUF";  // so it is an architecture already
+  const std::string architecture = named ? type : gguf_architecture(type);
+  const GgufConfig written =
+      write_gguf_config(read.settings, architecture, sizes_of(read), warnings);
+  std::string bytes = gguf_bytes(written.metadata, written.vectors);
+  // Where the code reads no betas, a warning says the flags for them.
+  std::vector<RopeConfig> settings = read.settings;
+  for (RopeConfig& setting : settings) take_betas_of_code(setting, architecture);
+  check_same_layers(settings, read_gguf_config(parse_gguf(bytes), {}), architecture);
+  return bytes;
+}
+
 }  // namespace
 
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
@@ -59,11 +101,7 @@ std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
   const std::vector<RopeConfig> groups = rotations(read, to);
   if (to == "llama.cpp") return write_llama_cpp(only(groups, to), warnings) + "\n";
   if (to == "vllm") return write_vllm(groups, read.place, warnings) + "\n";
-  const std::string& type = groups[0].model_type;
-  const bool named = read.dialect == "GGUF";  // so it is an architecture already
-  const GgufConfig setting =
-      write_gguf_config(groups, named ? type : gguf_architecture(type), warnings);
-  return gguf_bytes(setting.metadata, setting.vectors);
+  return write_gguf(read, warnings);
 }
 
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to) {

@@ -20,7 +20,9 @@ using nlohmann::json;
 std::string text(double value) { return json(value).dump(); }
 
 void refuse_scaling(const RopeScaling& scaling) {
-  fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type);
+  const bool gain = scaling.type == "default" || scaling.type == "linear";
+  fail("convert: llama.cpp: expected none, linear or YaRN scaling, but got " + scaling.type +
+       (gain ? " with a gain of queries and keys (attn_factor), for which no flag is" : ""));
 }
 
 // The length that the scaling is for: engines serve no more than they are told, whatever the factor.
@@ -52,8 +54,11 @@ void add_what_vllm_reads(json& object, const RopeConfig& setting,
                          std::vector<std::string>& warnings) {
   if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
     const auto* longrope = std::get_if<LongRope>(&dynamic->stretch);
-    if (longrope) check_longrope_gain(setting, *dynamic, *longrope);
-    return;
+    if (longrope) return check_longrope_gain(setting, *dynamic, *longrope);
+    fail(
+        "convert: vllm: dynamic: expected a fixed scaling, but got one that grows with the "
+        "sequence. " +
+        engine_fact("vllm.dynamic"));
   }
   const auto* yarn = std::get_if<Yarn>(&std::get<Stretch>(setting.scaling.stretch));
   if (!yarn) return;
@@ -76,6 +81,18 @@ void warn_of_gain(const Yarn& yarn, std::vector<std::string>& warnings) {
       ", and with these flags llama.cpp takes " + text(own) +
       " unless the GGUF file says it (rope.scaling.attn_factor, which --to gguf writes). " +
       engine_fact("llama.cpp.yarn_attn_factor"));
+}
+
+// The GGUF file says which pairs follow height and width, and no flag does.
+void refuse_sections(const RopeScaling& scaling, const std::string& flags) {
+  if (scaling.sections.empty()) return;
+  fail(
+      "convert: llama.cpp: mrope_section: expected none, as no flag says which pairs follow height "
+      "and width, but got " +
+      json(scaling.sections).dump() +
+      "; the model's GGUF file does (rope.dimension_sections, which --to gguf writes), and beside "
+      "such a file the flags are " +
+      flags);
 }
 
 // {"text_config": {"rope_parameters": ...}}, for "text_config".
@@ -118,7 +135,6 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (!fixed) refuse_scaling(setting.scaling);
   refuse_query_scale(setting.scaling, dialect);
-  refuse_sections(setting.scaling, dialect);
   refuse_dual_chunks(setting, dialect);
   std::ostringstream out;
   out << "--rope-freq-base " << text(setting.base);
@@ -140,6 +156,7 @@ std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>&
   }
   refuse_plain_channels(setting, dialect);
   if (const int64_t target = target_of(setting); target > 0) out << " -c " << target;
+  refuse_sections(setting.scaling, out.str());
   return out.str();
 }
 

@@ -120,9 +120,13 @@ void write_yarn(Writer& to, const LlamaCppArchitecture& row, const Yarn& yarn,
 // p-RoPE: a pair with such a divisor does not rotate.
 void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
                         const Proportional& proportional) {
-  if (!row.divisors_in_full_only || proportional.factor != 1) {
+  if (!row.divisors_in_full_only || (row.window && row.window->scaled)) {
     fail("convert: gguf: proportional: expected another scaling for the architecture " + row.name +
          ", to which p-RoPE's divisors are not written");
+  }
+  if (proportional.factor != 1) {
+    to.put("rope.scaling.type", std::string("linear"));
+    to.put_number("rope.scaling.factor", proportional.factor);
   }
   const Spectrum slower =
       stretched(rotary({.dim = setting.rotary_dim, .base = setting.base}), Stretch{proportional});
@@ -154,6 +158,9 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
   if (const auto* linear = std::get_if<Linear>(&stretch)) {
     to.put("rope.scaling.type", std::string("linear"));
     to.put_number("rope.scaling.factor", linear->factor);
+    if (scaling.original_length > 0) {
+      to.put_length("rope.scaling.original_context_length", scaling.original_length);
+    }
   } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
     write_yarn(to, row, *yarn, scaling.score_factor);
   } else if (const auto* divisors = std::get_if<LongRope>(&stretch); divisors) {
@@ -162,6 +169,7 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
       to.put_length("rope.scaling.original_context_length", scaling.original_length);
     }
     to.put_vector("rope_freqs.weight", divisors->factors);
+    if (divisors->gain != 1) to.put("rope.scaling.attn_factor", divisors->gain);
   } else if (const auto* parts = std::get_if<ByParts>(&stretch)) {
     to.put_length("rope.scaling.original_context_length", parts->original_length);
     write_divisors(to, setting, stretch);
@@ -175,6 +183,7 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
 // Llama 4's law for queries, where the architecture's code reads its keys.
 void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
   const QueryScale& scale = setting.scaling.query_scale;
+  if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;
   if (scale.law != QueryLaw::kMinistral || !row.temperature_keys) {
     return refuse_query_scale(setting.scaling, "gguf");
   }
@@ -189,9 +198,12 @@ void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConf
 }
 
 const LlamaCppArchitecture& row_of(const std::string& architecture) {
-  if (const LlamaCppArchitecture* row = find_architecture(architecture)) return *row;
-  fail("convert: gguf: general.architecture: expected one that the table of " +
-       llama_cpp_version() + " has, but got \"" + architecture + "\"");
+  const LlamaCppArchitecture* row = find_architecture(architecture);
+  if (row && row->runs) return *row;
+  fail("convert: gguf: general.architecture: expected one that " +
+       (row ? llama_cpp_version() + " has a model of"
+            : "the table of " + llama_cpp_version() + " has") +
+       ", but got \"" + architecture + "\"");
 }
 
 bool has_window(const RopeConfig& group) {
@@ -216,7 +228,9 @@ void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
                    std::vector<std::string>& warnings) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
-  if (!yarn || row.betas || (yarn->beta_fast == 32 && yarn->beta_slow == 1)) return;
+  const auto& code = row.yarn_keys;
+  if (!yarn || code.betas) return;
+  if (yarn->beta_fast == code.beta_fast && yarn->beta_slow == code.beta_slow) return;
   warnings.push_back("llama.cpp takes the beta_fast and beta_slow of this file only from flags, " +
                      std::string("--yarn-beta-fast ") + nlohmann::json(yarn->beta_fast).dump() +
                      " --yarn-beta-slow " + nlohmann::json(yarn->beta_slow).dump() + ". " +
@@ -242,14 +256,90 @@ void write_local(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& 
          (window.scaled ? "the scaling of the other layers" : "no scaling") +
          " in layers with a window, as llama.cpp's code for " + row.name + " has it");
   }
-  to.put_number("rope.freq_base_swa", local.base);
+  const double code_base = window.local_base > 0 ? window.local_base : full.base;
+  if (!window.own_base && local.base != code_base) {
+    fail("convert: gguf: rope.freq_base_swa: expected the base " +
+         nlohmann::json(code_base).dump() + " in layers with a window, as llama.cpp's code for " +
+         row.name + " reads no other one, but got " + nlohmann::json(local.base).dump());
+  }
+  if (window.own_base) to.put_number("rope.freq_base_swa", local.base);
   if (local.head_dim != full.head_dim) {
     to.put_length("attention.key_length_swa", local.head_dim);
   }
   if (local.rotary_dim != full.rotary_dim || local.head_dim != full.head_dim) {
     to.put_length("rope.dimension_count_swa", local.rotary_dim);
   }
-  if (local.window > 0) to.put_length("attention.sliding_window", local.window);
+}
+
+// The setting of each layer, null where it has no attention; empty: not known.
+std::vector<const RopeConfig*> by_layer(const std::vector<RopeConfig>& groups, int64_t known) {
+  int64_t count = known;
+  for (const RopeConfig& group : groups) {
+    if (group.layer_numbers.empty() && groups.size() > 1) return {};
+    for (const int64_t layer : group.layer_numbers) {
+      if (layer >= known) count = std::max(count, layer + 1);
+    }
+  }
+  const bool one = groups.size() == 1 && groups[0].layer_numbers.empty();
+  std::vector<const RopeConfig*> layers(static_cast<size_t>(count), one ? &groups[0] : nullptr);
+  for (const RopeConfig& group : groups) {
+    for (const int64_t layer : group.layer_numbers) layers[static_cast<size_t>(layer)] = &group;
+  }
+  return layers;
+}
+
+template <class Predicate>
+GgufArray flags_of(const std::vector<const RopeConfig*>& layers, const Predicate& holds) {
+  GgufArray flags{.count = layers.size()};
+  for (const RopeConfig* layer : layers) flags.numbers.push_back(layer && holds(*layer) ? 1 : 0);
+  return flags;
+}
+
+bool is_windowed(const RopeConfig& layer) { return layer.window > 0 || layer.chunk > 0; }
+
+// Which layers have the window, and which rotate, where the architecture's code reads that.
+void write_layers(Writer& to, const LlamaCppArchitecture& row,
+                  const std::vector<RopeConfig>& groups, const GgufModelSizes& sizes) {
+  using Rotates = LlamaCppArchitecture::Rotates;
+  const std::vector<const RopeConfig*> layers = by_layer(groups, sizes.layers);
+  if (!layers.empty()) to.put_length("block_count", static_cast<int64_t>(layers.size()));
+  int64_t window = 0;
+  for (const RopeConfig& group : groups) window = std::max(window, group.window);
+  if (row.window && window > 0) to.put_length("attention.sliding_window", window);
+  const bool some = std::ranges::any_of(groups, is_windowed);
+  const bool known = !layers.empty() && std::ranges::all_of(groups, [](const RopeConfig& group) {
+    return group.bounded_in.empty();
+  });
+  if (row.window && !row.window->everywhere && some && known) {
+    to.put("attention.sliding_window_pattern", flags_of(layers, is_windowed));
+  }
+  const auto rotates = [](const RopeConfig& layer) { return layer.rotates; };
+  if (row.rotates == Rotates::kPattern && !std::ranges::all_of(groups, rotates)) {
+    to.put("attention.rope_pattern", flags_of(layers, rotates));
+  }
+  if (row.rotates != Rotates::kWindowsAndDense) return;
+  int64_t dense = sizes.dense_layers;
+  for (size_t n = 0; n < layers.size(); ++n) {
+    const bool forced = layers[n] && layers[n]->rotates && !is_windowed(*layers[n]);
+    if (forced) dense = std::max(dense, static_cast<int64_t>(n) + 1);
+  }
+  if (dense > 0) to.put_length("leading_dense_block_count", dense);
+}
+
+// The factor of the scores, where the architecture's code reads a key for it.
+void write_scale(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
+                 const GgufModelSizes& sizes) {
+  const double plain = 1 / std::sqrt(static_cast<double>(setting.head_dim));
+  const double scale = setting.softmax_scale > 0 ? setting.softmax_scale : plain;
+  if (!row.scale_key.empty()) {
+    to.put(row.scale_key, scale);
+  } else if (row.attention_scale && scale != plain) {
+    to.put("attention.scale", scale);
+  } else if (row.layers_scaled_by_width > 0 && row.layers_scaled_by_width == sizes.layers &&
+             sizes.width > 0 && sizes.heads > 0) {
+    to.put_length("embedding_length", sizes.width);
+    to.put_length("attention.head_count", sizes.heads);
+  }
 }
 
 }  // namespace
@@ -262,22 +352,30 @@ std::string gguf_architecture(const std::string& model_type) {
 }
 
 GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
-                             std::vector<std::string>& warnings) {
+                             const GgufModelSizes& sizes, std::vector<std::string>& warnings) {
   const LlamaCppArchitecture& row = row_of(architecture);
-  const auto local = std::ranges::find_if(groups, has_window);
-  const auto full = std::ranges::find_if_not(groups, has_window);
-  const bool two = groups.size() == 2 && local != groups.end() && full != groups.end() &&
-                   row.window && row.window->own_base;
-  if (groups.size() != 1 && !two) refuse_groups(groups.size(), row);
-  const RopeConfig& setting = two ? *full : groups.at(0);
+  const std::vector<RopeConfig> rotations = distinct_rotations(groups);
+  const auto local = std::ranges::find_if(rotations, has_window);
+  const auto full = std::ranges::find_if_not(rotations, has_window);
+  const bool two = rotations.size() == 2 && local != rotations.end() && full != rotations.end() &&
+                   row.window.has_value();
+  if (rotations.size() != 1 && !two) refuse_groups(rotations.size(), row);
+  const RopeConfig& setting = two ? *full : rotations.at(0);
   refuse_dual_chunks(setting, "gguf");
   Writer to(architecture);
   write_query_law(to, row, setting);
+  write_layers(to, row, groups, sizes);
+  write_scale(to, row, setting, sizes);
   to.put_length("attention.key_length", setting.head_dim);
   to.put_length("rope.dimension_count", setting.rotary_dim);
   to.put_number("rope.freq_base", setting.base);
-  if (setting.max_length > 0) to.put_length("context_length", setting.max_length);
-  if (!setting.scaling.sections.empty()) write_sections(to, row, setting.scaling);
+  if (const int64_t most = declared_length(setting)) to.put_length("context_length", most);
+  if (!setting.scaling.sections.empty()) {
+    write_sections(to, row, setting.scaling);
+  } else if (row.needs_axes) {
+    fail("convert: gguf: mrope_section: expected the pairs of each axis, as " +
+         llama_cpp_version() + " runs no file of the architecture " + row.name + " without them");
+  }
   write_stretch(to, row, setting);
   if (two) write_local(to, row, *full, *local);
   // llama.cpp would take another base for layers with the window.

@@ -215,7 +215,7 @@ json longrope_4(json& model, const RopeConfig& setting, json object) {
 json scaling_4(json& model, const RopeConfig& setting) {
   json object = object_of(setting);
   const json& type = object.at("rope_type");
-  if (setting.scaling.query_scale.law == QueryLaw::kMinistral) {
+  if (setting.scaling.query_scale.strength > 0) {
     fail(
         "convert: hf4: llama_4_scaling_beta: expected none, as only version 5 reads it (--to hf5)");
   }
@@ -317,7 +317,7 @@ json write_hugging_face(json config, const std::vector<RopeConfig>& settings, in
   const RopeConfig& first = keyed.at(0);
   write_sizes(model, first);
   write_window_sizes(model, keyed);
-  if (first.max_length > 0) model["max_position_embeddings"] = first.max_length;
+  if (const int64_t most = declared_length(first)) model["max_position_embeddings"] = most;
   version == 4 ? write_4(model, keyed, base, local) : write_5(model, keyed, without);
   check_result(config, settings, version);
   return config;

@@ -91,7 +91,12 @@ TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
   EXPECT_THAT(old.scaling.warnings, Contains(HasSubstr("#56446")));
   const RopeConfig both = read(yarn + R"("attn_factor": 0.5, "attention_factor": 2}}')");
   EXPECT_EQ(spectrum_of(both, 1).gain, 2);
-  EXPECT_THAT(both.scaling.warnings, Each(Not(HasSubstr("#56446"))));
+  EXPECT_THAT(both.scaling.warnings, Contains(HasSubstr("#56446")));
+  // As convert writes them: one gain for all versions.
+  const RopeConfig alike =
+      read(yarn + R"("attn_factor": 2, "attention_factor": 2.277258872223978}}')");
+  EXPECT_NEAR(spectrum_of(alike, 1).gain, 0.2 * std::log(4) + 2, 1e-15);
+  EXPECT_THAT(alike.scaling.warnings, Each(Not(HasSubstr("#56446"))));
 }
 
 // A length beside an override of the language model's object.
@@ -114,6 +119,184 @@ TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
         read(R"(vllm m --rope-theta 500 --hf-overrides '{"text_config": {"rope_theta": 1e4}}')");
       },
       ThrowsMessage<Error>(HasSubstr("flags: --rope-theta: expected none beside another")));
+}
+
+// llama.cpp takes values of the model's file where no flag says them.
+TEST(LlamaCppFlags, SayWhatTheFileDecides) {
+  const RopeConfig scale = read("-m x --rope-scale 4");
+  EXPECT_EQ(std::get<Linear>(std::get<Stretch>(scale.scaling.stretch)).factor, 4);
+  EXPECT_THAT(scale.scaling.warnings, Contains(HasSubstr("--rope-scaling is missing: llama.cpp")));
+  const RopeConfig yarn = read("-m x --rope-scaling yarn --yarn-orig-ctx 32768 -c 131072");
+  EXPECT_EQ(yarn_of(yarn).factor, 1);
+  EXPECT_THAT(yarn.scaling.warnings, Contains(HasSubstr("--rope-scale is missing: llama.cpp")));
+  EXPECT_THAT(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 4096").scaling.warnings,
+              Each(Not(HasSubstr("is missing"))));
+}
+
+TEST(LlamaCppFlags, IdleOnesAreNamed) {
+  const RopeConfig none = read("-m x --rope-scaling none --rope-scale 4 --yarn-orig-ctx 4096");
+  EXPECT_EQ(none.scaling.type, "default");
+  EXPECT_EQ(explain(none, 0).factor, 1);
+  EXPECT_THAT(none.scaling.warnings,
+              Contains(HasSubstr("--rope-scale has no effect with --rope-scaling none")));
+  EXPECT_THAT(none.scaling.warnings,
+              Contains(HasSubstr("--yarn-orig-ctx has no effect with --rope-scaling none")));
+  const RopeConfig linear =
+      read("-m x --rope-scale 4 --yarn-orig-ctx 32768 --yarn-beta-fast 16 -c 131072");
+  EXPECT_EQ(linear.scaling.type, "linear");
+  EXPECT_EQ(explain(linear, 0).trained, 32768);
+  EXPECT_EQ(explain(linear, 0).target, 131072);
+  EXPECT_THAT(linear.scaling.warnings,
+              Contains(HasSubstr("--yarn-orig-ctx has no effect on interpolation")));
+  EXPECT_THAT(linear.scaling.warnings,
+              Contains(HasSubstr("--yarn-beta-fast has no effect with interpolation")));
+  EXPECT_THAT([] { read("-m x --rope-scale 4 --yarn-attn-factor 1.2"); },
+              ThrowsMessage<Error>(HasSubstr("flags: --yarn-attn-factor: expected 1 where")));
+}
+
+// src/llama-context.cpp: the ramp and the gain are those of ext_factor.
+TEST(LlamaCppFlags, TheExtFactorDecidesOnTheRamp) {
+  const RopeConfig none = read(
+      "-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --yarn-ext-factor 0 "
+      "-c 131072");
+  const Explained numbers = explain(none, 0);
+  EXPECT_EQ(none.scaling.type, "linear");
+  EXPECT_EQ(numbers.gain, 1);
+  EXPECT_EQ(numbers.trained, 32768);
+  EXPECT_EQ(numbers.target, 131072);
+  for (const PairExplained& pair : numbers.pairs) {
+    EXPECT_NEAR(pair.stretched, pair.speed / 4, 1e-15);
+  }
+  const RopeConfig whole =
+      read("-m x --rope-scaling linear --rope-scale 4 --yarn-orig-ctx 4096 --yarn-ext-factor 1");
+  EXPECT_NEAR(spectrum_of(whole, 1).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(
+      [] { read("--rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 8 --yarn-ext-factor 0.5"); },
+      ThrowsMessage<Error>(
+          HasSubstr("flags: --yarn-ext-factor: expected 1, the whole ramp, or 0")));
+}
+
+TEST(LlamaCppFlags, TwoScalesAreAlike) {
+  EXPECT_EQ(explain(read("-m x --rope-scale 4 --rope-freq-scale 0.25"), 0).factor, 4);
+  EXPECT_THAT([] { read("-m x --rope-scale 4 --rope-freq-scale 0.5"); },
+              ThrowsMessage<Error>(HasSubstr("expected the scale that --rope-scale says")));
+}
+
+TEST(LlamaCppFlags, TheEnvironmentIsRead) {
+  const RopeConfig setting = read(
+      "LLAMA_ARG_CTX_SIZE=131072 LLAMA_ARG_ROPE_SCALING_TYPE=yarn LLAMA_ARG_ROPE_SCALE=8 "
+      "llama-server -m x.gguf --rope-scale 4 --yarn-orig-ctx 32768");
+  EXPECT_EQ(yarn_of(setting).factor, 4);
+  EXPECT_EQ(explain(setting, 0).target, 131072);
+}
+
+TEST(LlamaCppFlags, NoneOfTheirWarningsIsAboutAConfig) {
+  for (const char* line :
+       {"-m x --rope-scale 4 --rope-freq-scale 0.25 -c 131072",
+        "-m x -c 131072 --rope-freq-base 1e6 --rope-freq-scale 0.5 -np 4",
+        "-m x -c 131072 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 16384"}) {
+    EXPECT_THAT(read(line).scaling.warnings, Each(Not(HasSubstr("max_position_embeddings"))))
+        << line;
+  }
+}
+
+// vLLM takes the model's file, which is not here.
+TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
+  for (const char* type : {"yarn", "llama3", "deepseek_yarn"}) {
+    EXPECT_THAT(
+        [&] {
+          read(std::string(
+                   R"(vllm serve x --max-model-len 131072 --hf-overrides '{"rope_scaling":)") +
+               R"({"factor":4.0,"rope_type":")" + type + "\"}}'");
+        },
+        ThrowsMessage<Error>(HasSubstr("flags: original_max_position_embeddings: expected it")))
+        << type;
+  }
+}
+
+// vLLM's base does not grow, and is the plain one without max_trained_positions.
+TEST(VllmFlags, DynamicIsPlain) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides '{"rope_scaling": {"rope_type":"dynamic","factor":8.0}}'
+      --max-model-len 120000)");
+  const Explained numbers = explain(setting, 0);
+  EXPECT_EQ(numbers.trained, 0);
+  EXPECT_EQ(numbers.factor, 1);
+  EXPECT_EQ(numbers.pairs.back().stretched, numbers.pairs.back().speed);
+  EXPECT_THAT(setting.scaling.warnings, Contains(HasSubstr(engine_fact("vllm.dynamic"))));
+  EXPECT_THAT(setting.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
+}
+
+// Since 0.30 as transformers does, which a warning says beside what versions before it do.
+TEST(VllmFlags, TheGainIsThatOfItsVersions) {
+  const std::string start =
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,
+      "original_max_position_embeddings":32768)";
+  for (const char* rest :
+       {R"(,"attention_factor":1.0}}')", R"(,"mscale":1.0,"mscale_all_dim":1.0}}')"}) {
+    const RopeConfig setting = read(start + rest);
+    EXPECT_EQ(explain(setting, 0).gain, 1) << rest;
+    EXPECT_THAT(setting.scaling.warnings, Contains(engine_fact("vllm.attention_factor"))) << rest;
+  }
+  const RopeConfig alone = read(start + R"(,"mscale_all_dim":1.0}}')");
+  EXPECT_NEAR(explain(alone, 0).gain, 0.1 * std::log(4) + 1, 1e-15);
+  EXPECT_THAT(alone.scaling.warnings, Each(Not(engine_fact("vllm.attention_factor"))));
+}
+
+TEST(HuggingFace, AnotherGainOfYarnIsWarnedOf) {
+  const auto warnings = [](const std::string& more) {
+    return read(R"({"head_dim": 128, "rope_theta": 1e6, "rope_scaling": {"rope_type": "yarn",
+        "factor": 4, "original_max_position_embeddings": 32768)" +
+                more + "}}")
+        .scaling.warnings;
+  };
+  EXPECT_THAT(warnings(R"(, "attention_factor": 1.0)"),
+              Contains(engine_fact("vllm.attention_factor")));
+  EXPECT_THAT(warnings(R"(, "mscale": 0.707, "mscale_all_dim": 1.0)"),
+              Contains(engine_fact("vllm.attention_factor")));
+  EXPECT_THAT(warnings(""), Each(Not(engine_fact("vllm.attention_factor"))));
+}
+
+// The name says that vLLM's code of latent attention multiplies all scores.
+TEST(VllmFlags, DeepseeksYarnScalesScores) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"deepseek_yarn","factor":40.0,
+      "original_max_position_embeddings":4096,"mscale":1.0,"mscale_all_dim":1.0}}')");
+  EXPECT_NEAR(setting.scaling.score_factor, std::pow(0.1 * std::log(40) + 1, 2), 1e-12);
+  EXPECT_EQ(explain(setting, 0).gain, 1);
+}
+
+TEST(VllmFlags, TwoScalingsContradict) {
+  const auto scaling = [](int factor) {
+    return R"({"rope_type":"yarn","original_max_position_embeddings":32768,"factor":)" +
+           std::to_string(factor) + "}";
+  };
+  EXPECT_THAT(
+      [&] {
+        read("vllm serve x --rope-scaling '" + scaling(4) +
+             R"(' --hf-overrides '{"rope_scaling":)" + scaling(2) + "}'");
+      },
+      ThrowsMessage<Error>(HasSubstr("flags: --rope-scaling: expected none beside another")));
+  EXPECT_THAT(
+      [&] {
+        read(R"(vllm serve x --hf-overrides '{"rope_scaling":)" + scaling(4) +
+             R"(,"rope_parameters":)" + scaling(2) + "}'");
+      },
+      ThrowsMessage<Error>(HasSubstr("flags: --hf-overrides: rope_scaling: expected none")));
+  const RopeConfig both =
+      read(R"(vllm serve x --hf-overrides '{"text_config": {"rope_parameters":)" + scaling(4) +
+           R"(}, "rope_scaling":)" + scaling(2) + "}'");
+  EXPECT_EQ(yarn_of(both).factor, 4);
+  EXPECT_THAT(both.scaling.warnings,
+              Contains(HasSubstr("rope_scaling stands at the top of --hf-overrides")));
+}
+
+TEST(VllmFlags, QuotesMayBeEscaped) {
+  const RopeConfig setting = read(
+      R"(vllm serve x --hf-overrides "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,)"
+      R"(\"original_max_position_embeddings\":32768}}" --max-model-len 131072)");
+  EXPECT_EQ(yarn_of(setting).factor, 4);
+  EXPECT_EQ(yarn_of(setting).original_length, 32768);
 }
 
 TEST(EngineFacts, CarryVersions) {
@@ -144,8 +327,6 @@ TEST(Flags, MeanWhatTheEnginesDo) {
   error_of("--rope-scale 0.5", "flags: --rope-scale: expected a number that makes frequencies 1");
   error_of("--rope-freq-base -10",
            "flags: --rope-freq-base: expected a number from 0, but got -10");
-  error_of("--rope-scale 4 --yarn-orig-ctx 4096",
-           "flags: --yarn-orig-ctx: expected --rope-scaling yarn beside it");
   error_of("--grp-attn-n 4 -gaw 1024", "flags: --grp-attn-n: expected 1");
   error_of("--override-kv llama.rope.freq_base=float:1e6",
            "flags: --override-kv: expected nothing");
@@ -182,15 +363,6 @@ TEST(Flags, ShortOnesAloneAreFlagsToo) {
   EXPECT_EQ(read_rope_config_bytes("-c 4096", {.base = 1e4, .head_dim = 64}).dialect, "flags");
   EXPECT_THAT([] { read_rope_config_bytes("-1 words", {}); },
               ThrowsMessage<Error>(HasSubstr("expected a config.json, a GGUF file or flags")));
-}
-
-// The context is what is read, not what was trained on.
-TEST(Flags, InterpolationDividesTheContext) {
-  const RopeConfig linear =
-      read_rope_config_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128})
-          .settings.at(0);
-  EXPECT_EQ(explain(linear, 0).trained, 4096);
-  EXPECT_EQ(explain(linear, 0).target, 16384);
 }
 
 }  // namespace

@@ -215,7 +215,8 @@ TEST(GgufWriter, SaysLayersWithAWindowInKeysOfTheirOwn) {
                         .model_type = "gemma4_text",
                         .head_dim = 512,
                         .rotary_dim = 512,
-                        .base = 1e6};
+                        .base = 1e6,
+                        .softmax_scale = 1};
   RopeConfig local = full;
   local.layers = "sliding_attention";
   local.head_dim = local.rotary_dim = 256;

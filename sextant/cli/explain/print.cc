@@ -84,8 +84,10 @@ void print_head(const Subject& subject) {
   if (n.factor != 1) fmt::print("stretch       {} times\n", number(n.factor));
   if (n.trained > 0) fmt::print("trained on    {} positions\n", n.trained);
   if (const auto* stretch = std::get_if<Stretch>(&setting.scaling.stretch);
-      stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0 &&
-      setting.scaling.original_length == 0)
+      setting.trained_stretched && n.trained > 0)
+    fmt::print("              (max_position_embeddings, with the stretch)\n");
+  else if (stretch && std::holds_alternative<Linear>(*stretch) && n.factor != 1 && n.trained > 0 &&
+           setting.scaling.original_length == 0)
     fmt::print(
         "              (max_position_embeddings; this type does not say the original length, and\n"
         "              some models, Gemma 3 among them, have the stretched one there)\n");

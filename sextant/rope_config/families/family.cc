@@ -45,6 +45,11 @@ class Row {
     const std::string value = text(key);
     return value.empty() ? value : checked(key, value);
   }
+  bool flag(const char* key) {
+    const json value = take(key);
+    if (!value.is_null() && !value.is_boolean()) bad(key, "true or false");
+    return value.is_boolean() && value.get<bool>();
+  }
   std::vector<std::string> texts(const char* key) {
     json value = take(key);
     if (value.is_null()) return {};
@@ -189,6 +194,7 @@ Family family_of(const json& object, const std::string& code, const std::string&
   family.ignores = row.texts("ignores");
   family.unrelated = row.texts("unrelated");
   family.only_inside = row.texts("only_inside");
+  family.trained_stretched = row.flag("trained_stretched");
   family.notes = row.remarks("notes");
   family.warnings = row.remarks("warnings");
   row.finish();

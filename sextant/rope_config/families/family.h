@@ -37,6 +37,7 @@ struct Family {
   std::map<std::string, nlohmann::json> scaling_defaults;
   std::map<std::string, std::string> scaling_types;  // of the file: what the code takes it for
   std::vector<std::string> not_layers, ignores, unrelated, only_inside;
+  bool trained_stretched = false;
   std::vector<FamilyRemark> notes, warnings;
 
   // "transformers 5.24.0".

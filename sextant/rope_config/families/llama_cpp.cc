@@ -42,7 +42,18 @@ LlamaCppArchitecture::Window window_of(const json& row) {
   window.scaled = row.at("scaled");
   window.own_base = row.at("own_base");
   window.chunks = row.value("chunks", false);
+  window.if_layers = row.value("if_layers", int64_t{0});
+  window.everywhere = row.value("everywhere", false);
+  window.gain = row.value("gain", true);
   return window;
+}
+
+LlamaCppArchitecture::YarnKeys yarn_keys_of(const json& row) {
+  LlamaCppArchitecture::YarnKeys keys{.betas = row.contains("beta_fast"),
+                                      .ext_factor = row.contains("ext_factor")};
+  keys.beta_fast = row.value("beta_fast", keys.beta_fast);
+  keys.beta_slow = row.value("beta_slow", keys.beta_slow);
+  return keys;
 }
 
 void read_scores(const json& row, LlamaCppArchitecture& to) {
@@ -57,25 +68,33 @@ void read_scores(const json& row, LlamaCppArchitecture& to) {
   }
   if (const auto scale = row.find("softmax_scale"); scale != row.end()) {
     if (scale->is_number()) to.softmax_scale = scale->get<double>();
-    if (scale->is_object()) to.layers_scaled_by_width = scale->at("by_width_if_layers");
+    if (scale->is_object()) {
+      to.layers_scaled_by_width = scale->value("by_width_if_layers", int64_t{0});
+      to.scale_key = scale->value("key", "");
+      to.softmax_scale = scale->value("else", 0.0);
+    }
   }
+  to.scale_in_weights = row.value("scale_in_weights", false);
+  to.attention_scale = row.value("attention_scale", false);
 }
 
 LlamaCppArchitecture row_of(const json& row) {
   LlamaCppArchitecture to{.name = row.at("architecture"),
                           .types = row.at("types"),
                           .source = row.at("source"),
+                          .runs = row.value("runs", true),
                           .instead = row.value("instead", "")};
   const std::string pairs = row.value("pairs", "");
   if (pairs == "interleaved") to.pairing = Pairing::kInterleaved;
   if (pairs == "half-split") to.pairing = Pairing::kHalfSplit;
   to.axes = row.value("axes", "");
+  to.needs_axes = row.value("needs_axes", false);
+  if (row.contains("yarn_keys")) to.yarn_keys = yarn_keys_of(row.at("yarn_keys"));
   to.rotates = rotates_of(row.value("rotates", ""));
   if (row.contains("window")) to.window = window_of(row.at("window"));
   read_scores(row, to);
   to.divisors_in_full_only = row.value("divisors", "") == "full";
   to.alpha = row.value("alpha", false);
-  to.betas = row.value("betas", false);
   return to;
 }
 

@@ -26,32 +26,46 @@ struct LlamaCppArchitecture {
   struct Window {
     int64_t pattern = 0;  // one of so many layers sees all; 0: only the file says which
     bool full_first = false;
-    int64_t size = 0;       // where the file has none
-    double local_base = 0;  // of layers with the window where the file has none; 0: the others'
-    bool scaled = false;    // whether the scaling reaches layers with the window
-    bool own_base = false;  // whether rope.freq_base_swa is read
-    bool chunks = false;    // chunks instead of windows
+    int64_t size = 0;         // where the file has none
+    int64_t if_layers = 0;    // only models of so many layers have it; 0: all
+    double local_base = 0;    // of layers with the window where the file has none; 0: the others'
+    bool scaled = false;      // whether the scaling reaches layers with the window
+    bool own_base = false;    // whether rope.freq_base_swa is read
+    bool chunks = false;      // chunks instead of windows
+    bool everywhere = false;  // all layers have it
+    bool gain = true;         // whether rope.scaling.attn_factor reaches layers with the window
+  };
+  // rope.scaling.yarn_beta_fast, _beta_slow and _ext_factor: whether they are read, and the values
+  // without them.
+  struct YarnKeys {
+    bool betas = false, ext_factor = false;
+    double beta_fast = 32, beta_slow = 1;
   };
   std::string name;
   std::vector<std::string> types;  // model_type values of Hugging Face that become it
   std::string source;              // "src/models/llama.cpp"
+  bool runs = true;                // false: llama.cpp has the name and no model of it
   std::string instead;             // where nothing rotates: see RopeConfig::instead
   std::optional<Pairing> pairing;
-  std::string axes;  // order of M-RoPE's axes: "blocks", "interleaved", or empty
+  std::string axes;         // order of M-RoPE's axes: "blocks", "interleaved", or empty
+  bool needs_axes = false;  // llama.cpp runs no file without rope.dimension_sections
   Rotates rotates = Rotates::kAll;
   std::optional<Window> window;
+  YarnKeys yarn_keys;
   // rope.scaling.yarn_log_multiplier is mscale_all_dim times this; 0: the key is not read.
   double log_unit = 0;
-  bool scales_scores = false;      // mscale_all_dim multiplies all scores
+  bool scales_scores = false;      // the square of T(mscale) multiplies all scores
   bool mscale_is_all_dim = false;  // mscale is taken to be mscale_all_dim, else 1
   bool temperature_keys = false;   // attention.temperature_scale is read
   double law_strength = 0;         // a query law of the code: Llama 4's
   int64_t law_length = 0;
   double softmax_scale = 0;            // of the code; 0: 1 / sqrt(key_length)
+  std::string scale_key;               // a key that says it instead
+  bool attention_scale = false;        // attention.scale is read
+  bool scale_in_weights = false;       // the converter puts another factor into a norm's weights
   int64_t layers_scaled_by_width = 0;  // with so many layers: sqrt(head_count / embedding_length)
   bool divisors_in_full_only = false;
   bool alpha = false;  // rope.scaling.alpha is read
-  bool betas = false;  // rope.scaling.yarn_beta_fast and yarn_beta_slow are read
 };
 
 // The table's row; null: not audited.

@@ -1,0 +1,33 @@
+// The flags of one engine as settings: the parts of read_flags().
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "sextant/rope_config/command_line.h"
+#include "sextant/rope_config/rope_config.h"
+
+namespace sextant {
+
+struct EngineSettings {
+  std::vector<RopeConfig> settings;
+  int64_t serving_length = 0;  // of the option below; 0: it is not in the line
+  std::string option;          // "-c"
+};
+
+EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides);
+EngineSettings read_vllm_flags(CommandLine& flags, const Overrides& overrides);
+
+// The base, if one is given, and the size of heads as a config.json.
+nlohmann::json config_of_flags(const Overrides& overrides, double base);
+
+// As read_hugging_face(); errors say that the configuration was made of flags.
+std::vector<RopeConfig> read_config_of_flags(const nlohmann::json& config,
+                                             const Overrides& overrides);
+
+// A length as flags have it, from 0 to kLongestSequence.
+int64_t length_of_flag(double value, const std::string& name);
+
+}  // namespace sextant

@@ -1,0 +1,242 @@
+// llama.cpp's command line. Flags change single values of the model's file, so that what they leave
+// out is the file's.
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/engine_flags.h"
+#include "sextant/rope_config/engines/engine_facts.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+std::string kind_of(CommandLine& flags) {
+  if (!flags.has("--rope-scaling")) return "";
+  std::string kind = flags.take("--rope-scaling");
+  if (kind != "none" && kind != "linear" && kind != "yarn") {
+    fail("flags: --rope-scaling: expected none, linear or yarn, but got \"" + kind.substr(0, 60) +
+         "\"");
+  }
+  return kind;
+}
+
+struct Factor {
+  double value = 1;  // by which positions are divided; 1: they are not
+  std::string flag;  // empty: none says it
+};
+
+Factor factor_of(CommandLine& flags) {
+  Factor factor;
+  for (const std::string name : {"--rope-scale", "--rope-freq-scale"}) {
+    if (!flags.has(name)) continue;
+    const double number = flags.number(name, 1);
+    const double value = name == "--rope-scale" ? number : 1 / number;
+    if (!(value >= 1 && value <= 1e9)) {
+      fail("flags: " + name +
+           ": expected a number that makes frequencies 1 to 1e9 times as slow, but got " +
+           json(number).dump());
+    }
+    if (!factor.flag.empty() && std::fabs(value / factor.value - 1) > 1e-6) {
+      fail("flags: " + name + ": expected the scale that " + factor.flag +
+           " says, as llama.cpp takes the later of the two, but got " + json(number).dump());
+    }
+    if (factor.flag.empty()) factor = {value, name};
+  }
+  return factor;
+}
+
+void refuse_self_extend(CommandLine& flags) {
+  const double group = flags.number("--grp-attn-n", 1);
+  flags.number("--grp-attn-w", 512);
+  if (group == 1) return;
+  fail(
+      "flags: --grp-attn-n: expected 1, as Self-Extend groups positions and changes no frequency, "
+      "but got " +
+      json(group).dump());
+}
+
+// The length that YaRN was made for, where no flag says it.
+double assumed_length(double length, double factor, std::vector<std::string>& warnings) {
+  const double assumed = factor > 1 ? std::floor(length / factor) : 0;
+  if (assumed < 1) {
+    fail(
+        "flags: --yarn-orig-ctx: expected the length that the model was trained on, here or as -c "
+        "or --length times the factor, but got none; llama.cpp takes the file's "
+        "original_context_length, else its context_length");
+  }
+  warnings.push_back(
+      "--yarn-orig-ctx is missing: llama.cpp takes the model file's "
+      "original_context_length, else its context_length, never -c. Which that is is "
+      "not known here; the length to read divided by the factor, " +
+      std::to_string(static_cast<int64_t>(assumed)) + ", is taken for it: --yarn-orig-ctx says it");
+  return assumed;
+}
+
+// llama.cpp's gain without YaRN's ramp is this flag.
+void refuse_gain(CommandLine& flags) {
+  const double gain = flags.number("--yarn-attn-factor", -1);
+  if (gain < 0 || gain == 1) return;
+  fail(
+      "flags: --yarn-attn-factor: expected 1 where there is no ramp of YaRN, as llama.cpp then "
+      "multiplies queries and keys by it, which no scaling here says, but got " +
+      json(gain).dump());
+}
+
+// Flags that do nothing beside `kind`.
+void pass_over_idle(CommandLine& flags, std::initializer_list<const char*> names,
+                    const std::string& kind, std::vector<std::string>& warnings) {
+  for (const char* name : names) {
+    if (!flags.has(name)) continue;
+    const double value = flags.number(name, -1);
+    if (value < 0) continue;
+    warnings.push_back(std::string(name) + " has no effect with " + kind);
+  }
+}
+
+// Whether the line means YaRN's ramp: --yarn-ext-factor decides, and --rope-scaling where that is
+// missing or below 0.
+bool has_ramp(CommandLine& flags, const std::string& kind, std::vector<std::string>& warnings) {
+  const double mix = flags.number("--yarn-ext-factor", -1);
+  if (mix < 0) return kind == "yarn";
+  if (mix != 0 && mix != 1) {
+    fail(
+        "flags: --yarn-ext-factor: expected 1, the whole ramp, or 0, interpolation without a ramp, "
+        "but got " +
+        json(mix).dump());
+  }
+  if (mix == 0 && kind == "yarn") {
+    warnings.push_back(
+        "--yarn-ext-factor 0 makes llama.cpp interpolate all pairs alike, with the gain 1: there "
+        "is nothing of YaRN left");
+  }
+  if (mix == 1 && kind == "linear") {
+    warnings.push_back(
+        "--yarn-ext-factor 1 makes llama.cpp run YaRN, also with --rope-scaling linear");
+  }
+  return mix == 1;
+}
+
+void read_yarn(CommandLine& flags, const Factor& factor, double length, json& scaling,
+               std::vector<std::string>& warnings) {
+  // Below 0 is llama.cpp's word for the default.
+  const double fast = flags.number("--yarn-beta-fast", -1);
+  const double slow = flags.number("--yarn-beta-slow", -1);
+  scaling["rope_type"] = "yarn";
+  scaling["beta_fast"] = fast < 0 ? 32 : fast;
+  scaling["beta_slow"] = slow < 0 ? 1 : slow;
+  const double attention = flags.number("--yarn-attn-factor", -1);
+  if (attention >= 0 && attention != 1) {
+    warnings.push_back(engine_fact("llama.cpp.yarn_attn_factor"));
+    warnings.push_back(engine_fact("ik_llama.cpp.yarn_attn_factor"));
+  }
+  double original = flags.number_from_0("--yarn-orig-ctx");
+  if (original == 0) original = assumed_length(length, factor.value, warnings);
+  scaling["original_max_position_embeddings"] = std::floor(original);
+}
+
+// The scaling as in a config.json; `original` gets the length that an idle --yarn-orig-ctx says.
+json read_scaling_of(CommandLine& flags, const Factor& factor, double length, int64_t& original,
+                     std::vector<std::string>& warnings) {
+  std::string kind = kind_of(flags);
+  const bool said = !kind.empty();
+  if (!said) {
+    kind = factor.value == 1 ? "none" : "linear";
+    warnings.push_back(
+        "--rope-scaling is missing: llama.cpp takes the type of the model's file, which is not "
+        "known here, and linear where it has none; " +
+        kind + " is taken");
+  }
+  if (kind == "none") {
+    const std::string beside = said ? "--rope-scaling none" : "a model's file that has no YaRN";
+    pass_over_idle(flags,
+                   {"--yarn-orig-ctx", "--yarn-ext-factor", "--yarn-beta-slow", "--yarn-beta-fast"},
+                   beside, warnings);
+    refuse_gain(flags);
+    if (said && factor.value != 1)
+      warnings.push_back(factor.flag + " has no effect with " + beside);
+    return {{"rope_type", "default"}};
+  }
+  if (factor.flag.empty()) {
+    warnings.push_back(
+        "--rope-scale is missing: llama.cpp takes rope.scaling.factor of the model's file, which "
+        "is not known here, and 1 where it has none, which is taken");
+  }
+  json scaling = {{"rope_type", "linear"}, {"factor", factor.value}};
+  if (has_ramp(flags, kind, warnings)) {
+    read_yarn(flags, factor, length, scaling, warnings);
+    return scaling;
+  }
+  refuse_gain(flags);
+  original = length_of_flag(flags.number_from_0("--yarn-orig-ctx"), "--yarn-orig-ctx");
+  if (original > 0) {
+    warnings.push_back(
+        "--yarn-orig-ctx has no effect on interpolation in llama.cpp; it is taken for the length "
+        "that the model was trained on");
+  }
+  pass_over_idle(flags, {"--yarn-beta-slow", "--yarn-beta-fast"}, "interpolation", warnings);
+  return scaling;
+}
+
+// Warnings about a config.json that do not concern flags.
+bool is_about_other_engines(const std::string& warning) {
+  return warning.starts_with("not audited");
+}
+
+// A warning in the words of llama.cpp's flags.
+std::string in_flags(std::string warning) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"original_max_position_embeddings", "--yarn-orig-ctx"},
+      {"max_position_embeddings", "-c"},
+      {"attention_factor", "rope.scaling.attn_factor"},
+      {"beta_fast", "--yarn-beta-fast"},
+      {"beta_slow", "--yarn-beta-slow"},
+      {"rope_theta", "--rope-freq-base"}};
+  for (const auto& [key, flag] : kWords) {
+    for (size_t at = warning.find(key); at != std::string::npos;
+         at = warning.find(key, at + std::string_view(flag).size())) {
+      warning.replace(at, std::string_view(key).size(), flag);
+    }
+  }
+  return warning;
+}
+
+}  // namespace
+
+EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides) {
+  const double base = flags.number_from_0("--rope-freq-base");
+  EngineSettings read{.option = "-c"};
+  read.serving_length = length_of_flag(flags.number_from_0("--ctx-size"), "--ctx-size");
+  if (overrides.head_dim <= 0) {
+    fail("flags: head_dim: expected --head-dim N, as flags do not say the size of heads");
+  }
+  if (base == 0 && overrides.base <= 0) {
+    fail(
+        "flags: --rope-freq-base: expected the base of the frequencies, here or as --base; the "
+        "model's file has it");
+  }
+  refuse_self_extend(flags);
+  const Factor factor = factor_of(flags);
+  const int64_t length = read.serving_length > 0 ? read.serving_length : overrides.length;
+  int64_t original = 0;
+  std::vector<std::string> warnings;
+  json config = config_of_flags(overrides, base);
+  config["rope_scaling"] =
+      read_scaling_of(flags, factor, static_cast<double>(length), original, warnings);
+  flags.finish();
+  read.settings = read_config_of_flags(config, overrides);
+  for (RopeConfig& setting : read.settings) {
+    if (setting.scaling.original_length == 0) setting.scaling.original_length = original;
+    std::erase_if(setting.scaling.warnings, is_about_other_engines);
+    std::ranges::transform(setting.scaling.warnings, setting.scaling.warnings.begin(), in_flags);
+    std::ranges::copy(warnings, std::back_inserter(setting.scaling.warnings));
+  }
+  return read;
+}
+
+}  // namespace sextant

@@ -1,0 +1,147 @@
+// The lengths of flags: for serving, of training, and those that are written into other formats.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sextant/error.h"
+#include "sextant/rope_config/explain.h"
+#include "sextant/rope_config/read_config.h"
+#include "sextant/rope_config/write_config.h"
+
+namespace sextant::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+RopeConfig setting_of(const std::string& text, const Overrides& overrides = {}) {
+  return read_rope_config_bytes(text, overrides).settings.at(0);
+}
+
+RopeConfig read(const std::string& line) {
+  return setting_of(line, {.base = 1e6, .head_dim = 128});
+}
+
+// A length for serving is how far to read, and says nothing of training.
+TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
+  const Explained shorter =
+      explain(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 65536"), 0);
+  EXPECT_EQ(shorter.trained, 32768);
+  EXPECT_EQ(shorter.target, 65536);
+  const RopeConfig longer =
+      read("-m x -c 262144 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768");
+  EXPECT_EQ(explain(longer, 0).target, 262144);
+  EXPECT_EQ(explain(longer, 4096).target, 4096);
+  EXPECT_THAT(longer.scaling.warnings,
+              Contains(HasSubstr("-c is 262144, more than factor times the original length")));
+}
+
+TEST(LlamaCppFlags, TheLengthOfTrainingIsNotKnown) {
+  for (const char* line :
+       {"-m x.gguf --rope-scaling none -c 131072", "-m m.gguf -c 131072 --rope-freq-base 26000"}) {
+    const RopeConfig setting = read(line);
+    EXPECT_EQ(explain(setting, 0).trained, 0) << line;
+    EXPECT_EQ(explain(setting, 0).target, 131072) << line;
+    EXPECT_EQ(explain(setting, 0).first_leaving, 0) << line;
+    EXPECT_THAT(setting.scaling.warnings,
+                Contains(HasSubstr("the length that the model was trained on is not known")))
+        << line;
+  }
+  EXPECT_THAT(
+      read("-m x --rope-scaling yarn --rope-scale 4 -c 4096 --yarn-orig-ctx 4096").scaling.warnings,
+      Each(Not(HasSubstr("is not known"))));
+}
+
+TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
+  const std::string yarn =
+      R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,)"
+      R"("original_max_position_embeddings":262144}}' --max-model-len )";
+  const Explained numbers = explain(read(yarn + "1010000"), 0);
+  EXPECT_EQ(numbers.trained, 262144);
+  EXPECT_EQ(numbers.target, 1010000);
+  for (const char* whole : {"auto", "-1"}) {
+    EXPECT_EQ(explain(read(yarn + whole), 0).target, 1048576) << whole;
+  }
+  const RopeConfig alone = read("vllm serve x --max-model-len 131072");
+  EXPECT_EQ(explain(alone, 0).trained, 0);
+  EXPECT_EQ(explain(alone, 0).target, 131072);
+  EXPECT_THAT(alone.scaling.warnings, Contains(HasSubstr("--max-model-len is how far to read")));
+  const RopeConfig own = read(
+      R"(vllm serve x --max-model-len 65536 --hf-overrides '{"max_position_embeddings": 131072}')");
+  EXPECT_EQ(explain(own, 0).trained, 131072);
+  EXPECT_EQ(explain(own, 0).target, 65536);
+  EXPECT_THAT(own.scaling.warnings, Contains(HasSubstr("--max-model-len says 65536 and")));
+  const RopeConfig linear = read(
+      R"(vllm serve x --max-model-len 131072 --hf-overrides
+      '{"rope_scaling": {"rope_type":"linear","factor":4.0}}')");
+  EXPECT_EQ(explain(linear, 0).trained, 32768);
+  EXPECT_EQ(explain(linear, 0).target, 131072);
+}
+
+// The context is what is read, not what was trained on.
+TEST(Flags, InterpolationDividesTheContext) {
+  const RopeConfig linear =
+      read_rope_config_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128})
+          .settings.at(0);
+  EXPECT_EQ(explain(linear, 0).trained, 4096);
+  EXPECT_EQ(explain(linear, 0).target, 16384);
+}
+
+// Released Gemma 3: vllm/config/model.py does not multiply its length by the factor, either.
+TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
+  const ReadRopeConfig gemma = read_rope_config_bytes(
+      R"({"model_type": "gemma3_text", "max_position_embeddings": 131072, "head_dim": 128,
+          "num_hidden_layers": 12, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+          "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window": 1024})",
+      {});
+  EXPECT_THAT(write_rope_config(gemma, "vllm"), HasSubstr("--max-model-len 131072"));
+  for (const RopeConfig& setting : gemma.settings) {
+    const Explained numbers = explain(setting, 0);
+    EXPECT_EQ(numbers.trained, 131072);
+    EXPECT_EQ(numbers.target, 131072);
+  }
+  const RopeConfig& full = gemma.settings.at(gemma.settings.at(0).window == 0 ? 0 : 1);
+  const Explained numbers = explain(full, 0);
+  EXPECT_EQ(numbers.factor, 8);
+  EXPECT_EQ(numbers.first_leaving, 131072);
+  EXPECT_EQ(explain(full, 262144).first_leaving, 131072);
+  const RopeConfig other = setting_of(
+      R"({"model_type": "llama", "max_position_embeddings": 4096, "head_dim": 128,
+          "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}})");
+  EXPECT_EQ(explain(other, 0).trained, 4096);
+  EXPECT_EQ(explain(other, 0).target, 32768);
+}
+
+TEST(VllmFlags, GrowingScalingsAreRefused) {
+  const ReadRopeConfig dynamic = read_rope_config_bytes(
+      R"({"head_dim": 128, "rope_theta": 1e4, "max_position_embeddings": 4096,
+          "rope_scaling": {"rope_type": "dynamic", "factor": 2}})",
+      {});
+  EXPECT_THAT([&] { write_rope_config(dynamic, "vllm"); },
+              ThrowsMessage<Error>(HasSubstr("convert: vllm: dynamic: expected a fixed scaling")));
+}
+
+// -c and --max-model-len are no max_position_embeddings of a model.
+TEST(Convert, LengthsForServingAreNotWrittenAsTrained) {
+  const auto written = [](const std::string& line, const std::string& to) {
+    return write_rope_config(read_rope_config_bytes(line, {.base = 1e6, .head_dim = 128}), to);
+  };
+  EXPECT_THAT(written("-m x --rope-scaling none -c 131072", "hf5"),
+              Not(HasSubstr("max_position_embeddings")));
+  EXPECT_THAT(written("vllm serve x --max-model-len 131072", "hf4"),
+              Not(HasSubstr("max_position_embeddings")));
+  EXPECT_EQ(setting_of(written("-m x --rope-scaling none -c 131072", "gguf")).max_length, 0);
+  const RopeConfig linear =
+      setting_of(written("-m x --rope-scaling linear --rope-scale 4 -c 131072", "hf5"));
+  EXPECT_EQ(explain(linear, 0).trained, 32768);
+  EXPECT_EQ(explain(linear, 0).target, 131072);
+  const RopeConfig yarn = setting_of(
+      written("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 131072", "hf5"));
+  EXPECT_EQ(yarn.max_length, 131072);
+  EXPECT_EQ(explain(yarn, 0).trained, 32768);
+}
+
+}  // namespace
+}  // namespace sextant::testing
