@@ -63,7 +63,7 @@ void ScalingReader::read_other_engines() {
     to.warnings.push_back(
         "attn_factor is not transformers' word for YaRN's gain, and has no "
         "effect in the numbers here; attention_factor says the gain. " +
-        engine_fact("vllm.attention_factor") + ". " + engine_fact("sglang.mscale"));
+        engine_fact("sglang.mscale"));
   }
   const bool extrapolates = fields.number("extrapolation_factor", 0, 1e6).value_or(1) == 1;
   if (!extrapolates || !fields.flag("apply_yarn_scaling").value_or(true)) {
