@@ -193,10 +193,12 @@ void take_divisors(GgufKeys& keys, const GgufFactors& factors, const GgufDivisor
     return;
   }
   const json object = longrope_of(keys, factors, setting, divisors, warnings);
-  setting.scaling = read_scaling(
-      object,
-      {.base = setting.base, .pairs = setting.rotary_dim / 2, .max_length = setting.max_length},
-      "gguf: " + keys.own("rope.scaling"));
+  setting.scaling = read_scaling(object,
+                                 {.base = setting.base,
+                                  .pairs = setting.rotary_dim / 2,
+                                  .max_length = setting.max_length,
+                                  .from_file = true},
+                                 "gguf: " + keys.own("rope.scaling"));
 }
 
 RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& setting,

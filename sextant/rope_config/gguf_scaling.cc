@@ -183,10 +183,10 @@ RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row,
   const GgufFactors n = numbers_of(keys);
   const int64_t pairs = setting.rotary_dim / 2;
   std::vector<std::string> warnings;
-  setting.scaling =
-      read_scaling(scaling_of(keys, row, n, setting.max_length, warnings),
-                   {.base = setting.base, .pairs = pairs, .max_length = setting.max_length},
-                   "gguf: " + keys.own("rope.scaling"));
+  setting.scaling = read_scaling(
+      scaling_of(keys, row, n, setting.max_length, warnings),
+      {.base = setting.base, .pairs = pairs, .max_length = setting.max_length, .from_file = true},
+      "gguf: " + keys.own("rope.scaling"));
   const GgufDivisors divisors = gguf_divisors(keys, pairs, warnings);
   const RopeScaling unscaled = unscaled_of(row, setting, n, divisors);
   take_divisors(keys, n, divisors, setting, warnings);

@@ -152,7 +152,8 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
                                .original_length = nested ? 0 : lengths.original,
                                .outer_first = true,
                                .original_from = lengths.original_from,
-                               .scales_scores = facts.scales_scores},
+                               .scales_scores = facts.scales_scores,
+                               .from_file = true},
                               where);
   if (rope.scaling.type == "ntk") rope.scaling.warnings.push_back(words_on_ntk(rope.rotary_dim));
   if (rope.scaling.base && !facts.base) rope.base = *rope.scaling.base;
@@ -192,7 +193,8 @@ double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
                        .max_length = lengths.most,
                        .original_length = lengths.original,
                        .outer_first = true,
-                       .scales_scores = true},
+                       .scales_scores = true,
+                       .from_file = true},
                       parameters.where)
       .score_factor;
 }

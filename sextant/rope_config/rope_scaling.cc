@@ -129,7 +129,7 @@ RopeScaling read_scaling(const json& object, const RopeScalingContext& context,
   }
   ScalingReader state{fields, context, scaling};
   reader->second(state);
-  say_idle(fields, scaling);
+  if (context.from_file) say_idle(fields, scaling);
   fields.finish();
   return scaling;
 }

@@ -49,6 +49,9 @@ struct RopeScalingContext {
   // mscale_all_dim scales the scores, too: DeepSeek's models. The object may say it, as
   // "scale_scores".
   bool scales_scores = false;
+  // The object is from a file that other engines read: words that do nothing with its type are
+  // warned of. Elsewhere they are errors, since no reader would see the warning.
+  bool from_file = false;
 };
 
 // Throws Error that names the field: an unknown one, one of another type or out of range, or one

@@ -54,6 +54,7 @@ void ScalingReader::read_plain() { read_query_scale(to.original_length); }
 // The type does not go by the length that was trained; files that say it mean it all the same.
 void ScalingReader::read_linear() {
   to.stretch = Linear{factor()};
+  if (!context.from_file) return;
   to.original_length = fields.integer("original_max_position_embeddings", 1, kLongest).value_or(0);
   if (to.original_length == 0) return;
   to.warnings.push_back(

@@ -58,6 +58,7 @@ void ScalingReader::warn_of(const Yarn& yarn) {
 
 // Words that transformers does not read, and other engines do or did.
 void ScalingReader::read_other_engines() {
+  if (!context.from_file) return;
   const double rest = fields.number("attn_factor", 1e-6, 1e6).value_or(1);
   if (rest != 1 && !fields.has("attention_factor")) {
     to.warnings.push_back(

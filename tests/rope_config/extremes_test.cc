@@ -221,9 +221,9 @@ TEST(Config, ManyLayersTakeNoLongerThanTheyAreMany) {
 TEST(Config, ListsByLayerThatAreTooShortAreNamed) {
   refuse_config(
       R"({"model_type": "llama4_text", "num_hidden_layers": 4, "no_rope_layers": [1, 1, 0]})",
-      "config.json: layer 3, by transformers");
+      "no_rope_layers: expected an element for each of num_hidden_layers 4, but got 3");
   refuse_config(R"({"head_dim": 8, "num_hidden_layers": 3, "layer_rope_theta": [1e4, 1e4]})",
-                "expected a list of at least 3 elements");
+                "layer_rope_theta: expected an element for each of num_hidden_layers 3, but got 2");
   const std::string kinds = R"(, "layer_types": ["full_attention", "sliding_attention"]})";
   refuse_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 3)" + kinds,
                 "layer_types: expected a list with a kind for each of num_hidden_layers 3 layers, "
