@@ -46,9 +46,7 @@ def escaped(text: str) -> str:
 def code_version(sextant_binary: str) -> str:
     done = subprocess.run([sextant_binary, "--version"], capture_output=True, text=True, check=False)
     first = (done.stdout.splitlines() or ["not known"])[0]
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
-                            capture_output=True, text=True, check=False).stdout.strip()
-    return f"{first.removeprefix('sextant ')}, commit {commit or 'not known'}"
+    return first.removeprefix("sextant ")
 
 
 def counts(results: list[FolderResult]) -> Table:
