@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <vector>
 
+#include "sextant/edit_distance.h"
 #include "sextant/error.h"
 #include "sextant/rope_config/shown.h"
 
@@ -75,28 +75,13 @@ int rank(const std::string& key, const json& value) {
   return points;
 }
 
-// How many letters differ, by Levenshtein's distance.
-size_t difference(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t corner = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-      corner = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 // The known name that a key may be a misspelling of; empty: none.
 std::string resembled(const std::string& key) {
-  for (const std::string& name : known()) {
-    if (difference(key.substr(0, 40), name) <= 2) return name;
-  }
-  return "";
+  constexpr size_t kMostEdits = 2;
+  const std::string start = key.substr(0, 40);
+  const auto nearest = std::ranges::min_element(
+      known(), {}, [&](const std::string& name) { return edit_distance(start, name); });
+  return edit_distance(start, *nearest) <= kMostEdits ? *nearest : "";
 }
 
 }  // namespace

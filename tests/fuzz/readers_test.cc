@@ -1,12 +1,11 @@
-// Whatever a file has become, its reader reads it or throws Error: deterministic mutations of good files, the same
-// in every run; under the sanitizers in the preset asan.
+// A reader of files returns a value or throws Error on any bytes: deterministic mutations of good
+// files, the same in every run; under the sanitizers in the preset asan.
 #include "fuzz/readers.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <exception>
 #include <random>
 #include <string>
@@ -18,19 +17,6 @@ namespace sextant::fuzz {
 namespace {
 
 constexpr int kMutants = 20000;
-
-// Of the processor, for one mutant.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr double kMostSeconds = 5;
-#else
-constexpr double kMostSeconds = 1;
-#endif
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 class Mutator {
  public:
@@ -148,7 +134,6 @@ TEST_P(EveryReader, ReadsMutantsOrSaysWhatIsWrong) {
   for (int n = 0; n < kMutants; ++n) {
     std::string mutant = mutator.next();
     if (reader.seal && n % 4 != 0) reader.seal(mutant);
-    const double start = processor_seconds();
     try {
       reader.read(mutant);
     } catch (const Error& error) {
@@ -158,8 +143,6 @@ TEST_P(EveryReader, ReadsMutantsOrSaysWhatIsWrong) {
       FAIL() << typeid(other).name() << ": " << other.what() << "\nmutant " << n << ": "
              << hex(mutant);
     }
-    const double seconds = processor_seconds() - start;
-    ASSERT_LT(seconds, kMostSeconds) << "mutant " << n << ": " << hex(mutant);
   }
   // Most mutants are broken, and if none were read the mutations would only test the first check.
   EXPECT_GT(refused, kMutants / 4);

@@ -10,9 +10,9 @@
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/hugging_face.h"
-#include "sextant/rope_config/read_config.h"
+#include "tests/rope_config/config_files.h"
 
-namespace sextant {
+namespace sextant::testing {
 namespace {
 
 using nlohmann::json;
@@ -23,10 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-std::vector<RopeConfig> read(const json& config, const Overrides& overrides = {}) {
-  return read_rope_config_bytes(config.dump(), overrides).settings;
-}
 
 // A file of a type with 128 channels a head and more fields.
 RopeConfig first(const std::string& type, const json& more, const Overrides& overrides = {}) {
@@ -42,19 +38,10 @@ std::vector<std::string> warnings(const std::string& type, const json& more) {
   return first(type, more).scaling.warnings;
 }
 
-double speed(const RopeConfig& rope, size_t f) {
-  return static_cast<double>(spectrum_of(rope, 1).pairs.at(f).speed);
-}
-
 double gain(const RopeConfig& rope) { return explain(rope, 0).gain; }
 
 const json kYarn = {
     {"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 32768}};
-
-json with(json object, const json& more) {
-  object.update(more);
-  return object;
-}
 
 json lists(const json& more) {
   return with(
@@ -99,7 +86,7 @@ TEST(Acceptance, TheOuterOriginalLengthGoesFirst) {
   const RopeConfig llama = first(
       "llama", with({{"rope_theta", 5e5}, {"head_dim", 64}, {"rope_scaling", llama3}}, outer));
   EXPECT_EQ(llama.scaling.original_length, 32768);
-  EXPECT_NEAR(speed(llama, 16), 1.414e-3, 1e-6);
+  EXPECT_NEAR(frequency(llama, 16), 1.414e-3, 1e-6);
   EXPECT_THAT(llama.scaling.warnings,
               Contains(HasSubstr("is 8192 in the scaling and 32768 beside")));
 
@@ -206,7 +193,7 @@ TEST(Acceptance, OptionsReplaceFieldsWithAWord) {
 TEST(Acceptance, GptNeoXReadsThetaInsideOnly) {
   const json scaling = {{"type", "linear"}, {"factor", 4}, {"rope_theta", 5e5}};
   const RopeConfig inside = first("gpt_neox", {{"rope_scaling", scaling}});
-  EXPECT_NEAR(speed(inside, 1), std::pow(5e5, -1.0 / 16) / 4, 1e-12);
+  EXPECT_NEAR(frequency(inside, 1), std::pow(5e5, -1.0 / 16) / 4, 1e-12);
   const RopeConfig outside =
       first("gpt_neox", {{"rope_theta", 5e5}, {"rope_parameters", {{"rope_type", "default"}}}});
   EXPECT_EQ(outside.base, 1e4);
@@ -232,7 +219,7 @@ TEST(Acceptance, NtkNamesTheOtherFormula) {
   EXPECT_THAT(warnings("qwen2", {{"rope_scaling", ntk}}),
               Contains(HasSubstr("rope_type ntk: vLLM")));
   const RopeConfig mixed = first("qwen2", {{"rope_scaling", with(ntk, {{"mixed_b", 1}})}});
-  EXPECT_NEAR(speed(mixed, 0), std::pow(2, -2.0 / 128), 1e-14);
+  EXPECT_NEAR(frequency(mixed, 0), std::pow(2, -2.0 / 128), 1e-14);
 }
 
 TEST(Acceptance, ListsByLayerAreLongEnough) {
@@ -319,4 +306,4 @@ TEST(Acceptance, OtherWords) {
 }
 
 }  // namespace
-}  // namespace sextant
+}  // namespace sextant::testing

@@ -1,4 +1,4 @@
-// What a configuration means, in numbers.
+// The numbers that explain a configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include "sextant/error.h"
 #include "sextant/rope_config/explain.h"
-#include "sextant/rope_config/read_config.h"
 #include "sextant/rope_config/write_config.h"
+#include "tests/rope_config/flag_lines.h"
 
 namespace sextant::testing {
 namespace {
@@ -15,14 +15,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-RopeConfig setting_of(const std::string& text, const Overrides& overrides = {}) {
-  return read_rope_config_bytes(text, overrides).settings.at(0);
-}
-
-RopeConfig read(const std::string& line) {
-  return setting_of(line, {.base = 1e6, .head_dim = 128});
-}
 
 // A length for serving is how far to read, and says nothing of training.
 TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
@@ -107,9 +99,10 @@ TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
   EXPECT_EQ(numbers.factor, 8);
   EXPECT_EQ(numbers.first_leaving, 131072);
   EXPECT_EQ(explain(full, 262144).first_leaving, 131072);
-  const RopeConfig other = setting_of(
+  const RopeConfig other = read(
       R"({"model_type": "llama", "max_position_embeddings": 4096, "head_dim": 128,
-          "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}})");
+          "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}})",
+      {});
   EXPECT_EQ(explain(other, 0).trained, 4096);
   EXPECT_EQ(explain(other, 0).target, 32768);
 }
@@ -132,13 +125,14 @@ TEST(Convert, LengthsForServingAreNotWrittenAsTrained) {
               Not(HasSubstr("max_position_embeddings")));
   EXPECT_THAT(written("vllm serve x --max-model-len 131072", "hf4"),
               Not(HasSubstr("max_position_embeddings")));
-  EXPECT_EQ(setting_of(written("-m x --rope-scaling none -c 131072", "gguf")).max_length, 0);
+  EXPECT_EQ(read(written("-m x --rope-scaling none -c 131072", "gguf"), {}).max_length, 0);
   const RopeConfig linear =
-      setting_of(written("-m x --rope-scaling linear --rope-scale 4 -c 131072", "hf5"));
+      read(written("-m x --rope-scaling linear --rope-scale 4 -c 131072", "hf5"), {});
   EXPECT_EQ(explain(linear, 0).trained, 32768);
   EXPECT_EQ(explain(linear, 0).target, 131072);
-  const RopeConfig yarn = setting_of(
-      written("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 131072", "hf5"));
+  const RopeConfig yarn = read(
+      written("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 131072", "hf5"),
+      {});
   EXPECT_EQ(yarn.max_length, 131072);
   EXPECT_EQ(explain(yarn, 0).trained, 32768);
 }

@@ -7,7 +7,7 @@
 #include "sextant/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
-#include "sextant/rope_config/read_config.h"
+#include "tests/rope_config/flag_lines.h"
 
 namespace sextant::testing {
 namespace {
@@ -17,11 +17,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-RopeConfig read(const std::string& text,
-                const Overrides& overrides = {.base = 1e6, .head_dim = 128}) {
-  return read_rope_config_bytes(text, overrides).settings.at(0);
-}
 
 const Yarn& yarn_of(const RopeConfig& setting) {
   return std::get<Yarn>(std::get<Stretch>(setting.scaling.stretch));

@@ -6,10 +6,9 @@
 #include <cmath>
 
 #include "sextant/error.h"
-#include "sextant/files/gguf.h"
 #include "sextant/rope_config/explain.h"
-#include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/write_config.h"
+#include "tests/rope_config/gguf_files.h"
 
 namespace sextant::testing {
 namespace {
@@ -21,34 +20,10 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-using Metadata = std::map<std::string, GgufValue>;
-using Tensors = std::map<std::string, std::vector<float>>;
-
-// A file of that architecture; keys without its prefix.
+// The same of 8 layers.
 std::vector<RopeConfig> read(const std::string& arch, const Metadata& keys,
-                             const Tensors& vectors = {}) {
-  Metadata all = {{"general.architecture", arch},
-                  {arch + ".attention.key_length", uint64_t{128}},
-                  {arch + ".context_length", uint64_t{131072}},
-                  {arch + ".block_count", uint64_t{8}},
-                  {arch + ".rope.freq_base", 1e6}};
-  for (const auto& [key, value] : keys) all[arch + "." + key] = value;
-  return read_rope_config_bytes(gguf_bytes(all, vectors), {}).settings;
-}
-
-Metadata scaling(const std::string& type, double factor, uint64_t original = 0) {
-  Metadata keys = {{"rope.scaling.type", type}, {"rope.scaling.factor", factor}};
-  if (original > 0) keys["rope.scaling.original_context_length"] = original;
-  return keys;
-}
-
-Metadata with(Metadata keys, const Metadata& more) {
-  for (const auto& [key, value] : more) keys[key] = value;
-  return keys;
-}
-
-double frequency(const RopeConfig& setting, size_t pair, int64_t length = 1) {
-  return static_cast<double>(spectrum_of(setting, length).pairs.at(pair).speed);
+                             const Tensors& tensors = {}) {
+  return read_gguf(arch, with({{"block_count", uint64_t{8}}}, keys), tensors).settings;
 }
 
 double gain(const RopeConfig& setting) { return spectrum_of(setting, 1).gain; }

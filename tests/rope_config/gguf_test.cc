@@ -5,70 +5,43 @@
 #include <cmath>
 
 #include "sextant/error.h"
-#include "sextant/files/gguf.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/llama_cpp.h"
-#include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/write_config.h"
+#include "tests/rope_config/gguf_files.h"
 
 namespace sextant::testing {
 namespace {
 
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-using Metadata = std::map<std::string, GgufValue>;
-
-// A file of that architecture; keys without its prefix.
-ReadRopeConfig read(const std::string& arch, const Metadata& keys,
-                    const std::map<std::string, std::vector<float>>& vectors = {}) {
-  Metadata all = {{"general.architecture", arch},
-                  {arch + ".attention.key_length", uint64_t{128}},
-                  {arch + ".context_length", uint64_t{131072}},
-                  {arch + ".rope.freq_base", 1e6}};
-  for (const auto& [key, value] : keys) all[arch + "." + key] = value;
-  return read_rope_config_bytes(gguf_bytes(all, vectors), {});
-}
-
-double frequency(const RopeConfig& setting, size_t pair) {
-  return static_cast<double>(spectrum_of(setting, 1).pairs.at(pair).speed);
-}
-
-Metadata yarn(double factor, uint64_t original) {
-  return {{"rope.scaling.type", std::string("yarn")},
-          {"rope.scaling.factor", factor},
-          {"rope.scaling.original_context_length", original}};
-}
 
 // Mistral's files say mscale_all_dim itself, deepseek2's a tenth of it.
 TEST(GgufArchitectures, MeanTheirOwnByTheLogMultiplier) {
-  Metadata keys = yarn(48, 8192);
+  Metadata keys = scaling("yarn", 48, 8192);
   keys["rope.scaling.yarn_log_multiplier"] = 1.0;
-  const RopeConfig mistral = read("mistral3", keys).settings.at(0);
+  const RopeConfig mistral = read_gguf("mistral3", keys).settings.at(0);
   EXPECT_EQ(spectrum_of(mistral, 1).gain, 1);
   EXPECT_EQ(mistral.scaling.score_factor, 1);
   EXPECT_NEAR(frequency(mistral, 63) * 48 / std::pow(1e6, -126.0 / 128), 1, 1e-12);
   keys["rope.scaling.yarn_log_multiplier"] = 0.0707;
   keys["rope.dimension_count"] = uint64_t{64};
-  const RopeConfig deepseek = read("deepseek2", keys).settings.at(0);
+  const RopeConfig deepseek = read_gguf("deepseek2", keys).settings.at(0);
   EXPECT_EQ(spectrum_of(deepseek, 1).gain, 1);
   EXPECT_NEAR(deepseek.scaling.score_factor, std::pow(0.0707 * std::log(48) + 1, 2), 1e-6);
-  const RopeConfig llama = read("llama", keys).settings.at(0);
+  const RopeConfig llama = read_gguf("llama", keys).settings.at(0);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("yarn_log_multiplier means different")));
 }
 
 TEST(GgufArchitectures, LawForQueriesIsRead) {
-  Metadata keys = yarn(48, 8192);
+  Metadata keys = scaling("yarn", 48, 8192);
   keys["attention.temperature_scale"] = 0.1F;
-  const RopeConfig mistral = read("mistral3", keys).settings.at(0);
+  const RopeConfig mistral = read_gguf("mistral3", keys).settings.at(0);
   EXPECT_EQ(mistral.scaling.query_scale.law, QueryLaw::kMinistral);
   EXPECT_EQ(mistral.scaling.query_scale.length, 8192);
   EXPECT_NEAR(mistral.scaling.query_scale.strength, 0.1, 1e-8);
-  const RopeConfig llama = read("llama", keys).settings.at(0);
+  const RopeConfig llama = read_gguf("llama", keys).settings.at(0);
   EXPECT_EQ(llama.scaling.query_scale.law, QueryLaw::kNone);
   EXPECT_THAT(llama.scaling.warnings, Contains(HasSubstr("temperature_scale is in the file")));
 }
@@ -76,35 +49,36 @@ TEST(GgufArchitectures, LawForQueriesIsRead) {
 TEST(GgufArchitectures, UnknownKeysAreNamedTogether) {
   EXPECT_THAT(
       [] {
-        read("llama", {{"attention.temperature_slope", 1.0}, {"rope.speed", 2.0}});
+        read_gguf("llama", {{"attention.temperature_slope", 1.0}, {"rope.speed", 2.0}});
       },
       ThrowsMessage<Error>(HasSubstr(
           R"("llama.attention.temperature_slope", "llama.rope.speed": expected no key)")));
-  EXPECT_THAT(read("frob", {}).settings.at(0).scaling.warnings,
+  EXPECT_THAT(read_gguf("frob", {}).settings.at(0).scaling.warnings,
               Contains(HasSubstr("not audited: frob")));
 }
 
 TEST(GgufArchitectures, KnowWhetherAndWhereTheyRotate) {
-  const RopeConfig nemotron = read("nemotron_h", {}).settings.at(0);
+  const RopeConfig nemotron = read_gguf("nemotron_h", {}).settings.at(0);
   EXPECT_FALSE(nemotron.rotates);
   EXPECT_EQ(nemotron.instead, "none");
-  EXPECT_EQ(read("bloom", {}).settings.at(0).instead, "alibi");
-  EXPECT_FALSE(read("granitehybrid", {{"rope.scaling.finetuned", false}}).settings.at(0).rotates);
-  EXPECT_TRUE(read("granitehybrid", {}).settings.at(0).rotates);
-  const auto smol = read("smollm3", {{"block_count", uint64_t{8}}}).settings;
+  EXPECT_EQ(read_gguf("bloom", {}).settings.at(0).instead, "alibi");
+  EXPECT_FALSE(
+      read_gguf("granitehybrid", {{"rope.scaling.finetuned", false}}).settings.at(0).rotates);
+  EXPECT_TRUE(read_gguf("granitehybrid", {}).settings.at(0).rotates);
+  const auto smol = read_gguf("smollm3", {{"block_count", uint64_t{8}}}).settings;
   ASSERT_EQ(smol.size(), 2U);
   EXPECT_EQ(smol[0].layer_numbers, (std::vector<int64_t>{0, 1, 2, 4, 5, 6}));
   EXPECT_EQ(smol[1].layer_numbers, (std::vector<int64_t>{3, 7}));
   EXPECT_FALSE(smol[1].rotates);
-  const auto cohere =
-      read("cohere2", {{"block_count", uint64_t{8}}, {"attention.sliding_window", uint64_t{4096}}})
-          .settings;
+  const auto cohere = read_gguf("cohere2", {{"block_count", uint64_t{8}},
+                                            {"attention.sliding_window", uint64_t{4096}}})
+                          .settings;
   ASSERT_EQ(cohere.size(), 2U);
   EXPECT_TRUE(cohere[0].rotates);
   EXPECT_EQ(cohere[0].window, 4096);
   EXPECT_EQ(cohere[1].layer_numbers, (std::vector<int64_t>{3, 7}));
   EXPECT_FALSE(cohere[1].rotates);
-  const auto scout = read("llama4", {{"block_count", uint64_t{8}}}).settings;
+  const auto scout = read_gguf("llama4", {{"block_count", uint64_t{8}}}).settings;
   ASSERT_EQ(scout.size(), 2U);
   EXPECT_EQ(scout[0].chunk, 8192);
   EXPECT_FALSE(scout[1].rotates);
@@ -112,23 +86,23 @@ TEST(GgufArchitectures, KnowWhetherAndWhereTheyRotate) {
 }
 
 TEST(GgufArchitectures, SayHowPairsAreFormed) {
-  EXPECT_EQ(read("llama", {}).settings.at(0).pairing, Pairing::kInterleaved);
-  EXPECT_EQ(read("qwen2", {}).settings.at(0).pairing, Pairing::kHalfSplit);
-  EXPECT_EQ(read("frob", {}).settings.at(0).pairing, std::nullopt);
+  EXPECT_EQ(read_gguf("llama", {}).settings.at(0).pairing, Pairing::kInterleaved);
+  EXPECT_EQ(read_gguf("qwen2", {}).settings.at(0).pairing, Pairing::kHalfSplit);
+  EXPECT_EQ(read_gguf("frob", {}).settings.at(0).pairing, std::nullopt);
 }
 
 // Gemma 4: 64 of 256 pairs rotate where there is no window.
 TEST(GgufArchitectures, HugeDivisorsArePairsThatDoNotRotate) {
   std::vector<float> divisors(256, 1e30F);
   std::fill_n(divisors.begin(), 64, 1.0F);
-  const auto gemma = read("gemma4",
-                          {{"attention.key_length", uint64_t{512}},
-                           {"attention.key_length_swa", uint64_t{256}},
-                           {"attention.sliding_window", uint64_t{1024}},
-                           {"rope.freq_base_swa", 1e4},
-                           {"rope.dimension_count", uint64_t{512}},
-                           {"rope.dimension_count_swa", uint64_t{256}}},
-                          {{"rope_freqs.weight", divisors}})
+  const auto gemma = read_gguf("gemma4",
+                               {{"attention.key_length", uint64_t{512}},
+                                {"attention.key_length_swa", uint64_t{256}},
+                                {"attention.sliding_window", uint64_t{1024}},
+                                {"rope.freq_base_swa", 1e4},
+                                {"rope.dimension_count", uint64_t{512}},
+                                {"rope.dimension_count_swa", uint64_t{256}}},
+                               {{"rope_freqs.weight", divisors}})
                          .settings;
   ASSERT_EQ(gemma.size(), 2U);
   EXPECT_EQ(gemma[0].scaling.type, "proportional");
@@ -145,7 +119,7 @@ TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
   std::fill_n(llama.begin(), 30, 1.0F);
   for (size_t n = 0; n < odd.size(); ++n) odd[n] = n % 2 == 0 ? 1.5F : 2.5F;
   const auto type = [](const std::vector<float>& divisors) {
-    return read("llama", {}, {{"rope_freqs.weight", divisors}}).settings.at(0).scaling.type;
+    return read_gguf("llama", {}, {{"rope_freqs.weight", divisors}}).settings.at(0).scaling.type;
   };
   EXPECT_EQ(type(llama), "llama3");
   EXPECT_EQ(type(odd), "divisors by pair");
@@ -154,19 +128,19 @@ TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
 // The base times alpha^(R / (R - 2)).
 TEST(GgufArchitectures, AlphaIsAnotherBase) {
   const RopeConfig hunyuan =
-      read("hunyuan-dense", {{"rope.freq_base", 1e4}, {"rope.scaling.alpha", 1000.0}})
+      read_gguf("hunyuan-dense", {{"rope.freq_base", 1e4}, {"rope.scaling.alpha", 1000.0}})
           .settings.at(0);
   EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 128.0 / 126)), 1, 1e-14);
 }
 
 // DeepSeek V4: two bases, and YaRN without a gain where keys are compressed.
 TEST(GgufArchitectures, CompressedLayersHaveTheirBase) {
-  Metadata keys = yarn(16, 65536);
+  Metadata keys = scaling("yarn", 16, 65536);
   keys["rope.freq_base"] = 1e4;
   keys["attention.compress_rope_freq_base"] = 160000.0;
   keys["attention.compress_ratios"] = GgufArray{.numbers = {0, 4, 128}, .count = 3};
   keys["rope.dimension_count"] = uint64_t{64};
-  const auto settings = read("deepseek4", keys).settings;
+  const auto settings = read_gguf("deepseek4", keys).settings;
   ASSERT_EQ(settings.size(), 2U);
   EXPECT_EQ(settings[0].layer_numbers, (std::vector<int64_t>{1, 2}));
   EXPECT_NEAR(frequency(settings[0], 31) * 16 / std::pow(160000, -62.0 / 64), 1, 1e-12);
@@ -179,7 +153,7 @@ TEST(GgufArchitectures, LargeGemmasScaleByTheWidth) {
                          {"embedding_length", uint64_t{4608}},
                          {"attention.head_count", uint64_t{32}},
                          {"block_count", uint64_t{46}}};
-  EXPECT_NEAR(read("gemma2", keys).settings.at(0).softmax_scale, 1 / std::sqrt(144.0), 1e-15);
+  EXPECT_NEAR(read_gguf("gemma2", keys).settings.at(0).softmax_scale, 1 / std::sqrt(144.0), 1e-15);
 }
 
 TEST(GgufArchitectures, TheConvertersNamesOf2026AreKnown) {

@@ -8,32 +8,16 @@
 #include "sextant/error.h"
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/rope_config/explain.h"
-#include "sextant/rope_config/read_config.h"
+#include "tests/rope_config/config_files.h"
 
-namespace sextant {
+namespace sextant::testing {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::ThrowsMessage;
-
-std::vector<RopeConfig> read(const json& config, const Overrides& overrides = {}) {
-  return read_rope_config_bytes(config.dump(), overrides).settings;
-}
-
-double speed(const RopeConfig& rope, size_t f, int64_t length = 1) {
-  return static_cast<double>(spectrum_of(rope, length).pairs.at(f).speed);
-}
-
-json with(json config, const json& more) {
-  config.update(more);
-  return config;
-}
 
 // A type, the channels that rotate, the base, and the pairing, where the file says none of them.
 struct OfCode {
@@ -81,7 +65,8 @@ TEST(ModelCode, SaysThePartThatAFileLeavesOut) {
     EXPECT_EQ(rope.rotary_dim, rotary_dim);
     EXPECT_EQ(rope.base, base);
     EXPECT_EQ(rope.pairing, pairing);
-    EXPECT_NEAR(speed(rope, 1) / std::pow(base, -2.0 / static_cast<double>(rotary_dim)), 1, 1e-14);
+    EXPECT_NEAR(frequency(rope, 1) / std::pow(base, -2.0 / static_cast<double>(rotary_dim)), 1,
+                1e-14);
     EXPECT_THAT(rope.notes, Contains(HasSubstr("'s code (transformers 5.24.0, models/")));
   }
 }
@@ -243,7 +228,7 @@ TEST(ModelCode, LatentHeadsSayTheirChannels) {
                                 {"rope_parameters", yarn}})
                               .at(0);
   EXPECT_EQ(rope.rotary_dim, 64);
-  EXPECT_NEAR(speed(rope, 31) * 128 / std::pow(1e4, -62.0 / 64), 1, 1e-14);
+  EXPECT_NEAR(frequency(rope, 31) * 128 / std::pow(1e4, -62.0 / 64), 1, 1e-14);
   EXPECT_EQ(rope.scaling.query_scale.law, QueryLaw::kMinistral);
   EXPECT_EQ(rope.pairing, Pairing::kInterleaved);
   // DeepSeek V4 as released: the factor is of the whole head.
@@ -264,7 +249,8 @@ TEST(ModelCode, LatentHeadsSayTheirChannels) {
     const bool local = group.layers == "sliding_attention";
     EXPECT_EQ(group.base, local ? 1e4 : 160000);
     EXPECT_EQ(spectrum_of(group, 1).gain, 1) << "its code multiplies by no gain";
-    EXPECT_NEAR(speed(group, 31) * (local ? 1 : 16) / std::pow(group.base, -62.0 / 64), 1, 1e-14);
+    EXPECT_NEAR(frequency(group, 31) * (local ? 1 : 16) / std::pow(group.base, -62.0 / 64), 1,
+                1e-14);
   }
 }
 
@@ -283,10 +269,10 @@ TEST(ModelCode, HeadsOfSingleLayersHaveTheirSize) {
   ASSERT_EQ(settings.size(), 2U);
   EXPECT_EQ(settings[0].head_dim, 512);
   EXPECT_THAT(settings[0].layer_numbers, ElementsAre(5));
-  EXPECT_NE(speed(settings[0], 63), 0);
-  EXPECT_EQ(speed(settings[0], 64), 0);
+  EXPECT_NE(frequency(settings[0], 63), 0);
+  EXPECT_EQ(frequency(settings[0], 64), 0);
   EXPECT_EQ(settings[1].head_dim, 256);
 }
 
 }  // namespace
-}  // namespace sextant
+}  // namespace sextant::testing

@@ -31,7 +31,7 @@ TEST(Published, ResolveAsTheirOfficialCode) {
   EXPECT_EQ(setting("qwen-1").scaling.query_scale.law, QueryLaw::kLogn);
 }
 
-// What their model cards and papers say; a whole file reads as its block does.
+// Values of their model cards and papers; a whole file means the same as its block.
 TEST(Published, WholeFilesResolve) {
   const auto slowest = [](const char* name) {
     const Spectrum spectrum = spectrum_of(setting(name), 1);

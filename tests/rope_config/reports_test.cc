@@ -8,32 +8,18 @@
 #include "sextant/error.h"
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/rope_config/explain.h"
-#include "sextant/rope_config/read_config.h"
+#include "tests/rope_config/config_files.h"
 
-namespace sextant {
+namespace sextant::testing {
 namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-std::vector<RopeConfig> read(const json& config, const Overrides& overrides = {}) {
-  return read_rope_config_bytes(config.dump(), overrides).settings;
-}
-
-double speed(const RopeConfig& rope, size_t f, int64_t length = 1) {
-  return static_cast<double>(spectrum_of(rope, length).pairs.at(f).speed);
-}
-
-json with(json config, const json& more) {
-  config.update(more);
-  return config;
-}
 
 TEST(Reports, AnUnknownTypeIsSaidToBeNotAudited) {
   const RopeConfig rope =
@@ -151,7 +137,7 @@ TEST(Reports, ScalingsUnderOtherWords) {
                        {"original_max_position_embeddings", 4096}};
   const RopeConfig rope = read(with(config, {{"rope_scaling", moe}})).at(0);
   EXPECT_EQ(spectrum_of(rope, 131072).gain, 1.243163121016122);
-  EXPECT_NEAR(speed(rope, 10, 131072) * 1.2 / std::pow(1e4, -10.0 / 64), 1, 1e-14);
+  EXPECT_NEAR(frequency(rope, 10, 131072) * 1.2 / std::pow(1e4, -10.0 / 64), 1, 1e-14);
   moe["short_mscale"] = 1.1;
   const RopeConfig two = read(with(config, {{"rope_scaling", moe}})).at(0);
   EXPECT_EQ(spectrum_of(two, 4096).gain, 1.1);
@@ -167,8 +153,8 @@ TEST(Reports, ScalingsUnderOtherWords) {
                                  {"rotary_scaling_factor", 2}})
                                .at(0);
   const double base = 1000 * std::pow(2 * 8192.0 / 2048 - 1, 64.0 / 62);
-  EXPECT_NEAR(speed(nomic, 9, 8192) / std::pow(base, -9.0 / 32), 1, 1e-14);
-  EXPECT_NEAR(speed(nomic, 9, 2048) / std::pow(1000, -9.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(frequency(nomic, 9, 8192) / std::pow(base, -9.0 / 32), 1, 1e-14);
+  EXPECT_NEAR(frequency(nomic, 9, 2048) / std::pow(1000, -9.0 / 32), 1, 1e-14);
 }
 
 TEST(Reports, FieldsThatChangeNothingAreNoFault) {
@@ -226,4 +212,4 @@ TEST(Reports, LengthsOfLongRopeThatDifferAreSaid) {
 }
 
 }  // namespace
-}  // namespace sextant
+}  // namespace sextant::testing

@@ -5,11 +5,10 @@
 #include <cmath>
 
 #include "sextant/error.h"
-#include "sextant/files/gguf.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/llama_cpp.h"
-#include "sextant/rope_config/gguf.h"
 #include "sextant/rope_config/write_config.h"
+#include "tests/rope_config/gguf_files.h"
 
 namespace sextant::testing {
 namespace {
@@ -20,25 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
-
-using Metadata = std::map<std::string, GgufValue>;
-
-// A file of that architecture; keys without its prefix.
-ReadRopeConfig read(const std::string& arch, const Metadata& keys,
-                    const std::map<std::string, std::vector<float>>& vectors = {}) {
-  Metadata all = {{"general.architecture", arch},
-                  {arch + ".attention.key_length", uint64_t{128}},
-                  {arch + ".context_length", uint64_t{131072}},
-                  {arch + ".rope.freq_base", 1e6}};
-  for (const auto& [key, value] : keys) all[arch + "." + key] = value;
-  return read_rope_config_bytes(gguf_bytes(all, vectors), {});
-}
-
-Metadata yarn(double factor, uint64_t original) {
-  return {{"rope.scaling.type", std::string("yarn")},
-          {"rope.scaling.factor", factor},
-          {"rope.scaling.original_context_length", original}};
-}
 
 TEST(GgufWriter, RoundsToFloat32AndSaysSo) {
   const RopeConfig setting{
@@ -140,32 +120,32 @@ TEST(Writers, WarnOfPairsOfAGgufFile) {
   const auto back = HasSubstr(
       "llama.cpp rotates interleaved pairs in the architecture llama, and transformers half-split "
       "ones");
-  EXPECT_THAT(warnings_of(read("llama", {}), "hf5"), Contains(back));
-  EXPECT_THAT(warnings_of(read("llama", {}), "hf4"), Contains(back));
-  EXPECT_THAT(warnings_of(read("llama", {}), "gguf"), IsEmpty());
-  EXPECT_THAT(warnings_of(read("qwen2", {}), "hf5"), IsEmpty());
+  EXPECT_THAT(warnings_of(read_gguf("llama", {}), "hf5"), Contains(back));
+  EXPECT_THAT(warnings_of(read_gguf("llama", {}), "hf4"), Contains(back));
+  EXPECT_THAT(warnings_of(read_gguf("llama", {}), "gguf"), IsEmpty());
+  EXPECT_THAT(warnings_of(read_gguf("qwen2", {}), "hf5"), IsEmpty());
   // DeepSeek V3's order depends on rope_interleave.
-  EXPECT_THAT(warnings_of(read("deepseek2", {}), "hf5"), IsEmpty());
+  EXPECT_THAT(warnings_of(read_gguf("deepseek2", {}), "hf5"), IsEmpty());
   // Where pairs follow several axes, llama.cpp rotates half-split ones only.
   const GgufArray sections{.numbers = {24, 20, 20, 0}, .count = 4};
-  EXPECT_THAT(warnings_of(read("glm4", {{"rope.dimension_sections", sections}}), "hf5"),
+  EXPECT_THAT(warnings_of(read_gguf("glm4", {{"rope.dimension_sections", sections}}), "hf5"),
               Contains(HasSubstr("llama.cpp rotates half-split pairs in the architecture glm4, and "
                                  "transformers interleaved ones")));
 }
 
 // llama.cpp reads these keys in two architectures only.
 TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
-  const std::string scaling =
+  const std::string yarn =
       R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 16,
           "original_max_position_embeddings": 2048})";
   const auto warning = HasSubstr("--yarn-beta-fast 16.0 --yarn-beta-slow 1.0");
-  EXPECT_THAT(warnings_of(model("qwen2", scaling), "gguf"), Contains(warning));
-  EXPECT_THAT(warnings_of(model("ministral3", scaling), "gguf"), Each(Not(warning)));
-  Metadata keys = yarn(4, 32768);
+  EXPECT_THAT(warnings_of(model("qwen2", yarn), "gguf"), Contains(warning));
+  EXPECT_THAT(warnings_of(model("ministral3", yarn), "gguf"), Each(Not(warning)));
+  Metadata keys = scaling("yarn", 4, 32768);
   keys["rope.scaling.yarn_beta_fast"] = 16.0;
   const auto unread = Contains(HasSubstr("reads the first two in grok and mistral3 only"));
-  EXPECT_THAT(read("qwen2", keys).settings.at(0).scaling.warnings, unread);
-  EXPECT_THAT(read("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
+  EXPECT_THAT(read_gguf("qwen2", keys).settings.at(0).scaling.warnings, unread);
+  EXPECT_THAT(read_gguf("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
 }
 
 // From 0.30 on no field of vLLM's says the gain of latent attention.

@@ -1,0 +1,25 @@
+// Files of Hugging Face as tests write them: JSON values, read as configurations.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant::testing {
+
+inline std::vector<RopeConfig> read(const nlohmann::json& config, const Overrides& overrides = {}) {
+  return read_rope_config_bytes(config.dump(), overrides).settings;
+}
+
+inline nlohmann::json with(nlohmann::json config, const nlohmann::json& more) {
+  config.update(more);
+  return config;
+}
+
+// In radians a position, of a sequence of that length.
+inline double frequency(const RopeConfig& rope, size_t pair, int64_t length = 1) {
+  return static_cast<double>(spectrum_of(rope, length).pairs.at(pair).speed);
+}
+
+}  // namespace sextant::testing

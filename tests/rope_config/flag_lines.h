@@ -1,0 +1,16 @@
+// Command lines of engines as tests write them, read as configurations.
+#pragma once
+
+#include <string>
+
+#include "sextant/rope_config/read_config.h"
+
+namespace sextant::testing {
+
+// Lines say neither the size of heads nor, mostly, the base.
+inline RopeConfig read(const std::string& line,
+                       const Overrides& overrides = {.base = 1e6, .head_dim = 128}) {
+  return read_rope_config_bytes(line, overrides).settings.at(0);
+}
+
+}  // namespace sextant::testing
