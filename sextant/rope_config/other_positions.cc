@@ -21,9 +21,6 @@ std::string other_positions(const json& config) {
   if (kind == json("alibi")) return "alibi";
   if (kind == json("relative_key") || kind == json("relative_key_query")) return "relative-key";
   if (kind == json("nope") || is_yes(config, "mla_use_nope")) return "none";
-  // The 13B models of a family whose 7B ones rotate.
-  const bool baichuan = config.value("model_type", json()) == json("baichuan");
-  if (baichuan && config.value("hidden_size", json()) == json(5120)) return "alibi";
   return "";
 }
 

@@ -181,8 +181,7 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
                                        keys.arch() + " by one position");
   }
   setting.scaling.interleaved_sections =
-      !setting.scaling.sections.empty() &&
-      (row ? row->axes == "interleaved" : keys.arch().starts_with("qwen3"));
+      !setting.scaling.sections.empty() && row && row->axes == "interleaved";
   if (row && row->needs_axes && setting.scaling.sections.empty()) {
     setting.scaling.warnings.push_back("rope.dimension_sections is missing, and " +
                                        llama_cpp_version() + " runs no file of " + keys.arch() +
