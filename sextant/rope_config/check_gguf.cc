@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sextant/error.h"
+#include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"
 
@@ -21,10 +22,7 @@ constexpr double kRounded = 1e-6;
 bool close(double a, double b) { return std::fabs(a - b) <= kRounded * std::fabs(b); }
 
 double scale_of(const RopeConfig& setting) {
-  const double plain = setting.softmax_scale > 0
-                           ? setting.softmax_scale
-                           : 1 / std::sqrt(static_cast<double>(setting.head_dim));
-  return plain * setting.scaling.score_factor;
+  return plain_scale(setting) * setting.scaling.score_factor;
 }
 
 // Lengths at which all stretches that GGUF has are seen.

@@ -78,11 +78,6 @@ int64_t reach_of(const RopeConfig& setting) {
   return reach;
 }
 
-double plain_scale(const RopeConfig& setting) {
-  if (setting.softmax_scale > 0) return setting.softmax_scale;
-  return setting.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(setting.head_dim)) : 0;
-}
-
 Explained explain_without_rotation(const RopeConfig& setting, int64_t length) {
   Explained result;
   result.target = length == 0 ? setting.serving_length : length;
@@ -105,6 +100,11 @@ std::vector<int> axes_of(const RopeConfig& setting, const Spectrum& spectrum) {
 }
 
 }  // namespace
+
+double plain_scale(const RopeConfig& setting) {
+  if (setting.softmax_scale > 0) return setting.softmax_scale;
+  return setting.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(setting.head_dim)) : 0;
+}
 
 Explained explain(const RopeConfig& setting, int64_t length) {
   Explained result;

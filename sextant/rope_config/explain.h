@@ -40,6 +40,9 @@ struct Explained {
 // length: the target; 0: what the setting says itself. Throws Error if a number is out of range.
 Explained explain(const RopeConfig& setting, int64_t length);
 
+// The factor of q·k without the rotation's gain and without score_factor; 0: not known.
+double plain_scale(const RopeConfig& setting);
+
 // "YaRN", "Llama 3's scaling", ...: the method in words that can be looked up, and where it comes
 // from.
 struct Named {

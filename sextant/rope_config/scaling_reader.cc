@@ -21,7 +21,7 @@ double ScalingReader::factor() { return fields.needed_number("factor", 1, kMostF
 
 // L: in the object, beside it, or the model's length.
 int64_t ScalingReader::original_length(bool may_be_model_length) {
-  const auto own = fields.integer("original_max_position_embeddings", 1, kLongest);
+  const auto own = fields.integer("original_max_position_embeddings", 1, kLongestSequence);
   const int64_t beside = context.original_length;
   if (own && beside != 0 && beside != *own) {
     const bool takes_outer = context.outer_first && goes_by_outer(to.type);
@@ -55,7 +55,8 @@ void ScalingReader::read_plain() { read_query_scale(to.original_length); }
 void ScalingReader::read_linear() {
   to.stretch = Linear{factor()};
   if (!context.from_file) return;
-  to.original_length = fields.integer("original_max_position_embeddings", 1, kLongest).value_or(0);
+  to.original_length =
+      fields.integer("original_max_position_embeddings", 1, kLongestSequence).value_or(0);
   if (to.original_length == 0) return;
   to.warnings.push_back(
       "original_max_position_embeddings has no effect on frequencies with rope_type linear; it is "
@@ -76,7 +77,7 @@ void ScalingReader::read_query_scale(int64_t length) {
   const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6);
   if (!beta) return;
   if (length == 0) {
-    length = fields.integer("original_max_position_embeddings", 1, kLongest)
+    length = fields.integer("original_max_position_embeddings", 1, kLongestSequence)
                  .value_or(context.original_length);
   }
   if (length == 0) {

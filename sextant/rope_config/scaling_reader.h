@@ -11,7 +11,6 @@
 namespace sextant {
 
 inline constexpr double kMostFactor = 1e9;
-inline constexpr int64_t kLongest = int64_t{1} << 40;
 
 // The fields' values go to `to`. A method reads what its type has.
 struct ScalingReader {
