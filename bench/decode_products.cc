@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "bench/filled.h"
-#include "sextant/attention/cpu/forward.h"
-#include "sextant/attention/simd_targets.h"
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/decode_products.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/joined-inl.h"
+#include "sextant/attention/cpu/forward/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

@@ -1,8 +1,8 @@
 // What decoding could do: its two products, as the kernel makes them, and nothing else.
 #pragma once
 
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::bench {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "sextant/attention/cpu/workspace.h"
+#include "sextant/attention/cpu/arena.h"
 
 namespace sextant::bench {
 

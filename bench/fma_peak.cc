@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench/fma_peak.h"
-#include "sextant/attention/avx512-inl.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
+#include "sextant/base/simd/avx512-inl.h"
 
 #ifndef SEXTANT_BENCH_FMA_PEAK_ONCE
 #define SEXTANT_BENCH_FMA_PEAK_ONCE

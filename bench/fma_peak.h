@@ -1,7 +1,7 @@
 // What the machine could do: fused multiply-adds that wait for nothing.
 #pragma once
 
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::bench {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::bench {
 

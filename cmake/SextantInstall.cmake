@@ -7,8 +7,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sextant)
 
 install(TARGETS sextant_core EXPORT sextant_core)
-install(FILES sextant/error.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant)
-install(DIRECTORY sextant/position sextant/attention DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant
+install(DIRECTORY sextant/base sextant/position sextant/attention sextant/cache
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN reference EXCLUDE)
 install(EXPORT sextant_core NAMESPACE sextant:: FILE sextantCore.cmake DESTINATION ${package_dir})
 

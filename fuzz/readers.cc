@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "fuzz/rope_config_readers.h"
-#include "sextant/attention/kv_cache.h"
-#include "sextant/attention/packed.h"
+#include "sextant/base/packed.h"
+#include "sextant/cache/cache_file.h"
+#include "sextant/cache/kv_cache.h"
 #include "sextant/files/checked_bytes.h"
 #include "sextant/files/npy.h"
-#include "sextant/files/saved_cache.h"
-#include "sextant/lab/checkpoint.h"
-#include "sextant/models/safetensors.h"
+#include "sextant/files/safetensors.h"
+#include "sextant/lab/run/checkpoint.h"
 
 namespace sextant::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "fuzz/rope_config_samples.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/expression.h"

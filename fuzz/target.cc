@@ -11,7 +11,7 @@
 #include <string>
 
 #include "fuzz/readers.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/write_file.h"
 
 namespace {

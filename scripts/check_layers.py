@@ -1,52 +1,66 @@
 #!/usr/bin/env python3
-"""Each folder of sextant/ includes only what its layer may see. Prints file:line for what it may not.
+"""Checks that each folder of sextant/ includes only headers of the layers below it.
 
-The layers are those of HACKING.md. That they hold is what lets an engine take the core without libtorch,
-and lets the command start without loading it.
+Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. They let an
+engine take the core without libtorch, and let the command start without loading it. A folder that is not
+named here follows the rule of the nearest folder above it.
 """
 import pathlib
 import re
 import sys
 
+CORE = {"base", "position", "attention", "cache"}
 MAY_SEE = {
-    "position": set(),
-    "attention": {"position"},
-    "files": {"position", "attention"},
-    "dense": {"attention"},
-    "chart": {"files"},
-    "rope_config": {"position", "files"},
-    "torch": {"position", "attention", "files", "rope_config"},
-    "models": {"position", "attention", "dense", "files", "rope_config", "torch"},
-    "lab": {"position", "attention", "dense", "files", "chart", "rope_config", "torch", "models"},
-    "cli": {"position", "attention", "files", "chart", "rope_config", "lab"},
+    "base": set(),
+    "position": {"base"},
+    "attention": {"base", "position"},
+    "files": {"base"},
+    "cache": {"base", "position", "attention", "files"},
+    "dense": {"base"},
+    "chart": {"base", "files"},
+    "rope_config": {"base", "position", "files"},
+    "torch": {*CORE, "files", "rope_config"},
+    "models": {*CORE, "dense", "files", "rope_config", "torch"},
+    # The rooms of the laboratory that need no libtorch know a model by its options only.
+    "lab": {"base", "position", "files", "chart", "rope_config", "models/decoder/decoder_options.h"},
+    "lab/torch": {*CORE, "dense", "files", "rope_config", "torch", "models", "lab"},
+    "cli": {"base", "position", "attention", "files", "chart", "rope_config", "lab"},
 }
-# Libraries that only these layers may include, by the first part of the path.
-OWNERS = {
-    "torch": {"torch", "models", "lab"},
-    "ATen": {"torch", "models", "lab"},
-    "c10": {"torch", "models", "lab"},
-    "hwy": {"attention", "dense"},
-    "nlohmann": {"chart", "rope_config", "torch", "models", "lab", "cli"},
+# Folders and libraries whose headers only these folders may include.
+ONLY_FOR = {
+    "torch": {"torch", "models", "lab/torch"},
+    "ATen": {"torch", "models", "lab/torch"},
+    "c10": {"torch", "models", "lab/torch"},
+    "hwy": {"base/simd", "attention", "dense"},
+    "nlohmann": {"files", "chart", "rope_config", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
     "fmt": {"chart", "rope_config", "torch", "models", "lab", "cli"},
+    # A backend's headers are its own, and so are the laboratory's plug-in and a method's helpers.
+    "sextant/attention/cpu": {"attention/cpu"},
+    "sextant/attention/reference": {"attention/reference"},
+    "sextant/lab/torch": {"lab/torch"},
+    "sextant/torch/bindings": {"torch/bindings"},
 }
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
-def complaint(layer, folder, header):
-    """Why a file of `layer`, lying in `folder`, may not include `header`; or None."""
-    first, *rest = header.split("/")
-    if first in OWNERS and rest and layer not in OWNERS[first]:
-        return f"{layer} may not include <{first}/...>, only {', '.join(sorted(OWNERS[first]))}"
-    if first != "sextant" or len(rest) < 2:
-        return None  # the standard library, a system header, or sextant/error.h
-    other = rest[0]
-    if other != layer and other not in MAY_SEE[layer]:
-        return f"{layer} may not see {other}, only {', '.join(sorted(MAY_SEE[layer])) or 'itself'}"
-    inside = rest[:-1]  # a backend's own headers are its own
-    if inside[:1] == ["attention"] and len(inside) > 1 and folder[: len(inside)] != inside:
-        return f"{'/'.join(inside)} is a backend: its headers are its own"
-    return None
+def inside(path, folders):
+    """Whether `path` is one of `folders` or lies in one."""
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def complaint(folder, header):
+    """Why a file in `folder` may not include `header`; or None."""
+    for owned, owners in ONLY_FOR.items():
+        if header.startswith(owned + "/") and not inside(folder, owners):
+            return f"{folder} may not include {owned}/..., only {', '.join(sorted(owners))}"
+    if not header.startswith("sextant/"):
+        return None  # the standard library or a system header
+    other = header.removeprefix("sextant/")
+    layer = max((name for name in MAY_SEE if inside(folder, {name})), key=len)
+    if "/" not in other or inside(other, {layer, *MAY_SEE[layer]}):
+        return None
+    return f"{layer} may not see {other}, only {', '.join(sorted(MAY_SEE[layer])) or 'itself'}"
 
 
 def main():
@@ -54,14 +68,14 @@ def main():
     files = [f for f in sorted((root / "sextant").rglob("*")) if re.search(r"\.(h|cc)(\.in)?$", f.name)]
     wrong = 0
     for file in files:
-        folder = file.relative_to(root / "sextant").parts[:-1]
-        if not folder:
-            continue  # sextant/error.h belongs to all
-        if folder[0] not in MAY_SEE:
+        folder = file.parent.relative_to(root / "sextant").as_posix()
+        if folder == ".":
+            continue  # sextant/version.h belongs to all
+        if folder.split("/")[0] not in MAY_SEE:
             sys.exit(f"{file.relative_to(root)}: the folder is no layer; name it in {__file__}")
         for number, line in enumerate(file.read_text().splitlines(), 1):
             found = INCLUDE.match(line)
-            why = complaint(folder[0], list(folder), found[1]) if found else None
+            why = complaint(folder, found[1]) if found else None
             if why:
                 wrong += 1
                 print(f"{file.relative_to(root)}:{number}: {found[1]}: {why}")

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::bench {
 namespace {

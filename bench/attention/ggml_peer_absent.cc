@@ -1,6 +1,6 @@
 // Of a build without ggml.
 #include "bench/attention/ggml_peer.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::bench {
 

@@ -24,7 +24,7 @@
 #include "bench/fma_peak.h"
 #include "bench/program.h"
 #include "bench/read_peak.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace {
 

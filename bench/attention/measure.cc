@@ -9,7 +9,7 @@
 #include "bench/attention/peak_memory.h"
 #include "bench/decode_products.h"
 #include "bench/read_peak.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::bench {
 namespace {

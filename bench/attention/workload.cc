@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sextant/attention/floats.h"
+#include "sextant/base/aligned_memory.h"
 
 namespace sextant::bench {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "bench/attention/ggml_peer.h"
 #include "sextant/attention/attend.h"
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::bench {
 

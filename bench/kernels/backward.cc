@@ -5,16 +5,16 @@
 #include <cstddef>
 
 #include "bench/kernels/steps.h"
-#include "sextant/attention/cpu/backward.h"
-#include "sextant/attention/simd_targets.h"
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/kernels/backward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/collect_grads-inl.h"
-#include "sextant/attention/cpu/differentiate-inl.h"
-#include "sextant/attention/cpu/turn_back-inl.h"
+#include "sextant/attention/cpu/backward/rotate_back-inl.h"
+#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/tile/softmax_grad-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

@@ -2,15 +2,15 @@
 #include <cstddef>
 
 #include "bench/kernels/steps.h"
-#include "sextant/attention/cpu/forward.h"
-#include "sextant/attention/simd_targets.h"
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/kernels/forward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/multiply-inl.h"
-#include "sextant/attention/cpu/soften-inl.h"
+#include "sextant/attention/cpu/tile/multiply-inl.h"
+#include "sextant/attention/cpu/tile/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

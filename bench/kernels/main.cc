@@ -14,8 +14,8 @@
 #include "bench/kernels/steps.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
-#include "sextant/attention/executor.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
+#include "sextant/base/executor.h"
 
 namespace {
 

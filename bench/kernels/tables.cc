@@ -5,14 +5,14 @@
 
 #include "bench/kernels/steps.h"
 #include "sextant/attention/cpu/row_map.h"
-#include "sextant/attention/simd_targets.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/kernels/tables.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/by_distance-inl.h"
-#include "sextant/attention/cpu/scores-inl.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/tile/scatter-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

@@ -13,8 +13,8 @@
 #include "bench/position/peers.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
-#include "sextant/attention/cos_sin.h"
-#include "sextant/error.h"
+#include "sextant/attention/rotary/cos_sin.h"
+#include "sextant/base/error.h"
 #include "sextant/position/spectrum.h"
 
 namespace {

@@ -14,8 +14,8 @@
 #include "bench/program.h"
 #include "bench/reading/read_and_multiply.h"
 #include "bench/rounds.h"
-#include "sextant/attention/executor.h"
-#include "sextant/attention/floats.h"
+#include "sextant/base/aligned_memory.h"
+#include "sextant/base/executor.h"
 
 namespace {
 

@@ -3,14 +3,14 @@
 #include <cstddef>
 #include <utility>
 
-#include "sextant/attention/simd_targets.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/reading/read_and_multiply.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "hwy/cache_control.h"
-#include "sextant/attention/cpu/lanes-inl.h"
+#include "sextant/attention/cpu/tile/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

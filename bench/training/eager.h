@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "sextant/lab/batches.h"
-#include "sextant/lab/settings.h"
-#include "sextant/models/decoder.h"
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/torch/batches.h"
+#include "sextant/models/decoder/decoder.h"
 
 namespace sextant::bench {
 

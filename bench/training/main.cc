@@ -16,8 +16,8 @@
 #include "bench/program.h"
 #include "bench/rounds.h"
 #include "bench/training/eager.h"
-#include "sextant/error.h"
-#include "sextant/lab/trainer.h"
+#include "sextant/base/error.h"
+#include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/method.h"
 
 namespace {

@@ -17,8 +17,8 @@
 #include "bench/attention/eager.h"
 #include "bench/program.h"
 #include "bench/rounds.h"
-#include "sextant/attention/turn.h"
-#include "sextant/error.h"
+#include "sextant/attention/rotary/rotate.h"
+#include "sextant/base/error.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/kv_cache.h"
+#include "sextant/cache/kv_cache.h"
 #include "sextant/position/stretch/yarn.h"
 
 using namespace sextant;

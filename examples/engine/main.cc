@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/kv_cache.h"
+#include "sextant/cache/kv_cache.h"
 
 int main() {  // a query at position 1 and keys at 0 and 1, of one channel; ALiBi with slope 1/2
   float q[] = {1}, k[] = {3, 3}, v[] = {10, 20}, out = 0, lse = 0;

@@ -6,7 +6,7 @@
 
 #include "sextant/attention/by_frame.h"
 #include "sextant/attention/check_score.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "sextant/attention/packed.h"
+#include "sextant/base/packed.h"
 
 namespace sextant {
 namespace {

@@ -4,8 +4,8 @@
 // frames anyway; memory stays that of one frame and its gradients, however many there are.
 #pragma once
 
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant {
 

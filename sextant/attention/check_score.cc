@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "sextant/attention/view.h"
+#include "sextant/base/view.h"
 #include "sextant/position/frame.h"
 #include "sextant/position/spectrum.h"
 

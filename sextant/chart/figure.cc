@@ -3,12 +3,12 @@
 #include <string_view>
 #include <type_traits>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
 #include "sextant/chart/raster.h"
 #include "sextant/chart/svg.h"
-#include "sextant/error.h"
 #include "sextant/files/write_file.h"
 
 namespace sextant::chart {

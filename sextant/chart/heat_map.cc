@@ -7,10 +7,10 @@
 #include <cmath>
 #include <string_view>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/looks.h"
 #include "sextant/chart/raster.h"
 #include "sextant/chart/text.h"
-#include "sextant/error.h"
 
 namespace sextant::chart {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/text.h"
-#include "sextant/error.h"
 
 namespace sextant::chart {
 namespace {

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 extern char** environ;  // NOLINT: POSIX has programs declare it themselves
 

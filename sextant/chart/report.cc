@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/assets.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
 #include "sextant/chart/looks.h"
 #include "sextant/chart/prose.h"
 #include "sextant/chart/text.h"
-#include "sextant/error.h"
 #include "sextant/files/gzip.h"
 #include "sextant/files/write_file.h"
 

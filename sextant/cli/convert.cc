@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/config_request.h"
-#include "sextant/error.h"
 #include "sextant/rope_config/write_config.h"
 
 namespace sextant::cli {

@@ -7,9 +7,9 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/reading.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/model_report.h"
-#include "sextant/lab/plugin.h"
-#include "sextant/lab/progress.h"
+#include "sextant/lab/report/model_report.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {

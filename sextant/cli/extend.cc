@@ -7,14 +7,14 @@
 #include <memory>
 #include <string>
 
+#include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/reading.h"
-#include "sextant/error.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/model_report.h"
-#include "sextant/lab/plugin.h"
-#include "sextant/lab/progress.h"
-#include "sextant/lab/ways.h"
+#include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/report/model_report.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/lab/shell_word.h"
+#include "sextant/lab/run/shell_word.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include "sextant/cli/commands.h"
 #include "sextant/cli/methods_text.h"
 #include "sextant/cli/nearest.h"
-#include "sextant/lab/plugin.h"
-#include "sextant/lab/survey.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
 namespace {

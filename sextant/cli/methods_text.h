@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "sextant/lab/plugin.h"
+#include "sextant/lab/run/plugin.h"
 
 namespace sextant::cli {
 

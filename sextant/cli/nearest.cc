@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "sextant/edit_distance.h"
+#include "sextant/base/edit_distance.h"
 
 namespace sextant::cli {
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> names) {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/plot/by_scores.h"
 #include "sextant/cli/plot/plotted.h"
-#include "sextant/error.h"
 
 namespace sextant::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/corpus.h"
-#include "sextant/lab/progress.h"
-#include "sextant/lab/settings.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/progress.h"
 
 namespace sextant::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sextant/chart/chart.h"
-#include "sextant/lab/model_work.h"
+#include "sextant/lab/run/model_work.h"
 
 namespace CLI {
 class App;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/lab/corpus.h"
-#include "sextant/lab/plugin.h"
-#include "sextant/lab/survey.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/survey.h"
 
 namespace sextant::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sextant/cli/commands.h"
-#include "sextant/lab/corpus.h"
-#include "sextant/lab/plugin.h"
-#include "sextant/lab/train_model.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/train_model.h"
 
 namespace sextant::cli {
 namespace {

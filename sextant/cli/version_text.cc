@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/simd_target.h"
+#include "sextant/base/simd/target.h"
 #include "sextant/cli/commands.h"
 #include "sextant/version.h"
 

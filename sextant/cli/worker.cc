@@ -14,7 +14,7 @@
 
 #include "sextant/cli/commands.h"
 #include "sextant/files/write_file.h"
-#include "sextant/lab/plugin.h"
+#include "sextant/lab/run/plugin.h"
 
 namespace sextant::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sextant/attention/simd_targets.h"
-#include "sextant/dense/pieces.h"
+#include "sextant/base/simd/targets.h"
+#include "sextant/dense/chunks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/dense/adamw.cc"

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sextant/attention/simd_targets.h"
-#include "sextant/dense/pieces.h"
+#include "sextant/base/simd/targets.h"
+#include "sextant/dense/chunks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/dense/cross_entropy.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/exp-inl.h"
+#include "sextant/base/simd/exp-inl.h"
 #include "sextant/dense/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::dense {
 

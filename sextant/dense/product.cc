@@ -12,7 +12,7 @@
 // panels do.
 //
 // Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group and a panel
-// (sextant/attention/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
+// (sextant/base/simd/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
 //
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
 #include "sextant/dense/product.h"
@@ -21,19 +21,19 @@
 #include <cstring>
 #include <vector>
 
-#include "sextant/attention/amx.h"
-#include "sextant/attention/floats.h"
-#include "sextant/attention/simd_targets.h"
-#include "sextant/dense/pieces.h"
+#include "sextant/base/aligned_memory.h"
+#include "sextant/base/error.h"
+#include "sextant/base/simd/amx.h"
+#include "sextant/base/simd/targets.h"
+#include "sextant/dense/chunks.h"
 #include "sextant/dense/slab.h"
-#include "sextant/error.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/dense/product.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/transpose-inl.h"
-#include "sextant/dense/finish-inl.h"
+#include "sextant/base/simd/transpose-inl.h"
+#include "sextant/dense/epilogue-inl.h"
 #include "sextant/dense/tiles-inl.h"
 #include "sextant/dense/vectors-inl.h"
 
@@ -43,7 +43,7 @@ namespace HWY_NAMESPACE {
 using sextant::HWY_NAMESPACE::transpose_in_registers;
 
 // Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads more for each
-// multiply-add than an Ice Lake core has loads for (sextant/attention/cpu/multiply-inl.h).
+// multiply-add than an Ice Lake core has loads for (sextant/attention/cpu/tile/multiply-inl.h).
 inline constexpr int kTileRows = 6;
 static_assert(kGroupRows % kRowStep == 0 && kRowStep % kTileRows == 0 && kMostPanel % kPanel == 0);
 

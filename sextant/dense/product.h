@@ -2,12 +2,12 @@
 //
 // A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one is read where
 // it lies if its rows are whole in memory. With AMX both are cut into three parts of bfloat16, whose products are off by
-// up to 2^-23 each, of random numbers by less than a rounding (sextant/attention/amx.h).
+// up to 2^-23 each, of random numbers by less than a rounding (sextant/base/simd/amx.h).
 #pragma once
 
 #include <cstdint>
 
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::dense {
 

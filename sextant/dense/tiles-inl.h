@@ -1,4 +1,4 @@
-// Matrices in three parts (sextant/attention/bfloat16-inl.h), as tiles of AMX multiply them: two numbers sixteen apart
+// Matrices in three parts (sextant/base/simd/bfloat16-inl.h), as tiles of AMX multiply them: two numbers sixteen apart
 // in the inner dimension are a pair. Only with AVX-512, which machines with AMX have.
 #if defined(SEXTANT_DENSE_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_TILES_INL_H_
@@ -9,11 +9,11 @@
 
 #include <algorithm>
 
-#include "sextant/attention/amx.h"
-#include "sextant/attention/bfloat16-inl.h"
-#include "sextant/attention/transpose-inl.h"
-#include "sextant/dense/finish-inl.h"
-#include "sextant/dense/pieces.h"
+#include "sextant/base/simd/amx.h"
+#include "sextant/base/simd/bfloat16-inl.h"
+#include "sextant/base/simd/transpose-inl.h"
+#include "sextant/dense/chunks.h"
+#include "sextant/dense/epilogue-inl.h"
 #include "sextant/dense/slab.h"
 #include "sextant/dense/vectors-inl.h"
 

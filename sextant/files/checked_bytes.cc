@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::npy {
 

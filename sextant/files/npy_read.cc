@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/npy_header.h"
 #include "sextant/files/unicode.h"

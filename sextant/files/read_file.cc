@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

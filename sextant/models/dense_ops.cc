@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/error.h"
 #include "sextant/dense/cross_entropy.h"
+#include "sextant/dense/norm.h"
 #include "sextant/dense/product.h"
-#include "sextant/dense/rows.h"
-#include "sextant/error.h"
-#include "sextant/torch/executor.h"
+#include "sextant/torch/operators/executor.h"
 
 namespace sextant {
 namespace {

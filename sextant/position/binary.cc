@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string>
 
-#include "sextant/error.h"
-#include "sextant/position/real.h"
+#include "sextant/base/error.h"
+#include "sextant/position/double_double.h"
 
 namespace sextant {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/fixed_point.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/position/turns.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "sextant/position/real.h"
+#include "sextant/position/double_double.h"
 
 namespace sextant {
 

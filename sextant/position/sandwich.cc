@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "sextant/error.h"
-#include "sextant/position/real.h"
+#include "sextant/base/error.h"
+#include "sextant/position/double_double.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/position/turns.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {

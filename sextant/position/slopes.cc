@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/fixed_point.h"
 
 namespace sextant {

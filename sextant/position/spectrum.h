@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sextant/position/real.h"
+#include "sextant/position/double_double.h"
 #include "sextant/position/turns.h"
 
 namespace sextant {

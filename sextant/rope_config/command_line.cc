@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/parse_number.h"
 

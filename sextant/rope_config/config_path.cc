@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "sextant/edit_distance.h"
-#include "sextant/error.h"
+#include "sextant/base/edit_distance.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/shown.h"
 
 namespace sextant {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/shown.h"
 

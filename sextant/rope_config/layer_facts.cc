@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/layer_values.h"
 #include "sextant/rope_config/shown.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
 
 namespace sextant {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/fields.h"
 #include "sextant/rope_config/shown.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/config_path.h"
 #include "sextant/rope_config/flags.h"

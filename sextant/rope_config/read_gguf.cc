@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf_keys.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/contradictions.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/expression.h"

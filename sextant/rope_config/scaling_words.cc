@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant {

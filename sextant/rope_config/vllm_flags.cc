@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/engine_flags.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/flags.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/gguf.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <type_traits>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/family.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/language_model.h"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string>
 
-#include "sextant/error.h"
-#include "sextant/torch/widened.h"
+#include "sextant/base/error.h"
+#include "sextant/torch/to_float.h"
 
 namespace sextant {
 namespace {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sextant/torch/layout.h"
 #include "sextant/torch/operands.h"
-#include "sextant/torch/placement.h"
 
 namespace sextant {
 

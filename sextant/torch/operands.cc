@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <string>
 
-#include "sextant/error.h"
-#include "sextant/torch/arguments.h"
-#include "sextant/torch/by_query.h"
+#include "sextant/base/error.h"
+#include "sextant/torch/operators/flat_operands.h"
+#include "sextant/torch/operators/query_blocks.h"
 
 namespace sextant {
 namespace {

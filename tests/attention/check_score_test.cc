@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

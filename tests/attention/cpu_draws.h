@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 #include "tests/attention/random_score.h"
 
 namespace sextant {

@@ -1,6 +1,6 @@
 // Rows turned in place have the bits of the formula with the cos and sin of each time alone, wherever pairs
 // and rows lie.
-#include "sextant/attention/turn.h"
+#include "sextant/attention/rotary/rotate.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "sextant/attention/cos_sin.h"
-#include "sextant/error.h"
+#include "sextant/attention/rotary/cos_sin.h"
+#include "sextant/base/error.h"
 #include "tests/attention/every_target.h"
 
 namespace sextant {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/packed.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
+#include "sextant/base/packed.h"
 #include "tests/attention/cpu_draws.h"
 
 namespace sextant {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::oracle {
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
-#include "sextant/error.h"
 #include "sextant/files/npy.h"
 #include "sextant/files/write_file.h"
 #include "tests/chart/png_reader.h"

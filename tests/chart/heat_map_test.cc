@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
-#include "sextant/error.h"
 #include "tests/chart/boxes.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
+#include "sextant/base/error.h"
 #include "sextant/chart/chart.h"
 #include "sextant/chart/text.h"
-#include "sextant/error.h"
 #include "tests/chart/boxes.h"
 #include "tests/chart/samples.h"
 #include "tests/chart/xml.h"

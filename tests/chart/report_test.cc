@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/chart/browser.h"
 #include "tests/chart/png_reader.h"
 #include "tests/chart/samples.h"

@@ -12,9 +12,9 @@
 #include <map>
 #include <string>
 
+#include "sextant/base/error.h"
 #include "sextant/cli/plot/figures.h"
 #include "sextant/cli/plot/plotted.h"
-#include "sextant/error.h"
 #include "sextant/files/npy.h"
 
 namespace sextant::cli {

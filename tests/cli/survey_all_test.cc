@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sextant/lab/result.h"
+#include "sextant/lab/report/result.h"
 #include "sextant/torch/method.h"
 #include "tests/cli/command.h"
 #include "tests/cli/small_text.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/dense/draws.h"
 
 namespace sextant::dense {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <limits>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

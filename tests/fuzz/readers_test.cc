@@ -11,7 +11,7 @@
 #include <string>
 #include <typeinfo>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/golden/linear.h"
 #include "tests/golden/projected.h"
 #include "tests/golden/trial.h"

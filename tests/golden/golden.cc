@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::golden {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/golden/linear.h"
 #include "tests/golden/projected.h"
 #include "tests/golden/trial.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sextant/lab/result.h"
+#include "sextant/lab/report/result.h"
 
 namespace sextant::lab {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sextant/models/decoder.h"
+#include "sextant/models/config.h"
+#include "sextant/models/decoder/decoder.h"
 #include "sextant/models/hugging_face/family.h"
-#include "sextant/models/model_config.h"
 
 namespace sextant::lab {
 

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sextant/lab/corpus.h"
-#include "sextant/lab/result.h"
-#include "sextant/lab/settings.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/report/result.h"
 #include "tests/lab/synthetic_text.h"
 #include "tests/lab/temporary_folder.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sextant/lab/report.h"
+#include "sextant/lab/report/report.h"
 #include "tests/chart/browser.h"
 #include "tests/lab/arm_results.h"
 #include "tests/lab/temporary_folder.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/models/random.h"
+#include "sextant/base/random.h"
 
 namespace sextant {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/sinusoid.h"
 
 namespace sextant {

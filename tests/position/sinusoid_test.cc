@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 namespace {

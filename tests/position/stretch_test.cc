@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/stretch/ramp.h"
 
 namespace sextant {

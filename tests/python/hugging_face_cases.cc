@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "sextant/files/npy.h"
-#include "sextant/lab/model_folder.h"
+#include "sextant/lab/torch/model_folder.h"
 #include "tests/lab/families.h"
 
 namespace sextant::lab {

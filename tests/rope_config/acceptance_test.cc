@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/hugging_face.h"

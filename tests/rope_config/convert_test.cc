@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/gguf.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/families/family.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/write_config.h"
 #include "tests/rope_config/flag_lines.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
 #include "sextant/rope_config/explain.h"
 #include "tests/rope_config/flag_lines.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/write_config.h"
 #include "tests/rope_config/gguf_files.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/explain.h"
 #include "sextant/rope_config/families/llama_cpp.h"
 #include "sextant/rope_config/write_config.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/read_config.h"
 #include "tests/rope_config/published.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/rope_config/explain.h"
 #include "tests/rope_config/config_files.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/read_config.h"
 #include "tests/rope_config/published_settings.h"
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "sextant/attention/attend.h"
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/operands.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/equation.h"

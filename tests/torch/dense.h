@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "sextant/torch/placement.h"
+#include "sextant/torch/layout.h"
 
 namespace sextant::testing {
 

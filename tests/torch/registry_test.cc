@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/model.h"
 #include "tests/torch/subjects.h"
 

@@ -3,12 +3,12 @@
 #include <limits>
 #include <vector>
 
-#include "sextant/attention/amx.h"
 #include "sextant/attention/attend.h"
-#include "sextant/attention/cpu/backward.h"
-#include "sextant/attention/cpu/forward.h"
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/attention/cpu/problem.h"
+#include "sextant/base/simd/amx.h"
 
 namespace sextant {
 namespace cpu {

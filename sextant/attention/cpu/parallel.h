@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "sextant/attention/executor.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::cpu {
 

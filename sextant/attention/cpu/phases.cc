@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sextant/attention/cos_sin.h"
 #include "sextant/attention/cpu/parallel.h"
+#include "sextant/attention/rotary/cos_sin.h"
 
 namespace sextant::cpu {
 namespace {

@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sextant/attention/cpu/workspace.h"
-#include "sextant/attention/executor.h"
+#include "sextant/attention/cpu/arena.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::cpu {
 

@@ -11,12 +11,12 @@
 #include <limits>
 #include <type_traits>
 
-#include "sextant/attention/amx.h"
-#include "sextant/attention/cpu/operands.h"
-#include "sextant/attention/cpu/pack-inl.h"
-#include "sextant/attention/cpu/pairs-inl.h"
-#include "sextant/attention/cpu/parts-inl.h"
-#include "sextant/attention/cpu/sight.h"
+#include "sextant/attention/cpu/panels.h"
+#include "sextant/attention/cpu/tile/bf16x3-inl.h"
+#include "sextant/attention/cpu/tile/pack-inl.h"
+#include "sextant/attention/cpu/tile/pairs-inl.h"
+#include "sextant/attention/cpu/visibility.h"
+#include "sextant/base/simd/amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

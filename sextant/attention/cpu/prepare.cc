@@ -1,14 +1,14 @@
 // Tables, packed once for all tiles; and what is asked of the machine.
-#include "sextant/attention/simd_targets.h"
+#include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/prepare.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/pairs-inl.h"
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/tile/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {

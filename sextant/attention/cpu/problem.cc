@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sextant/attention/amx.h"
 #include "sextant/attention/cpu/parallel.h"
+#include "sextant/base/simd/amx.h"
 
 namespace sextant::cpu {
 namespace {

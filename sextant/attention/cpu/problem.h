@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/attention/cpu/arena.h"
 #include "sextant/attention/cpu/phases.h"
 #include "sextant/attention/cpu/row_map.h"
 #include "sextant/attention/cpu/sizes.h"
-#include "sextant/attention/cpu/workspace.h"
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::cpu {
 

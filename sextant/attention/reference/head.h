@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "sextant/attention/executor.h"
 #include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
 
 namespace sextant::reference {
 

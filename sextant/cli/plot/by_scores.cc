@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sextant/base/error.h"
 #include "sextant/cli/plot/figures.h"
-#include "sextant/error.h"
 
 namespace sextant::cli {
 namespace {

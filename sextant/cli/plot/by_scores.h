@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sextant/cli/plot/plotted.h"
-#include "sextant/lab/plugin.h"
+#include "sextant/lab/run/plugin.h"
 
 namespace sextant::cli {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant::cli {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sextant/base/error.h"
 #include "sextant/cli/plot/figures.h"
-#include "sextant/error.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/rope_config/rope_scaling.h"
 

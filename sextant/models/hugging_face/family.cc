@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/models/hugging_face/rotary.h"
 #include "sextant/torch/method.h"
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "sextant/models/model_config.h"
+#include "sextant/models/config.h"
 
 namespace sextant::hugging_face {
 

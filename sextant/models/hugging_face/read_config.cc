@@ -4,7 +4,7 @@
 // models; others must be there.
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/models/hugging_face/config.h"
 #include "sextant/models/hugging_face/keys.h"
 #include "sextant/models/hugging_face/rotary.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/torch/method.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sextant/models/model_config.h"
+#include "sextant/models/config.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant::hugging_face {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sextant/position/real.h"
+#include "sextant/position/double_double.h"
 
 namespace sextant {
 

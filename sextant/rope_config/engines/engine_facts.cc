@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/tokens.h"
 
 namespace sextant {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
 #include "sextant/rope_config/hugging_face.h"
 #include "sextant/rope_config/shown.h"

@@ -1,6 +1,6 @@
 #include "sextant/rope_config/families/tokens.h"
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 
 namespace sextant {
 

@@ -31,11 +31,11 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/slopes.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

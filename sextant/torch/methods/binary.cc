@@ -7,8 +7,8 @@
 
 #include "sextant/position/binary.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/code.h"
-#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/position_code.h"
 
 namespace sextant {
 namespace {

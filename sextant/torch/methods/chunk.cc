@@ -9,9 +9,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/over.h"
-#include "sextant/torch/methods/runs.h"
+#include "sextant/torch/methods/shared/key_ranges.h"
+#include "sextant/torch/methods/shared/method_wrapper.h"
+#include "sextant/torch/methods/shared/options.h"
 
 namespace sextant {
 namespace {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/clock.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/code.h"
-#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/position_code.h"
 
 namespace sextant {
 namespace {

@@ -27,11 +27,11 @@
 #include <numbers>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/complex_words.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/complex_words.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

@@ -31,10 +31,10 @@
 
 #include "sextant/position/stretch/yarn.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_plan.h"
-#include "sextant/torch/methods/runs.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/key_ranges.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

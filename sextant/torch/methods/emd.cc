@@ -16,10 +16,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/over.h"
+#include "sextant/torch/methods/shared/method_wrapper.h"
+#include "sextant/torch/methods/shared/options.h"
 
 namespace sextant {
 namespace {

@@ -27,10 +27,10 @@
 #include <string>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/relu_network.h"
-#include "sextant/torch/methods/tensors.h"
-#include "sextant/torch/widened.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/relu_network.h"
+#include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/to_float.h"
 
 namespace sextant {
 namespace {

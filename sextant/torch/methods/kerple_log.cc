@@ -14,9 +14,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/kerple.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/kerple.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

@@ -15,9 +15,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
+#include "sextant/torch/methods/shared/options.h"
 
 namespace sextant {
 namespace {

@@ -14,9 +14,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/inject.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/recurrences.h"
+#include "sextant/torch/methods/shared/layer_positions.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/recurrences.h"
 
 namespace sextant {
 namespace {

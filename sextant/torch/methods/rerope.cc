@@ -12,9 +12,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/beyond.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_plan.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/piecewise_rotary.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {

@@ -24,10 +24,10 @@
 
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
-#include "sextant/torch/methods/rotary_plan.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_options.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

@@ -19,13 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
-#include "sextant/torch/methods/tensors.h"
-#include "sextant/torch/recomputed.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_options.h"
+#include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/checkpointed.h"
 
 namespace sextant {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "sextant/position/row_map.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/over.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/method_wrapper.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

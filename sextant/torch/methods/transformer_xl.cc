@@ -19,9 +19,9 @@
 #include <string>
 
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/relative_vectors.h"
-#include "sextant/torch/methods/tensors.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/relative_vectors.h"
+#include "sextant/torch/methods/shared/tensors.h"
 
 namespace sextant {
 namespace {

@@ -30,12 +30,12 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/position/row_map.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/tensors.h"
-#include "sextant/torch/recomputed.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/operators/checkpointed.h"
 
 namespace sextant {
 namespace {

@@ -18,9 +18,9 @@
 
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/options.h"
-#include "sextant/torch/methods/rotary_options.h"
-#include "sextant/torch/methods/rotary_plan.h"
+#include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_options.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "sextant/torch/method.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/gradients.h"

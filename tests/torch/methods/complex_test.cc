@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/gradients.h"
 #include "tests/torch/model.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sextant/torch/methods/recurrences.h"
+#include "sextant/torch/methods/shared/recurrences.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/gradients.h"
 #include "tests/torch/model.h"

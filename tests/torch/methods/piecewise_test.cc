@@ -10,7 +10,7 @@
 #include <optional>
 #include <ostream>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 

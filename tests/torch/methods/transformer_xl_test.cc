@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "sextant/error.h"
+#include "sextant/base/error.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 

@@ -1,0 +1,241 @@
+// The products of the backward pass by tiles of AMX: of a block of queries with a unit of keys,
+//
+//   s = q k^T      dp = do v^T      dv^T += do^T p      dk^T += q^T ds      dq = ds k
+//
+// Gradients of keys and values grow with columns for rows, so that weights and score gradients, which are the right
+// sides then, are paired as they lie.
+#if defined(SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
+#undef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/tile/bf16x3-inl.h"
+#include "sextant/base/simd/amx.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+inline constexpr int kThreeParts = 3;
+inline constexpr int64_t kHalves = kBlock / kAmxRows;
+// A half of a block's queries are the rows of a product, or a step of its sums.
+static_assert(kAmxRows == amx::kDepth);
+
+// A unit's keys, in every way, and values. False if some do not fit.
+inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const Panels& keys,
+                                           const RowSets& key_rows, const float* values,
+                                           const BackwardTiled& to) {
+  const size_t ways = p.ways.list.size();
+  bool fit = split_panels<kThreeParts>(keys, Side::kKey, rows, p.depth16, kEveryWay, ways);
+  for (size_t way = 0; way < ways; ++way)
+    pair_lines<kThreeParts>(rows, p.depth16, to.key_lines[way], p.depth16, to.key_step,
+                            [&](int64_t j)
+                                HWY_ATTR { return key_rows.turned[way] + j * p.depth16; });
+  for (int64_t j = 0; j < rows; j += kLanes)
+    fit &= pair_panel_columns<kThreeParts>(values + j * p.width16, p.width16,
+                                           to.values + j * amx::paired(p.width16), to.value_step)
+               .all();
+  for (size_t way = 0; way < ways; ++way)
+    std::fill_n(to.key_sums[way], p.depth16 * kScoreRow, 0.0F);
+  std::fill_n(to.value_sums, p.width16 * kScoreRow, 0.0F);
+  return fit;
+}
+
+// The row of a half's queries that is in a lane of a line across, paired with that of the next strip.
+constexpr int64_t row_across(int64_t lane) { return lane / kStrip * 2 * kStrip + lane % kStrip; }
+
+// Rows of a half, from `first` on, in the lanes from the p-th on, at some columns: x[n] is the (column + n)-th. Zeros for
+// rows that there are not.
+HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, int64_t column,
+                            V* x) {
+  for (int64_t n = 0; n < kPart; ++n) {
+    const int64_t row = first + row_across(p + n);
+    x[n] = row < rows ? load_part(m.data + row * m.stride + column) : hn::Zero(F32());
+  }
+  sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
+}
+
+// Up to kBlock rows, as they are and across. False if some do not fit.
+inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
+                                           int64_t to_step, float* across, int64_t across_step) {
+  const bool fit = pair_columns<kThreeParts>(x.data, x.stride, rows, columns16, to, to_step).all();
+  constexpr int64_t kRow = kBlock / 2;
+  for (int64_t i = 0; i < rows; i += kAmxRows)
+    for (int64_t p = 0; p < kLanes; p += kPart)
+      for (int64_t c = 0; c < columns16; c += kPart) {
+        V first[kPart], second[kPart];
+        load_across(x, rows, i, p, c, first);
+        load_across(x, rows, i + kStrip, p, c, second);
+        for (int64_t n = 0; n < kPart; ++n)
+          put_pairs(split<kThreeParts>(first[n]), split<kThreeParts>(second[n]),
+                    across + (c + n) * kRow + i / 2 + p, across_step);
+      }
+  return fit;
+}
+
+// Columns of a unit that each half of a block sees.
+using Halves = std::array<Run, kHalves>;
+HWY_INLINE Halves halves_of(const Band& band) {
+  constexpr int64_t kStrips = kAmxRows / kStrip;
+  Halves halves = {};
+  for (int64_t n = 0; n < band.strip_count(); ++n) {
+    Run& half = halves[static_cast<size_t>(n / kStrips)];
+    half = span(half, band.strip(n));
+  }
+  return halves;
+}
+
+// How many halves from the h-th on see the same.
+HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
+  const auto first = halves.begin() + h;
+  return std::find_if(first, halves.end(), [&](Run run) { return !(run == *first); }) - first;
+}
+
+// Rows in parts times panels in parts: to[kBlock][kScoreRow], in the columns that each half sees.
+HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
+                                int64_t row_step, const float* panels, int64_t panel_step,
+                                float* to) {
+  const int64_t pairs = amx::paired(columns16);
+  for (int64_t h = 0, next; h < kHalves; h = next) {
+    const Run run = halves[static_cast<size_t>(h)];
+    next = h + alike(halves, h);
+    if (empty(run)) continue;
+    amx::multiply({kThreeParts,
+                   (next - h) * kAmxRows / kLanes,
+                   (run.last - run.first) / kLanes,
+                   2 * pairs / amx::kDepth,
+                   {rows + h * kAmxRows * pairs, row_step, pairs},
+                   {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
+                   to + h * kAmxRows * kScoreRow + run.first,
+                   kScoreRow,
+                   false});
+  }
+}
+
+// sums += x^T lines, across. lines: [rows][kScoreRow] in pairs; x: across.
+HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float* x, int64_t x_step,
+                           const float* lines, int64_t line_step, float* sums) {
+  constexpr int64_t kRow = kBlock / 2;
+  for (int64_t h = 0, steps; h < kHalves; h += steps) {
+    const Run run = halves[static_cast<size_t>(h)];
+    steps = alike(halves, h);
+    if (empty(run)) continue;
+    amx::multiply({kThreeParts,
+                   columns16 / kLanes,
+                   (run.last - run.first) / kLanes,
+                   steps,
+                   {x + h * kLanes, x_step, kRow},
+                   {lines + h * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
+                   sums + run.first,
+                   kScoreRow,
+                   true});
+  }
+}
+
+// Zeros for two strips that there are not.
+HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t part_step) {
+  for (int n = 0; n < kThreeParts; ++n)
+    for (int64_t i = first / 2 * kStrip; i < (first / 2 + 1) * kStrip; ++i)
+      std::fill(to + n * part_step + i * kScoreRow + columns.first,
+                to + n * part_step + i * kScoreRow + columns.last, 0.0F);
+}
+
+// Weights of two strips from the first on, whose lines of a block these are, in pairs of queries. False if some are
+// infinite or NaN.
+inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
+                                              const BackwardTiled& to) {
+  Greatest seen;
+  const float* line = lines + first * kStrip * kScoreRow;
+  float* at = to.weights + first / 2 * kStrip * kScoreRow;
+  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
+    for (int64_t j = columns.first; j < columns.last; j += kPart) {
+      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
+      seen.look(x);
+      seen.look(y);
+      put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, to.line_step);
+    }
+  return seen.finite();
+}
+
+// Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's greatest does not fit.
+inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
+                                            const BackwardTiled& to) {
+  bool fit = true;
+  // In whole steps of keys; zeros for those outside.
+  const int64_t stop = round_up(columns.last, amx::kDepth);
+  for (int64_t i = 0; i < kStrip; ++i) {
+    const int64_t row = first * kStrip + i;
+    const float* const line = lines + row * kScoreRow;
+    float* const pairs = to.grads + (first / 2 * kStrip + i) * kScoreRow;
+    float* const rows = to.grad_rows + row * kPairRow;
+    Greatest seen[2];
+    const auto parts_at = [&](int strip, int64_t j) HWY_ATTR {
+      const bool any = HWY_LIKELY(j >= columns.first && j < columns.last);
+      const V x = any ? load_part(line + strip * kStrip * kScoreRow + j) : hn::Zero(F32());
+      seen[strip].look(x);
+      return split<kThreeParts>(x);
+    };
+    for (int64_t j = round_down(columns.first, amx::kDepth); j < stop; j += amx::kDepth)
+      for (int64_t p = 0; p < kLanes; p += kPart) {
+        const auto x = parts_at(0, j + p), x_next = parts_at(0, j + p + kLanes);
+        put_pairs(x, x_next, rows + j / 2 + p, to.row_step);
+        const auto y = parts_at(1, j + p), y_next = parts_at(1, j + p + kLanes);
+        put_pairs(y, y_next, rows + kStrip * kPairRow + j / 2 + p, to.row_step);
+        put_pairs(x, y, pairs + j + p, to.line_step);
+        put_pairs(x_next, y_next, pairs + j + p + kLanes, to.line_step);
+      }
+    fit = fit && seen[0].fits() && seen[1].fits();
+  }
+  return fit;
+}
+
+// to = lines times keys: [kBlock][depth16].
+HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, const float* rows,
+                                   int64_t row_step, const float* keys, int64_t key_step,
+                                   float* to) {
+  for (int64_t h = 0, next; h < kHalves; h = next) {
+    const Run run = halves[static_cast<size_t>(h)];
+    next = h + alike(halves, h);
+    const int64_t rows_of = (next - h) * kAmxRows;
+    float* const at = to + h * kAmxRows * columns16;
+    if (empty(run)) {
+      std::fill_n(at, rows_of * columns16, 0.0F);
+      continue;
+    }
+    const int64_t first = round_down(run.first, amx::kDepth);
+    amx::multiply({kThreeParts,
+                   rows_of / kLanes,
+                   columns16 / kLanes,
+                   (round_up(run.last, amx::kDepth) - first) / amx::kDepth,
+                   {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
+                   {keys + first / 2 * columns16, key_step, columns16, kLanes},
+                   at,
+                   columns16,
+                   false});
+  }
+}
+
+// to[rows][columns16] += sums, which lie across. panel: [columns16][kLanes].
+inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_t columns16,
+                                         float* panel, float* to) {
+  for (int64_t j = 0; j < rows; j += kLanes) {
+    unpack_panel(sums + j, kScoreRow, columns16, panel, columns16);
+    float* const at = to + j * columns16;
+    for (int64_t n = 0; n < kLanes * columns16; n += kLanes)
+      store(add(load(at + n), load(panel + n)), at + n);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

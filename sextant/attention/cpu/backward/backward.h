@@ -1,0 +1,239 @@
+// The backward pass: how it is cut, and what its tasks share.
+//
+// A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over its
+// units and, for each, over the queries that see them, a block of kBlock at a time; so dk and dv of a
+// unit are finished when it is left, and dq grows in memory of the task:
+//
+//   scores again:  s = q k^T ..., p = e^(s - lse)     dv += p^T do
+//   dp = do v^T    ds = p (dp - sum_j p dp)           dq += ds k      dk += ds^T q
+//
+// Gradients of tables grow in memory of a lane, which is a fixed row of tasks. How many splits and
+// lanes there are follows from the shapes alone, and partial sums are added in their order, so the
+// gradients are the same bits for any number of threads. Those of q, k and v do not depend on what
+// else is in the batch either.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "sextant/attention/cpu/arena.h"
+#include "sextant/attention/cpu/panels.h"
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/visibility.h"
+
+namespace sextant::cpu {
+
+inline constexpr int64_t kBlock = 64;  // queries
+
+// Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and gradients
+// would leave the L2 cache, whose size is guessed from the vectors that the machine has. In backward.cc.
+int64_t backward_unit(int64_t columns);
+
+// One unit of keys of one block.
+struct UnitOfBlock {
+  size_t block = 0;
+  int64_t unit = 0;
+};
+
+// dq of a query is added up over every kSplits-th unit of its keys, and these sums are then added in
+// their order, whether one task makes them or each a task of its own.
+inline constexpr int64_t kSplits = 4;
+
+struct BackwardTask {
+  int64_t key_head = 0, batch = 0;
+  int64_t first_split = 0, last_split = 0;
+};
+
+// Sums of the gradients of tables over the tasks of a lane, for the query heads
+// [first_head, first_head + heads); tables that all heads share have one head.
+struct TableSums {
+  int64_t first_head = 0, heads = 0;
+  float* weight = nullptr;  // [heads][stride of Numbers]
+  float* bias = nullptr;
+  float* on_query = nullptr;  // [heads][count16][columns16]
+  float* on_key = nullptr;
+  float* on_value = nullptr;
+};
+
+struct Lane {
+  int64_t first_task = 0, last_task = 0;
+  TableSums sums;    // its heads; in memory of LaneSums
+  int64_t size = 0;  // floats of all its sums
+};
+
+struct Backward {
+  const Problem& problem;
+  const Attended<const float>& result;
+  const AnyView<const float>& d_out;
+  const ScoreGrad<float>& grad;
+  int64_t splits = 1;  // that have any unit
+  bool cut = false;    // each split is a task
+  // Each row of dk and dv is of one unit, which writes it; else units add to zeros.
+  bool keys_once = true;
+  std::vector<BackwardTask> tasks;
+  std::vector<std::vector<UnitOfBlock>> units;  // [batch]
+  std::vector<Lane> lanes;
+  double seconds = 0;  // a guess of the work
+  Floats mean;         // [batch][heads][queries]: do . out, which is sum_j p dp
+
+  Backward(const Problem& problem, const Attended<const float>& result,
+           const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
+
+  bool wants_queries() const { return grad.q || grad.q_imag; }
+  // Of dq of a task: [2 if modulus][group][queries][depth16].
+  int64_t queries() const { return problem.group * problem.score.q.rows; }
+  int64_t queries_size() const { return queries() * problem.depth16; }
+  int64_t query_sums_rows() const { return queries() * (problem.score.q_imag ? 2 : 1); }
+  int64_t query_sums_size() const { return query_sums_rows() * problem.depth16; }
+  float* mean_of(int64_t b, int64_t h) {
+    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+  }
+  const float* mean_of(int64_t b, int64_t h) const {
+    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+  }
+
+ private:
+  void cut_units();
+  void cut_tasks();
+  void cut_lanes();
+};
+
+// Rows of q or k as matrices, for each way, and their gradients.
+struct RowSets {
+  float* plain = nullptr;
+  float** turned = nullptr;  // [ways]
+
+  RowSets() = default;
+  RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Carver& carver);
+};
+
+// For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not of parts. "Across":
+// columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are
+// paired while they are in the L1 cache.
+struct BackwardTiled {
+  float** products = nullptr;   // [ways] of [kBlock][kScoreRow]; of one way, in the place of scores
+  float** key_lines = nullptr;  // [ways] of [unit / 2][depth16], pairs of keys
+  float* values = nullptr;      // panels, as Panels has keys
+  float** queries_across = nullptr;  // [ways] of [depth16][kBlock / 2]
+  float* d_out = nullptr;            // [kBlock] of pairs of columns
+  float* d_out_across = nullptr;     // [width16][kBlock / 2]
+  float* weights = nullptr;          // [kBlock / 2][kScoreRow], pairs of queries
+  float* grads = nullptr;            // of scores, the same
+  float* grad_rows = nullptr;        // the same, [kBlock][kPairRow], pairs of keys
+  float** key_sums = nullptr;        // [ways] of [depth16][kScoreRow], keys across
+  float* value_sums = nullptr;       // [width16][kScoreRow]
+  float* panel = nullptr;            // [columns16][kLanes]
+  int64_t key_step = 0, value_step = 0, query_step = 0, d_out_step = 0, d_out_across_step = 0,
+          line_step = 0, row_step = 0;  // from part to part
+
+  BackwardTiled() = default;
+  BackwardTiled(const Problem& problem, float* scores, Carver& carver);
+};
+
+struct BackwardScratch {
+  BackwardScratch(const Backward& backward, Carver& carver);
+
+  Sight sight;
+  Panels keys;
+  RowSets key_rows, key_grads;  // [unit][depth16]
+  Panels queries;
+  RowSets query_rows;  // [kBlock][depth16]
+  Panels imaginary, grown, grown_imaginary;
+  RowSets imaginary_rows;
+  float* values;       // panels, [unit / kLanes][width16][kLanes]
+  float* value_grads;  // [unit][width16]
+  float* d_out;        // [kBlock][width16], if it must be copied
+  float *lse, *mean;   // [kBlock]
+  // [kBlock][kScoreRow]; those for gradients of modulus and of several ways may be null.
+  float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads;
+  KeyProducts key_products;
+  // [kStrip][kScoreRow]; or null.
+  ScoreStrip second;
+  float *real, *imaginary_product, *weighted;
+  float* table_products;  // [kBlock][rows of a table]
+  float* turned_grads;    // [kBlock][depth16]
+  float* panel;           // [depth16][kLanes]
+  float* factors;         // [depth16]
+  BackwardTiled tiled;
+  // Sums of dq of one task, for which who runs it has memory of SplitSums if tasks are cut; and, if not, of one split.
+  float *query_sums, *split_sums;
+  uint8_t* fresh;  // of each row of these sums: whether nothing is known of it
+};
+
+// In backward.cc, once for each SIMD target.
+void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
+void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
+                       BackwardScratch& scratch);
+
+// Sums of tasks wait for those that are added to the same gradients, and are given out with the last of them; then
+// others have their memory. So there are as many as tasks that are under way, and some more. Any thread may take and
+// put.
+
+// Memory for sums, all of one size, with anything in it; more is made when none is free.
+class SumsPool {
+ public:
+  explicit SumsPool(int64_t size) : size_(size) {}
+  float* take();
+  void give_back(std::span<float* const> sums);
+
+ private:
+  const int64_t size_;
+  std::mutex mutex_;
+  std::vector<Floats> all_;
+  std::vector<float*> free_;
+};
+
+// Sums of dq where each split is a task; they wait for those of the other splits of their head.
+class SplitSums {
+ public:
+  explicit SplitSums(const Backward& backward);
+  float* take() { return pool_.take(); }
+  void put(int64_t task, float* sums);  // of a task that is done
+
+ private:
+  struct Head {
+    std::vector<float*> sums;
+    int64_t missing = 0;
+  };
+
+  const Backward& backward_;
+  SumsPool pool_;
+  std::mutex mutex_;
+  std::vector<Head> heads_;
+};
+
+// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a
+// table, of all lanes, which finish() adds up then.
+class LaneSums {
+ public:
+  // Zeros for gradients that have no sums.
+  explicit LaneSums(const Backward& backward);
+  const TableSums& take(int64_t lane);  // zeros
+  void put(int64_t lane);               // all of whose tasks are done
+  void finish(const Executor& executor);
+
+ private:
+  struct Group {
+    int64_t first_lane = 0, last_lane = 0, missing = 0;
+  };
+  void write(const Group& group, const Executor& executor);
+
+  const Backward& backward_;
+  std::vector<Lane> lanes_;
+  std::vector<float*> sums_;  // [lanes]
+  std::vector<Group> groups_;
+  SumsPool pool_;
+  std::mutex mutex_;
+};
+
+// In backward_plan.cc: cuts a lane's sums out of memory, or counts them.
+void lay_out(const Backward& backward, TableSums& sums, Carver& carver);
+
+// In backward_finish.cc. sums: of one task, or for each split of a head of its own.
+void write_query_grads(const Backward& backward, const BackwardTask& task,
+                       std::span<const float* const> sums);
+void write_sink_grads(const Backward& backward);
+
+}  // namespace sextant::cpu

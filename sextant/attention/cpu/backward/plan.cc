@@ -1,0 +1,243 @@
+#include <algorithm>
+
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/base/simd/amx.h"
+
+namespace sextant::cpu {
+namespace {
+
+constexpr double kSecondsOfTask = 1e-4;
+// Enough to keep the cores of one machine busy; each costs memory for its own sums.
+constexpr int64_t kTasks = 32;
+constexpr int64_t kLanesOfTasks = 64;
+constexpr int64_t kFloatsOfTables = int64_t{1} << 26;
+constexpr int64_t kFloatsOfQueries = int64_t{1} << 26;  // of dq, in all tasks' sums
+
+int64_t table_rows(const Problem& p) {
+  return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
+}
+
+bool grows(const Problem& p) {
+  return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+}
+
+// The keys of each frame of a batch entry, in their order.
+std::vector<Run> keys_of_frames(const Problem& p, int64_t batch) {
+  std::vector<Run> keys;
+  for (size_t n = p.blocks_of_batch[static_cast<size_t>(batch)];
+       n < p.blocks_of_batch[static_cast<size_t>(batch) + 1]; ++n) {
+    const Frame& frame = p.blocks[n].frame;
+    if (frame.keys > 0) keys.push_back({frame.key_row, frame.key_row + frame.keys});
+  }
+  std::ranges::sort(keys, {}, &Run::first);
+  return keys;
+}
+
+// Whether two of them read the same key.
+bool overlap(const std::vector<Run>& keys) {
+  for (size_t n = 1; n < keys.size(); ++n)
+    if (keys[n].first < keys[n - 1].last) return true;
+  return false;
+}
+
+// Whether each of so many rows is a key of one of them.
+bool cover_once(const std::vector<Run>& keys, int64_t rows) {
+  int64_t next = 0;
+  for (const Run& run : keys) {
+    if (run.first != next) return false;
+    next = run.last;
+  }
+  return next == rows;
+}
+
+}  // namespace
+
+void lay_out(const Backward& backward, TableSums& sums, Carver& carver) {
+  const Problem& p = backward.problem;
+  const ScoreGrad<float>& grad = backward.grad;
+  const auto numbers = [&](const View<float>& wanted, const Numbers& table, float*& to) {
+    if (wanted && table) to = carver.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
+  };
+  const auto vectors = [&](const View<float>& wanted, const Vectors& table, float*& to) {
+    if (wanted && table)
+      to = carver.floats((table.heads == 1 ? 1 : sums.heads) * table.count16 * table.columns16);
+  };
+  numbers(grad.weight, p.weight, sums.weight);
+  numbers(grad.bias, p.bias, sums.bias);
+  vectors(grad.on_query, p.on_query, sums.on_query);
+  vectors(grad.on_key, p.on_key, sums.on_key);
+  vectors(grad.on_value, p.on_value, sums.on_value);
+}
+
+Backward::Backward(const Problem& p, const Attended<const float>& attended,
+                   const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
+    : problem(p), result(attended), d_out(from_above), grad(gradients) {
+  mean = Floats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
+  cut_units();
+  cut_tasks();
+  cut_lanes();
+}
+
+void Backward::cut_units() {
+  const Problem& p = problem;
+  constexpr double kSecondsOfPair = 5e-11;  // of a query and a key, for each column of k and v
+  units.resize(static_cast<size_t>(p.score.q.batch));
+  for (size_t n = 0; n < p.blocks.size(); ++n) {
+    const Frame& frame = p.blocks[n].frame;
+    for (int64_t unit = 0; unit * p.unit < frame.keys; ++unit)
+      units[static_cast<size_t>(frame.batch)].push_back({n, unit});
+    seconds += kSecondsOfPair * static_cast<double>(p.depth16 + p.width16) *
+               static_cast<double>(p.score.q.heads) * static_cast<double>(frame.queries) *
+               static_cast<double>(frame.keys);
+  }
+}
+
+void Backward::cut_tasks() {
+  const Problem& p = problem;
+  const int64_t whole = p.score.k.batch * p.score.k.heads;
+  if (whole == 0) return;
+  int64_t most_units = 1;
+  bool shared = false;
+  for (const Block& block : p.blocks)
+    most_units = std::max(most_units, (block.frame.keys + p.unit - 1) / p.unit);
+  for (int64_t b = 0; b < p.score.k.batch; ++b) {
+    const std::vector<Run> keys = keys_of_frames(p, b);
+    shared = shared || overlap(keys);
+    keys_once = keys_once && cover_once(keys, p.score.k.rows);
+  }
+  splits = std::min(kSplits, most_units);
+  // Two tasks must not add to one row of dk.
+  cut = splits > 1 && !shared && whole < kTasks &&
+        seconds / static_cast<double>(whole * splits) > kSecondsOfTask &&
+        whole * splits * query_sums_size() <= kFloatsOfQueries;
+  for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
+    for (int64_t b = 0; b < p.score.k.batch; ++b)
+      for (int64_t split = 0; split < splits; split += cut ? 1 : splits)
+        tasks.push_back({key_head, b, split, cut ? split + 1 : splits});
+}
+
+void Backward::cut_lanes() {
+  const Problem& p = problem;
+  const auto count = static_cast<int64_t>(tasks.size());
+  if (count == 0) return;
+  const auto cut_into = [&](int64_t number) {
+    lanes.clear();
+    int64_t size = 0;
+    for (int64_t n = 0; n < number; ++n) {
+      Lane lane;
+      lane.first_task = count * n / number;
+      lane.last_task = count * (n + 1) / number;
+      lane.sums.first_head = tasks[static_cast<size_t>(lane.first_task)].key_head * p.group;
+      lane.sums.heads = (tasks[static_cast<size_t>(lane.last_task) - 1].key_head + 1) * p.group -
+                        lane.sums.first_head;
+      Carver measure;
+      lay_out(*this, lane.sums, measure);
+      lane.size = measure.used();
+      size += lane.size;
+      lanes.push_back(lane);
+    }
+    return size;
+  };
+  const auto worth = static_cast<int64_t>(std::min(seconds / kSecondsOfTask, 1e9));
+  int64_t number = std::clamp<int64_t>(worth, 1, std::min(count, kLanesOfTasks));
+  int64_t size = cut_into(number);
+  while (size > kFloatsOfTables && number > 1) size = cut_into(number = (number + 1) / 2);
+}
+
+RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, Carver& carver)
+    : turned(carver.take<float*>(static_cast<int64_t>(p.ways.list.size()))) {
+  const int64_t size = round_up(rows, kLanes) * p.depth16;
+  if (like.has_plain) plain = carver.floats(size);
+  for (size_t way = 0; way < p.ways.list.size(); ++way) {
+    float* own = Panels::rotation(p.ways.list[way], side) ? carver.floats(size) : plain;
+    if (turned) turned[way] = own;
+  }
+}
+
+BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
+  if (p.parts == 0) return;
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  const auto in_parts = [&](int64_t size, int64_t& step) {
+    step = size;
+    return carver.floats(p.parts * size);
+  };
+  const auto each_way = [&](const auto& floats) {
+    float** const list = carver.take<float*>(ways);
+    for (int64_t way = 0; way < ways; ++way) {
+      float* const own = floats();
+      if (list) list[way] = own;
+    }
+    return list;
+  };
+  products = each_way([&] { return ways == 1 ? scores : carver.floats(kBlock * kScoreRow); });
+  key_lines = each_way([&] { return in_parts(amx::paired(p.unit) * p.depth16, key_step); });
+  values = in_parts(p.unit * amx::paired(p.width16), value_step);
+  queries_across = each_way([&] { return in_parts(p.depth16 * kBlock / 2, query_step); });
+  d_out = in_parts(kBlock * amx::paired(p.width16), d_out_step);
+  d_out_across = in_parts(p.width16 * kBlock / 2, d_out_across_step);
+  weights = in_parts(kBlock / 2 * kScoreRow, line_step);
+  grads = in_parts(kBlock / 2 * kScoreRow, line_step);
+  grad_rows = in_parts(kBlock * kPairRow, row_step);
+  key_sums = each_way([&] { return carver.floats(p.depth16 * kScoreRow); });
+  value_sums = carver.floats(p.width16 * kScoreRow);
+  panel = carver.floats(kLanes * std::max(p.depth16, p.width16));
+}
+
+BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
+    : sight(b.problem, kBlock, carver),
+      keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, carver),
+      key_rows(keys, b.problem, b.problem.unit, Side::kKey, carver),
+      key_grads(keys, b.problem, b.problem.unit, Side::kKey, carver),
+      queries(b.problem, Side::kQuery, static_cast<bool>(b.problem.on_query), kBlock, carver),
+      query_rows(queries, b.problem, kBlock, Side::kQuery, carver) {
+  const Problem& p = b.problem;
+  const bool modulus = static_cast<bool>(p.score.q_imag);
+  const auto query_panels = [&] { return Panels(p, Side::kQuery, false, kBlock, carver); };
+  if (grows(p)) grown = query_panels();
+  if (modulus) {
+    imaginary = query_panels();
+    imaginary_rows = RowSets(imaginary, p, kBlock, Side::kQuery, carver);
+    if (grows(p)) grown_imaginary = query_panels();
+  }
+  values = carver.floats(p.unit * p.width16);
+  value_grads = carver.floats(p.unit * p.width16);
+  d_out = carver.floats(kBlock * p.width16);
+  lse = carver.floats(kBlock);
+  mean = carver.floats(kBlock);
+
+  const auto block_lines = [&](bool wanted) {
+    float* const room = wanted ? carver.floats(kLineMargin + kBlock * kScoreRow) : nullptr;
+    return room ? room + kLineMargin : nullptr;
+  };
+  const bool several = p.ways.list.size() > 1;
+  weights = block_lines(true);
+  grads = block_lines(true);
+  imaginary_grads = block_lines(modulus);
+  way_grads = block_lines(several);
+  way_imaginary_grads = block_lines(several && modulus);
+  key_products = KeyProducts(p, kBlock, carver);
+
+  const auto strip_lines = [&](bool wanted) {
+    return wanted ? carver.floats(kStrip * kScoreRow) : nullptr;
+  };
+  const bool keep = p.weight || modulus;    // products, to be differentiated
+  const bool knows_products = p.parts > 0;  // whose terms lie in second then
+  second.scores = strip_lines(several || knows_products);
+  second.real = keep ? strip_lines(several || knows_products) : second.scores;
+  second.imaginary = strip_lines(several && modulus);
+  real = strip_lines(keep);
+  imaginary_product = strip_lines(modulus);
+  weighted = strip_lines(static_cast<bool>(p.weight));
+
+  table_products = carver.fenced_floats(kBlock * table_rows(p));
+  turned_grads = carver.floats(kBlock * p.depth16);
+  panel = carver.floats(kLanes * p.depth16);
+  factors = carver.floats(p.depth16);
+  tiled = BackwardTiled(p, weights, carver);
+  const bool own_sums = !b.cut && b.wants_queries();
+  query_sums = own_sums ? carver.floats(b.query_sums_size()) : nullptr;
+  split_sums = own_sums && b.splits > 1 ? carver.floats(b.query_sums_size()) : nullptr;
+  fresh = carver.take<uint8_t>(b.wants_queries() ? b.query_sums_rows() : 0);
+}
+
+}  // namespace sextant::cpu

@@ -1,0 +1,539 @@
+// One task of the backward pass: the units of one key head, and the queries that see them.
+#if defined(SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_
+#undef SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/attention/cpu/backward/amx-inl.h"
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/backward/rotate_back-inl.h"
+#include "sextant/attention/cpu/backward/table_grads-inl.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/tile/prefetch.h"
+#include "sextant/attention/cpu/tile/softmax_grad-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+class BackwardWalk {
+ public:
+  BackwardWalk(const Backward& backward, const TableSums& sums, int64_t task,
+               BackwardScratch& scratch)
+      : backward_(backward),
+        p_(backward.problem),
+        sums_(sums),
+        task_(backward.tasks[static_cast<size_t>(task)]),
+        w_(scratch),
+        query_sums_(scratch.query_sums) {}
+
+  void walk() {
+    float* const all = query_sums_;
+    for (int64_t n = task_.first_split; n < task_.last_split; ++n) {
+      const bool first = n == task_.first_split;
+      if (!first) query_sums_ = w_.split_sums;
+      split(n);
+      if (!first && backward_.wants_queries())
+        add_scaled(backward_.query_sums_size(), 1, query_sums_, false, all);
+    }
+  }
+
+ private:
+  bool wants_keys() const { return static_cast<bool>(backward_.grad.k); }
+  bool wants_values() const { return static_cast<bool>(backward_.grad.v); }
+  size_t way_count() const { return p_.ways.list.size(); }
+
+  void split(int64_t n) {
+    const int64_t rows = backward_.wants_queries() ? backward_.query_sums_rows() : 0;
+    std::fill_n(w_.fresh, rows, uint8_t{1});
+    for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
+      if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
+    for (int64_t row = 0; row < rows; ++row)
+      if (w_.fresh[row] != 0) std::fill_n(query_sums_ + row * p_.depth16, p_.depth16, 0.0F);
+  }
+
+  void unit(const Block& block, int64_t unit) {
+    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block.frame.keys)};
+    bool ready = false;
+    for (int64_t first = 0; first < block.frame.queries; first += kBlock) {
+      const int64_t rows = std::min(kBlock, block.frame.queries - first);
+      w_.sight.look(block, first, rows);
+      if (empty(meet(w_.sight.all(), keys))) continue;
+      if (!ready) prepare_unit(block, keys);
+      ready = true;
+      for (int64_t g = 0; g < p_.group; ++g) tile(block, unit, keys, g, first, rows);
+    }
+    if (ready)
+      finish_unit(block, keys);
+    else if (backward_.keys_once)
+      clear_unit(block, keys);
+  }
+
+  void prepare_unit(const Block& block, Run keys) {
+    const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
+    pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
+    unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, kEveryWay, w_.key_rows);
+    for (int64_t j = 0; j < rows.rows; j += kLanes)
+      pack_panel_of(rows, p_.score.v, task_.key_head, j, std::min(kLanes, rows.rows - j), 1,
+                    w_.values + j * p_.width16);
+    keys_finite_ =
+        rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16, kEveryWay);
+    const int64_t size = p_.unit * p_.depth16;
+    if (w_.key_grads.plain) std::fill_n(w_.key_grads.plain, size, 0.0F);
+    for (size_t way = 0; way < way_count(); ++way)
+      if (w_.key_grads.turned[way] != w_.key_grads.plain)
+        std::fill_n(w_.key_grads.turned[way], size, 0.0F);
+    std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
+    unit_fits_ =
+        p_.parts > 0 && put_unit_in_parts(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
+  }
+
+  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where each distance has a row
+  // of A, those that this tile does not meet.
+  struct Next {
+    LinesAhead queries, d_out, sums;
+    bool table = false;
+    LinesAhead table_panels, table_rows, table_sums;
+  };
+  struct AskForNext {
+    Next* next;
+    HWY_INLINE void before_tile() const {
+      constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
+      for (int n = 0; n < kLines; ++n)
+        for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums})
+          lines->ask<LinesAhead::Into::kL2>();
+      if (HWY_LIKELY(!next->table)) return;
+      for (int n = 0; n < kLines; ++n)
+        for (LinesAhead* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
+          lines->ask<LinesAhead::Into::kL2>();
+    }
+  };
+
+  // For the tile after that of `rows` queries from `first` on.
+  void look_ahead(const Block& block, int64_t first_key, int64_t g, int64_t first, int64_t rows) {
+    next_ = {};
+    if (g + 1 == p_.group) first += rows;
+    g = (g + 1) % p_.group;
+    rows = std::min(kBlock, block.frame.queries - first);
+    if (rows <= 0) return;
+    const FrameRows queries = {p_, block, Side::kQuery, first, rows};
+    const int64_t h = task_.key_head * p_.group + g;
+    next_.queries = {queries.at(p_.score.q, h, 0), p_.score.q, rows};
+    next_.d_out = {queries.at(backward_.d_out, h, 0), backward_.d_out, rows};
+    const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
+    if (backward_.grad.q)
+      next_.sums = {query_sums_ + sums_row(g, queries, 0) * p_.depth16, bytes, bytes, rows};
+    if (p_.on_query) look_ahead_in_table(h, block.diagonal + first_key - first - rows + 1, rows);
+  }
+
+  // For so many diagonals, the lowest of the tile.
+  void look_ahead_in_table(int64_t h, int64_t lowest, int64_t rows) {
+    const Vectors& table = p_.on_query;
+    if (lowest < 0 || !table.map.rises(lowest, rows)) return;
+    const int64_t row = *table.map.rows(lowest), row16 = round_down(row, kLanes);
+    const auto lines = [&](const float* from, int64_t count) -> LinesAhead {
+      const int64_t bytes = count * table.columns16 * static_cast<int64_t>(sizeof(float));
+      return {from, bytes, bytes, 1};
+    };
+    next_.table = true;
+    next_.table_panels = lines(table.panel(h, row16), round_up(row + rows, kLanes) - row16);
+    next_.table_rows = lines(table.row(h, row), rows);
+    if (const float* sums = table_grad(table, sums_.on_query, h))
+      next_.table_sums = lines(sums + row * table.columns16, rows);
+  }
+
+  void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
+    const int64_t h = task_.key_head * p_.group + g;
+    const FrameRows queries = {p_, block, Side::kQuery, first, rows};
+    look_ahead(block, keys.first, g, first, rows);
+    const WaysSeen ways = w_.sight.ways_seen(0, (rows + kStrip - 1) / kStrip, keys);
+    const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
+    const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
+    const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
+    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_parts(ways, d_out, rows);
+    const Tile t = {
+        .problem = p_,
+        .block = block,
+        .head = h,
+        .first = first,
+        .first_key = keys.first,
+        .ways = ways,
+        .columns = bands(keys, rows),
+        .exactly = !by_amx && (!keys_finite_ || !d_out_finite(rows) || !queries_finite(rows, ways)),
+        .by_amx = by_amx};
+    if (p_.on_key)
+      multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
+    if (by_amx) multiply_tiles(t);
+    const Run columns = t.columns.all();
+    weights_fit_ = grads_fit_ = by_amx;
+    const int64_t strips = round_up(rows, kLanes) / kStrip;
+    for (int64_t n = 0; n < strips; ++n) {
+      fill_line_ends(t, n, columns);
+      if (!empty(t.columns.strip(n))) strip(n, query_tile, key_tile, d_out, t);
+      if (by_amx && n % 2 == 1) pair_strips(t, n - 1);
+    }
+    if (by_amx && strips % 4 != 0) {  // half of a step of sums
+      pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
+      pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
+    }
+    collect_values(t, d_out);
+    collect_products(t, queries, unit, g);
+  }
+
+  // False if some numbers do not fit.
+  bool put_queries_in_parts(WaysSeen ways, Matrix d_out, int64_t rows) const {
+    const BackwardTiled& to = w_.tiled;
+    bool fit = put_rows_in_parts(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
+                                 to.d_out_across_step);
+    for (size_t way = 0; way < way_count(); ++way)
+      if (ways.has(way))
+        fit = put_rows_in_parts({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
+                                w_.queries.parts[way], w_.queries.part_step, to.queries_across[way],
+                                to.query_step) &&
+              fit;
+    return fit;
+  }
+
+  // q k^T, in every way, and do v^T.
+  void multiply_tiles(const Tile& t) const {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    for (size_t way = 0; way < way_count(); ++way)
+      if (t.ways.has(way))
+        multiply_panels(halves, p_.depth16, w_.queries.parts[way], w_.queries.part_step,
+                        w_.keys.parts[way], w_.keys.part_step, by.products[way]);
+    multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
+                    w_.grads);
+  }
+
+  // Rows of the block's queries, and what the softmax backwards needs of them.
+  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit, WaysSeen ways) {
+    const bool modulus = static_cast<bool>(p_.score.q_imag);
+    put_rows(queries, p_.score.q, h, unit, ways, w_.queries, w_.grown, w_.query_rows);
+    if (modulus)
+      put_rows(queries, p_.score.q_imag, h, unit, ways, w_.imaginary, w_.grown_imaginary,
+               w_.imaginary_rows);
+    const float* mean = backward_.mean_of(task_.batch, h);
+    for (int64_t i = 0; i < queries.rows; ++i) {
+      const float lse = backward_.result.lse(task_.batch, h, queries.row() + i, 0);
+      w_.lse[i] = lse == -kInfinity ? kInfinity : lse;  // e^(s - infinity): no weights
+      w_.mean[i] = mean[queries.row() + i];
+    }
+    return {.block = &queries.block,
+            .head = h,
+            .first = queries.first,
+            .rows = queries.rows,
+            .plain = w_.query_rows.plain,
+            .turned = w_.query_rows.turned,
+            .imaginary = modulus ? w_.imaginary_rows.turned : nullptr,
+            .in_rows = true};
+  }
+
+  // Queries as they are and turned, times scale, by way of panels where any are turned.
+  void put_rows(const FrameRows& queries, const AnyView<const float>& x, int64_t h, int64_t unit,
+                WaysSeen ways, const Panels& panels, const Panels& grown, const RowSets& to) {
+    bool turns = false;
+    for (size_t way = 0; way < way_count(); ++way)
+      turns = turns || (ways.has(way) && to.turned[way] != to.plain);
+    if (turns) {
+      const float* const* turned = turn_queries(queries, x, h, unit, ways, panels, grown);
+      return unpack_rows(p_, turned, panels.plain, queries.rows, ways, to);
+    }
+    copy_some(queries, x, h, {0, queries.rows}, to.plain, p_.scale);
+    std::fill(to.plain + queries.rows * p_.depth16,
+              to.plain + round_up(queries.rows, kLanes) * p_.depth16, 0.0F);
+  }
+
+  const float* const* turn_queries(const FrameRows& queries, const AnyView<const float>& x,
+                                   int64_t h, int64_t unit, WaysSeen ways, const Panels& to,
+                                   const Panels& grown) {
+    pack_rows(queries, x, h, p_.scale, to, ways);
+    if (!grown.turned) return to.turned;
+    for (size_t way = 0; way < way_count(); ++way) {
+      if (!ways.has(way)) continue;
+      if (p_.ways.list[way].grows)
+        grow_queries(queries, way, unit, to.turned[way], w_.factors, grown.turned[way]);
+      else
+        std::copy_n(to.turned[way], round_up(queries.rows, kLanes) * p_.depth16, grown.turned[way]);
+    }
+    return grown.turned;
+  }
+
+  // The columns of a unit that each strip sees in some ways.
+  Band bands(Run keys, int64_t rows, WaysSeen ways = kEveryWay) const {
+    Band band = {.rows = rows};
+    for (int64_t n = 0; n < band.strip_count(); ++n)
+      band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, ways), keys);
+    return band;
+  }
+
+  // Zeros in the columns that other strips see and this one does not; and beside them, where tables read lines.
+  void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
+    const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
+    if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
+      return;
+    for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
+      if (!lines) continue;
+      for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
+        float* line = lines + i * kScoreRow;
+        const Run own = i < t.rows() ? t.columns.strip(strip) : Run{};
+        const Run seen = empty(own) ? Run{columns.last, columns.last} : own;
+        std::fill(line + columns.first - margin, line + seen.first, 0.0F);
+        std::fill(line + seen.last, line + columns.last + margin, 0.0F);
+      }
+    }
+  }
+
+  // Weights and gradients of one strip.
+  void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out,
+             const Tile& t) {
+    const Run columns = t.columns.strip(n);
+    const int64_t at = n * kStrip * kScoreRow;
+    Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
+               columns, w_.key_products, {}};
+    if (t.by_amx) {
+      s.products = w_.tiled.products;
+      s.product_row = s.row;
+    }
+    const bool keep = w_.real != nullptr;
+    score_strip(s, {w_.second, w_.table_products},
+                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product}, nullptr);
+    const LeftRows left = {d_out.data + s.row * d_out.stride, d_out.stride};
+    multiply_values(s, left, t.by_amx, w_.grads + at);
+    const GradStrip g = {w_.weights + at,
+                         w_.grads + at,
+                         w_.imaginary_grads ? w_.imaginary_grads + at : nullptr,
+                         w_.real,
+                         w_.imaginary_product,
+                         w_.lse + s.row,
+                         w_.mean + s.row};
+    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
+  }
+
+  // lines = do (v + C); known: they are do v.
+  void multiply_values(const Strip& s, LeftRows d_out, bool known, float* lines) {
+    const int64_t panel = kLanes * p_.width16;
+    const auto multiply_and = [&](auto plus) HWY_ATTR {
+      multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
+                          RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
+                          lines + s.columns.first, kScoreRow, AskForNext{&next_}, plus);
+    };
+    if (!p_.on_value) return known ? void() : multiply_and(Nothing());
+    StripAddends addends(s.rows, s.columns, 1);
+    float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
+    addends.put_table_products(p_.on_value.map, s.diagonal(0),
+                               multiply_table(s, p_.on_value, d_out, w_.table_products), place);
+    if (known)
+      add_to_products(s, lines, addends.all(), lines);
+    else
+      multiply_and(addends.all());
+  }
+
+  void collect_values(const Tile& t, Matrix d_out) {
+    const BackwardTiled& by = w_.tiled;
+    if (wants_values() && weights_fit_)
+      add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step,
+                 by.weights, by.line_step, by.value_sums);
+    else if (wants_values())
+      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
+                     AskForNext{&next_});
+    if (sums_.on_value)
+      collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
+                    table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
+  }
+
+  // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked
+  // later.
+  void pair_strips(const Tile& t, int64_t first) {
+    const Run columns = t.columns.all();
+    weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;
+    if (!t.ways.several)
+      grads_fit_ = put_grads_in_parts(first, columns, w_.grads, w_.tiled) && grads_fit_;
+  }
+
+  // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
+  void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
+    const bool wants = static_cast<bool>(backward_.grad.q);
+    bool waiting = false;
+    const auto add_waiting = [&]() HWY_ATTR {
+      if (waiting) add_queries(t, sums_row(g, queries, 0));
+      waiting = false;
+    };
+    for (size_t way = 0; way < way_count(); ++way) {
+      if (!t.ways.has(way)) continue;
+      const float* lines = w_.grads;
+      const float* imaginary = w_.imaginary_grads;
+      Tile part = t;
+      if (t.ways.several) {
+        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), {way, false});
+        if (empty(part.columns.all())) continue;
+        pick_way(part, way, lines, w_.way_grads);
+        lines = w_.way_grads;
+        if (imaginary) pick_way(part, way, imaginary, w_.way_imaginary_grads);
+        if (imaginary) imaginary = w_.way_imaginary_grads;
+      }
+      add_waiting();
+      if (imaginary) {
+        collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows);
+        if (backward_.wants_queries()) add_queries(t, sums_row(g, queries, 1));
+      }
+      collect_way(part, queries, unit, way, lines, w_.query_rows);
+      waiting = wants;
+    }
+    if (p_.on_query) {
+      if (!waiting) std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
+      collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
+                    table_grad(p_.on_query, sums_.on_query, t.head),
+                    wants ? w_.turned_grads : nullptr, p_.depth16);
+      waiting = wants;
+    }
+    add_waiting();
+    if (p_.on_key)
+      collect_key_table(t, w_.grads, w_.key_rows.plain, w_.key_products.across, w_.table_products,
+                        table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
+  }
+
+  static Run seen_keys(const Tile& t) {
+    const Run columns = t.columns.all();
+    return {t.first_key + columns.first, t.first_key + columns.last};
+  }
+
+  // Lines that hold only what is seen in one way.
+  void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
+    const Run keys = seen_keys(t), columns = t.columns.all();
+    for (int64_t i = 0; i < round_up(t.rows(), kLanes); ++i) {
+      const int64_t at = i * kScoreRow;
+      std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
+      if (i >= t.rows()) continue;
+      w_.sight.each_run(i, keys, {way, false}, [&](Run run) {
+        std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
+                  to + at + run.first - t.first_key);
+      });
+    }
+  }
+
+  // As collect_way(), by tiles of AMX.
+  void collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way) {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    if (backward_.wants_queries()) {
+      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[way],
+                         by.key_step, w_.turned_grads);
+      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+    }
+    if (wants_keys())
+      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.grads, by.line_step,
+                 by.key_sums[way]);
+  }
+
+  void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
+                   const float* lines, const RowSets& rows) {
+    if (t.by_amx && t.ways.several) {
+      const Run columns = t.columns.all();
+      grads_fit_ = true;
+      for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
+        grads_fit_ = put_grads_in_parts(n, columns, lines, w_.tiled) && grads_fit_;
+    }
+    if (grads_fit_) return collect_way_by_amx(t, queries, unit, way);
+    if (backward_.wants_queries()) {
+      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
+                                 p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
+      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+    }
+    if (wants_keys())
+      collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},
+                     p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
+  }
+
+  // To the sums from `row` on, which are not zeros before, for those would be one more pass through memory.
+  void add_queries(const Tile& t, int64_t row) {
+    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, w_.fresh[row] != 0,
+               query_sums_ + row * p_.depth16);
+    std::fill_n(w_.fresh + row, t.rows(), uint8_t{0});
+  }
+
+  // The row of query_sums_ that is of the first query of a tile.
+  int64_t sums_row(int64_t g, const FrameRows& queries, int64_t imaginary) const {
+    return (imaginary * p_.group + g) * p_.score.q.rows + queries.row();
+  }
+
+  float* table_grad(const Vectors& table, float* sums, int64_t h) const {
+    return sums ? sums + table.head_index(h - sums_.first_head) * table.count16 * table.columns16
+                : nullptr;
+  }
+
+  // The gradients of the unit's keys are whole: turns them back and gives them out.
+  void finish_unit(const Block& block, Run keys) {
+    const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
+    const auto give = [&](const View<float>& to, const float* from, int64_t columns16,
+                          bool adds) HWY_ATTR {
+      for (int64_t j = 0; j < rows.rows; ++j)
+        give_row(from + j * columns16, to.columns, adds,
+                 to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
+    };
+    bool adds = !backward_.keys_once;
+    if (p_.parts > 0) add_sums(rows.rows);
+    if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16, adds);
+    if (!wants_keys()) return;
+    if (w_.key_grads.plain) {
+      give(backward_.grad.k, w_.key_grads.plain, p_.depth16, adds);
+      adds = true;
+    }
+    for (size_t way = 0; way < way_count(); ++way) {
+      float* grads = w_.key_grads.turned[way];
+      if (grads == w_.key_grads.plain) continue;
+      turn_back(rows, way, 0, w_.panel, w_.factors, grads);
+      give(backward_.grad.k, grads, p_.depth16, adds);
+      adds = true;
+    }
+  }
+
+  // What tiles of AMX added up.
+  void add_sums(int64_t rows) const {
+    const BackwardTiled& by = w_.tiled;
+    if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panel, w_.value_grads);
+    for (size_t way = 0; wants_keys() && way < way_count(); ++way)
+      add_sums_across(by.key_sums[way], rows, p_.depth16, by.panel, w_.key_grads.turned[way]);
+  }
+
+  // No query sees the unit's keys.
+  void clear_unit(const Block& block, Run keys) {
+    for (const View<float>& to : {backward_.grad.k, backward_.grad.v})
+      for (int64_t j = keys.first; to && j < keys.last; ++j)
+        for (int64_t c = 0; c < to.columns; ++c)
+          to(task_.batch, task_.key_head, block.frame.key_row + j, c) = 0;
+  }
+
+  // Infinity and NaN make a row's product with `out` so, too, whatever `out` is.
+  bool d_out_finite(int64_t rows) const {
+    return std::all_of(w_.mean, w_.mean + rows, [](float mean) { return std::isfinite(mean); });
+  }
+  bool queries_finite(int64_t rows, WaysSeen ways) const {
+    const int64_t size = round_up(rows, kLanes) * p_.depth16;
+    return rows_finite(p_, w_.query_rows, size, ways) &&
+           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size, ways));
+  }
+
+  const Backward& backward_;
+  const Problem& p_;
+  const TableSums& sums_;
+  const BackwardTask& task_;
+  BackwardScratch& w_;
+  float* query_sums_;
+  bool keys_finite_ = true;
+  bool unit_fits_ = false;                        // its keys and values lie in parts
+  bool weights_fit_ = false, grads_fit_ = false;  // those of a block do
+  Next next_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

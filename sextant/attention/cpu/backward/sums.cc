@@ -1,0 +1,239 @@
+// The last step of the backward pass: adds partial sums in their order and gives gradients out.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/parallel.h"
+
+namespace sextant::cpu {
+namespace {
+
+void write_queries(const Backward& b, const BackwardTask& task, std::span<const float* const> sums,
+                   int64_t at, const View<float>& to) {
+  const Problem& p = b.problem;
+  for (int64_t g = 0; g < p.group; ++g)
+    for (int64_t i = 0; i < to.rows; ++i) {
+      const int64_t row = at + (g * to.rows + i) * p.depth16;
+      float* out = to.at(task.batch, task.key_head * p.group + g, i);
+      for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] = sums[0][row + c];
+      for (const float* more : sums.subspan(1))
+        for (int64_t c = 0; c < p.depth; ++c) out[c * to.column_stride] += more[row + c];
+    }
+}
+
+// Lanes whose sums are all that some heads' gradients are made of.
+struct Heads {
+  const Backward& backward;
+  std::span<const Lane> lanes;
+
+  // Calls f(head, the lanes' sums of it in their order) for each head of a table.
+  template <class Table, class F>
+  void each(const Table& table, float* TableSums::*which, int64_t size, F&& f) const {
+    const bool shared = table.heads == 1;
+    const int64_t first = shared ? 0 : lanes.front().sums.first_head;
+    const int64_t last = shared ? 1 : lanes.back().sums.first_head + lanes.back().sums.heads;
+    for (int64_t head = first; head < last; ++head) {
+      std::vector<const float*> sums;
+      for (const Lane& lane : lanes) {
+        const int64_t h = head - lane.sums.first_head;
+        if (shared)
+          sums.push_back(lane.sums.*which);
+        else if (h >= 0 && h < lane.sums.heads)
+          sums.push_back(lane.sums.*which + h * size);
+      }
+      f(head, sums);
+    }
+  }
+};
+
+void zero(const View<float>& x) {
+  for (int64_t h = 0; h < x.heads; ++h)
+    for (int64_t i = 0; i < x.rows; ++i)
+      for (int64_t c = 0; c < x.columns; ++c) x(0, h, i, c) = 0;
+}
+
+void write_numbers(const Heads& heads, const Table<float>& operand, const Numbers& table,
+                   float* TableSums::*which, const View<float>& to) {
+  if (!to || !table) return;
+  std::vector<double> rows;
+  heads.each(table, which, table.stride, [&](int64_t h, std::span<const float* const> sums) {
+    rows.assign(static_cast<size_t>(to.rows), 0);
+    for (int64_t d = 0; d < heads.backward.problem.score.diagonals.count; ++d) {
+      const auto n = static_cast<size_t>(d);
+      double& row = rows[operand.row_at.empty() ? n : static_cast<size_t>(operand.row_at[n])];
+      for (const float* sum : sums) row += static_cast<double>(sum[RowMap::kMargin + d]);
+    }
+    for (int64_t r = 0; r < to.rows; ++r)
+      to(0, h, r, 0) = static_cast<float>(rows[static_cast<size_t>(r)]);
+  });
+}
+
+void write_vectors(const Heads& heads, const Vectors& table, float factor, float* TableSums::*which,
+                   const View<float>& to, const Executor& executor) {
+  if (!to || !table) return;
+  constexpr double kSecondsOfFloat = 1e-9;
+  const int64_t size = table.count16 * table.columns16;
+  heads.each(table, which, size, [&](int64_t h, std::span<const float* const> sums) {
+    share_out(executor, table.count,
+              kSecondsOfFloat * static_cast<double>(size) * static_cast<double>(sums.size()),
+              [&](int64_t n, int) {
+                const int64_t row = table.map.rows_turned() ? table.count - 1 - n : n;
+                for (int64_t c = 0; c < table.columns; c += kLanes) {
+                  float sum[kLanes] = {};
+                  for (const float* part : sums)
+                    for (int64_t lane = 0; lane < kLanes; ++lane)
+                      sum[lane] += part[n * table.columns16 + c + lane];
+                  for (int64_t lane = 0; lane < std::min(kLanes, table.columns - c); ++lane)
+                    to(0, h, row, c + lane) = factor * sum[lane];
+                }
+              });
+  });
+}
+
+// Calls f(gradient, table) for all tables.
+template <class F>
+void each_table(const Backward& b, F&& f) {
+  const Problem& p = b.problem;
+  f(b.grad.weight, p.weight);
+  f(b.grad.bias, p.bias);
+  f(b.grad.on_query, p.on_query);
+  f(b.grad.on_key, p.on_key);
+  f(b.grad.on_value, p.on_value);
+}
+
+int64_t greatest_size(const std::vector<Lane>& lanes) {
+  int64_t size = 0;
+  for (const Lane& lane : lanes) size = std::max(size, lane.size);
+  return size;
+}
+
+}  // namespace
+
+float* SumsPool::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    all_.emplace_back(size_);
+    return all_.back().data();
+  }
+  float* const sums = free_.back();
+  free_.pop_back();
+  return sums;
+}
+
+void SumsPool::give_back(std::span<float* const> sums) {
+  const std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), sums.begin(), sums.end());
+}
+
+SplitSums::SplitSums(const Backward& backward)
+    : backward_(backward),
+      pool_(backward.query_sums_size()),
+      heads_(backward.tasks.size() / static_cast<size_t>(backward.splits),
+             Head{std::vector<float*>(static_cast<size_t>(backward.splits)), backward.splits}) {}
+
+void SplitSums::put(int64_t task, float* sums) {
+  const int64_t splits = backward_.splits;
+  Head& head = heads_[static_cast<size_t>(task / splits)];
+  {
+    const std::lock_guard lock(mutex_);
+    head.sums[static_cast<size_t>(task % splits)] = sums;
+    if (--head.missing > 0) return;
+  }
+  const std::vector<const float*> all(head.sums.begin(), head.sums.end());
+  write_query_grads(backward_, backward_.tasks[static_cast<size_t>(task)], all);
+  pool_.give_back(head.sums);
+}
+
+LaneSums::LaneSums(const Backward& backward)
+    : backward_(backward),
+      lanes_(backward.lanes),
+      sums_(lanes_.size()),
+      pool_(greatest_size(lanes_)) {
+  bool shared = false;
+  each_table(backward, [&](const View<float>& grad, const auto& table) {
+    if (grad && (!table || lanes_.empty())) zero(grad);
+    shared = shared || (grad && table.heads == 1);
+  });
+  int64_t last_head = 0;  // after those of the group
+  for (size_t n = 0; n < lanes_.size(); ++n) {
+    const TableSums& sums = lanes_[n].sums;
+    const auto lane = static_cast<int64_t>(n);
+    if (n == 0 || (!shared && sums.first_head >= last_head))
+      groups_.push_back({.first_lane = lane});
+    groups_.back().last_lane = lane + 1;
+    ++groups_.back().missing;
+    last_head = sums.first_head + sums.heads;
+  }
+}
+
+const TableSums& LaneSums::take(int64_t lane) {
+  const auto n = static_cast<size_t>(lane);
+  Lane& taken = lanes_[n];
+  if (taken.size == 0) return taken.sums;
+  sums_[n] = pool_.take();
+  std::fill_n(sums_[n], taken.size, 0.0F);
+  Carver carver(sums_[n]);
+  lay_out(backward_, taken.sums, carver);
+  return taken.sums;
+}
+
+void LaneSums::put(int64_t lane) {
+  if (lanes_[static_cast<size_t>(lane)].size == 0) return;
+  Group& group =
+      *std::ranges::find_if(groups_, [&](const Group& some) { return lane < some.last_lane; });
+  {
+    const std::lock_guard lock(mutex_);
+    // The only group is left to all threads.
+    if (--group.missing > 0 || groups_.size() == 1) return;
+  }
+  write(group, serial_executor());
+  pool_.give_back(
+      std::span(sums_).subspan(static_cast<size_t>(group.first_lane),
+                               static_cast<size_t>(group.last_lane - group.first_lane)));
+}
+
+void LaneSums::finish(const Executor& executor) {
+  if (groups_.size() == 1 && lanes_[0].size > 0) write(groups_[0], executor);
+}
+
+void LaneSums::write(const Group& group, const Executor& executor) {
+  const Backward& b = backward_;
+  const Problem& p = b.problem;
+  const Heads heads = {
+      b, std::span(lanes_).subspan(static_cast<size_t>(group.first_lane),
+                                   static_cast<size_t>(group.last_lane - group.first_lane))};
+  write_numbers(heads, p.score.weight, p.weight, &TableSums::weight, b.grad.weight);
+  write_numbers(heads, p.score.bias, p.bias, &TableSums::bias, b.grad.bias);
+  write_vectors(heads, p.on_query, 1, &TableSums::on_query, b.grad.on_query, executor);
+  write_vectors(heads, p.on_key, p.scale, &TableSums::on_key, b.grad.on_key, executor);
+  write_vectors(heads, p.on_value, 1, &TableSums::on_value, b.grad.on_value, executor);
+}
+
+void write_query_grads(const Backward& b, const BackwardTask& task,
+                       std::span<const float* const> sums) {
+  if (b.grad.q) write_queries(b, task, sums, 0, b.grad.q);
+  if (b.grad.q_imag) write_queries(b, task, sums, b.queries_size(), b.grad.q_imag);
+}
+
+// The sink has no value: ds = p (0 - sum_j p dp).
+void write_sink_grads(const Backward& b) {
+  const Score<float>& s = b.problem.score;
+  for (size_t h = 0; h < b.grad.sink.size(); ++h) {
+    const double sink = s.sink[h];
+    double sum = 0;
+    for (int64_t batch = 0; batch < s.q.batch; ++batch) {
+      const auto head = static_cast<int64_t>(h);
+      const float* mean = b.mean_of(batch, head);
+      for (int64_t i = 0; i < s.q.rows; ++i) {
+        const double lse = b.result.lse(batch, head, i, 0);
+        if (lse == -std::numeric_limits<double>::infinity()) continue;
+        sum -= std::exp(sink - lse) * static_cast<double>(mean[i]);
+      }
+    }
+    b.grad.sink[h] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace sextant::cpu

@@ -1,0 +1,136 @@
+// The forward pass: how it is cut, and what its tasks share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sextant/attention/cpu/arena.h"
+#include "sextant/attention/cpu/panels.h"
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/visibility.h"
+#include "sextant/base/simd/amx.h"
+
+namespace sextant::cpu {
+
+// What is known of some queries after some of their keys: weights are e^(s - most), `sum` is theirs
+// and `out` is values mixed by them. Partial attention is a value: two of them over different keys
+// can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after
+// the other). Empty: most = -infinity, sum = 0.
+struct Partial {
+  float* most = nullptr;  // [rows]
+  float* sum = nullptr;   // [rows]
+  float* out = nullptr;   // [rows][width16]
+
+  Partial() = default;
+  Partial(int64_t rows, int64_t width16, Carver& carver)
+      : most(carver.floats(rows)), sum(carver.floats(rows)), out(carver.floats(rows * width16)) {}
+  Partial at(int64_t row, int64_t width16) const {
+    Partial p;
+    p.most = most + row;
+    p.sum = sum + row;
+    p.out = out + row * width16;
+    return p;
+  }
+};
+
+// Queries of all heads that share a key head, against some units of keys.
+struct ForwardItem {
+  size_t block = 0;
+  int64_t key_head = 0;
+  int64_t first = 0, rows = 0;  // queries
+  Run units;
+  // Where each unit's result goes if they are merged later, counted from `first_unit`; or -1.
+  int64_t partial = -1, first_unit = 0;
+};
+
+// Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so that
+// each row of the cache is read once. Row g * queries + i is query i of head g.
+struct Joined {
+  int64_t rows16 = 0;              // 0: items have too many queries for this
+  float** queries = nullptr;       // [ways] of [rows16 / kLanes][depth16][kLanes]
+  float** products = nullptr;      // [ways] of [rows16][kScoreRow]
+  float* weights = nullptr;        // [rows16][kScoreRow]; of one way, in place of its products
+  float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
+  float* left_out = nullptr;       // [rows16], what LeftOut adds to unit.most; if there is an A
+  Partial unit;
+
+  Joined(const Problem& problem, int64_t rows, Carver& carver);
+};
+
+// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are
+// made of the ones before. So there are several places for each. Nothing if products are not of parts.
+struct Tiled {
+  static constexpr int kScores = 3, kWeights = 2;
+  float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreRow]
+  float* scores[kScores] = {};     // [kAmxRows][kScoreRow]; of one way, in place of its products
+  float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairRow]
+  Partial units[kWeights];         // [kAmxRows]
+  float* values = nullptr;         // in parts: [unit / 2][width16]
+  float* totals = nullptr;         // of a group's weights, [kAmxRows][amx::Pieces::kTotals]
+  int64_t weight_step = 0, value_step = 0;  // from part to part
+
+  Tiled(const Problem& problem, Carver& carver);
+};
+
+struct ForwardScratch {
+  ForwardScratch(const Problem& problem, int64_t rows, Carver& carver);
+
+  int64_t rows16;  // queries of one head
+  Joined joined;
+  Tiled tiled;
+  Sight sight;
+  Panels keys;
+  float* values;              // [unit][width16], if v must be copied
+  float* value_pairs;         // [unit / 2][width16], if products are of pairs
+  std::vector<Panels> heads;  // of queries, for each head of the group
+  std::vector<Panels> imaginary;
+  std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
+  float* factors;
+  KeyProducts key_products;
+  // q . A (operands.h): with all rows of a short A, [group][rows16][A.count16]; with a panel of a long one,
+  // [group][rows16][kLanes], and [group][strips] which.
+  float *query_products, *query_panels;
+  int64_t* query_panel_rows;
+  float* table_products;
+  ScoreStrip strip, second;
+  float* weights;  // of a strip, as a panel: [kUnit][kStrip]
+  Partial unit;    // of a strip
+  Partial all;     // of all queries of an item: [group][rows16]
+  uint8_t* fresh;  // [group][strips]: nothing merged yet
+};
+
+struct Forward {
+  const Problem& problem;
+  const Attended<float>& result;
+  int64_t item_rows = 0;  // at most, of each head
+  std::vector<ForwardItem> items;
+  std::vector<ForwardItem> merges;  // items whose units were cut; `units` are all of them
+  Floats partials;
+  double seconds = 0;  // a guess of the work
+
+  Forward(const Problem& problem, const Attended<float>& result, int workers);
+
+  // Of one strip (counted over the heads of the group) of a cut item.
+  Partial partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
+    const int64_t size = kStrip * (2 + problem.width16);
+    const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
+    float* at = const_cast<float*>(partials.data()) + item.partial +
+                ((unit - item.first_unit) * strips + strip) * size;
+    Partial p;
+    p.most = at;
+    p.sum = at + kStrip;
+    p.out = at + 2 * kStrip;
+    return p;
+  }
+
+ private:
+  void cut_units(int workers);
+};
+
+// In forward.cc, once for each SIMD target.
+void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+// How many floats of queries and results an item may have, which share the L2 cache with a unit of keys and values.
+int64_t item_floats();
+
+}  // namespace sextant::cpu

@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/base/simd/amx.h"
+
+namespace sextant::cpu {
+namespace {
+
+// Queries of each head in one item. Their panels and results, and the unit of keys and values that
+// passes by, share the L2 cache; the more queries, the less often keys are packed.
+int64_t rows_of_item(const Problem& p) {
+  constexpr int64_t kMostRows = 512;
+  constexpr int64_t kMostRowsWithKeyTable = 128;  // whose products are one float for each pair
+  const int64_t rows = item_floats() / (p.group * std::max(p.depth16 + p.width16, kLanes));
+  return std::clamp(round_down(rows, kLanes), kLanes, p.on_key ? kMostRowsWithKeyTable : kMostRows);
+}
+
+int64_t table_rows(const Problem& p) {
+  return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
+}
+
+// Few rows are multiplied with all queries of an item at once: with each unit of keys again would be
+// rounded up to kLanes rows, of which far keys (clipped tables) want one.
+bool has_short_table(const Problem& p) {
+  constexpr int64_t kFewRows = 4 * kLanes;
+  return p.on_query && p.on_query.count16 <= kFewRows;
+}
+
+bool has_long_table(const Problem& p) { return p.on_query && !has_short_table(p); }
+
+// The units that any of an item's queries sees.
+Run units_seen(const Problem& p, const ForwardItem& item) {
+  const Frame& frame = p.blocks[item.block].frame;
+  Run seen;
+  for (const Sweep& sweep : p.score.sweeps)
+    for (int64_t i = 0; i < item.rows; ++i)
+      seen = span(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
+  if (empty(seen)) return {};
+  return {(seen.first - frame.key_row) / p.unit, (seen.last - frame.key_row - 1) / p.unit + 1};
+}
+
+bool grows(const Problem& p) {
+  return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+}
+
+}  // namespace
+
+// Where a product is more than that of q and k, heads go one by one.
+Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
+  constexpr int64_t kMostRows = 4 * kLanes;
+  if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
+  rows16 = round_up(p.group * rows, kLanes);
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  queries = carver.take<float*>(ways);
+  products = carver.take<float*>(ways);
+  for (int64_t way = 0; way < ways; ++way) {
+    float* const panels = carver.floats(rows16 * p.depth16);
+    float* const lines = carver.floats(rows16 * kScoreRow);
+    if (!queries) continue;
+    queries[way] = panels;
+    products[way] = lines;
+  }
+  if (ways != 1)
+    weights = carver.floats(rows16 * kScoreRow);
+  else if (products)
+    weights = products[0];
+  weight_panels = carver.floats(rows16 * kUnit);
+  if (p.on_query) left_out = carver.floats(rows16);
+  unit = Partial(rows16, p.width16, carver);
+}
+
+Tiled::Tiled(const Problem& p, Carver& carver) {
+  if (p.parts == 0) return;
+  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  for (int n = 0; n < kScores; ++n) {
+    products[n] = carver.take<float*>(ways);
+    for (int64_t way = 0; way < ways; ++way) {
+      float* const lines = carver.floats(kAmxRows * kScoreRow);
+      if (products[n]) products[n][way] = lines;
+    }
+    if (ways != 1)
+      scores[n] = carver.floats(kAmxRows * kScoreRow);
+    else if (products[n])
+      scores[n] = products[n][0];
+  }
+  weight_step = kAmxRows * kPairRow;
+  for (int n = 0; n < kWeights; ++n) {
+    weights[n] = carver.floats(p.parts * weight_step);
+    units[n] = Partial(kAmxRows, p.width16, carver);
+  }
+  totals = carver.floats(kAmxRows * amx::Pieces::kTotals);
+  value_step = amx::paired(p.unit) * p.width16;
+  values = carver.floats(p.parts * value_step);
+}
+
+ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
+    : rows16(round_up(rows, kLanes)),
+      joined(p, rows, carver),
+      tiled(p, carver),
+      sight(p, rows16, carver),
+      keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
+      values(carver.floats(p.unit * p.width16)),
+      value_pairs(p.pairs ? carver.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
+      factors(carver.floats(p.depth16)),
+      key_products(p, rows16, carver),
+      query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)
+                                        : nullptr),
+      query_panels(has_long_table(p) ? carver.floats(p.group * rows16 * kLanes) : nullptr),
+      query_panel_rows(has_long_table(p) ? carver.take<int64_t>(p.group * rows16 / kStrip)
+                                         : nullptr),
+      table_products(carver.fenced_floats(kLanes * table_rows(p))),
+      weights(carver.floats(kStrip * kUnit)),
+      unit(kLanes, p.width16, carver),
+      all(p.group * rows16, p.width16, carver),
+      fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {
+  const auto queries = [&](std::vector<Panels>& to, int64_t sets) {
+    for (int64_t n = 0; n < sets; ++n)
+      to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, carver);
+  };
+  const bool modulus = static_cast<bool>(p.score.q_imag);
+  queries(heads, p.group);
+  queries(imaginary, modulus ? p.group : 0);
+  queries(grown, grows(p) ? 1 : 0);
+  queries(grown_imaginary, grows(p) && modulus ? 1 : 0);
+  for (ScoreStrip* to : {&strip, &second}) {
+    to->scores = to->real = carver.floats(kStrip * kScoreRow);
+    to->imaginary = modulus ? carver.floats(kStrip * kScoreRow) : nullptr;
+  }
+}
+
+Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
+    : problem(p), result(attended), item_rows(rows_of_item(p)) {
+  constexpr double kSecondsOfPair = 2e-11;  // of a query and a key, for each column of k and v
+  constexpr double kSecondsOfKey = 4e-10;   // for each column of k and v, from memory
+  const double columns = static_cast<double>(p.depth16 + p.width16);
+  int64_t most_rows = 0;
+  for (size_t n = 0; n < p.blocks.size(); ++n) {
+    const Frame& frame = p.blocks[n].frame;
+    most_rows = std::max(most_rows, std::min(frame.queries, item_rows));
+    const Run units = {0, (frame.keys + p.unit - 1) / p.unit};
+    for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
+      for (int64_t first = 0; first < frame.queries; first += item_rows)
+        items.push_back({.block = n,
+                         .key_head = key_head,
+                         .first = first,
+                         .rows = std::min(item_rows, frame.queries - first),
+                         .units = units});
+    seconds += columns * static_cast<double>(frame.keys) *
+               (kSecondsOfPair * static_cast<double>(p.score.q.heads * frame.queries) +
+                kSecondsOfKey * static_cast<double>(p.score.k.heads));
+  }
+  item_rows = most_rows;
+  std::ranges::reverse(items);  // causal queries see more keys the later they are: long items first
+  cut_units(workers);
+}
+
+// A few queries over many keys (decoding) would keep few threads busy: their units become items, a few
+// units each, for every item has to prepare its queries.
+void Forward::cut_units(int workers) {
+  constexpr int64_t kFewRows = 64;
+  const Problem& p = problem;
+  if (workers == 1 || items.empty() || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers})
+    return;
+  std::vector<ForwardItem> cut;
+  int64_t size = 0;
+  const int64_t pieces = 8 * int64_t{workers} / static_cast<int64_t>(items.size());
+  for (ForwardItem& item : items) {
+    const int64_t rows = p.group * round_up(item.rows, kStrip);
+    if (rows <= kFewRows) item.units = units_seen(p, item);
+    if (rows > kFewRows || item.units.last - item.units.first < 2) {
+      cut.push_back(item);
+      continue;
+    }
+    item.partial = size;
+    item.first_unit = item.units.first;
+    merges.push_back(item);
+    size += (item.units.last - item.units.first) * rows * (2 + p.width16);
+    const int64_t step = (item.units.last - item.units.first + pieces - 1) / pieces;
+    for (int64_t unit = item.units.first; unit < item.units.last; unit += step) {
+      cut.push_back(item);
+      cut.back().units = {unit, std::min(unit + step, item.units.last)};
+    }
+  }
+  items = std::move(cut);
+  if (size > 0) partials = Floats(size);
+}
+
+}  // namespace sextant::cpu

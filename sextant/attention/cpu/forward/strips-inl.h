@@ -1,0 +1,559 @@
+// Attention of one item: some queries of all heads that share a key head, unit by unit of keys.
+#if defined(SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_
+#undef SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_FORWARD_STRIPS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "sextant/attention/cpu/forward/decode-inl.h"
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/tile/bf16x3-inl.h"
+#include "sextant/attention/cpu/tile/softmax-inl.h"
+#include "sextant/attention/cpu/tile/weighted_values-inl.h"
+#include "sextant/base/simd/amx.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+class ForwardTask {
+ public:
+  ForwardTask(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch)
+      : forward_(forward),
+        p_(forward.problem),
+        item_(item),
+        block_(p_.blocks[item.block]),
+        w_(scratch) {}
+
+  void attend() {
+    prepare_queries();
+    w_.sight.look(block_, item_.first, item_.rows);
+    std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+    if (joined()) join_queries(p_, item_.rows, w_.heads, w_.joined);
+    attend_units();
+    if (item_.partial >= 0) return;
+    for (int64_t g = 0; g < p_.group; ++g) finish(g);
+  }
+
+  // The other half of an item whose units were cut: merges them in their order.
+  void merge_units() {
+    std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
+    for (int64_t g = 0; g < p_.group; ++g) {
+      for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit)
+        for (int64_t strip = 0; strip < strips(); ++strip) take(g, strip, partial(unit, g, strip));
+      finish(g);
+    }
+  }
+
+ private:
+  void attend_units() {
+    std::optional<amx::Tiles> tiles;
+    if (tiled()) tiles.emplace();
+    for (int64_t unit = item_.units.first; unit < item_.units.last; ++unit) attend_unit(unit);
+  }
+
+  int64_t strips() const { return (item_.rows + kStrip - 1) / kStrip; }
+  int64_t strip_rows(int64_t strip) const { return std::min(kStrip, item_.rows - strip * kStrip); }
+  bool joined() const { return w_.joined.rows16 > 0; }
+  bool tiled() const { return p_.parts > 0 && !joined() && item_.rows > kStrip; }
+  // f(an integral_constant of the parts).
+  template <class F>
+  auto with_parts(F&& f) const {
+    return p_.parts == 1 ? f(std::integral_constant<int, 1>())
+                         : f(std::integral_constant<int, 3>());
+  }
+  int64_t head(int64_t g) const { return item_.key_head * p_.group + g; }
+
+  void prepare_queries() {
+    const FrameRows rows = {p_, block_, Side::kQuery, item_.first, item_.rows};
+    for (int64_t g = 0; g < p_.group; ++g) {
+      const auto n = static_cast<size_t>(g);
+      pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
+      if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
+      if (w_.query_products)
+        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, all_query_products(g));
+    }
+    if (w_.query_panels) std::fill_n(w_.query_panel_rows, p_.group * strips(), -1);
+    heads_fit_.assign(static_cast<size_t>(p_.group), 0);
+    for (size_t n = 0; tiled() && n < heads_fit_.size(); ++n)
+      heads_fit_[n] = in_parts(w_.heads[n], Side::kQuery, item_.rows, kEveryWay) ? 1 : 0;
+  }
+
+  bool in_parts(const Panels& panels, Side side, int64_t rows, WaysSeen ways) const {
+    return with_parts([&](auto parts) HWY_ATTR {
+      return split_panels<parts()>(panels, side, rows, p_.depth16, ways, p_.ways.list.size());
+    });
+  }
+
+  void attend_unit(int64_t unit) {
+    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block_.frame.keys)};
+    const Run seen = joined() ? w_.sight.band_in(0, keys) : meet(w_.sight.all(), keys);
+    if (empty(seen)) {
+      if (item_.partial >= 0)
+        for (int64_t g = 0; g < p_.group; ++g)
+          for (int64_t strip = 0; strip < strips(); ++strip)
+            clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
+      return;
+    }
+    const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
+    if (joined()) return attend_joined(unit, rows, seen);
+    pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
+    const KeyTile tile = {keys, w_.keys.plain, w_.keys.factors()};
+    const Values values = values_of(rows);
+    const bool fit = tiled() && put_in_parts(rows, values.rows);
+    const auto value_rows = [&]() HWY_ATTR {
+      return values.rows.data ? values.rows
+                              : whole_rows(rows, p_.score.v, item_.key_head, w_.values);
+    };
+    for (int64_t g = 0; g < p_.group; ++g)
+      attend_head(unit, g, tile, fit, seen, values, value_rows);
+  }
+
+  // The unit's keys and values for tiles of AMX; false if some do not fit.
+  bool put_in_parts(const FrameRows& rows, Matrix values) {
+    const bool keys_fit =
+        in_parts(w_.keys, Side::kKey, rows.rows,
+                 w_.sight.ways_seen(0, strips(), {rows.first, rows.first + rows.rows}));
+    return with_parts([&](auto parts) HWY_ATTR {
+      const Fit fit = pair_lines<parts()>(
+          rows.rows, p_.width16, w_.tiled.values, p_.width16, w_.tiled.value_step,
+          [&](int64_t j) HWY_ATTR { return values.data + j * values.stride; });
+      return keys_fit && (parts() == 1 || fit.all());
+    });
+  }
+
+  Values values_of(const FrameRows& rows) {
+    const AnyView<const float>& v = p_.score.v;
+    if (!p_.pairs) {
+      // A copy is worth it for those who read it more than once.
+      const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
+      return {rows_of(rows, v, item_.key_head, w_.values)};
+    }
+    for (int64_t i = 0, count; i < rows.rows; i += count) {
+      count = rows.together(i);
+      float* const to = w_.value_pairs + i / 2 * p_.width16;
+      if (has_whole_rows(v)) {
+        with_type(v.format, rows.at(v, item_.key_head, i), [&](const auto* from) HWY_ATTR {
+          pair_rows(from, v.row_stride, count, p_.width16, to);
+        });
+      } else {
+        copy_some(rows, v, item_.key_head, {i, i + count}, w_.values);
+        pair_rows(w_.values, p_.width16, count, p_.width16, to);
+      }
+    }
+    return {{}, w_.value_pairs};
+  }
+
+  // keys_fit: they and their values lie in parts.
+  template <class ValueRows>
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, bool keys_fit, Run seen,
+                   const Values& values, const ValueRows& value_rows) {
+    const QueryTile queries = {
+        .block = &block_,
+        .head = head(g),
+        .first = item_.first,
+        .rows = item_.rows,
+        .plain = w_.heads[static_cast<size_t>(g)].plain,
+        .turned = turned(unit, g, w_.heads, w_.grown),
+        .imaginary = p_.score.q_imag ? turned(unit, g, w_.imaginary, w_.grown_imaginary) : nullptr};
+    if (p_.on_key && (g == 0 || p_.on_key.heads > 1))
+      multiply_keys(p_, queries, keys, columns_of(seen, keys.keys), w_.table_products,
+                    w_.key_products);
+    if (keys_fit && queries_fit(g, keys.keys))
+      return attend_groups(unit, g, queries, keys, value_rows);
+    for (int64_t n = 0; n < strips(); ++n) {
+      const Run strip_seen = w_.sight.band_in(n, keys.keys);
+      const bool cut = item_.partial >= 0;
+      if (empty(strip_seen)) {
+        if (cut) clear(strip_rows(n), p_.width16, partial(unit, g, n));
+        continue;
+      }
+      const Strip strip = strip_of(n, g, queries, keys);
+      uint8_t& fresh = w_.fresh[g * strips() + n];
+      const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
+      LeftOut left_out;
+      score_strip(strip, {w_.second, w_.table_products}, w_.strip, &left_out);
+      if (p_.pairs)
+        with_dots(p_.dots, [&](auto dots) HWY_ATTR {
+          soften_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+        });
+      else
+        soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+      left_out.add(strip.rows, to.most);
+      const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
+      mix(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products, to.out,
+          to.sum);
+      if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
+      fresh = 0;
+    }
+  }
+
+  // Of keys that some of its queries see.
+  Strip strip_of(int64_t n, int64_t g, const QueryTile& queries, const KeyTile& keys) const {
+    return {p_,
+            w_.sight,
+            queries,
+            keys,
+            n * kStrip,
+            strip_rows(n),
+            columns_of(w_.sight.band_in(n, keys.keys), keys.keys),
+            w_.key_products,
+            query_products(g)};
+  }
+
+  // Queries that grow are in parts for this unit only.
+  bool queries_fit(int64_t g, Run keys) const {
+    if (w_.grown.empty()) return heads_fit_[static_cast<size_t>(g)] != 0;
+    return in_parts(w_.grown[0], Side::kQuery, item_.rows, w_.sight.ways_seen(0, strips(), keys));
+  }
+  const Panels& queries_in_parts(int64_t g) const {
+    return w_.grown.empty() ? w_.heads[static_cast<size_t>(g)] : w_.grown[0];
+  }
+
+  // Up to kAmxRows queries with a unit of keys, by tiles of AMX.
+  struct Group {
+    int64_t first, last;  // strips
+    Run columns;          // that any of them sees, multiples of amx::kDepth
+    bool fresh;           // nothing is known of any, so that this goes where all is merged
+    Partial to;
+    float* const* products;
+    float *scores, *weights;
+
+    int64_t row(int64_t strip) const { return (strip - first) * kStrip; }
+  };
+
+  // The group of the strips from `first` on, or of later ones if those see nothing. n: how many there were before.
+  std::optional<Group> group_from(int64_t first, int64_t n, int64_t g, Run keys) const {
+    for (int64_t last; first < strips(); first = last) {
+      last = std::min(first + kAmxRows / kStrip, strips());
+      Run seen;
+      bool fresh = item_.partial < 0;
+      for (int64_t strip = first; strip < last; ++strip) {
+        seen = span(seen, w_.sight.band_in(strip, keys));
+        fresh = fresh && w_.fresh[g * strips() + strip];
+      }
+      if (empty(seen)) continue;
+      const Tiled& tiled = w_.tiled;
+      const auto scores = n % Tiled::kScores, weights = n % Tiled::kWeights;
+      return Group{first,
+                   last,
+                   {round_down(seen.first - keys.first, amx::kDepth),
+                    round_up(seen.last - keys.first, amx::kDepth)},
+                   fresh,
+                   fresh ? all(g, first) : tiled.units[weights],
+                   tiled.products[scores],
+                   tiled.scores[scores],
+                   tiled.weights[weights]};
+    }
+    return {};
+  }
+
+  // As attend_head(), a group at a time. While weights of one are made, those before are mixed and those after scored.
+  template <class ValueRows>
+  void attend_groups(int64_t unit, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                     const ValueRows& value_rows) {
+    amx::Pieces pieces;
+    int64_t n = 0;
+    std::optional<Group> before, now = group_from(0, n, g, keys.keys), next;
+    if (now) add_scores(*now, g, keys.keys, pieces);
+    pieces.multiply_all();
+    for (; now; before = now, now = next) {
+      next = group_from(now->last, ++n, g, keys.keys);
+      if (before) add_mixing(*before, pieces);
+      if (next) add_scores(*next, g, keys.keys, pieces);
+      soften_group(*now, g, queries, keys, pieces);
+      pieces.multiply_all();
+      if (before) finish_group(*before, unit, g, queries, keys, value_rows);
+    }
+    if (before) {
+      add_mixing(*before, pieces);
+      pieces.multiply_all();
+      finish_group(*before, unit, g, queries, keys, value_rows);
+    }
+    for (int64_t strip = 0; item_.partial >= 0 && strip < strips(); ++strip)
+      if (empty(w_.sight.band_in(strip, keys.keys)))
+        clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
+  }
+
+  // f(strip, its number, where the scores of its first query are) for each that sees any keys.
+  template <class F>
+  void each_strip(const Group& group, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                  F&& f) const {
+    for (int64_t n = group.first; n < group.last; ++n) {
+      Strip strip = strip_of(n, g, queries, keys);
+      if (empty(strip.columns)) continue;
+      strip.products = group.products;
+      strip.product_row = group.row(n);
+      f(strip, n, group.scores + group.row(n) * kScoreRow);
+    }
+  }
+
+  void soften_group(const Group& group, int64_t g, const QueryTile& queries, const KeyTile& keys,
+                    amx::Pieces& pieces) const {
+    const int64_t calls = (group.last - group.first) * kStrip *
+                          calls_of_row(group.columns.last - group.columns.first);
+    pieces.share(calls);
+    const auto between = [&] { pieces.multiply_share(); };
+    each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
+      const Partial to = group.to.at(group.row(n), p_.width16);
+      LeftOut left_out;
+      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary},
+                  &left_out);
+      with_parts([&](auto parts) HWY_ATTR {
+        soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most,
+                              group.weights + group.row(n) * kPairRow, w_.tiled.weight_step,
+                              between);
+      });
+      left_out.add(strip.rows, to.most);
+    });
+  }
+
+  template <class ValueRows>
+  void finish_group(const Group& group, int64_t unit, int64_t g, const QueryTile& queries,
+                    const KeyTile& keys, const ValueRows& value_rows) {
+    each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
+      const Partial part = group.to.at(group.row(n), p_.width16);
+      for (int64_t i = 0; i < strip.rows; ++i)
+        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::Pieces::kTotals];
+      if (p_.parts == 1)
+        finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
+      else
+        finish_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
+      uint8_t& fresh = w_.fresh[g * strips() + n];
+      if (item_.partial >= 0)
+        copy(strip.rows, part, partial(unit, g, n));
+      else if (!group.fresh && fresh)
+        copy(strip.rows, part, all(g, n));
+      else if (!group.fresh)
+        merge(strip.rows, p_.width16, part, all(g, n));
+      fresh = 0;
+    });
+  }
+
+  // Rows of a group's tiles.
+  int64_t row_blocks(const Group& group) const {
+    return std::min(kAmxRows, round_up(item_.rows, kLanes) - group.first * kStrip) / kLanes;
+  }
+
+  // q k^T, in the ways that are seen.
+  void add_scores(const Group& group, int64_t g, Run keys, amx::Pieces& to) const {
+    const Panels& left = queries_in_parts(g);
+    const int64_t pairs = amx::paired(p_.depth16);
+    const auto [first, last] = group.columns;
+    const WaysSeen ways = w_.sight.ways_seen(group.first, group.last, keys);
+    for (size_t way = 0; way < p_.ways.list.size(); ++way)
+      if (ways.has(way))
+        to.add({p_.parts,
+                row_blocks(group),
+                (last - first) / kLanes,
+                2 * pairs / amx::kDepth,
+                {left.parts[way] + group.first * kStrip * pairs, left.part_step, pairs},
+                {w_.keys.parts[way] + first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
+                group.products[way] + first,
+                kScoreRow,
+                false});
+  }
+
+  // p v, and the sums of p.
+  void add_mixing(const Group& group, amx::Pieces& to) const {
+    const auto [first, last] = group.columns;
+    const Tiled& tiled = w_.tiled;
+    const amx::Product product = {
+        p_.parts,
+        row_blocks(group),
+        p_.width16 / kLanes,
+        (last - first) / amx::kDepth,
+        {group.weights + first / 2, tiled.weight_step, kPairRow},
+        {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
+        group.to.out,
+        p_.width16,
+        false};
+    to.add(product);
+    to.add_totals(product, tiled.totals);
+  }
+
+  // All heads at once, for the few queries of an item.
+  void attend_joined(int64_t unit, const FrameRows& rows, Run seen) {
+    const Joined& joined = w_.joined;
+    const KeyTile keys = {.keys = {rows.first, rows.first + rows.rows}};
+    const Run columns = columns_of(seen, keys.keys);
+    const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
+    const int64_t all_rows = p_.group * item_.rows;
+    const Run read = w_.sight.band_in(0, {0, item_.units.last * p_.unit});
+    const JoinedUnit joined_unit = {rows, item_.key_head, mixed, read.last - rows.first,
+                                    rows_at_once(p_.score, all_rows)};
+    multiply_joined(joined_unit, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys), w_.keys,
+                    joined);
+    const auto each_head = [&](const auto& f) HWY_ATTR {
+      for (int64_t g = 0; g < p_.group; ++g) {
+        const int64_t row = g * item_.rows;
+        const QueryTile queries = {.block = &block_,
+                                   .head = head(g),
+                                   .first = item_.first,
+                                   .rows = item_.rows,
+                                   .plain = w_.heads[static_cast<size_t>(g)].plain,
+                                   .turned = w_.heads[static_cast<size_t>(g)].turned};
+        const Strip strip = {p_,
+                             w_.sight,
+                             queries,
+                             keys,
+                             0,
+                             item_.rows,
+                             columns,
+                             w_.key_products,
+                             query_products(g),
+                             joined.products,
+                             row};
+        f(strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
+      }
+    };
+    const bool scored =
+        scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
+    if (p_.on_query) std::fill_n(joined.left_out, all_rows, kNothingAdded);
+    if (!scored)
+      each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
+        LeftOut left_out;
+        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr}, &left_out);
+        left_out.add(strip.rows, joined.left_out + strip.product_row);
+      });
+    for (int64_t row = 0; row < all_rows; row += kStrip)
+      soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
+             joined.unit.most + row, joined.weight_panels + row * kUnit);
+    if (p_.on_query)
+      for (int64_t row = 0; row < all_rows; ++row) joined.unit.most[row] += joined.left_out[row];
+    mix_joined(joined_unit, mixed, all_rows, w_.values, joined);
+    const auto values = [&]() HWY_ATTR {
+      return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
+    };
+    if (p_.on_value || !all_finite(joined.unit.out, all_rows * p_.width16))
+      each_head([&](const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+        finish_mix(strip, lines, values, w_.table_products, part.out, part.sum);
+      });
+    take_joined(unit, all_rows);
+  }
+
+  // What all heads have of a unit: at once, or head by head where some see nothing of it.
+  void take_joined(int64_t unit, int64_t all_rows) {
+    const Partial& part = w_.joined.unit;
+    if (item_.partial >= 0) {
+      for (int64_t g = 0; g < p_.group; ++g)
+        copy(item_.rows, part.at(g * item_.rows, p_.width16), partial(unit, g, 0));
+      return;
+    }
+    const bool alike = std::all_of(w_.fresh, w_.fresh + p_.group,
+                                   [&](uint8_t fresh) { return fresh == *w_.fresh; });
+    if (!alike || std::find(part.sum, part.sum + all_rows, 0.0F) != part.sum + all_rows) {
+      for (int64_t g = 0; g < p_.group; ++g) take(g, 0, part.at(g * item_.rows, p_.width16));
+      return;
+    }
+    for (int64_t row = 0; row < all_rows; row += kLanes) {
+      const int64_t some = std::min(kLanes, all_rows - row);
+      const Partial from = part.at(row, p_.width16), to = w_.all.at(row, p_.width16);
+      if (*w_.fresh != 0)
+        copy(some, from, to);
+      else
+        merge(some, p_.width16, from, to);
+    }
+    std::fill_n(w_.fresh, p_.group, uint8_t{0});
+  }
+
+  void copy(int64_t rows, const Partial& from, const Partial& to) const {
+    std::copy_n(from.most, rows, to.most);
+    std::copy_n(from.sum, rows, to.sum);
+    std::copy_n(from.out, rows * p_.width16, to.out);
+  }
+
+  // The turned queries of a head, with the growth that belongs to this unit of keys.
+  const float* const* turned(int64_t unit, int64_t g, const std::vector<Panels>& heads,
+                             const std::vector<Panels>& grown) {
+    const Panels& head = heads[static_cast<size_t>(g)];
+    if (grown.empty()) return head.factors();
+    const Panels& to = grown[0];
+    const FrameRows rows = {p_, block_, Side::kQuery, item_.first, item_.rows};
+    for (size_t way = 0; way < p_.ways.list.size(); ++way) {
+      if (p_.ways.list[way].grows) {
+        grow_queries(rows, way, unit, head.turned[way], w_.factors, to.turned[way],
+                     p_.pairs ? to.pairs[way] : nullptr);
+      } else {
+        to.turned[way] = head.turned[way];
+        if (p_.pairs) to.pairs[way] = head.pairs[way];
+      }
+    }
+    return to.factors();
+  }
+
+  float* all_query_products(int64_t g) const {
+    return w_.query_products + g * w_.rows16 * p_.on_query.count16;
+  }
+  QueryProducts query_products(int64_t g) const {
+    if (w_.query_products) return {all_query_products(g)};
+    if (!w_.query_panels) return {};
+    return {nullptr, w_.query_panels + g * w_.rows16 * kLanes, w_.query_panel_rows + g * strips()};
+  }
+  // Heads that are joined lie as Joined has them.
+  Partial all(int64_t g, int64_t strip) const {
+    return w_.all.at(g * (joined() ? item_.rows : w_.rows16) + strip * kStrip, p_.width16);
+  }
+  Partial partial(int64_t unit, int64_t g, int64_t strip) const {
+    return forward_.partial(item_, unit, g * strips() + strip);
+  }
+
+  void take(int64_t g, int64_t strip, const Partial& part) {
+    uint8_t& fresh = w_.fresh[g * strips() + strip];
+    const int64_t rows = strip_rows(strip);
+    const Partial to = all(g, strip);
+    if (std::all_of(part.sum, part.sum + rows, [](float sum) { return sum == 0; })) return;
+    if (fresh)
+      copy(rows, part, to);
+    else
+      merge(rows, p_.width16, part, to);
+    fresh = 0;
+  }
+
+  void finish(int64_t g) {
+    const Attended<float>& to = forward_.result;
+    const int64_t b = block_.frame.batch, h = head(g);
+    for (int64_t i = 0; i < item_.rows; ++i) {
+      const bool nothing = w_.fresh[g * strips() + i / kStrip] != 0;
+      const Partial row = all(g, 0).at(i, p_.width16);
+      float most = nothing ? -kInfinity : *row.most, sum = nothing ? 0 : *row.sum, keep = 1;
+      if (!p_.score.sink.empty()) {
+        const float sink = p_.score.sink[static_cast<size_t>(h)];
+        const float both = std::max(most, sink);
+        keep = std::exp(most - base_of(both));
+        sum = sum * keep + std::exp(sink - base_of(both));
+        most = both;
+      }
+      const int64_t query = block_.frame.query_row + item_.first + i;
+      to.lse(b, h, query, 0) = sum == 0 ? -kInfinity : most + std::log(sum);
+      if (nothing || sum == 0) std::fill_n(row.out, p_.width16, 0.0F);
+      const Lanes factor = set(sum == 0 ? 0 : keep / sum);
+      for (int64_t c = 0; c < p_.width16; c += kLanes)
+        store(mul(factor, load(row.out + c)), row.out + c);
+    }
+    write_rows(all(g, 0).out, p_.width16, to.out, b, h, block_.frame.query_row + item_.first,
+               item_.rows);
+  }
+
+  const Forward& forward_;
+  const Problem& p_;
+  const ForwardItem& item_;
+  const Block& block_;
+  ForwardScratch& w_;
+  std::vector<uint8_t> heads_fit_;  // [group]: queries lie in parts
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,118 @@
+// Rows of q or k made ready for tiles: in panels of kLanes rows, one set for each way of turning.
+#pragma once
+
+#include <cstdint>
+
+#include "sextant/attention/cpu/arena.h"
+#include "sextant/attention/cpu/problem.h"
+#include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/cpu/tile/epilogue.h"
+#include "sextant/base/simd/amx.h"
+
+namespace sextant::cpu {
+
+enum class Side { kQuery, kKey };
+
+// [rows / kLanes][depth16][kLanes] each.
+struct Panels {
+  bool has_plain = false;
+  float* plain = nullptr;    // as the method gave them; null if nobody reads them
+  float** turned = nullptr;  // [ways]; plain where the way does not turn this side
+  // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of those.
+  float** pairs = nullptr;
+  // What is turned in parts (bfloat16-inl.h), if products are of those: of queries [rows] of pairs of columns, of keys
+  // [rows / kLanes][pairs of columns][kLanes], part by part.
+  float** parts = nullptr;
+  int64_t part_step = 0;
+  float* lines = nullptr;  // of a panel of queries: its rows
+
+  Panels() = default;
+  // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
+  Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Carver& carver)
+      : has_plain(read_plain),
+        turned(carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()))) {
+    const int64_t size = round_up(rows, kLanes) * problem.depth16;
+    for (const Way& way : problem.ways.list) has_plain = has_plain || !rotation(way, side);
+    if (has_plain) plain = carver.floats(size);
+    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+      float* own = rotation(problem.ways.list[w], side) ? carver.floats(size) : plain;
+      if (turned) turned[w] = own;
+    }
+    if (problem.parts > 0) {
+      parts = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+      part_step = round_up(rows, amx::kDepth) * amx::paired(problem.depth16);
+      for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+        float* own = carver.floats(problem.parts * part_step);
+        if (parts) parts[w] = own;
+      }
+      if (side == Side::kQuery) lines = carver.floats(kLanes * problem.depth16);
+    }
+    if (!problem.pairs) return;
+    pairs = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+      float* own = carver.floats(size / 2);
+      if (pairs) pairs[w] = own;
+    }
+  }
+
+  // What products read.
+  const float* const* factors() const { return pairs ? pairs : turned; }
+
+  static const Rotation* rotation(const Way& way, Side side) {
+    return side == Side::kQuery ? way.query.rotation : way.key.rotation;
+  }
+};
+
+// Some queries of one head, from `first` of the frame on, a multiple of kLanes.
+struct QueryTile {
+  const Block* block = nullptr;
+  int64_t head = 0, first = 0, rows = 0;
+  const float* plain = nullptr;
+  const float* const* turned = nullptr;     // [ways]; in pairs, if products are of those
+  const float* const* imaginary = nullptr;  // the same, or null: no modulus
+  bool in_rows = false;                     // [rows][depth16] each, and not panels
+};
+
+// The keys of one unit.
+struct KeyTile {
+  Run keys;  // of the frame
+  const float* plain = nullptr;
+  const float* const* turned = nullptr;  // [ways]; in pairs, if products are of those
+};
+
+// k . B of a tile of queries with a unit of keys.
+struct KeyProducts {
+  // Of the tile's queries and sixteen keys each. Far keys of a clipped table have the same for all.
+  Addend* panels = nullptr;  // [unit / kLanes]
+  float* near = nullptr;     // [rows16][kScoreRow]
+  float* far = nullptr;      // [kScoreRow]
+  float* across = nullptr;   // [kLanes][rows16], with keys for rows; kLanes wide when scoring
+
+  KeyProducts() = default;
+  // Of at most `rows16` queries; nothing if there is no B.
+  KeyProducts(const Problem& problem, int64_t rows16, Carver& carver) {
+    if (!problem.on_key) return;
+    panels = carver.take<Addend>(problem.unit / kLanes);
+    near = carver.floats(rows16 * kScoreRow);
+    far = carver.floats(kScoreRow);
+    across = carver.floats(kLanes * rows16);
+  }
+};
+
+// q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one to the
+// next: the last panel that a strip meets, for its next unit begins there, or is of far keys that meet no other.
+struct QueryProducts {
+  const float* whole = nullptr;  // with all rows of a short A, [queries][A.count16]; or null
+  float* panel = nullptr;        // with sixteen rows of a long one, [queries][kLanes]; or null
+  int64_t* panel_row = nullptr;  // [strips]: the first of these rows, or -1
+};
+
+// Where the scores of a strip go: [kStrip][kScoreRow] each.
+struct ScoreStrip {
+  float* scores = nullptr;
+  // The product before weight and modulus. Without a need for it: `real` is `scores`.
+  float* real = nullptr;
+  float* imaginary = nullptr;  // null: no modulus
+};
+
+}  // namespace sextant::cpu

@@ -1,0 +1,113 @@
+// Lines of numbers in parts and pairs (sextant/base/simd/bfloat16-inl.h), as AMX multiplies them: two numbers sixteen
+// columns or keys apart are a pair, so that neighbours stay neighbours; of 32 columns, pair i is columns i and 16 + i.
+#if defined(SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
+#undef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/pairs-inl.h"
+#include "sextant/base/simd/amx.h"
+#include "sextant/position/frame.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+using sextant::HWY_NAMESPACE::Fit;
+using sextant::HWY_NAMESPACE::Greatest;
+using sextant::HWY_NAMESPACE::PartsOf;
+using sextant::HWY_NAMESPACE::put_pairs;
+using sextant::HWY_NAMESPACE::split;
+
+// As that for weights, which have no sign.
+template <int kCount>
+HWY_INLINE PartsOf<kCount> split_weight(V x) {
+  if constexpr (kCount == 1)
+    return {{round_weight(x)}};
+  else
+    return split<kCount>(x);
+}
+
+template <int kCount>
+HWY_INLINE PartsOf<kCount> no_parts() {
+  PartsOf<kCount> parts;
+  for (Bits<F32>& part : parts.part) part = hn::Zero(hn::RebindToUnsigned<F32>());
+  return parts;
+}
+
+// Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those beyond the last are 0.
+// line(i): where line i lies. to: lines of pairs, `to_step` apart.
+template <int kCount, class Line>
+HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
+                          int64_t part_step, Line line) {
+  Fit fit;
+  for (int64_t first = 0; first < lines; first += amx::kDepth)
+    for (int64_t i = first; i < first + kLanes; ++i, to += to_step)
+      for (int64_t c = 0; c < lanes; c += kPart) {
+        const V x = i < lines ? load_part(line(i) + c) : hn::Zero(F32());
+        const V y = i + kLanes < lines ? load_part(line(i + kLanes) + c) : hn::Zero(F32());
+        fit.look(x);
+        fit.look(y);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c, part_step);
+      }
+  return fit;
+}
+
+// Rows of `columns16` numbers, whose columns are paired. to: rows of amx::paired(columns16).
+template <int kCount>
+HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, int64_t columns16,
+                            float* to, int64_t part_step) {
+  Fit fit;
+  const int64_t to_row = amx::paired(columns16);
+  for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row)
+    for (int64_t c = 0; c < columns16; c += amx::kDepth)
+      for (int64_t p = 0; p < kLanes; p += kPart) {
+        const V x = load_part(from + c + p);
+        const V y = c + kLanes < columns16 ? load_part(from + c + kLanes + p) : hn::Zero(F32());
+        fit.look(x);
+        fit.look(y);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c / 2 + p, part_step);
+      }
+  return fit;
+}
+
+// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [amx::paired(columns16)][kLanes].
+template <int kCount>
+HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* to,
+                                  int64_t part_step) {
+  return pair_lines<kCount>(columns16, kLanes, to, kLanes, part_step,
+                            [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
+}
+
+// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2].
+template <int kCount>
+HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step) {
+  const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
+    return split_weight<kCount>(load_part(line + j + p * kPart));
+  };
+  const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
+    return j >= columns.first && j < columns.last ? parts_at(j, p) : no_parts<kCount>();
+  };
+  for (int64_t j = all.first; j < all.last; j += amx::kDepth)
+    for (int p = 0; p < kParts; ++p) {
+      float* const at = to + j / 2 + p * kPart;
+      if (HWY_LIKELY(j >= columns.first && j + amx::kDepth <= columns.last)) {
+        const PartsOf<kCount> x = parts_at(j, p);
+        put_pairs(x, parts_at(j + kLanes, p), at, part_step);
+      } else {
+        const PartsOf<kCount> x = parts_if_any(j, p);
+        put_pairs(x, parts_if_any(j + kLanes, p), at, part_step);
+      }
+    }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

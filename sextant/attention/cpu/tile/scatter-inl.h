@@ -1,0 +1,107 @@
+// Between rows of a tile and rows of a table. A tile's row i and lane j lie on diagonal
+// first - i + j, which meets table row map(first - i + j):
+//
+//   spread:   tile(i, j) = at(i, map(...))      products with table rows, to where they belong
+//   collect:  at(i, map(...)) += tile(i, j)     its transpose: weights, summed by table row
+//
+// Sixteen lanes at a time, by how their rows lie (row_map.h).
+#if defined(SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_
+#undef SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/row_map.h"
+#include "sextant/attention/cpu/tile/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// at[row], but counted from the first row of a range.
+HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row) {
+  const I32 d;
+  Lanes x;
+  for (int p = 0; p < kParts; ++p) {
+    const auto index =
+        hn::Sub(hn::LoadU(d, rows + p * kPart), hn::Set(d, static_cast<int32_t>(first_row)));
+    x.part[p] = hn::GatherIndex(F32(), at, index);
+  }
+  return x;
+}
+
+// A row of `count` lanes (a multiple of kLanes) whose lane 0 lies on `diagonal`.
+HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
+                           int64_t first_row, float* tile) {
+  const int32_t* rows = map.rows(diagonal);
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t row = rows[j] - first_row;
+    const Lanes x = map.stays(diagonal + j, kLanes)   ? set(at[row])
+                    : map.rises(diagonal + j, kLanes) ? load(at + row)
+                                                      : gather(at, rows + j, first_row);
+    store(x, tile + j);
+  }
+}
+
+// Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of what
+// it adds to.
+HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
+                               int64_t first_row, float* at) {
+  for (int64_t lane = 0, next; lane < kLanes; lane = next) {
+    const int64_t same = map.same(diagonal + lane), rising = map.rising(diagonal + lane);
+    next = std::min(kLanes, lane + std::max(same, rising));
+    const Lanes piece = only(x, lane, next);
+    float* to = at + (*map.rows(diagonal + lane) - first_row);
+    if (same >= rising)
+      *to += sum_of(piece);
+    else
+      store(add(load(to - lane), piece), to - lane);
+  }
+}
+
+HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, const float* tile,
+                            int64_t first_row, float* at) {
+  const int32_t* rows = map.rows(diagonal);
+  if (map.rises(diagonal, count)) {
+    float* to = at + (*rows - first_row);
+    for (int64_t j = 0; j < count; j += kLanes) store(add(load(to + j), load(tile + j)), to + j);
+    return;
+  }
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t row = rows[j] - first_row;
+    Lanes x = load(tile + j);
+    if (const int64_t same = std::min(map.same(diagonal + j), count - j); same >= kLanes) {
+      // Far keys: many blocks of one row, added up before their lanes are.
+      for (const int64_t last = j + round_down(same, kLanes) - kLanes; j < last; j += kLanes)
+        x = add(x, load(tile + j + kLanes));
+      at[row] += sum_of(x);
+    } else if (map.rises(diagonal + j, kLanes)) {
+      store(add(load(at + row), x), at + row);
+    } else {
+      collect_pieces(map, diagonal + j, x, first_row, at);
+    }
+  }
+}
+
+inline HWY_NOINLINE void spread(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
+                                const float* at, int64_t at_row, int64_t first_row, float* tile,
+                                int64_t tile_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
+}
+
+inline HWY_NOINLINE void collect(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
+                                 const float* tile, int64_t tile_row, int64_t first_row, float* at,
+                                 int64_t at_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    collect_row(map, diagonal - i, count, tile + i * tile_row, first_row, at + i * at_row);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

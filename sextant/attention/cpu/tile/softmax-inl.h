@@ -1,0 +1,169 @@
+// From scores to weights, and merging what was attended in parts.
+#if defined(SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_
+#undef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/tile/bf16x3-inl.h"
+#include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/pack-inl.h"
+#include "sextant/attention/cpu/tile/pairs-inl.h"
+#include "sextant/base/simd/amx.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// What is subtracted in the exponent: -infinity - -infinity is no number, and a row without scores
+// must give zeros.
+HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
+
+// The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from each.
+HWY_INLINE void find_most(int64_t rows, Run columns, const float* scores, float* most,
+                          float* base) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* line = scores + i * kScoreRow;
+    Lanes high = load(line + columns.first);
+    for (int64_t j = columns.first + kLanes; j < columns.last; j += kLanes)
+      high = max(high, load(line + j));
+    most[i] = max_of(high);
+    base[i] = base_of(most[i]);
+  }
+}
+
+HWY_INLINE V weights_of(const float* scores, float base) {
+  return sextant::HWY_NAMESPACE::exp(F32(),
+                                     hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
+}
+
+// Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into
+// a panel, too: [kUnit][kStrip].
+inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most,
+                                float* panel) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
+  for (int64_t j = columns.first; j < columns.last; j += kPart) {
+    V weights[kStrip];
+    for (int64_t i = 0; i < kStrip; ++i) {
+      weights[i] = hn::Zero(F32());
+      if (HWY_UNLIKELY(i >= rows)) continue;
+      float* const at = scores + i * kScoreRow + j;
+      weights[i] = weights_of(at, base[i]);
+      hn::StoreU(weights[i], F32(), at);
+    }
+    transpose_strip(weights, panel + j * kStrip);
+  }
+}
+
+// As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; those in the place of
+// scores are not (round_weights()).
+template <bool kDots>
+HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
+                               float* panel) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
+  constexpr int64_t kBoth = 2 * kPart;
+  const auto pair = [](V first, V second) HWY_ATTR {
+    return kDots ? pair_at_once(first, second) : pair_in_steps(first, second);
+  };
+  for (int64_t j = round_down(columns.first, kBoth); j < columns.last; j += kBoth) {
+    const auto weights = [&](int64_t i, int64_t at) HWY_ATTR {
+      float* const score = scores + i * kScoreRow + at;
+      const V some = weights_of(score, base[i]);
+      hn::StoreU(some, F32(), score);
+      return some;
+    };
+    const auto weights_if_any = [&](int64_t i, int64_t at) HWY_ATTR {
+      const bool any = i < rows && at >= columns.first && at < columns.last;
+      return any ? weights(i, at) : hn::Zero(F32());
+    };
+    V pairs[kStrip];
+    if (HWY_LIKELY(rows == kStrip && j >= columns.first && j + kBoth <= columns.last)) {
+#if HWY_COMPILER_GCC_ACTUAL  // which else keeps pairs in memory
+#pragma GCC unroll 8
+#endif
+      for (int64_t i = 0; i < kStrip; ++i) {
+        const V first = weights(i, j);
+        pairs[i] = pair(first, weights(i, j + kPart));
+      }
+    } else {
+      for (int64_t i = 0; i < kStrip; ++i) {
+        const V first = weights_if_any(i, j);
+        pairs[i] = pair(first, weights_if_any(i, j + kPart));
+      }
+    }
+    transpose_strip(pairs, panel + j / 2 * kStrip);
+  }
+}
+
+// How often soften_parts() calls `between` for a row.
+constexpr int64_t calls_of_row(int64_t columns) {
+  return 2 * ((columns + kBetween - 1) / kBetween);
+}
+
+// As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that are
+// multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is done in between.
+template <int kCount, class Between>
+HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
+                               float* to, int64_t part_step, Between between) {
+  float base[kStrip] = {};
+  find_most(rows, columns, scores, most, base);
+  for (int64_t i = 0; i < rows; ++i, scores += kScoreRow, to += kPairRow) {
+    // In two passes: the steps of one weight wait for each other, and those of both together fill a core's scheduler
+    // so that hardly two weights are under way.
+    for (int64_t j = columns.first; j < columns.last;) {
+      const int64_t end = std::min(j + kBetween, columns.last);
+      for (; j < end; j += kPart) hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+      between();
+    }
+    for (int64_t j = all.first; j < all.last; j += kBetween) {
+      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, part_step);
+      between();
+    }
+  }
+}
+
+// Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
+// what values would be that are all 1.
+inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const Partial& part,
+                               const Partial& all) {
+  float keep[kLanes] = {}, take[kLanes] = {}, sum[kLanes] = {}, part_sum[kLanes] = {};
+  for (int64_t i = 0; i < rows; ++i) {
+    const float most = std::max(all.most[i], part.most[i]);
+    keep[i] = all.most[i] - base_of(most);
+    take[i] = part.most[i] - base_of(most);
+    all.most[i] = most;
+  }
+  std::copy_n(all.sum, rows, sum);
+  std::copy_n(part.sum, rows, part_sum);
+  const Lanes kept = exp(load(keep)), taken = exp(load(take));
+  store(kept, keep);
+  store(taken, take);
+  store(mul_add(load(part_sum), taken, mul(load(sum), kept)), sum);
+  std::copy_n(sum, rows, all.sum);
+  for (int64_t i = 0; i < rows; ++i) {
+    const Lanes a = set(keep[i]), b = set(take[i]);
+    for (int64_t c = 0; c < width16; c += kLanes) {
+      float* to = all.out + i * width16 + c;
+      store(mul_add(load(part.out + i * width16 + c), b, mul(load(to), a)), to);
+    }
+  }
+}
+
+HWY_INLINE void clear(int64_t rows, int64_t width16, const Partial& partial) {
+  std::fill_n(partial.most, rows, -kInfinity);
+  std::fill_n(partial.sum, rows, 0.0F);
+  std::fill_n(partial.out, rows * width16, 0.0F);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,124 @@
+// The softmax backwards, one strip at a time: from scores to weights and the gradients of products.
+//
+//   p = e^(s - lse)      ds = p (dp - mean)      dp = do (v + C)      mean = do . out = sum_j p dp
+//
+// and through weight and modulus, s = w |x| + b + beta:  db = dbeta = ds, dw = ds |x|, dx = ds w x / |x|.
+#if defined(SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
+#undef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
+#endif
+
+#include <cmath>
+
+#include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// Lines of a strip, [kStrip][kScoreRow] each.
+struct GradStrip {
+  float* weights;                 // scores before
+  float* grads;                   // of the (real) product
+  float* imaginary_grads;         // null: no modulus
+  const float *real, *imaginary;  // the product
+  const float *lse, *mean;        // [kStrip]; lse: +infinity where a query sees nothing
+};
+
+// Adds a strip's lines to sums by diagonal; to[0] is diagonal 0.
+inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float* to) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const float* line = lines + i * kScoreRow;
+    float* at = to + s.diagonal(i) - s.columns.first;
+    for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes)
+      store(add(load(at + j), load(line + j)), at + j);
+  }
+}
+
+// A strip's lines as rows of a gradient by query and diagonal, of which no other strip writes these.
+inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
+                                         const View<float>& to) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const auto [row, columns] = diagonals_of_query(s, to, i);
+    for (int64_t j = columns.first; j < columns.last; ++j)
+      row[j * to.column_stride] = lines[i * kScoreRow + j];
+  }
+}
+
+HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
+    for (int64_t j = i * kScoreRow + columns.first; j < i * kScoreRow + columns.last; j += kLanes) {
+      const Lanes weight = exp(sub(load(g.weights + j), lse));
+      store(weight, g.weights + j);
+      store(mul(weight, sub(load(g.grads + j), mean)), g.grads + j);
+    }
+  }
+}
+
+// x / |x|, and 0 for 0.
+HWY_INLINE Lanes direction(const Lanes& x, const Lanes& size) {
+  Lanes y;
+  for (int p = 0; p < kParts; ++p) {
+    const V zero = hn::Zero(F32());
+    y.part[p] = hn::IfThenZeroElse(hn::Eq(size.part[p], zero), hn::Div(x.part[p], size.part[p]));
+  }
+  return y;
+}
+
+// From gradients of scores to gradients of products; products times gradients go to `weighted`.
+HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float* weighted) {
+  const Problem& p = s.problem;
+  const Lanes sign = set(std::copysign(1.0F, p.scale));
+  const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const int64_t at = i * kScoreRow, diagonal = s.diagonal(i) - s.columns.first;
+    for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
+      Lanes grad = load(g.grads + at + j), x = load(g.real + at + j), y = set(0), size = x;
+      if (g.imaginary) {
+        y = load(g.imaginary + at + j);
+        size = modulus(x, y);
+      }
+      if (weight) {
+        store(mul(grad, g.imaginary ? mul(sign, size) : size), weighted + at + j);
+        grad = mul(grad, load(weight + diagonal + j));
+      }
+      if (g.imaginary) {
+        grad = mul(grad, sign);
+        store(mul(grad, direction(y, size)), g.imaginary_grads + at + j);
+        grad = mul(grad, direction(x, size));
+      }
+      store(grad, g.grads + at + j);
+    }
+  }
+}
+
+// g.grads holds dp.
+inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
+                                             const TableSums& sums, const View<float>& query_bias) {
+  const Problem& p = s.problem;
+  const int64_t h = s.queries.head - sums.first_head;
+  differentiate_softmax(s.rows, s.columns, g);
+  fill_hidden(s, 0, g.weights);
+  fill_hidden(s, 0, g.grads);
+  if (sums.bias)
+    add_diagonals(s, g.grads, sums.bias + p.bias.head_index(h) * p.bias.stride + RowMap::kMargin);
+  if (query_bias) write_diagonals(s, g.grads, query_bias);
+  if (!p.weight && !g.imaginary) return;
+  differentiate_product(s, g, weighted);
+  fill_hidden(s, 0, g.grads);
+  if (g.imaginary) fill_hidden(s, 0, g.imaginary_grads);
+  if (!sums.weight) return;
+  fill_hidden(s, 0, weighted);
+  add_diagonals(s, weighted,
+                sums.weight + p.weight.head_index(h) * p.weight.stride + RowMap::kMargin);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

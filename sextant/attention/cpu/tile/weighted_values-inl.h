@@ -1,0 +1,153 @@
+// Values mixed by weights: out_i = sum_j p_ij (v_j + C[row(d_ij)]).
+#if defined(SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
+#undef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/tile/multiply-inl.h"
+#include "sextant/attention/cpu/tile/scatter-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// c += a * b like multiply(), but where a is 0, b is not read: b may hold what must not be seen.
+template <class A>
+HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, A a, RightRows b,
+                                   float* c, int64_t c_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < depth; ++k)
+      if (a.data[i * a.row_step + k * a.depth_step] != 0)
+        multiply<Sum::kAdded>(1, blocks, 1, LeftRows{a.data + i * a.row_step + k * a.depth_step, 0},
+                              RightRows{b.data + k * b.depth_step, 0}, c + i * c_row, c_row);
+}
+
+HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
+  const View<const uint8_t>& mask = s.problem.score.mask;
+  const Frame& frame = s.queries.block->frame;
+  return !mask || mask(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i,
+                       frame.key_row + key) != 0;
+}
+
+// out += p v, key by key and only over what each query sees.
+inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights, Matrix values,
+                                            float* out) {
+  const int64_t width16 = s.problem.width16;
+  for (int64_t i = 0; i < s.rows; ++i)
+    s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) HWY_ATTR {
+      for (int64_t key = run.first; key < run.last; ++key) {
+        if (!shown(s, i, key)) continue;
+        const int64_t j = key - s.keys.keys.first;
+        multiply<Sum::kAdded>(1, width16 / kLanes, 1, LeftRows{weights + i * kScoreRow + j, 0},
+                              RightRows{values.data + j * values.stride, 0}, out + i * width16,
+                              width16);
+      }
+    });
+}
+
+// out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of
+// a clipped table) has its total there: what a query sees decides that, and not what its neighbours do.
+// sums: [kStrip][rows of C].
+inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, const float* totals,
+                                   bool exactly, float* sums, float* out) {
+  const Vectors& table = s.problem.on_value;
+  const int64_t width16 = s.problem.width16;
+  const Run range = rows_met(s, table);
+  const int64_t count = range.last - range.first;
+  const float* rows = table.row(s.queries.head, range.first);
+  if (count == 1 && !exactly) {  // for all queries; so short a product is not worth its tiles
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const Lanes total = set(totals[i]);
+      for (int64_t c = 0; c < width16; c += kLanes)
+        store(mul_add(total, load(rows + c), load(out + i * width16 + c)), out + i * width16 + c);
+    }
+    return;
+  }
+  std::fill_n(sums, s.rows * count, 0.0F);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    if (const int64_t row = only_row_met(s, i, table); row >= 0)
+      sums[i * count + row - range.first] = totals[i];
+    else
+      collect_row(table.map, s.diagonal(i), s.count(), weights + i * kScoreRow + s.columns.first,
+                  range.first, sums + i * count);
+  }
+  const LeftRows left = {sums, count};
+  const RightRows right = {rows, table.columns16};
+  if (exactly)
+    multiply_exactly(s.rows, width16 / kLanes, count, left, right, out, width16);
+  else
+    multiply<Sum::kAdded>(s.rows, width16 / kLanes, count, left, right, out, width16);
+}
+
+// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted. totals: of each query's
+// weights.
+template <class Values>
+HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
+                           float* table_sums, float* out, const float* totals) {
+  const int64_t width16 = s.problem.width16;
+  if (s.problem.on_value) mix_table(s, weights, totals, false, table_sums, out);
+  if (all_finite(out, s.rows * width16)) return;
+  // A weight of 0 has met an infinity or a NaN, maybe one that its query does not see.
+  std::fill_n(out, s.rows * width16, 0.0F);
+  mix_values_exactly(s, weights, values(), out);
+  if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
+}
+
+// Values of a unit: rows, or those in pairs (pair_rows()) if products are of these.
+struct Values {
+  Matrix rows;
+  const float* pairs = nullptr;
+};
+
+// Weights, [rows][kScoreRow], as pairs have them: the instruction rounds to even.
+inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, bool dots, float* weights) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = columns.first; j < columns.last; j += kPart) {
+      float* const at = weights + i * kScoreRow + j;
+      const V x = load_part(at);
+      hn::StoreU(hn::BitCast(F32(), dots ? round(x) : round_weight(x)), F32(), at);
+    }
+}
+
+// As finish_mix() where p v was made of rounded weights and values.
+template <class Values>
+HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values& values,
+                                   float* table_sums, float* out, const float* totals) {
+  if (!s.problem.on_value && all_finite(out, s.rows * s.problem.width16)) return;
+  round_weights(s.rows, s.columns, s.problem.dots, weights);
+  finish_mix(s, weights, values, table_sums, out, totals);
+}
+
+// out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
+// columns that some query sees, not rounded out. rows: of values, where those in pairs will not do.
+template <class Rows>
+HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen,
+                    const Values& values, const Rows& rows, float* table_sums, float* out,
+                    float* sum) {
+  const int64_t width16 = s.problem.width16, blocks = width16 / kLanes;
+  if (values.pairs) {
+    const Run some = {seen.first / 2, (seen.last + 1) / 2};
+    with_dots(s.problem.dots, [&](auto dots) HWY_ATTR {
+      multiply_and_total<kNewOfPairs<dots()>>(
+          s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
+          RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
+    });
+    return finish_rounded_mix(s, weights, rows, table_sums, out, sum);
+  }
+  const auto [data, stride] = values.rows;
+  multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first, panel + seen.first * kStrip,
+                                RightRows{data + seen.first * stride, stride}, out, width16, sum);
+  finish_mix(s, weights, rows, table_sums, out, sum);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,320 @@
+// A phase is turned on by multiples of a step whose cos and sin are known,
+//
+//   cos(a + t) = cos a cos t - sin a sin t,  sin(a + t) = sin a cos t + cos a sin t
+//
+// in doubles. Which phases those are depends on the time alone and not on where a run begins:
+//
+//   time = 2048 h + 256 b + 32 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 32
+//   offset + speed 2048 h             exact, for each h
+//   speed, speed 32                   exact
+//   speed 256 b, speed 32 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and a power
+//                                     for each bit of b, m and l
+//
+// and all operations are always the same, so a value has the same bits in every run.
+//
+// How right it is. An exact cos or sin is within 2^-50 of itself. A product adds up the errors of its factors, and
+// rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 + 31 exact factors, so before
+// it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E = 2^-42.9. Next to a zero that is
+// much, so values less than 2^-16 of a turn from a quarter turn, one in 2^13, are done again by their exact phase.
+// All others are above 6.28 * 2^-16, of which E is 2^-29.5: at most 0.023 ulp of float32, 0.523 with the rounding.
+//
+// Slow pairs stand next to a zero for long. There the one of cos and sin that is small has a small error, too: each
+// product that it is a sum of has a small factor, so by the same counting it is within E times the sum of its
+// factors' angles. At distance d (in turns) from a quarter turn that sum is at most 2 pi (d + 2 * 2048 |speed|), and the
+// value at least 2 pi d * 0.9. So where |speed| < 2^-15-s only those within 2^-16-s turns have to be done again: of all
+// others the error is at most E (1 + 2^13) / 0.9 < 2^-29.5 of it. s is the greatest number for which that holds.
+//
+// How near a phase is to a quarter turn is seen by integers, the first 32 bits behind the point of 4 * 2^s * phase. (They
+// are near zero at other multiples of 2^-2-s turns as well, where doing it again does no harm.)
+#include "sextant/attention/rotary/cos_sin.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "sextant/base/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sextant/attention/rotary/cos_sin.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each target
+//
+#include "hwy/highway.h"
+
+#ifndef SEXTANT_ATTENTION_COS_SIN_ONCE
+#define SEXTANT_ATTENTION_COS_SIN_ONCE
+namespace sextant {
+
+inline constexpr int64_t kGroup = 32;                // times for each m
+inline constexpr int64_t kGroups = 8;                // m for each b
+inline constexpr int64_t kBlock = kGroups * kGroup;  // times for each b
+inline constexpr int64_t kLap = 8 * kBlock;          // times for each h
+
+// cos and sin of `count` phases.
+template <int64_t count>
+struct Arrows {
+  alignas(64) double cos[count];
+  alignas(64) double sin[count];
+};
+
+// Sees next to which times of a lap there is a zero: where the time's mark is below kWidth.
+class NearZeros {
+ public:
+  // 2^-16-s turns, and what is cut off from a lap's first mark and from each step.
+  static constexpr uint32_t kHalf = (uint32_t{1} << 18) + kLap;
+  static constexpr uint32_t kWidth = 2 * kHalf + 1;
+
+  explicit NearZeros(Turns speed) {
+    const Turns size = speed.high >> 63 != 0 ? Turns{} - speed : speed;
+    const int zeros =
+        size.high != 0 ? std::countl_zero(size.high) : 64 + std::countl_zero(size.low);
+    shift_ = 2 + std::max(zeros - 15, 0);
+    step_ = bits(speed);
+  }
+
+  // The mark of a lap's first time, and how far it is to the next time's.
+  uint32_t first(Turns phase) const { return bits(phase) + kHalf; }
+  uint32_t step() const { return step_; }
+
+ private:
+  uint32_t bits(Turns a) const {
+    const uint64_t top =
+        shift_ < 64 ? a.high << shift_ | a.low >> (64 - shift_) : a.low << (shift_ - 64);
+    return static_cast<uint32_t>(top >> 32);
+  }
+
+  int shift_ = 2;
+  uint32_t step_ = 0;
+};
+
+}  // namespace sextant
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F64 = hn::CappedTag<double, 8>;
+using F32 = hn::Rebind<float, F64>;
+using U32 = hn::CappedTag<uint32_t, 16>;
+
+inline constexpr auto kVector = static_cast<int64_t>(hn::MaxLanes(F64()));
+inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
+
+struct Arrow {
+  hn::Vec<F64> cos, sin;
+  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
+  Arrow() = default;
+  HWY_INLINE Arrow(hn::Vec<F64> cos_, hn::Vec<F64> sin_) : cos(cos_), sin(sin_) {}
+};
+
+HWY_INLINE Arrow all(double cos, double sin) { return {hn::Set(F64(), cos), hn::Set(F64(), sin)}; }
+
+HWY_INLINE Arrow turned(Arrow a, Arrow by) {
+  return {hn::NegMulAdd(a.sin, by.sin, hn::Mul(a.cos, by.cos)),
+          hn::MulAdd(a.cos, by.sin, hn::Mul(a.sin, by.cos))};
+}
+
+template <int64_t count>
+HWY_INLINE Arrow load(const Arrows<count>& from, int64_t n) {
+  return {hn::Load(F64(), from.cos + n), hn::Load(F64(), from.sin + n)};
+}
+
+template <int64_t count>
+HWY_INLINE void store(Arrow a, Arrows<count>& to, int64_t n) {
+  hn::Store(a.cos, F64(), to.cos + n);
+  hn::Store(a.sin, F64(), to.sin + n);
+}
+
+// The powers 1, 2, 4 ... of a step, each in all lanes.
+template <size_t count>
+HWY_INLINE void square_on(CosSin step, Arrow (&powers)[count]) {
+  powers[0] = all(step.cos, step.sin);
+  for (size_t n = 1; n < count; ++n) powers[n] = turned(powers[n - 1], powers[n - 1]);
+}
+
+// The multiples 0 .. 7 of a step.
+template <int64_t count>
+HWY_INLINE void multiply_out(const Arrow* powers, Arrows<count>& to) {
+  const F64 d;
+  const hn::RebindToSigned<F64> i;
+  const Arrow none = all(1, 0);
+  for (int64_t n = 0; n < 8; n += kVector) {
+    const auto multiple = hn::Iota(i, n);
+    const auto where = [&](int64_t bit, Arrow a) HWY_ATTR -> Arrow {
+      const auto has = hn::RebindMask(d, hn::TestBit(multiple, hn::Set(i, bit)));
+      return {hn::IfThenElse(has, a.cos, none.cos), hn::IfThenElse(has, a.sin, none.sin)};
+    };
+    const Arrow low = turned(where(1, powers[0]), where(2, powers[1]));
+    store(turned(low, where(4, powers[2])), to, n);
+  }
+}
+
+// The phases of one pair.
+class Wheel {
+ public:
+  // `time` is the first one that will be asked for: its exact phase need not wait for the multiples.
+  Wheel(Turns speed, Turns offset, int64_t time) : speed_(speed), offset_(offset), near_(speed) {
+    const CosSin step = cos_sin(speed), group_step = cos_sin(speed * kGroup);
+    start_lap(time & -kLap);
+    Arrow powers[5];
+    square_on(step, powers);
+    multiply_out(powers, in_group_);
+    for (int64_t bit = 3, have = 8; have < kGroup; ++bit, have *= 2)
+      for (int64_t n = 0; n < have; n += kVector)
+        store(turned(load(in_group_, n), powers[bit]), in_group_, have + n);
+    Arrow group_powers[6];
+    square_on(group_step, group_powers);
+    multiply_out(group_powers, groups_);
+    std::copy_n(group_powers + 3, 3, blocks_);
+  }
+
+  // The times of a run, a block of phases at a time. Its step is not 0.
+  void turn(const TimeRun& run, float* cos, float* sin) {
+    for (int64_t n = 0; n < run.count;) {
+      const int64_t time = run.first + n * run.step, at = time & (kLap - 1);
+      if (time - at != lap_) start_lap(time - at);
+      const int64_t ahead = run.step > 0 ? kBlock - 1 - at % kBlock : at % kBlock;
+      const int64_t in_block = std::min(ahead / std::abs(run.step) + 1, run.count - n);
+      turn_in_block(at, run.step, in_block, cos + n, sin + n);
+      n += in_block;
+    }
+  }
+
+ private:
+  // `time` is the lap's first one.
+  void start_lap(int64_t time) {
+    const Turns phase = offset_ + speed_ * time;
+    lap_ = time;
+    mark_ = near_.first(phase);
+    exact_ = cos_sin(phase);
+  }
+
+  // Times at, at + step ... of the lap, all in one block: whole groups, of which the others are left out.
+  HWY_INLINE void turn_in_block(int64_t at, int64_t step, int64_t count, float* cos, float* sin) {
+    const int64_t end = at + (count - 1) * step;
+    const int64_t first = std::min(at, end) & -kGroup;
+    const int64_t groups = (std::max(at, end) - first) / kGroup + 1;
+    const bool whole = step == 1 && groups * kGroup == count;
+    float part[2][kBlock];
+    float* const c = whole ? cos : part[0];
+    float* const s = whole ? sin : part[1];
+    Arrows<kGroups> anchors;
+    turn_anchors(first / kBlock, anchors);
+    if (HWY_UNLIKELY(turn_groups(anchors, first, groups, c, s)))
+      do_again(first, groups * kGroup, c, s);
+    if (whole) return;
+    for (int64_t n = 0; n < count; ++n) {
+      cos[n] = c[at - first + n * step];
+      sin[n] = s[at - first + n * step];
+    }
+  }
+
+  // The first phases of the groups of a block.
+  HWY_INLINE void turn_anchors(int64_t block, Arrows<kGroups>& anchors) const {
+    const Arrow lap = all(exact_.cos, exact_.sin);
+    for (int64_t m = 0; m < kGroups; m += kVector) {
+      Arrow multiple = load(groups_, m);
+      for (int64_t bit = 0; bit < 3; ++bit)
+        if ((block >> bit & 1) != 0) multiple = turned(multiple, blocks_[bit]);
+      store(turned(lap, multiple), anchors, m);
+    }
+  }
+
+  // Whole groups, from time `at` of the lap on. Says whether some of the phases are next to a zero.
+  HWY_INLINE bool turn_groups(const Arrows<kGroups>& anchors, int64_t at, int64_t groups,
+                              float* cos, float* sin) const {
+    const F32 f;
+    const U32 u;
+    const int64_t first = at % kBlock / kGroup;
+    auto marks = marks_from(at);
+    const auto next = hn::Set(u, static_cast<uint32_t>(kMarks) * near_.step());
+    auto least = marks;
+    for (int64_t m = first; m < first + groups; ++m, cos += kGroup, sin += kGroup) {
+      const Arrow anchor = all(anchors.cos[m], anchors.sin[m]);
+      for (int64_t n = 0; n < kGroup; n += kVector) {
+        const Arrow value = turned(anchor, load(in_group_, n));
+        hn::StoreU(hn::DemoteTo(f, value.cos), f, cos + n);
+        hn::StoreU(hn::DemoteTo(f, value.sin), f, sin + n);
+      }
+      for (int64_t n = 0; n < kGroup; n += kMarks) {
+        least = hn::Min(least, marks);
+        marks = hn::Add(marks, next);
+      }
+    }
+    return any_near(least);
+  }
+
+  HWY_NOINLINE void do_again(int64_t at, int64_t count, float* cos, float* sin) const {
+    for (int64_t n = 0; n < count; n += kMarks) {
+      if (!any_near(marks_from(at + n))) continue;
+      for (int64_t i = n; i < n + kMarks; ++i) {
+        if (mark(at + i) >= NearZeros::kWidth) continue;
+        const CosSin value = cos_sin(offset_ + speed_ * (lap_ + at + i));
+        cos[i] = static_cast<float>(value.cos);
+        sin[i] = static_cast<float>(value.sin);
+      }
+    }
+  }
+
+  uint32_t mark(int64_t at) const { return mark_ + static_cast<uint32_t>(at) * near_.step(); }
+  HWY_INLINE hn::Vec<U32> marks_from(int64_t at) const {
+    const U32 u;
+    return hn::Add(hn::Set(u, mark(at)), hn::Mul(hn::Iota(u, 0), hn::Set(u, near_.step())));
+  }
+  HWY_INLINE static bool any_near(hn::Vec<U32> marks) {
+    const U32 u;
+    return !hn::AllFalse(u, hn::Lt(marks, hn::Set(u, NearZeros::kWidth)));
+  }
+
+  Turns speed_, offset_;
+  NearZeros near_;
+  Arrows<kGroup> in_group_;  // multiples 0 .. 31 of the speed
+  Arrows<kGroups> groups_;   // 0, 32, 64 .. 224
+  Arrow blocks_[3];          // 256, 512 and 1024, each in all lanes
+  // The lap that is under way: its first time, that one's mark, and its exact cos and sin.
+  int64_t lap_;
+  uint32_t mark_;
+  CosSin exact_;
+};
+
+void turn_runs(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos, float* sin) {
+  Wheel wheel(speed, offset, runs.front().first);
+  for (const TimeRun& run : runs) {
+    if (run.step != 0) {
+      wheel.turn(run, cos, sin);
+    } else if (run.count > 0) {
+      wheel.turn({.first = run.first, .count = 1}, cos, sin);
+      std::fill_n(cos + 1, run.count - 1, *cos);
+      std::fill_n(sin + 1, run.count - 1, *sin);
+    }
+    cos += run.count;
+    sin += run.count;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sextant {
+
+HWY_EXPORT(turn_runs);
+
+void cos_sin_of_times(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos,
+                      float* sin) {
+  if (runs.empty()) return;
+  if (speed == Turns{}) {  // always next to the same zero, or never
+    int64_t count = 0;
+    for (const TimeRun& run : runs) count += run.count;
+    const CosSin value = cos_sin(offset);
+    std::fill_n(cos, count, static_cast<float>(value.cos));
+    std::fill_n(sin, count, static_cast<float>(value.sin));
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(turn_runs)(speed, offset, runs, cos, sin);
+}
+
+}  // namespace sextant
+#endif

@@ -1,0 +1,22 @@
+// A view of numbers that lie without gaps: [batch, heads, rows, columns], the last dimension innermost.
+#pragma once
+
+#include <cstdint>
+
+#include "sextant/base/view.h"
+
+namespace sextant {
+
+template <class T>
+View<T> packed(T* data, int64_t batch, int64_t heads, int64_t rows, int64_t columns) {
+  return {.data = data,
+          .batch = batch,
+          .heads = heads,
+          .rows = rows,
+          .columns = columns,
+          .batch_stride = heads * rows * columns,
+          .head_stride = rows * columns,
+          .row_stride = columns};
+}
+
+}  // namespace sextant

@@ -1,0 +1,133 @@
+// float32 as bfloat16, two of them, a pair, in the place of one float32: one part, the number rounded; or three whose
+// sum is the number,
+//
+//   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c: what is left then
+//
+// exactly, if 2^-100 <= |x| or x is 0; smaller ones, of which AMX would take parts for zeros, and what is rounded to
+// infinity do not `fit`, and are multiplied as float32 instead.
+#if defined(SEXTANT_BASE_SIMD_BFLOAT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
+#undef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
+#else
+#define SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D>
+using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
+
+using Wide = hn::CappedTag<float, 16>;
+using WideVec = hn::Vec<Wide>;
+using WideInts = hn::RebindToSigned<Wide>;
+
+HWY_INLINE Bits<Wide> only_upper(Bits<Wide> x) {
+  return hn::And(x, hn::Set(hn::RebindToUnsigned<Wide>(), 0xffff0000));
+}
+
+// The bits of the nearest bfloat16, of two the even one. NaN stays NaN; beyond the greatest is infinity.
+HWY_INLINE Bits<Wide> round(WideVec x) {
+  const hn::RebindToUnsigned<Wide> d;
+  const auto bits = hn::BitCast(d, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fff)));
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x00400000));
+  return only_upper(hn::IfThenElse(hn::RebindMask(d, hn::Ne(x, x)), quiet, rounded));
+}
+
+// The upper halves of two numbers, which are bfloat16, into a pair.
+HWY_INLINE WideVec join(Bits<Wide> x, Bits<Wide> y) {
+  const hn::RebindToUnsigned<Wide> d;
+  return hn::BitCast(Wide(), hn::OrAnd(hn::ShiftRight<16>(x), y, hn::Set(d, 0xffff0000)));
+}
+
+// Parts of numbers, in their upper halves.
+template <int kCount>
+struct PartsOf {
+  Bits<Wide> part[kCount];
+};
+
+template <int kCount>
+HWY_INLINE PartsOf<kCount> split(WideVec x) {
+  const hn::RebindToUnsigned<Wide> d;
+  PartsOf<kCount> parts;
+  if constexpr (kCount == 1) {
+    parts.part[0] = round(x);
+  } else {
+    const Wide f;
+    parts.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
+    const WideVec left = hn::Sub(x, hn::BitCast(f, parts.part[0]));
+    parts.part[1] = only_upper(hn::BitCast(d, left));
+    // Of numbers below 2^-110 it has more than 8 bits, which join() drops.
+    parts.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1])));
+  }
+  return parts;
+}
+
+// The greatest of some numbers, to tell whether parts will do.
+class Greatest {
+ public:
+  HWY_INLINE Greatest() : most_(hn::Zero(WideInts())) {}
+  HWY_INLINE hn::Vec<WideInts> look(WideVec x) {
+    const auto size = hn::And(hn::BitCast(WideInts(), x), hn::Set(WideInts(), 0x7fffffff));
+    most_ = hn::Max(most_, size);
+    return size;
+  }
+  // None is infinite or NaN, or would be rounded to infinity.
+  HWY_INLINE bool finite() const {
+    return hn::AllTrue(WideInts(), hn::Lt(most_, hn::Set(WideInts(), kMost)));
+  }
+  // It has exact parts, or all are 0; what smaller ones lose is at most 2^-26 of it.
+  HWY_INLINE bool fits() const {
+    const WideInts d;
+    const bool some = !hn::AllFalse(d, hn::Gt(most_, hn::Set(d, kLeast - 1)));
+    return finite() && (HWY_LIKELY(some) || hn::AllTrue(d, hn::Eq(most_, hn::Zero(d))));
+  }
+
+ protected:
+  static constexpr int32_t kMost = 0x7f7f8000;          // the least that is rounded to infinity
+  static constexpr int32_t kLeast = (127 - 100) << 23;  // 2^-100
+
+ private:
+  hn::Vec<WideInts> most_;
+};
+
+// The least, too, of those that are not 0.
+class Fit : private Greatest {
+ public:
+  HWY_INLINE Fit() : least_(hn::Set(WideInts(), kMost)) {}
+  HWY_INLINE void look(WideVec x) {
+    const WideInts d;
+    const auto size = Greatest::look(x);
+    const auto none = hn::Eq(size, hn::Zero(d));
+    least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
+  }
+  // Whether all have exact parts.
+  HWY_INLINE bool all() const {
+    return finite() && hn::AllTrue(WideInts(), hn::Gt(least_, hn::Set(WideInts(), kLeast - 1)));
+  }
+
+ private:
+  hn::Vec<WideInts> least_;
+};
+
+// Puts pairs of x and y, part by part.
+template <int kCount>
+HWY_INLINE void put_pairs(const PartsOf<kCount>& x, const PartsOf<kCount>& y, float* to,
+                          int64_t part_step) {
+  for (int n = 0; n < kCount; ++n)
+    hn::StoreU(join(x.part[n], y.part[n]), Wide(), to + n * part_step);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant
+HWY_AFTER_NAMESPACE();
+
+#endif

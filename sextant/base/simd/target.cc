@@ -1,0 +1,17 @@
+#include "sextant/base/simd/target.h"
+
+#include <cstdint>
+
+#include "sextant/base/simd/targets.h"
+
+// After simd_targets.h.
+#include <hwy/targets.h>
+
+namespace sextant {
+
+std::string_view simd_target() {
+  const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+  return hwy::TargetName(usable & -usable);  // better targets are lower bits
+}
+
+}  // namespace sextant

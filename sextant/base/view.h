@@ -1,0 +1,125 @@
+// Numbers in memory that somebody else owns: [batch, heads, rows, columns] by strides (counted in
+// elements; any sign, any order). A dimension that is shared has stride 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "sextant/base/half.h"
+
+namespace sextant {
+
+template <class T>
+struct View {
+  T* data = nullptr;
+  int64_t batch = 0, heads = 0, rows = 0, columns = 0;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
+
+  explicit operator bool() const { return data != nullptr; }
+  T* at(int64_t b, int64_t h, int64_t row) const {
+    return data + b * batch_stride + h * head_stride + row * row_stride;
+  }
+  T& operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
+    return at(b, h, row)[column * column_stride];
+  }
+};
+
+// How the numbers of an AnyView lie in memory.
+enum class Format : uint8_t { kWide, kBfloat16, kFloat16 };  // kWide: as T
+
+template <class Number>
+inline constexpr Format kFormatOf = std::is_same_v<Number, Bfloat16>  ? Format::kBfloat16
+                                    : std::is_same_v<Number, Float16> ? Format::kFloat16
+                                                                      : Format::kWide;
+
+// A view of numbers that are T to whoever reads or writes them, and lie in memory as T or narrower. T is
+// float or double, or a const one of these. Any View that fits is one.
+template <class T>
+struct AnyView {
+  using Number = std::remove_const_t<T>;
+  template <class Stored>
+  using Like = std::conditional_t<std::is_const_v<T>, const Stored, Stored>;
+  template <class U>  // T, Bfloat16 or Float16, const only if T is
+  static constexpr bool kHolds = (std::is_const_v<T> || !std::is_const_v<U>)&&(
+      std::is_same_v<std::remove_const_t<U>, Number> || kIsNarrow<std::remove_const_t<U>>);
+
+  Like<void>* data = nullptr;
+  int64_t batch = 0, heads = 0, rows = 0, columns = 0;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
+  Format format = Format::kWide;
+
+  AnyView() = default;
+  // NOLINTBEGIN(google-explicit-constructor): they are such views
+  template <class U>
+  requires kHolds<U> AnyView(const View<U>& x)
+      : data(x.data), format(kFormatOf<std::remove_const_t<U>>) {
+    take_sizes(x);
+  }
+  template <class U>
+  requires(std::is_same_v<const U, T>) AnyView(const AnyView<U>& x)
+      : data(x.data), format(x.format) {
+    take_sizes(x);
+  }
+  // NOLINTEND(google-explicit-constructor)
+
+  explicit operator bool() const { return data != nullptr; }
+  int64_t element_size() const {
+    return static_cast<int64_t>(format == Format::kWide ? sizeof(T) : sizeof(uint16_t));
+  }
+  Like<void>* at(int64_t b, int64_t h, int64_t row) const {
+    const int64_t elements = b * batch_stride + h * head_stride + row * row_stride;
+    return static_cast<Like<std::byte>*>(data) + elements * element_size();
+  }
+
+  // As a View of the type that lies there, which the caller knows from `format`.
+  template <class Stored>
+  View<Like<Stored>> as() const {
+    return {static_cast<Like<Stored>*>(data),
+            batch,
+            heads,
+            rows,
+            columns,
+            batch_stride,
+            head_stride,
+            row_stride,
+            column_stride};
+  }
+  // Calls f with that View.
+  template <class F>
+  decltype(auto) visit(F&& f) const {
+    switch (format) {
+      case Format::kBfloat16:
+        return f(as<Bfloat16>());
+      case Format::kFloat16:
+        return f(as<Float16>());
+      case Format::kWide:
+        break;
+    }
+    return f(as<Number>());
+  }
+
+  Number operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
+    return visit([&](const auto& x) { return static_cast<Number>(widened(x(b, h, row, column))); });
+  }
+  // Rounds once, to nearest.
+  void set(int64_t b, int64_t h, int64_t row, int64_t column, double x) const
+      requires(!std::is_const_v<T>) {
+    visit([&](const auto& to) {
+      using Stored = std::remove_pointer_t<decltype(to.data)>;
+      if constexpr (kIsNarrow<Stored>)
+        to(b, h, row, column) = narrowed<Stored>(rounded_to_odd(x));
+      else
+        to(b, h, row, column) = static_cast<Stored>(x);
+    });
+  }
+
+ private:
+  void take_sizes(const auto& x) {
+    batch = x.batch, heads = x.heads, rows = x.rows, columns = x.columns;
+    batch_stride = x.batch_stride, head_stride = x.head_stride;
+    row_stride = x.row_stride, column_stride = x.column_stride;
+  }
+};
+
+}  // namespace sextant

@@ -1,0 +1,360 @@
+#include "sextant/cache/kv_cache.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sextant/attention/rotary/cos_sin.h"
+#include "sextant/base/error.h"
+#include "sextant/base/packed.h"
+
+namespace sextant {
+namespace {
+
+constexpr int64_t kMostColumns = int64_t{1} << 20;
+constexpr int64_t kFarthestPosition = int64_t{1} << 52;  // check_score.cc
+
+[[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got) {
+  fail("kv cache: " + field + ": expected " + expected + ", but got " + std::to_string(got));
+}
+
+void expect_between(const std::string& field, int64_t got, int64_t low, int64_t high) {
+  if (got < low || got > high) bad(field, std::to_string(low) + " to " + std::to_string(high), got);
+}
+
+void expect_equal(const std::string& field, int64_t got, int64_t expected) {
+  if (got != expected) bad(field, std::to_string(expected), got);
+}
+
+void check_turned_by(const std::optional<Rotation>& rotation, int64_t columns) {
+  if (!rotation) return;
+  std::vector<bool> used(static_cast<size_t>(columns), false);
+  for (const Rotation::Pair& pair : rotation->pairs) {
+    if (pair.growth != 0)
+      fail("kv cache: turned_by: expected a rotation without growth, as e^(growth t) overflows");
+    if (pair.axis != 0) bad("turned_by.axis", "0, as rows have one position", pair.axis);
+    for (const int column : {pair.first, pair.second}) {
+      expect_between("turned_by.pairs", column, 0, columns - 1);
+      if (used[static_cast<size_t>(column)])
+        bad("turned_by.pairs", "columns that no other pair turns", column);
+      used[static_cast<size_t>(column)] = true;
+    }
+  }
+}
+
+template <class T>
+void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int64_t rows,
+                int64_t columns) {
+  expect_equal(name + ".heads", x.heads, heads);
+  expect_equal(name + ".rows", x.rows, rows);
+  expect_equal(name + ".columns", x.columns, columns);
+  if (heads * rows * columns > 0 && !x.data) fail("kv cache: " + name + ": expected data");
+}
+
+// One row of all heads, of whatever format.
+void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
+              StoredRow target) {
+  from.visit([&](const auto& x) {
+    to.visit([&](const auto& y) {
+      using Number = std::remove_pointer_t<decltype(y.data)>;
+      for (int64_t h = 0; h < x.heads; ++h)
+        for (int64_t c = 0; c < x.columns; ++c)
+          y(target.batch, h, target.row, c) =
+              narrowed<Number>(widened(x(source.batch, h, source.row, c)));
+    });
+  });
+}
+
+bool same_pairs(const Rotation& a, const Rotation& b) {
+  return std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second == y.second;
+  });
+}
+
+bool same(const Rotation& a, const Rotation& b) {
+  return a.gain == b.gain && std::ranges::equal(a.pairs, b.pairs, [](const auto& x, const auto& y) {
+           return x.first == y.first && x.second == y.second && x.speed == y.speed &&
+                  x.growth == y.growth && x.axis == y.axis;
+         });
+}
+
+}  // namespace
+
+KvCache::KvCache(const KvCacheShape& shape) : shape_(shape) {
+  expect_between("key_heads", shape.key_heads, 1, kMostColumns);
+  expect_between("key_columns", shape.key_columns, 1, kMostColumns);
+  expect_between("value_columns", shape.value_columns, 0, kMostColumns);
+  expect_between("page_rows", shape.page_rows, kPageUnit, int64_t{1} << 40);
+  if (shape.page_rows % kPageUnit != 0)
+    bad("page_rows", "a multiple of " + std::to_string(kPageUnit), shape.page_rows);
+}
+
+const KvCache::Text& KvCache::at(int64_t text) const {
+  const auto found = texts_.find(text);
+  if (found == texts_.end()) bad("text", "one that was added and not removed", text);
+  return found->second;
+}
+
+int64_t KvCache::add(int64_t first_position, std::optional<Rotation> turned_by) {
+  expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
+  check_turned_by(turned_by, shape_.key_columns);
+  texts_[next_text_] = {.first_position = first_position, .turned_by = std::move(turned_by)};
+  return next_text_++;
+}
+
+int64_t KvCache::fork(int64_t text, int64_t rows) {
+  expect_between("rows", rows, 0, at(text).rows);
+  Text copy = at(text);
+  copy.rows = rows;
+  copy.pages.resize(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows));
+  for (const int64_t page : copy.pages) ++users_[static_cast<size_t>(page)];
+  texts_[next_text_] = std::move(copy);
+  return next_text_++;
+}
+
+void KvCache::remove(int64_t text) {
+  truncate(text, 0);
+  texts_.erase(text);
+}
+
+int64_t KvCache::new_page() {
+  if (free_.empty()) {
+    free_.push_back(static_cast<int64_t>(users_.size()));
+    users_.push_back(0);
+    const int64_t rows = static_cast<int64_t>(users_.size()) * shape_.key_heads * shape_.page_rows;
+    const auto bytes = [&](int64_t columns) {
+      return static_cast<size_t>(rows * columns * key_pages().element_size());
+    };
+    keys_.resize(bytes(shape_.key_columns));
+    values_.resize(bytes(shape_.value_columns));
+  }
+  const int64_t page = free_.back();
+  free_.pop_back();
+  users_[static_cast<size_t>(page)] = 1;
+  return page;
+}
+
+void KvCache::release(int64_t page) {
+  if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+}
+
+void KvCache::own_page(Text& text, int64_t n) {
+  int64_t& page = text.pages[static_cast<size_t>(n)];
+  if (users_[static_cast<size_t>(page)] == 1) return;
+  const int64_t copy = new_page();
+  const auto copy_page = [&](const AnyView<float>& x) {
+    const int64_t bytes = x.batch_stride * x.element_size();
+    std::copy_n(static_cast<const std::byte*>(x.at(page, 0, 0)), bytes,
+                static_cast<std::byte*>(x.at(copy, 0, 0)));
+  };
+  copy_page(keys());
+  copy_page(values());
+  release(page);
+  page = copy;
+}
+
+AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
+  const auto view = [&]<class Number>(Number* numbers) -> AnyView<float> {
+    return packed(numbers, static_cast<int64_t>(users_.size()), shape_.key_heads, shape_.page_rows,
+                  columns);
+  };
+  if (shape_.format == Format::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
+  if (shape_.format == Format::kFloat16) return view(reinterpret_cast<Float16*>(data));
+  return view(reinterpret_cast<float*>(data));
+}
+
+// Where a row of a text lies in the pages.
+StoredRow KvCache::stored(const Text& text, int64_t row) const {
+  return {text.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
+}
+
+void KvCache::append_held(int64_t text, const AnyView<const float>& k,
+                          const AnyView<const float>& v, int64_t b) {
+  Text& t = at(text);
+  check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
+  check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
+  expect_between("b", b, 0, std::min(k.batch, v.batch) - 1);
+  const int64_t first = t.rows, last = first + k.rows;
+  if (first % shape_.page_rows != 0 && first < last) own_page(t, first / shape_.page_rows);
+  while (static_cast<int64_t>(t.pages.size()) * shape_.page_rows < last)
+    t.pages.push_back(new_page());
+  for (int64_t n = 0; n < k.rows; ++n) {
+    copy_row(k, {b, n}, keys(), stored(t, first + n));
+    copy_row(v, {b, n}, values(), stored(t, first + n));
+  }
+  t.rows = last;
+}
+
+void KvCache::append(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
+                     int64_t b) {
+  const int64_t first = rows(text);
+  append_held(text, k, v, b);
+  Text& t = at(text);
+  if (t.turned_by) turn_rows(t, first, t.rows, nullptr, 0, &*t.turned_by, t.first_position + first);
+}
+
+void KvCache::truncate(int64_t text, int64_t rows) {
+  Text& t = at(text);
+  expect_between("rows", rows, 0, t.rows);
+  t.rows = rows;
+  while ((static_cast<int64_t>(t.pages.size()) - 1) * shape_.page_rows >= rows) {
+    release(t.pages.back());
+    t.pages.pop_back();
+  }
+}
+
+void KvCache::drop(int64_t text, int64_t first, int64_t count) {
+  Text& t = at(text);
+  expect_between("first", first, 0, t.rows);
+  expect_between("count", count, 0, t.rows - first);
+  const int64_t last = t.rows - count;
+  if (count > 0 && first < last)
+    for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
+      own_page(t, n);
+  for (int64_t row = first; row < last; ++row) {
+    copy_row(keys(), stored(t, row + count), keys(), stored(t, row));
+    copy_row(values(), stored(t, row + count), values(), stored(t, row));
+  }
+  truncate(text, last);
+  if (t.turned_by)
+    turn_rows(t, first, last, &*t.turned_by, t.first_position + first + count, &*t.turned_by,
+              t.first_position + first);
+}
+
+void KvCache::rerotate(int64_t text, int64_t first_position) {
+  Text& t = at(text);
+  expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
+  if (t.turned_by)
+    turn_rows(t, 0, t.rows, &*t.turned_by, t.first_position, &*t.turned_by, first_position);
+  t.first_position = first_position;
+}
+
+void KvCache::rerotate(int64_t text, const Rotation& rotation) {
+  Text& t = at(text);
+  if (!t.turned_by)
+    fail("kv cache: rerotate: expected a text whose keys are held turned, as plain keys need none");
+  check_turned_by(rotation, shape_.key_columns);
+  if (!same_pairs(rotation, *t.turned_by))
+    fail("kv cache: rerotate: expected the pairs of columns that the keys are turned by");
+  turn_rows(t, 0, t.rows, &*t.turned_by, t.first_position, &rotation, t.first_position);
+  t.turned_by = rotation;
+}
+
+// Rows [first, last) from where `from` has turned them, the first one at from_position, to where `to` would
+// have. The angle between is a difference of exact phases: it has no error, however far the two lie apart.
+void KvCache::turn_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
+                        int64_t from_position, const Rotation* to, int64_t to_position) {
+  const int64_t count = last - first;
+  if (count == 0) return;
+  for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
+    own_page(text, n);
+  const double gain = to->gain / (from ? from->gain : 1);
+  const AnyView<float> held = keys();
+  const TimeRun times = {.first = to_position, .count = count};
+  std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
+  for (size_t f = 0; f < to->pairs.size(); ++f) {
+    const Rotation::Pair& pair = to->pairs[f];
+    Turns speed = pair.speed, offset;
+    if (from) {
+      speed = speed - from->pairs[f].speed;
+      offset = from->pairs[f].speed * (to_position - from_position);
+    }
+    cos_sin_of_times(speed, offset, {&times, 1}, cos.data(), sin.data());
+    for (int64_t h = 0; h < shape_.key_heads; ++h)
+      for (int64_t n = 0; n < count; ++n) {
+        const auto [page, row] = stored(text, first + n);
+        const double c = cos[static_cast<size_t>(n)], s = sin[static_cast<size_t>(n)];
+        const double x = held(page, h, row, pair.first), y = held(page, h, row, pair.second);
+        held.set(page, h, row, pair.first, gain * (x * c - y * s));
+        held.set(page, h, row, pair.second, gain * (x * s + y * c));
+      }
+  }
+}
+
+void KvCache::read(int64_t text, int64_t first, const AnyView<float>& k,
+                   const AnyView<float>& v) const {
+  const Text& t = at(text);
+  expect_between("first", first, 0, t.rows);
+  expect_between("k.rows", k.rows, 0, t.rows - first);
+  check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
+  check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
+  for (int64_t n = 0; n < k.rows; ++n) {
+    copy_row(key_pages(), stored(t, first + n), k, {0, n});
+    copy_row(value_pages(), stored(t, first + n), v, {0, n});
+  }
+}
+
+AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(this)->keys(); }
+AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
+
+CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
+    : k_(cache.key_pages()), v_(cache.value_pages()), queries_(queries) {
+  expect_between("queries", queries, 0, kFarthestPosition);
+  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.text));
+  pages_per_text_ = (rows_ + cache.shape().page_rows - 1) / cache.shape().page_rows;
+  for (size_t b = 0; b < entries.size(); ++b) {
+    add_frame(cache, entries[b].text, static_cast<int64_t>(b));
+    add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
+  }
+  table_.push_back(0);  // so that there is a table where there are no rows
+  for (const Way& way : ways_)
+    sweeps_.push_back(
+        {.query = {.rotation = way.query,
+                   .times = query_positions_.data(),
+                   .batch_stride = queries},
+         .key = {.rotation = way.key, .times = key_positions_.data(), .batch_stride = rows_},
+         .runs = way.runs.data(),
+         .batch_stride = queries});
+}
+
+void CachedBatch::add_frame(const KvCache& cache, int64_t text, int64_t b) {
+  const int64_t rows = cache.rows(text), first = cache.first_position(text);
+  expect_between("queries", queries_, 0, rows);
+  frames_.push_back({.batch = b,
+                     .queries = queries_,
+                     .query_position = first + rows - queries_,
+                     .keys = rows,
+                     .key_position = first});
+  for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
+  for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
+  const std::span<const int64_t> pages = cache.pages(text);
+  table_.insert(table_.end(), pages.begin(), pages.end());
+  // Shorter texts have page 0 where they have none; frames end before it.
+  table_.resize(static_cast<size_t>((b + 1) * pages_per_text_), 0);
+}
+
+size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
+  const std::optional<Rotation>& held = cache.turned_by(entry.text);
+  if (held && !(entry.rotation && same(*held, *entry.rotation)))
+    fail("kv cache: batch: text " + std::to_string(entry.text) +
+         ": expected the rotation by which its keys are held turned");
+  const Rotation* of_keys = held ? nullptr : entry.rotation;
+  const auto found = std::ranges::find_if(
+      ways_, [&](const Way& way) { return way.query == entry.rotation && way.key == of_keys; });
+  if (found != ways_.end()) return static_cast<size_t>(found - ways_.begin());
+  ways_.push_back({.query = entry.rotation, .key = of_keys, .runs = {}});
+  return ways_.size() - 1;
+}
+
+// The queries of entry b see keys in the sweep of their own way, and none in the others.
+void CachedBatch::add_runs(size_t own, int64_t b) {
+  const int64_t rows = frames_.back().keys;
+  for (size_t n = 0; n < ways_.size(); ++n) {
+    std::vector<Run>& runs = ways_[n].runs;
+    runs.resize(static_cast<size_t>((b + 1) * queries_));
+    for (int64_t i = 0; n == own && i < queries_; ++i)
+      runs[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};
+  }
+}
+
+void CachedBatch::place(Score<float>& score) const {
+  score.k = k_;
+  score.v = v_;
+  score.pages = {.at = table_.data(), .batch_stride = pages_per_text_, .rows = rows_};
+  score.frames = frames_;
+  score.sweeps = sweeps_;
+  score.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
+                     .count = std::max<int64_t>(rows_, 0)};
+}
+
+}  // namespace sextant

@@ -1,0 +1,199 @@
+#include "sextant/lab/data/corpus.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/base/random.h"
+#include "sextant/files/read_file.h"
+#include "sextant/lab/data/check_text.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFewestParts = 20;
+
+// The file itself, or all below a folder.
+std::vector<fs::path> files_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  return files;
+}
+
+// Nearly equal parts of at most `most` bytes.
+std::vector<std::string_view> parts_of(std::string_view document, size_t most) {
+  const size_t count = (document.size() + most - 1) / most;
+  std::vector<std::string_view> parts;
+  for (size_t n = 0; n < count; ++n) {
+    const size_t begin = document.size() * n / count, end = document.size() * (n + 1) / count;
+    parts.push_back(document.substr(begin, end - begin));
+  }
+  return parts;
+}
+
+uint32_t checksum(uint32_t so_far, std::string_view bytes) {
+  return static_cast<uint32_t>(
+      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+// Of one stretch of training text: length + 1.
+uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
+  const auto bytes = static_cast<uint64_t>(length) + 1;
+  if (corpus.train.size() < bytes) {
+    fail(fmt::format("text: expected at least {} bytes to train on, but got {}", bytes,
+                     corpus.train.size()));
+  }
+  return bytes;
+}
+
+// One after the other in each test document.
+std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) {
+  std::vector<std::string_view> places;
+  int64_t begin = 0;
+  for (const int64_t end : corpus.test_ends) {
+    for (; begin + length < end; begin += length) {
+      places.push_back(std::string_view(corpus.test)
+                           .substr(static_cast<size_t>(begin), static_cast<size_t>(length) + 1));
+    }
+    begin = end;
+  }
+  return places;
+}
+
+}  // namespace
+
+Corpus read_corpus(std::span<const fs::path> paths, double test_share) {
+  std::vector<std::string> documents;
+  for (const fs::path& path : paths) {
+    try {
+      for (const fs::path& file : files_of(path)) {
+        documents.push_back(read_file(file));
+        check_text(documents.back(), file.string());
+      }
+    } catch (const fs::filesystem_error& error) {
+      fail("text: " + path.string() + ": " + error.code().message());
+    } catch (const Error& error) {
+      fail(std::string("text: ") + error.what());
+    }
+  }
+  return split_corpus(std::move(documents), test_share);
+}
+
+Corpus split_corpus(std::vector<std::string> documents, double test_share) {
+  std::ranges::sort(documents);
+  documents.erase(std::ranges::unique(documents).begin(), documents.end());
+  size_t total = 0;
+  for (const std::string& document : documents) total += document.size();
+  if (total == 0) fail("text: expected some bytes, but got none");
+
+  std::vector<std::string_view> parts;
+  // With nothing to train on there is nothing to part.
+  const size_t most = test_share < 1 ? std::max<size_t>(1, total / kFewestParts) : total;
+  for (const std::string& document : documents) {
+    std::ranges::copy(parts_of(document, most), std::back_inserter(parts));
+  }
+  // Which parts are tested on: the first of a fixed shuffle. Their order in the text stays.
+  const CounterRandom random(0, "split");
+  std::vector<size_t> order(parts.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[random.below(n, n)]);
+
+  std::vector<bool> tested(parts.size(), false);
+  const auto wanted = static_cast<size_t>(test_share * static_cast<double>(total));
+  size_t held_out = 0;
+  for (const size_t part : order) {
+    if (held_out >= wanted) break;
+    tested[part] = true;
+    held_out += parts[part].size();
+  }
+
+  Corpus corpus;
+  corpus.documents = static_cast<int64_t>(documents.size());
+  for (size_t n = 0; n < parts.size(); ++n) {
+    (tested[n] ? corpus.test : corpus.train) += parts[n];
+    if (tested[n]) corpus.test_ends.push_back(static_cast<int64_t>(corpus.test.size()));
+  }
+  return corpus;
+}
+
+std::vector<fs::path> default_text() {
+  const fs::path docs = "/usr/share/doc";
+  fs::path sources;  // one version of Python only: two would share most of their text
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(docs, ignored)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    const fs::path found = fs::canonical(entry.path() / "html" / "_sources", ignored);
+    if (!ignored && found > sources) sources = found;
+  }
+  std::vector<fs::path> files;
+  if (!sources.empty()) {
+    for (const fs::path& file : files_of(sources)) {
+      if (file.string().ends_with(".rst.txt")) files.push_back(file);
+    }
+  }
+  if (files.empty()) {
+    fail(
+        "text: expected the sources of Python's documentation below /usr/share/doc, but found "
+        "none: install Debian's python3-doc, or give your own text with --text FILES");
+  }
+  return files;
+}
+
+nlohmann::json identity(const Corpus& corpus) {
+  const uint32_t crc = checksum(checksum(0, corpus.train), corpus.test);
+  return {{"documents", corpus.documents},
+          {"train_bytes", corpus.train.size()},
+          {"test_bytes", corpus.test.size()},
+          {"crc32", fmt::format("{:08x}", crc)}};
+}
+
+int64_t count_test_blocks(const Corpus& corpus, int64_t length) {
+  return static_cast<int64_t>(test_places(corpus, length).size());
+}
+
+std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks) {
+  const std::vector<std::string_view> places = test_places(corpus, length);
+  const auto there = static_cast<int64_t>(places.size());
+  if (there < blocks) {
+    fail(
+        fmt::format("text: expected {} blocks of {} bytes in the documents held out for the test, "
+                    "but there are {}: give more text, hold out a larger share, or test fewer or "
+                    "shorter blocks",
+                    blocks, length + 1, there));
+  }
+  std::vector<std::string_view> chosen;
+  for (int64_t n = 0; n < blocks; ++n) {
+    chosen.push_back(places[static_cast<size_t>(n * there / blocks)]);
+  }
+  return chosen;
+}
+
+std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
+                              int64_t step, int64_t row) {
+  const uint64_t bytes = bytes_to_train_on(corpus, length);
+  const CounterRandom random(seed, "batches");
+  const uint64_t begin =
+      random.below(corpus.train.size() - bytes + 1, static_cast<uint64_t>(step * batch + row));
+  return std::string_view(corpus.train).substr(begin, bytes);
+}
+
+std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
+                               int64_t step, int64_t row) {
+  const uint64_t bytes = bytes_to_train_on(corpus, length);
+  const uint64_t segments = (corpus.train.size() - 1) / (bytes - 1);
+  const uint64_t first = CounterRandom(seed, "segments").below(segments, 0);
+  const uint64_t apart = segments * static_cast<uint64_t>(row) / static_cast<uint64_t>(batch);
+  const uint64_t segment = (first + apart + static_cast<uint64_t>(step)) % segments;
+  return std::string_view(corpus.train).substr(segment * (bytes - 1), bytes);
+}
+
+}  // namespace sextant::lab

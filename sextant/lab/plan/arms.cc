@@ -1,0 +1,256 @@
+// From what a person asks for to arms.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/plan/stretches.h"
+#include "sextant/lab/run/survey.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMemory = "memory";
+constexpr const char* kTune = "tune";
+constexpr const char* kWeights = "weights";
+constexpr const char* kOwn = "own";
+constexpr const char* kLogN = "log-n";
+
+// Not trained unless asked to be: they change how weights that rope trained are read.
+constexpr std::array<std::string_view, 7> kReaders = {
+    "chunk", "dual-chunk", "leaky-rerope", "rerope", "self-extend", "streaming", "window"};
+constexpr int64_t kMostTaken = int64_t{1} << 30, kMostMultiple = 1 << 16;
+
+// What options may depend on.
+struct Lengths {
+  int64_t training = 0, longest = 0;
+};
+
+Lengths lengths_of(const Settings& settings, Task task) {
+  return {training_of(settings, task).length, longest_of(settings, task)};
+}
+
+// The options of rope that a name of its own stands for, which reads a trained rope, too: a stretch that makes the
+// longest text tested one of training, or how it scales queries. Null for what is no such name.
+json named_rope(const std::string& name, const Lengths& lengths) {
+  if (name == kLogN) return {{"query_scale", "logn"}};
+  json stretch = stretch_named(
+      name, static_cast<double>(lengths.longest) / static_cast<double>(lengths.training));
+  return stretch.is_null() ? stretch : json{{"stretch", std::move(stretch)}};
+}
+
+// Options that are the survey's to choose, for they depend on the lengths or on how the decoder starts.
+json survey_options(const std::string& method, const Lengths& lengths, int64_t memory) {
+  const int64_t reach = std::max(lengths.longest, lengths.training + memory);
+  // A row for every position that is tested, those past L staying as they started; and rows of the
+  // size of the embeddings, or it looks worse than it is: 1.88 nats at L with 0.7, 2.22 with 0.1.
+  if (method == "learned") return {{"rows", reach}, {"init_std", 0.7}};
+  if (method == "emd") return {{"rows", reach}};
+  if (method == "tupe") return {{"max_positions", reach}};
+  if (method == "relative-key") return {{"max_position_embeddings", reach}};
+  // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
+  if (method == "t5") return {{"scaled", true}};
+  return piecewise_options(method, lengths.training, reach);
+}
+
+std::string with_memory(const std::string& label, int64_t memory) {
+  return memory > 0 ? label + ":" + kMemory + "=" + std::to_string(memory) : label;
+}
+
+// "L", "2L", "L/4", "3L/4": a length that follows the training length, which is another for text and for
+// pairs. Anything else is none.
+std::optional<int64_t> multiple_of(int64_t training, std::string_view value) {
+  int64_t times = 1, parts = 1;
+  const char* at = value.data();
+  const char* const end = at + value.size();
+  if (at != end && *at != 'L') at = std::from_chars(at, end, times).ptr;
+  if (at == end || *at != 'L') return {};
+  if (++at != end) {
+    if (*at != '/') return {};
+    const auto [stop, error] = std::from_chars(at + 1, end, parts);
+    if (error != std::errc{} || stop != end) return {};
+  }
+  if (times < 1 || times > kMostMultiple || parts < 1) return {};
+  return training * times / parts;
+}
+
+// Takes one of the survey's own options out of the method's, if it is there.
+std::optional<int64_t> taken(json& options, const char* name, const std::string& label) {
+  if (!options.contains(name)) return {};
+  const json value = options.at(name);
+  options.erase(name);
+  if (!value.is_number_unsigned() || value > kMostTaken) {
+    fail(fmt::format("methods: {}: {}: expected 0 to {}, but got {}", label, name, kMostTaken,
+                     value.dump()));
+  }
+  return value.get<int64_t>();
+}
+
+// Takes out of the options whose weights are read; "" for its own.
+std::string weights_of(const std::string& label, bool reads, json& options) {
+  std::string of = reads ? options.value("of", "rope") : kOwn;
+  if (!options.contains(kWeights)) return of == kOwn ? "" : of;
+  const json given = options.at(kWeights);
+  options.erase(kWeights);
+  if (!given.is_string()) {
+    fail(fmt::format("methods: {}: weights: expected a method's name or {}, but got {}", label,
+                     kOwn, given.dump()));
+  }
+  return given == kOwn ? "" : given.get<std::string>();
+}
+
+// Without its seed; weights_from is a label.
+Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ForAll& all) {
+  const Lengths lengths = lengths_of(settings, task);
+  json given = json::parse(request.options);
+  for (auto& [name, value] : given.items()) {
+    if (!value.is_string()) continue;
+    const auto multiple = multiple_of(lengths.training, value.get_ref<const std::string&>());
+    if (multiple) value = *multiple;
+  }
+  Arm arm{.label = request.label, .method = request.method, .task = task};
+  const auto memory = taken(given, kMemory, arm.label);
+  arm.memory = memory.value_or(all.memory);
+  if (!memory) arm.label = with_memory(arm.label, arm.memory);
+  arm.tune = taken(given, kTune, arm.label).value_or(0);
+
+  const json named = named_rope(arm.method, lengths);
+  const bool reads = !named.is_null() || std::ranges::find(kReaders, arm.method) != kReaders.end();
+  json options = survey_options(arm.method, lengths, arm.memory);
+  if (!named.is_null()) {
+    options = named;
+    arm.method = "rope";
+  }
+  options.update(given);
+  const std::string of = weights_of(arm.label, reads, options);
+  if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
+  if (arm.method == "window" || arm.method == "chunk") {
+    const json inner = survey_options(options.value("of", "rope"), lengths, arm.memory);
+    if (!inner.empty() && !options.contains("options")) options["options"] = inner;
+  }
+  if (arm.tune > 0 && arm.weights_from.empty()) {
+    fail("methods: " + arm.label +
+         ": tune: expected 0, as it has no weights of another to go on from, but got " +
+         std::to_string(arm.tune));
+  }
+  arm.options = options.dump();
+  return arm;
+}
+
+// The same, and trained a little more on texts of the longest length.
+Arm tuned(Arm arm, const std::string& of, int64_t steps) {
+  arm.weights_from = of;
+  arm.tune = steps;
+  arm.label += fmt::format(":{}={}", kTune, steps);
+  return arm;
+}
+
+}  // namespace
+
+std::vector<std::string> default_methods() {
+  std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
+  // The dynamic ones turn all keys anew for each query beyond L, which takes several times as long as a test of
+  // another: they are for those who ask.
+  for (const std::string& name : stretches()) {
+    if (!name.starts_with("dynamic-")) methods.push_back(name);
+  }
+  return methods;
+}
+
+std::vector<std::string> stretches() {
+  std::vector<std::string> names = stretch_names();
+  for (const char* reader : {kLogN, "rerope", "rerope:log_n=L", "rerope:window=L", "leaky-rerope",
+                             "self-extend", "window", "chunk"}) {
+    names.emplace_back(reader);
+  }
+  return names;
+}
+
+ArmRequest request_of(const std::string& text) {
+  json options = json::object();
+  for (size_t end = std::min(text.find(':'), text.size()); end < text.size();) {
+    const size_t begin = end + 1;
+    end = std::min(text.find(':', begin), text.size());
+    const std::string option = text.substr(begin, end - begin);
+    const size_t equals = option.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      fail(fmt::format("methods: {}: expected NAME:OPTION=VALUE, but got {}", text, option));
+    }
+    const std::string value = option.substr(equals + 1);
+    const json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
+    options[option.substr(0, equals)] = parsed.is_discarded() ? json(value) : parsed;
+  }
+  return {.label = text, .method = text.substr(0, text.find(':')), .options = options.dump()};
+}
+
+std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
+                           const Settings& settings, const ForAll& all) {
+  if (requests.empty()) fail("methods: expected at least one, but got none");
+  if (seeds < 1) fail("seeds: expected at least 1, but got " + std::to_string(seeds));
+  if (all.memory < 0) {
+    fail("memory: expected at least 0, but got " + std::to_string(all.memory));
+  }
+  if (all.tune < 0) fail("tune: expected at least 0, but got " + std::to_string(all.tune));
+  std::vector<Arm> arms;
+  const auto add = [&](Arm arm, int64_t seed) {
+    arm.seed = static_cast<uint64_t>(seed);
+    if (!arm.weights_from.empty()) {
+      arm.weights_from = Arm::name_of(arm.weights_from, arm.task, arm.seed);
+    }
+    if (std::ranges::find(arms, arm.name(), &Arm::name) == arms.end()) arms.push_back(arm);
+  };
+  // Whose weights are read: one that is asked for, or else a method by its name.
+  const auto trained_for = [&](const Arm& arm) {
+    const auto asked = std::ranges::find(requests, arm.weights_from, &ArmRequest::label);
+    const bool found = asked != requests.end();
+    Arm trained = arm_of(found ? *asked : request_of(arm.weights_from), settings, arm.task,
+                         found ? all : ForAll{});
+    if (!trained.weights_from.empty()) {
+      fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
+           arm.weights_from);
+    }
+    return trained;
+  };
+  std::vector<Task> tasks{Task::kText};
+  if (settings.retrieval.steps > 0) tasks.push_back(Task::kPairs);
+  // Seed by seed, so that a survey that is stopped has seen every method.
+  for (int64_t seed = 0; seed < seeds; ++seed) {
+    for (const Task task : tasks) {
+      for (const ArmRequest& request : requests) {
+        const Arm arm = arm_of(request, settings, task, all);
+        // A text of pairs is read at once: there is nothing before it to remember.
+        if (task == Task::kPairs && arm.memory > 0) continue;
+        if (arm.weights_from.empty()) {
+          add(arm, seed);
+          continue;
+        }
+        const Arm trained = trained_for(arm);
+        add(trained, seed);
+        add(arm, seed);
+        if (all.tune == 0 || arm.tune > 0) continue;
+        add(tuned(trained, trained.label, all.tune), seed);
+        add(tuned(arm, trained.label, all.tune), seed);
+      }
+    }
+  }
+  return arms;
+}
+
+std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
+                           const Settings& settings, const ForAll& all) {
+  std::vector<ArmRequest> requests;
+  requests.reserve(methods.size());
+  for (const std::string& text : methods) requests.push_back(request_of(text));
+  return make_arms(requests, seeds, settings, all);
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,285 @@
+#include "sextant/lab/plan/settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/lab/data/retrieval_task.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+std::string text(T value) {
+  return json(value).dump();
+}
+
+template <class T>
+void within(const char* name, T value, T low, T high) {
+  if (!(value >= low && value <= high)) {
+    fail(std::string("settings: ") + name + ": expected " + text(low) + " to " + text(high) +
+         ", but got " + text(value));
+  }
+}
+
+// Far above what a laboratory of minutes can use, and far below where products of two overflow.
+constexpr int64_t kMost = int64_t{1} << 30;
+constexpr double kTuningRate = 0.25;
+
+void check(const TrainingOptions& training) {
+  within<int64_t>("training.length", training.length, 2, kMost);
+  within<int64_t>("training.batch", training.batch, 1, kMost);
+  within<int64_t>("training.bytes", training.bytes, training.batch * training.length,
+                  kMost * kMost);
+  within<double>("training.learning_rate", training.learning_rate, 0, 100);
+  within<double>("training.warmup", training.warmup, 0, 1);
+  within<double>("training.beta1", training.beta1, 0, 0.999999);
+  within<double>("training.beta2", training.beta2, 0, 0.999999);
+  within<double>("training.weight_decay", training.weight_decay, 0, 100);
+  within<double>("training.clip", training.clip, 1e-9, 1e9);
+}
+
+void check(const TestOptions& test, int64_t train_length) {
+  if (test.lengths.empty()) fail("settings: test.lengths: expected at least one, but got none");
+  // Shorter ones would not hold the bytes that a sliding window is scored on.
+  for (const int64_t length : test.lengths) {
+    within<int64_t>("test.lengths", length, (train_length + 1) / 2, kMost);
+  }
+  if (!std::ranges::is_sorted(test.lengths, std::less_equal<>{})) {
+    fail("settings: test.lengths: expected each above the one before, but got " +
+         text(test.lengths));
+  }
+  // The change against L is what a survey is for.
+  if (std::ranges::find(test.lengths, train_length) == test.lengths.end()) {
+    fail("settings: test.lengths: expected the training length " + std::to_string(train_length) +
+         " among them, but got " + text(test.lengths));
+  }
+  for (const int64_t length : test.lengths) {
+    // The longest texts are cut into whole texts of each shorter length: the same bytes for all.
+    if (test.longest() % length != 0) {
+      fail("settings: test.lengths: expected divisors of the longest, " +
+           std::to_string(test.longest()) + ", but got " + std::to_string(length));
+    }
+  }
+  within<int64_t>("test.blocks", test.blocks, 2, kMost);
+  within<int64_t>("test.bin", test.bin, 1, test.longest());
+  if (test.longest() % test.bin != 0) {
+    fail("settings: test.bin: expected a divisor of the longest length, " +
+         std::to_string(test.longest()) + ", but got " + std::to_string(test.bin));
+  }
+  within<double>("test.share", test.share, 0.001, 0.9);
+}
+
+void check(const Settings& settings, const RetrievalOptions& retrieval) {
+  within<int64_t>("retrieval.steps", retrieval.steps, 0, kMost);
+  if (retrieval.steps == 0) return;
+  within<int64_t>("retrieval.batch", retrieval.batch, 1, kMost);
+  within<int64_t>("retrieval.length", retrieval.length, kShortestPairText, kMost);
+  within<double>("retrieval.learning_rate", retrieval.learning_rate, 0, 100);
+  within<int64_t>("retrieval.texts", retrieval.texts, 2, kMost);
+  if (!std::ranges::is_sorted(retrieval.lengths, std::less_equal<>{})) {
+    fail("settings: retrieval.lengths: expected each above the one before, but got " +
+         text(retrieval.lengths));
+  }
+  if (retrieval.lengths.empty() || retrieval.lengths.front() != retrieval.length) {
+    fail("settings: retrieval.lengths: expected the training length " +
+         std::to_string(retrieval.length) + " as the first, but got " + text(retrieval.lengths));
+  }
+  within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMost);
+  sextant::check(model_of(settings, Task::kPairs));
+}
+
+void flatten(const json& value, const std::string& path, std::map<std::string, json>& leaves) {
+  if (!value.is_object()) {
+    leaves[path] = value;
+    return;
+  }
+  for (const auto& item : value.items()) {
+    flatten(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
+  }
+}
+
+}  // namespace
+
+void check(const Settings& settings) {
+  sextant::check(settings.model);
+  check(settings.training);
+  check(settings.test, settings.training.length);
+  check(settings, settings.retrieval);
+  within<int>("threads", settings.threads, 1, 1024);
+}
+
+DecoderOptions model_of(const Settings& settings, Task task) {
+  DecoderOptions model = settings.model;
+  if (task == Task::kText) return model;
+  const RetrievalOptions& retrieval = settings.retrieval;
+  model.vocabulary = kPairVocabulary;
+  model.layers = retrieval.layers;
+  model.mlp_width = std::max<int64_t>(1, model.mlp_width * retrieval.width / model.width);
+  model.width = retrieval.width;
+  return model;
+}
+
+TrainingOptions training_of(const Settings& settings, Task task) {
+  TrainingOptions training = settings.training;
+  if (task == Task::kText) return training;
+  const RetrievalOptions& retrieval = settings.retrieval;
+  training.length = retrieval.length;
+  training.batch = retrieval.batch;
+  training.bytes = retrieval.steps * retrieval.batch * retrieval.length;
+  training.learning_rate = retrieval.learning_rate;
+  return training;
+}
+
+TrainingOptions training_of(const Settings& settings, const Arm& arm) {
+  TrainingOptions training = training_of(settings, arm.task);
+  if (arm.tune == 0) return training;
+  const int64_t tokens = training.batch * training.length;
+  training.length = longest_of(settings, arm.task);
+  training.batch = std::max<int64_t>(1, tokens / training.length);
+  training.bytes = arm.tune * training.batch * training.length;
+  training.learning_rate *= kTuningRate;
+  return training;
+}
+
+int64_t longest_of(const Settings& settings, Task task) {
+  return task == Task::kText ? settings.test.longest() : settings.retrieval.longest();
+}
+
+std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options) {
+  const int64_t step = options.length / 8;
+  std::vector<int64_t> distances;
+  for (int64_t distance = step; distance <= length / 2; distance *= 2) {
+    distances.push_back(distance);
+  }
+  distances.push_back(length - step);
+  return distances;
+}
+
+void to_json(json& json, const Settings& settings) {
+  const TrainingOptions& training = settings.training;
+  const TestOptions& test = settings.test;
+  const RetrievalOptions& retrieval = settings.retrieval;
+  json = {{"model", settings.model},
+          {"training",
+           {{"length", training.length},
+            {"bytes", training.bytes},
+            {"batch", training.batch},
+            {"learning_rate", training.learning_rate},
+            {"warmup", training.warmup},
+            {"beta1", training.beta1},
+            {"beta2", training.beta2},
+            {"weight_decay", training.weight_decay},
+            {"clip", training.clip}}},
+          {"test",
+           {{"lengths", test.lengths},
+            {"blocks", test.blocks},
+            {"bin", test.bin},
+            {"share", test.share}}},
+          {"retrieval",
+           {{"steps", retrieval.steps},
+            {"batch", retrieval.batch},
+            {"length", retrieval.length},
+            {"learning_rate", retrieval.learning_rate},
+            {"layers", retrieval.layers},
+            {"width", retrieval.width},
+            {"lengths", retrieval.lengths},
+            {"texts", retrieval.texts}}},
+          {"threads", settings.threads}};
+}
+
+void from_json(const json& json, Settings& settings) {
+  JsonFields fields(json, "settings");
+  settings.model = fields.at("model").get<DecoderOptions>();
+  fields.read("threads", settings.threads);
+
+  TrainingOptions& training = settings.training;
+  JsonFields of_training(fields.at("training"), "settings: training");
+  of_training.read("length", training.length);
+  of_training.read("bytes", training.bytes);
+  of_training.read("batch", training.batch);
+  of_training.read("learning_rate", training.learning_rate);
+  of_training.read("warmup", training.warmup);
+  of_training.read("beta1", training.beta1);
+  of_training.read("beta2", training.beta2);
+  of_training.read("weight_decay", training.weight_decay);
+  of_training.read("clip", training.clip);
+  of_training.finish();
+
+  TestOptions& test = settings.test;
+  JsonFields of_test(fields.at("test"), "settings: test");
+  of_test.read("lengths", test.lengths);
+  of_test.read("blocks", test.blocks);
+  of_test.read("bin", test.bin);
+  of_test.read("share", test.share);
+  of_test.finish();
+
+  RetrievalOptions& retrieval = settings.retrieval;
+  JsonFields of_retrieval(fields.at("retrieval"), "settings: retrieval");
+  of_retrieval.read("steps", retrieval.steps);
+  of_retrieval.read("batch", retrieval.batch);
+  of_retrieval.read("length", retrieval.length);
+  of_retrieval.read("learning_rate", retrieval.learning_rate);
+  of_retrieval.read("layers", retrieval.layers);
+  of_retrieval.read("width", retrieval.width);
+  of_retrieval.read("lengths", retrieval.lengths);
+  of_retrieval.read("texts", retrieval.texts);
+  of_retrieval.finish();
+
+  fields.finish();
+  check(settings);
+}
+
+void to_json(json& json, const Arm& arm) {
+  json = {{"label", arm.label},
+          {"method", arm.method},
+          {"options", json::parse(arm.options)},
+          {"seed", arm.seed},
+          {"memory", arm.memory},
+          {"weights_from", arm.weights_from},
+          {"task", arm.task == Task::kPairs ? "pairs" : "text"},
+          {"tune", arm.tune}};
+}
+
+void from_json(const json& json, Arm& arm) {
+  JsonFields fields(json, "arm");
+  fields.read("label", arm.label);
+  fields.read("method", arm.method);
+  arm.options = fields.at("options").dump();
+  fields.read("seed", arm.seed);
+  fields.read("memory", arm.memory);
+  fields.read("tune", arm.tune);
+  fields.read("weights_from", arm.weights_from);
+  std::string task;
+  fields.read("task", task);
+  if (task != "text" && task != "pairs") fail("arm: task: expected text or pairs, but got " + task);
+  arm.task = task == "pairs" ? Task::kPairs : Task::kText;
+  fields.finish();
+}
+
+std::vector<std::string> differences(const json& there, const json& asked) {
+  std::map<std::string, json> before, now;
+  flatten(there, "", before);
+  flatten(asked, "", now);
+  std::set<std::string> paths;
+  for (const auto& [path, value] : before) paths.insert(path);
+  for (const auto& [path, value] : now) paths.insert(path);
+  std::vector<std::string> lines;
+  for (const std::string& path : paths) {
+    const auto is = before.find(path), would = now.find(path);
+    if (is != before.end() && would != now.end() && is->second == would->second) continue;
+    const auto shown = [](const auto& found, const auto& all) {
+      return found == all.end() ? std::string("nothing") : found->second.dump();
+    };
+    lines.push_back(path + ": " + shown(is, before) + " there, " + shown(would, now) +
+                    " asked for");
+  }
+  return lines;
+}
+
+}  // namespace sextant::lab

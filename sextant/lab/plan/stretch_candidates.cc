@@ -1,0 +1,246 @@
+#include "sextant/lab/plan/stretch_candidates.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/plan/stretches.h"
+#include "sextant/lab/report/format_number.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+// Options of rope that all its readings share.
+constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
+                                   "sense", "float32_speeds", "axes", "sections"};
+
+class Ways {
+ public:
+  Ways(const json& options, int64_t train_length, int64_t length)
+      : train_length_(train_length),
+        length_(length),
+        factor_(static_cast<double>(length) / static_cast<double>(train_length)) {
+    for (const char* option : kShared) {
+      if (options.contains(option)) shared_[option] = options.at(option);
+    }
+  }
+
+  std::vector<Way> all() && {
+    add("direct", "as it was trained (Su et al. 2021)", "rope", {});
+    stretch("pi", "positions interpolated (Chen et al. 2023)", named("pi"));
+    stretch("ntk", "another base (bloc97 2023)", named("ntk"));
+    stretch("ntk-mixed", "a ladder between NTK and interpolation (Su 2023)", named("ntk-mixed"));
+    stretch("by-parts", "slow pairs interpolated, fast ones kept (Peng et al. 2023)",
+            {{"rope_type", "by-parts"}});
+    stretch("llama3", "the same with 1 and 4 turns (Llama 3, 2024)",
+            {{"rope_type", "llama3"}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
+    stretch("yarn", "by parts and a temperature (Peng et al. 2023)", named("yarn"));
+    stretch("yarn-8-turns", "the same, pairs of 8 turns and more kept", named("yarn-8-turns"));
+    dynamic("dynamic", "NTK by the text's length, as Hugging Face has it (2023)",
+            {{"rope_type", "dynamic"}, {"factor", 1.0}}, "length");
+    dynamic("dynamic-pi", "interpolated by each query's position", named("dynamic-pi"), "query");
+    dynamic("dynamic-ntk", "NTK by each query's position", named("dynamic-ntk"), "query");
+    dynamic("dynamic-by-parts", "by parts by each query's position",
+            {{"rope_type", "dynamic-by-parts"}, {"beta_fast", kFewTurns}}, "query");
+    dynamic("dynamic-yarn", "YaRN by each query's position", named("dynamic-yarn"), "query");
+    piecewise();
+    return std::move(ways_);
+  }
+
+ private:
+  void add(const char* name, const char* summary, const char* method, const json& more) {
+    json options = shared_;
+    if (!more.is_null()) options.update(more);
+    ways_.push_back(
+        {.name = name, .summary = summary, .method = method, .options = options.dump()});
+  }
+
+  json named(const char* name) const { return stretch_named(name, factor_); }
+
+  void stretch(const char* name, const char* summary, json object) {
+    object["factor"] = factor_;
+    object["original_max_position_embeddings"] = train_length_;
+    for (const char* without : {"linear", "ntk", "ntk-mixed"}) {
+      if (object.at("rope_type") == without) object.erase("original_max_position_embeddings");
+    }
+    add(name, summary, "rope", {{"stretch", object}});
+  }
+
+  void dynamic(const char* name, const char* summary, json object, const char* by) {
+    object["original_max_position_embeddings"] = train_length_;
+    add(name, summary, "rope", {{"stretch", object}, {"dynamic", by}});
+  }
+
+  void piecewise() {
+    add("log-n", "queries times log n (Su 2021)", "rope", {{"query_scale", "logn"}});
+    add("rerope", "no distance beyond L/2 (Su 2023)", "rerope", {});
+    add("leaky-rerope", "distances beyond L/2 grow slower (Su 2023)", "leaky-rerope",
+        piecewise_options("leaky-rerope", train_length_, length_));
+    add("self-extend", "distances beyond L/4 in groups (Jin et al. 2024)", "self-extend",
+        piecewise_options("self-extend", train_length_, length_));
+    add("dual-chunk", "positions that start again in chunks (An et al. 2024)", "dual-chunk", {});
+    add("streaming", "4 first keys and the last L (Xiao et al. 2023)", "streaming", {});
+    // Laid over rope, so its options stand within.
+    ways_.push_back(
+        {.name = "window",
+         .summary = "the last L keys and no other (Beltagy et al. 2020)",
+         .method = "window",
+         .options = json{{"window", train_length_}, {"of", "rope"}, {"options", shared_}}.dump()});
+  }
+
+  int64_t train_length_, length_;
+  double factor_;
+  json shared_ = json::object();
+  std::vector<Way> ways_;
+};
+
+// In each layer a window and its like see the last keys alone: their loss on text holds, for the last words
+// are nearly all that it asks for, and little of what stands further back reaches them.
+bool sees_all(const WayMeasured& way) {
+  return way.way.method != "window" && way.way.method != "streaming";
+}
+
+const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
+  const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
+  return found == way.lengths.end() ? way.lengths.front() : *found;
+}
+
+double spoils(const WayMeasured& way, int64_t trained) {
+  return std::max(0.0, at_trained(way, trained).sliding_change.value);
+}
+
+double far_loss(const WayMeasured& way) { return way.lengths.back().sliding.value; }
+
+// What a way is judged by: its loss at the longest length, with what is lost at L.
+double cost(const WayMeasured& way, int64_t trained) {
+  return far_loss(way) + spoils(way, trained);
+}
+
+// The index of the lowest cost among those that are allowed.
+std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
+  const int64_t trained = extension.model.reference;
+  std::optional<size_t> found;
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    const WayMeasured& way = extension.ways[n];
+    if (!allowed(way)) continue;
+    if (!found || cost(way, trained) < cost(extension.ways[*found], trained)) found = n;
+  }
+  return found;
+}
+
+// cost(), block by block. It is the mean over blocks that says whether anything is lost at L: a way that is
+// better there than the model as it is gains nothing by it, in no block. Empty if blocks were not kept.
+std::vector<double> cost_by_block(const Extension& extension, const WayMeasured& way) {
+  const int64_t trained = extension.model.reference;
+  std::vector<double> blocks = way.lengths.back().sliding_blocks;
+  if (spoils(way, trained) == 0) return blocks;
+  const std::vector<double>&near = at_trained(way, trained).sliding_blocks,
+        &direct = at_trained(extension.ways.front(), trained).sliding_blocks;
+  if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    blocks[block] += near[block] - direct[block];
+  }
+  return blocks;
+}
+
+// Of those that are allowed, whose cost is not above that of `best`, the lowest, for certain.
+std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best,
+                                         const auto& allowed) {
+  std::vector<Recommendation::Tie> ties;
+  const std::vector<double> blocks = cost_by_block(extension, extension.ways[best]);
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    if (n == best || !allowed(extension.ways[n])) continue;
+    const std::vector<double> here = cost_by_block(extension, extension.ways[n]);
+    if (here.size() < 2 || here.size() != blocks.size()) continue;
+    std::vector<double> behind;
+    for (size_t block = 0; block < here.size(); ++block) {
+      behind.push_back(here[block] - blocks[block]);
+    }
+    const Interval interval = interval95(behind);
+    if (interval.mean - interval.half <= 0) ties.push_back({.way = n, .behind = interval});
+  }
+  std::ranges::stable_sort(ties, {},
+                           [](const Recommendation::Tie& tie) { return tie.behind.mean; });
+  return ties;
+}
+
+// "a 1.533 and b 1.534"
+std::string losses_of(const Extension& extension, const std::vector<size_t>& ways) {
+  std::vector<std::string> texts;
+  for (const size_t n : ways) {
+    const WayMeasured& way = extension.ways[n];
+    texts.push_back(fmt::format("{} {:.3f}", way.way.name, far_loss(way)));
+  }
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+// Why none of those is recommended that have a lower loss at the longest length, ties left out.
+std::string why_not_lower(const Extension& extension, const Recommendation& found) {
+  const int64_t trained = extension.model.reference;
+  std::vector<size_t> deaf, spoiling;
+  for (size_t n = 0; n < extension.ways.size(); ++n) {
+    const WayMeasured& way = extension.ways[n];
+    if (far_loss(way) >= far_loss(extension.ways[found.best])) continue;
+    if (std::ranges::find(found.ties, n, &Recommendation::Tie::way) != found.ties.end()) continue;
+    (sees_all(way) ? spoiling : deaf).push_back(n);
+  }
+  std::string text;
+  if (!spoiling.empty()) {
+    text +=
+        fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, spoiling));
+  }
+  if (!deaf.empty()) {
+    text += fmt::format(
+        ". Do not be misled by {}: in each layer that is without anything further back than {} "
+        "bytes",
+        losses_of(extension, deaf), trained);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_length,
+                              int64_t length) {
+  if (length <= train_length) {
+    fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
+                     length));
+  }
+  return Ways(json::parse(rope_options), train_length, length).all();
+}
+
+Recommendation recommend(const Extension& extension) {
+  const int64_t trained = extension.model.reference;
+  // The first way is the model as it is, which sees all.
+  Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
+  found.writable = best_of(
+      extension, [](const WayMeasured& way) { return way.way.in_hugging_face && sees_all(way); });
+  const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
+  found.ties = ties_of(extension, found.best, sees_all);
+  const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
+  found.reason = fmt::format(
+      "{} reads texts of {} best, with what it costs at {} counted, of the ways that see all of "
+      "them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; at "
+      "{} it has {:.3f} ({})",
+      best.way.name, far.length, near.length, far.sliding.value, extension.model.stride,
+      far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
+  std::string others;
+  for (const Recommendation::Tie& tie : found.ties) {
+    others += fmt::format("{}{} ({} ± {:.3f})", others.empty() ? "" : ", ",
+                          extension.ways[tie.way].way.name, signed_fixed(tie.behind.mean),
+                          tie.behind.half);
+  }
+  if (!others.empty()) {
+    found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,
+                                found.ties.size() == 1 ? "is" : "are");
+  }
+  found.reason += why_not_lower(extension, found);
+  return found;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,61 @@
+#include "sextant/lab/plan/stretches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+struct Stretch {
+  const char* name;
+  const char* type;
+  bool by_factor;         // else by the length of each text
+  double beta_fast = 0;   // 0: the authors' 32
+  bool by_turns = false;  // YaRN's ramp as in the paper, not as in its code
+};
+constexpr Stretch kStretches[] = {
+    {"pi", "linear", true},
+    {"ntk", "ntk", true},
+    {"ntk-mixed", "ntk-mixed", true},
+    {"yarn", "yarn", true},
+    {"yarn-paper", "yarn", true, 0, true},
+    {"yarn-8-turns", "yarn", true, kFewTurns},
+    {"dynamic-pi", "dynamic-linear", false},
+    {"dynamic-ntk", "dynamic-ntk", false},
+    {"dynamic-yarn", "dynamic-yarn", false, kFewTurns},
+};
+
+}  // namespace
+
+std::vector<std::string> stretch_names() {
+  std::vector<std::string> names;
+  for (const Stretch& one : kStretches) names.emplace_back(one.name);
+  return names;
+}
+
+json stretch_named(std::string_view name, double factor) {
+  const auto* const found = std::ranges::find(kStretches, name, &Stretch::name);
+  if (found == std::end(kStretches)) return nullptr;
+  json stretch = {{"rope_type", found->type}};
+  if (found->by_factor) stretch["factor"] = factor;
+  if (found->beta_fast > 0) stretch["beta_fast"] = found->beta_fast;
+  if (found->by_turns) stretch["ramp"] = "turns";
+  return stretch;
+}
+
+json piecewise_options(std::string_view method, int64_t trained, int64_t reach) {
+  const auto shrink = [&](int64_t window) {
+    return static_cast<double>(reach - window) / static_cast<double>(trained - window);
+  };
+  if (method == "leaky-rerope") return {{"factor", shrink(trained / 2)}};
+  if (method == "self-extend") {
+    return {{"group", static_cast<int64_t>(std::ceil(shrink(trained / 4)))}};
+  }
+  return json::object();
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,214 @@
+#include "sextant/lab/report/model_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/lab/report/format_number.h"
+
+namespace sextant::lab {
+namespace {
+
+using chart::LineChart;
+using chart::Series;
+using nlohmann::json;
+
+// Lines that can still be told apart in one chart.
+constexpr size_t kLines = 10;
+
+json mean_json(const Mean& mean) { return {{"mean", mean.value}, {"standard_error", mean.error}}; }
+
+json loss_json(const Mean& mean) {
+  json object = mean_json(mean);
+  object["perplexity"] = std::exp(mean.value);
+  return object;
+}
+
+// A line with a band of two standard errors.
+Series series(const std::string& name, const std::vector<AtLength>& lengths, Mean AtLength::*what) {
+  Series line{.name = name};
+  for (const AtLength& at : lengths) {
+    const Mean& mean = at.*what;
+    line.x.push_back(static_cast<double>(at.length));
+    line.y.push_back(mean.value);
+    line.low.push_back(mean.value - 2 * mean.error);
+    line.high.push_back(mean.value + 2 * mean.error);
+  }
+  return line;
+}
+
+LineChart by_length(const ModelEvaluation& model, const std::string& title) {
+  return {.title = title,
+          .subtitle =
+              fmt::format("{}, {} weights, {} blocks of {} bytes; bands: two standard errors",
+                          model.method, model.weights, model.blocks, model.lengths.back().length),
+          .x = {.label = "length of the sequence", .unit = "bytes", .scale = chart::Scale::kLog2},
+          .y = {.label = "loss", .unit = "nats per byte"},
+          .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
+}
+
+std::string sliding_words(const ModelEvaluation& model) {
+  return fmt::format("the last {} bytes of each block, at the end of a window of each length",
+                     model.stride);
+}
+
+// Indices of the ways, the lowest at the longest length first.
+std::vector<size_t> by_loss(const Extension& extension) {
+  std::vector<size_t> order(extension.ways.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  std::ranges::stable_sort(
+      order, {}, [&](size_t n) { return extension.ways[n].lengths.back().sliding.value; });
+  return order;
+}
+
+// The ways to be drawn, the lowest at the longest length first: the lowest, and always the one recommended
+// and the first, which is the model as it is, to be compared with.
+std::vector<size_t> drawn(const Extension& extension, size_t best) {
+  size_t others = kLines - (best == 0 ? 1 : 2);
+  std::vector<size_t> ways;
+  for (const size_t n : by_loss(extension)) {
+    const bool kept = n == 0 || n == best;
+    if (!kept && others == 0) continue;
+    if (!kept) --others;
+    ways.push_back(n);
+  }
+  return ways;
+}
+
+}  // namespace
+
+std::string table(const ModelEvaluation& model) {
+  std::string text = fmt::format(
+      "{}, trained on texts of {} bytes; {} weights{}. Nats per byte ± standard error over {} "
+      "blocks of {} bytes.\n\n",
+      model.method, model.train_length, model.weights,
+      model.memory > 0 ? fmt::format(", a memory of {} positions", model.memory) : "", model.blocks,
+      model.lengths.back().length);
+  text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "", "whole text", "", "sliding",
+                      "", "");
+  text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "length", "loss", "perplexity",
+                      "loss", "perplexity", "change");
+  for (const AtLength& at : model.lengths) {
+    const auto cell = [](const Mean& mean) {
+      return fmt::format("{:.3f} ± {:.3f}", mean.value, mean.error);
+    };
+    text += fmt::format("{:>8} |{:>17}{:>12.3f} |{:>17}{:>12.3f}{:>10}\n", at.length, cell(at.loss),
+                        std::exp(at.loss.value), cell(at.sliding), std::exp(at.sliding.value),
+                        signed_fixed(at.sliding_change.value));
+  }
+  return text + fmt::format(
+                    "\nwhole text: cut into pieces of each length that do not overlap, every byte "
+                    "scored.\nsliding: {} (stride {}); change: against {}.\n",
+                    sliding_words(model), model.stride, model.reference);
+}
+
+std::string json_text(const ModelEvaluation& model) {
+  json lengths = json::array();
+  for (const AtLength& at : model.lengths) {
+    lengths.push_back({{"length", at.length},
+                       {"loss", loss_json(at.loss)},
+                       {"sliding", loss_json(at.sliding)},
+                       {"loss_change", mean_json(at.loss_change)},
+                       {"sliding_change", mean_json(at.sliding_change)}});
+  }
+  const json out = {{"method", model.method},
+                    {"options", json::parse(model.options)},
+                    {"train_length", model.train_length},
+                    {"memory", model.memory},
+                    {"weights", model.weights},
+                    {"blocks", model.blocks},
+                    {"stride", model.stride},
+                    {"reference", model.reference},
+                    {"unit", "nats per byte"},
+                    {"lengths", lengths}};
+  return out.dump(2) + "\n";
+}
+
+LineChart chart_of(const ModelEvaluation& model) {
+  LineChart chart = by_length(model, "Loss by length");
+  chart.series = {series("whole text", model.lengths, &AtLength::loss),
+                  series("sliding", model.lengths, &AtLength::sliding)};
+  return chart;
+}
+
+std::string table(const Extension& extension) {
+  const ModelEvaluation& model = extension.model;
+  std::string text = fmt::format("Nats per byte on {} (stride {}), {} blocks.\n\n{:<18}",
+                                 sliding_words(model), model.stride, model.blocks, "way");
+  for (const AtLength& at : model.lengths) text += fmt::format("{:>8}", at.length);
+  text += fmt::format("{:>18}  {}\n", "behind the best", "config.json");
+  for (const size_t n : by_loss(extension)) {
+    const WayMeasured& way = extension.ways[n];
+    text += fmt::format("{:<18}", way.way.name);
+    for (const AtLength& at : way.lengths) text += fmt::format("{:>8.3f}", at.sliding.value);
+    text +=
+        fmt::format("{:>19}  {:<4} {}\n",
+                    fmt::format("{} ± {:.3f}", signed_fixed(way.behind.value), way.behind.error),
+                    way.way.in_hugging_face ? "yes" : "no", way.way.summary);
+  }
+  return text +
+         "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "
+         "the same bytes.\nin each layer streaming and window see no further back than the "
+         "training "
+         "length.\n";
+}
+
+std::string json_text(const Extension& extension, const Recommendation& recommendation) {
+  json ways = json::array();
+  for (const size_t n : by_loss(extension)) {
+    const WayMeasured& way = extension.ways[n];
+    json lengths = json::array();
+    for (const AtLength& at : way.lengths) {
+      lengths.push_back({{"length", at.length},
+                         {"loss", loss_json(at.loss)},
+                         {"sliding", loss_json(at.sliding)},
+                         {"sliding_change", mean_json(at.sliding_change)}});
+    }
+    ways.push_back({{"name", way.way.name},
+                    {"summary", way.way.summary},
+                    {"method", way.way.method},
+                    {"options", json::parse(way.way.options)},
+                    {"hugging_face", way.way.in_hugging_face},
+                    {"behind", mean_json(way.behind)},
+                    {"lengths", lengths}});
+  }
+  json ties = json::array();
+  for (const Recommendation::Tie& tie : recommendation.ties) {
+    ties.push_back({{"name", extension.ways.at(tie.way).way.name},
+                    {"behind", tie.behind.mean},
+                    {"half_interval95", tie.behind.half}});
+  }
+  json out = {{"train_length", extension.model.train_length},
+              {"blocks", extension.model.blocks},
+              {"stride", extension.model.stride},
+              {"unit", "nats per byte"},
+              {"ways", ways},
+              {"recommended", extension.ways.at(recommendation.best).way.name},
+              {"not_told_apart", ties},
+              {"reason", recommendation.reason},
+              {"recommended_hugging_face", nullptr}};
+  if (recommendation.writable) {
+    out["recommended_hugging_face"] = extension.ways.at(*recommendation.writable).way.name;
+  }
+  return out.dump(2) + "\n";
+}
+
+LineChart chart_of(const Extension& extension, const Recommendation& recommendation) {
+  const ModelEvaluation& model = extension.model;
+  LineChart chart = by_length(model, "A trained rope, read past its length");
+  chart.subtitle =
+      fmt::format("{} weights; {} blocks, {}", model.weights, model.blocks, sliding_words(model));
+  for (const size_t n : drawn(extension, recommendation.best)) {
+    const WayMeasured& way = extension.ways[n];
+    chart.series.push_back(series(way.way.name, way.lengths, &AtLength::sliding));
+    // Blocks differ in the same way for all of them: bands would hide that the lines do not cross.
+    chart.series.back().low.clear();
+    chart.series.back().high.clear();
+    chart.series.back().emphasis = n == recommendation.best;
+  }
+  return chart;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,241 @@
+#include "sextant/lab/report/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sextant/lab/report/advice.h"
+#include "sextant/lab/report/claims.h"
+#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/report/pictures.h"
+#include "sextant/lab/report/report.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+chart::Tone tone(const std::string& verdict) {
+  if (verdict == "holds") return chart::Tone::kGood;
+  return verdict == "drifts" ? chart::Tone::kPlain : chart::Tone::kBad;
+}
+
+chart::Cell cell(const std::optional<Spread>& found, const FoundTable::Column& column) {
+  if (!found) return chart::words("", chart::Tone::kQuiet);
+  chart::Cell cell = chart::number(found->mean, column.decimals);
+  if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {
+    cell.text = fmt::format("+{}", cell.text);
+  }
+  if (found->half) cell.text += fmt::format(" ±{:.{}f}", *found->half, column.decimals);
+  return cell;
+}
+
+// The columns with a sign, such as the change, come first, so that a phone shows them.
+std::vector<size_t> column_order(const FoundTable& found) {
+  std::vector<size_t> order(found.columns.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  std::ranges::stable_partition(order, [&](size_t n) { return found.columns[n].sign; });
+  return order;
+}
+
+chart::Table html_table(const FoundTable& found) {
+  chart::Table table{.caption = found.caption + (found.unit.empty() ? "" : ", in " + found.unit),
+                     .columns = {{.name = "method", .unit = ""}}};
+  const bool words =
+      std::ranges::any_of(found.rows, [](const FoundTable::Row& row) { return !row.word.empty(); });
+  if (words) table.columns.push_back({.name = "verdict", .unit = ""});
+  const std::vector<size_t> order = column_order(found);
+  for (const size_t n : order) {
+    table.columns.push_back({.name = found.columns[n].name, .unit = found.columns[n].unit});
+  }
+  for (const FoundTable::Row& row : found.rows) {
+    std::vector<chart::Cell> cells{chart::words(row.label)};
+    cells.front().note = row.remark;
+    if (words) cells.push_back(chart::words(row.word, tone(row.word)));
+    for (const size_t n : order) {
+      cells.push_back(cell(n < row.values.size() ? row.values[n] : std::nullopt, found.columns[n]));
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+chart::Section tables_section(std::span<const MethodResult> methods, const Settings& settings,
+                              size_t seeds) {
+  chart::Section section{.heading = "Tables", .blocks = {}};
+  for (const FoundTable& one : tables(methods, settings)) {
+    section.blocks.emplace_back(html_table(one));
+  }
+  section.blocks.emplace_back(chart::Details{
+      .summary = "How to read the tables",
+      .text = fmt::format(
+          "- A method **holds** if the change in the first table is at most {}, and **breaks** "
+          "above {}; in between it drifts.\n"
+          "- The first table scores the same bytes with ever more context. In pieces, the bytes at "
+          "the start of each piece lack context, so longer pieces look a little better even for a "
+          "method that gains nothing.\n{}"
+          "- {}",
+          kHoldsBelow, kBreaksAbove,
+          seeds > 1 ? "- Numbers are means over seeds, ± half of the 95 % interval.\n" : "",
+          kCaveat)});
+  return section;
+}
+
+chart::Cell finding_cell(Finding finding) {
+  const chart::Tone tone = finding == Finding::kHolds   ? chart::Tone::kGood
+                           : finding == Finding::kFails ? chart::Tone::kBad
+                                                        : chart::Tone::kPlain;
+  return chart::words(name(finding), tone);
+}
+
+chart::Section claims_section(std::span<const ClaimFound> claims) {
+  chart::Table table{.caption = "Claims, and what was measured here with its 95 % interval",
+                     .columns = {{.name = "claim", .unit = ""},
+                                 {.name = "here", .unit = ""},
+                                 {.name = "measured", .unit = ""},
+                                 {.name = "claimed", .unit = ""},
+                                 {.name = "source", .unit = ""}}};
+  table.stacks = true;
+  const auto count = [&](Finding finding) {
+    return std::ranges::count(claims, finding, &ClaimFound::finding);
+  };
+  for (const ClaimFound& claim : claims) {
+    std::vector<chart::Cell> cells{chart::words(claim.claim), finding_cell(claim.finding),
+                                   chart::words(claim.value), chart::words(claim.bound),
+                                   chart::words(claim.source)};
+    cells[0].note = claim.measure;
+    cells[2].note = claim.over;
+    table.rows.push_back(std::move(cells));
+  }
+  return {.heading = "Claims of the literature",
+          .blocks = {chart::Prose{fmt::format(
+                         "Claims: {}. Held here: {}; failed: {}; undecided, with the claimed bound "
+                         "inside the interval: {}. Intervals are over seeds if there are several, "
+                         "else over the test text, which does not show how much another seed would "
+                         "move them.",
+                         claims.size(), count(Finding::kHolds), count(Finding::kFails),
+                         count(Finding::kUndecided))},
+                     std::move(table)}};
+}
+
+std::string about(const Settings& settings) {
+  return fmt::format(
+      "Each position encoding trained a small transformer on sequences of {} bytes, which was then "
+      "tested on up to {}{}. Loss is in nats per byte; lower is better.",
+      settings.training.length, settings.test.longest(),
+      settings.retrieval.steps > 0 ? ", and another to find the value of a key in noise" : "");
+}
+
+// The chart that a report opens with: the loss by length of the encodings that were trained, or of
+// the stretches if only one was. It is taken out of `drawn`.
+std::optional<chart::LineChart> opening_chart(std::vector<NamedChart>& drawn) {
+  const auto by_length = [&](std::string_view file, size_t lines) {
+    return std::ranges::find_if(drawn, [&](const NamedChart& one) {
+      return one.file == file && one.chart.series.size() >= lines;
+    });
+  };
+  auto found = by_length("sliding-by-length", 2);
+  if (found == drawn.end()) found = by_length("stretches-by-length", 2);
+  if (found == drawn.end()) found = by_length("sliding-by-length", 1);
+  if (found == drawn.end()) return {};
+  chart::LineChart chart = std::move(found->chart);
+  drawn.erase(found);
+  return chart;
+}
+
+chart::Section charts_section(std::vector<NamedChart> drawn, bool split) {
+  chart::Section section{.heading = "Charts", .blocks = {}};
+  if (split) {
+    section.blocks.emplace_back(chart::Prose{
+        "The methods are split over several charts of a kind, sorted by their change: those that "
+        "hold first. Each chart has its own scale."});
+  }
+  for (NamedChart& named : drawn) section.blocks.emplace_back(std::move(named.chart));
+  return section;
+}
+
+chart::Section maps_section(std::span<const MethodResult> methods, const Settings& settings) {
+  chart::Section section{.heading = "Inside the encodings", .blocks = {}};
+  for (NamedMap& named : maps(methods, settings)) section.blocks.emplace_back(std::move(named.map));
+  if (section.blocks.empty()) return section;
+  section.blocks.insert(section.blocks.begin(),
+                        chart::Prose{fmt::format(
+                            "These are the models of seed 0. Maps of attention begin at the upper "
+                            "left corner; the diagonal is the query's own position. Rows below {} "
+                            "are longer than any sequence of the training.",
+                            settings.training.length)});
+  return section;
+}
+
+void flatten(const nlohmann::json& value, const std::string& path, chart::Settings& out) {
+  if (!value.is_object()) {
+    out.items.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+    return;
+  }
+  for (const auto& item : value.items()) {
+    flatten(item.value(), path.empty() ? item.key() : path + "." + item.key(), out);
+  }
+}
+
+chart::Section data_section(const nlohmann::json& manifest, std::span<const ArmResult> results,
+                            std::span<const MethodResult> methods, const Settings& settings) {
+  chart::Section section{.heading = "Settings and data", .blocks = {}};
+  chart::Settings items;
+  flatten(manifest, "", items);
+  if (!results.empty()) items.items.emplace_back("machine", results.front().machine);
+  items.items.emplace_back("training", speed(results, settings));
+  section.blocks.emplace_back(std::move(items));
+  const auto add = [&](const char* file, const char* media_type, std::string content) {
+    section.blocks.emplace_back(
+        chart::Download{.file = file, .media_type = media_type, .content = std::move(content)});
+  };
+  add("results.csv", "text/csv", results_csv(results, settings));
+  add("summary.csv", "text/csv", summary_csv(methods));
+  add("results.json", "application/json", results_text(manifest, results));
+  return section;
+}
+
+}  // namespace
+
+std::string status_of(size_t done, size_t arms) {
+  return done < arms ? fmt::format("{} of {} arms so far", done, arms) : "";
+}
+
+chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmResult> results,
+                          const Settings& settings, const std::string& command,
+                          const std::string& status) {
+  const std::vector<MethodResult> methods = by_method(results);
+  const Advice advised = advice(methods, settings);
+  const std::string answer = advised.answer();
+  chart::Report report;
+  report.title = fmt::format("Trained at {} bytes, tested at up to {}", settings.training.length,
+                             settings.test.longest());
+  report.status = status;
+  report.lead = answer.empty() ? about(settings) : (status.empty() ? "" : "So far: ") + answer;
+
+  std::vector<NamedChart> drawn = charts(methods, settings);
+  const bool split =
+      std::ranges::any_of(drawn, [](const NamedChart& one) { return one.file.ends_with("-2"); });
+  if (auto chart = opening_chart(drawn)) report.opening.blocks.emplace_back(std::move(*chart));
+  if (!answer.empty()) {
+    report.opening.blocks.emplace_back(chart::Prose{about(settings)});
+    report.opening.blocks.emplace_back(
+        chart::Details{.summary = "How this was chosen", .text = advised.details});
+  }
+  report.sections.push_back(tables_section(methods, settings, advised.seeds));
+  const std::vector<ClaimFound> found = claims(methods, settings);
+  if (!found.empty()) report.sections.push_back(claims_section(found));
+  report.sections.push_back(charts_section(std::move(drawn), split));
+  if (chart::Section inside = maps_section(methods, settings); !inside.blocks.empty()) {
+    report.sections.push_back(std::move(inside));
+  }
+  report.sections.push_back(data_section(manifest, results, methods, settings));
+  report.footer = fmt::format("sextant {}: {}", version(), command);
+  return report;
+}
+
+}  // namespace sextant::lab

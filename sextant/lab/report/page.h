@@ -1,0 +1,22 @@
+// The HTML report of a survey: the answer and a chart first, then tables, charts, maps and
+// settings.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "sextant/chart/report.h"
+#include "sextant/lab/report/table.h"
+
+namespace sextant::lab {
+
+// `status` marks a report of fewer arms than were asked for (status_of); empty for a complete one.
+chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmResult> results,
+                          const Settings& settings, const std::string& command,
+                          const std::string& status);
+
+// "3 of 42 arms so far"; empty if all are done.
+std::string status_of(size_t done, size_t arms);
+
+}  // namespace sextant::lab

@@ -1,0 +1,213 @@
+#include "sextant/lab/report/pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sextant::lab {
+namespace {
+
+using chart::Cells;
+using chart::Colours;
+using chart::HeatMap;
+using chart::Scale;
+
+const Pictures* pictures_of(const MethodResult& method) {
+  return method.seeds.empty() ? nullptr : &method.seeds.front().pictures;
+}
+
+// "0", "1", "2–3", "4–7", ...
+std::vector<std::string> bin_names(size_t bins) {
+  std::vector<std::string> names{"0"};
+  for (size_t n = 1; n < bins; ++n) {
+    const int64_t first = int64_t{1} << (n - 1);
+    names.push_back(first == 1 ? "1" : fmt::format("{}–{}", first, 2 * first - 1));
+  }
+  return names;
+}
+
+// Of one method at one length: means over layers and seeds; empty if it was not looked for.
+std::vector<double> attention_at(const MethodResult& method, int64_t length) {
+  std::vector<double> sum;
+  double count = 0;
+  for (const ArmResult& seed : method.seeds) {
+    for (const AttentionAt& at : seed.attention) {
+      if (at.length != length || at.at_distance.empty()) continue;
+      sum.resize(std::max(sum.size(), at.at_distance.size()), 0);
+      for (size_t n = 0; n < at.at_distance.size(); ++n) sum[n] += at.at_distance[n];
+      ++count;
+    }
+  }
+  for (double& value : sum) value /= count;
+  return sum;
+}
+
+HeatMap attention_by_distance(std::span<const MethodResult> methods, const Settings& settings,
+                              int64_t length) {
+  HeatMap map{.title = fmt::format("Attention of the last {} bytes by distance, sequences of {}",
+                                   settings.training.length / 2, length),
+              .subtitle = "shares of the weights of attention, means over layers and heads",
+              .x = {.label = "distance", .unit = "bytes back"},
+              .y = {.label = "method"},
+              .value = {.label = "share", .low = 0}};
+  size_t bins = 0;
+  std::vector<std::vector<double>> rows;
+  for (const MethodResult& method : methods) {
+    rows.push_back(attention_at(method, length));
+    if (rows.back().empty()) {
+      rows.pop_back();
+      continue;
+    }
+    map.rows.names.push_back(method.label);
+    bins = std::max(bins, rows.back().size());
+  }
+  for (std::vector<double>& row : rows) {
+    row.resize(bins, 0);
+    map.values.insert(map.values.end(), row.begin(), row.end());
+  }
+  map.rows.count = static_cast<int64_t>(rows.size());
+  map.columns = {.count = static_cast<int64_t>(bins), .names = bin_names(bins)};
+  map.width = 760;
+  map.height = 130 + 22 * static_cast<int>(rows.size());
+  return map;
+}
+
+// The widest of rows; the shorter ones have no value there.
+std::vector<double> filled(const std::vector<std::vector<double>>& rows, size_t columns) {
+  std::vector<double> values;
+  for (const std::vector<double>& row : rows) {
+    for (size_t n = 0; n < columns; ++n) {
+      values.push_back(n < row.size() ? row[n] : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return values;
+}
+
+Cells cells(size_t count, int64_t step) {
+  return {.count = static_cast<int64_t>(count), .first = 0, .step = static_cast<double>(step)};
+}
+
+HeatMap attention_map(const MethodResult& method, const Pictures& pictures,
+                      const Settings& settings) {
+  constexpr double kLeast = 1e-4;
+  HeatMap map{.title = fmt::format("{}: attention over a sequence of {}", method.label,
+                                   settings.test.longest()),
+              .subtitle = fmt::format("trained at {}; means over layers and heads, cells of {} by "
+                                      "{} bytes; below {:g} as {:g}",
+                                      settings.training.length, pictures.cell, pictures.cell,
+                                      kLeast, kLeast),
+              .x = {.label = "key", .unit = "position"},
+              .y = {.label = "query", .unit = "position"},
+              .value = {.label = "share of the query's attention",
+                        .scale = Scale::kLog10,
+                        .low = kLeast,
+                        .high = 1}};
+  const size_t count = pictures.attention.size();
+  map.rows = map.columns = cells(count, pictures.cell);
+  map.values = filled(pictures.attention, count);
+  for (double& value : map.values) {
+    if (std::isfinite(value)) value = std::max(value, kLeast);
+  }
+  return map;
+}
+
+std::string of_positions(const Settings& settings, const Pictures& pictures) {
+  return fmt::format("every {}th position below {}, trained below {}", pictures.step,
+                     2 * settings.training.length, settings.training.length);
+}
+
+HeatMap vector_map(const MethodResult& method, const Pictures& pictures, const Settings& settings) {
+  const size_t columns = pictures.vectors.front().size();
+  return {.title = method.label + ": what is added at each position",
+          .subtitle = of_positions(settings, pictures),
+          .x = {.label = "channel"},
+          .y = {.label = "position"},
+          .value = {.label = "value"},
+          .columns = cells(columns, (settings.model.width + static_cast<int64_t>(columns) - 1) /
+                                        static_cast<int64_t>(columns)),
+          .rows = cells(pictures.vectors.size(), pictures.step),
+          .values = filled(pictures.vectors, columns),
+          .colours = Colours::kDiverging};
+}
+
+HeatMap cosine_map(const MethodResult& method, const Pictures& pictures, const Settings& settings) {
+  const size_t count = pictures.cosines.size();
+  return {.title = method.label + ": how alike two positions are",
+          .subtitle = of_positions(settings, pictures),
+          .x = {.label = "position"},
+          .y = {.label = "position"},
+          .value = {.label = "cosine", .low = -1, .high = 1},
+          .columns = cells(count, pictures.step),
+          .rows = cells(count, pictures.step),
+          .values = filled(pictures.cosines, count),
+          .colours = Colours::kDiverging};
+}
+
+}  // namespace
+
+std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings) {
+  std::vector<NamedMap> all;
+  for (const int64_t length : {settings.training.length, settings.test.longest()}) {
+    HeatMap map = attention_by_distance(methods, settings, length);
+    if (!map.values.empty()) {
+      all.push_back({fmt::format("attention-by-distance-{}", length), std::move(map)});
+    }
+  }
+  for (const MethodResult& method : methods) {
+    const Pictures* const pictures = pictures_of(method);
+    if (pictures == nullptr || !method.reads.empty() || pictures->vectors.empty()) continue;
+    all.push_back({"positions-" + method.label, vector_map(method, *pictures, settings)});
+    all.push_back({"similarity-" + method.label, cosine_map(method, *pictures, settings)});
+  }
+  for (const MethodResult& method : methods) {
+    const Pictures* const pictures = pictures_of(method);
+    if (pictures == nullptr || !method.reads.empty() || pictures->attention.empty()) continue;
+    all.push_back({"attention-" + method.label, attention_map(method, *pictures, settings)});
+  }
+  for (NamedMap& one : all) std::ranges::replace(one.file, '/', '_');
+  return all;
+}
+
+bool has_scores(const MethodResult& method) {
+  const Pictures* const pictures = pictures_of(method);
+  return pictures != nullptr && !pictures->scores.empty();
+}
+
+chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
+                                    const std::string& title) {
+  constexpr double kLeastShown = 20;  // e^-20 of the attention is none
+  chart::LineChart chart{
+      .title = title,
+      .subtitle =
+          "one vector as query and key everywhere, after training; bands: from the least "
+          "to the greatest head",
+      .x = {.label = "distance", .unit = "bytes back", .scale = Scale::kLog2},
+      .y = {.label = "score, minus that at distance 0", .low = -kLeastShown},
+      .markers = {
+          {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
+  for (const MethodResult& method : methods) {
+    if (!has_scores(method)) continue;
+    const Pictures& pictures = *pictures_of(method);
+    chart::Series line{.name = method.label};
+    for (size_t n = 1; n < pictures.distances.size(); ++n) {
+      double sum = 0, low = INFINITY, high = -INFINITY;
+      for (const std::vector<double>& head : pictures.scores) {
+        const double score = head.at(n) - head.at(0);
+        sum += score;
+        low = std::min(low, score);
+        high = std::max(high, score);
+      }
+      if (!std::isfinite(sum)) continue;  // a head does not see so far
+      line.x.push_back(static_cast<double>(pictures.distances[n]));
+      line.y.push_back(sum / static_cast<double>(pictures.scores.size()));
+      line.low.push_back(low);
+      line.high.push_back(high);
+    }
+    chart.series.push_back(std::move(line));
+  }
+  return chart;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,126 @@
+#include "sextant/lab/report/report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "sextant/base/error.h"
+#include "sextant/chart/report.h"
+#include "sextant/files/read_file.h"
+#include "sextant/files/write_file.h"
+#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/pictures.h"
+#include "sextant/lab/run/progress.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 11> kKinds = {"sliding-by-length",
+                                                     "loss-by-length",
+                                                     "loss-by-position",
+                                                     "retrieval-by-distance",
+                                                     "retrieval-by-length",
+                                                     "training",
+                                                     "stretches-by-length",
+                                                     "stretches-by-position",
+                                                     "stretches-retrieval-by-distance",
+                                                     "scores-by-distance",
+                                                     "stretches-scores-by-distance"};
+
+// The folder of the maps, whose names contain those of methods.
+constexpr const char* kMapsFolder = "maps";
+
+constexpr const char* kResultsFile = "results.json";
+
+// A survey of fewer methods in the same folder would leave some of the last one's.
+void remove_charts(const fs::path& directory) {
+  for (const std::string_view kind : kKinds) {
+    for (int n = 1; n == 1 || fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
+      const std::string stem = n == 1 ? std::string(kind) : fmt::format("{}-{}", kind, n);
+      for (const char* ending : {"svg", "png"}) fs::remove(directory / (stem + "." + ending));
+    }
+  }
+  fs::remove_all(directory / kMapsFolder);
+}
+
+// A chart or a map.
+void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
+  constexpr std::array<chart::Format, 1> kSvg{chart::Format::kSvg}, kPng{chart::Format::kPng};
+  chart::write_figure(picture, stem, kSvg);
+  if (!can_png) return;
+  try {
+    chart::write_figure(picture, stem, kPng);
+  } catch (const CannotWrite&) {
+    throw;  // the next files could not be written, either
+  } catch (const Error& error) {
+    can_png = false;
+    note(fmt::format("charts are written as SVG only: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results) {
+  nlohmann::json json = manifest;
+  json["arms"] = nlohmann::json::array();
+  for (const ArmResult& result : results) json["arms"].push_back(result);
+  json["summary"] = nlohmann::json::array();
+  for (const Summary& row : summary(by_method(results))) {
+    nlohmann::json line{{"method", row.method},
+                        {"measure", row.measure},
+                        {"length", row.length},
+                        {"seeds", row.seeds},
+                        {"mean", row.value.mean}};
+    if (row.distance) line["distance"] = *row.distance;
+    if (row.value.half) line["half_interval95"] = *row.value.half;
+    json["summary"].push_back(std::move(line));
+  }
+  return json;
+}
+
+std::string results_text(const nlohmann::json& manifest, std::span<const ArmResult> results) {
+  return results_json(manifest, results).dump(2) + "\n";
+}
+
+void write_report(const fs::path& directory, const nlohmann::json& manifest,
+                  std::span<const ArmResult> results, const Settings& settings,
+                  const std::string& command, const std::string& status) {
+  chart::write_report(report_page(manifest, results, settings, command, status),
+                      directory / kReportFile);
+}
+
+bool is_written(const fs::path& directory, const nlohmann::json& manifest,
+                std::span<const ArmResult> results, const std::string& status) {
+  const fs::path page = directory / kReportFile, data = directory / kResultsFile;
+  if (!fs::exists(page) || !fs::exists(data)) return false;
+  const std::string html = read_file(page);
+  const bool same_status = status.empty()
+                               ? html.find("<p class=\"status\">") == std::string::npos
+                               : html.find(chart::status_html(status)) != std::string::npos;
+  return same_status && read_json(data) == results_json(manifest, results);
+}
+
+void write_results(const fs::path& directory, const nlohmann::json& manifest,
+                   std::span<const ArmResult> results, const Settings& settings,
+                   const std::string& command, const std::string& status) {
+  const std::vector<MethodResult> methods = by_method(results);
+  write_file(directory / "results.csv", results_csv(results, settings));
+  write_file(directory / "summary.csv", summary_csv(methods));
+  remove_charts(directory);
+  bool can_png = true;
+  for (const NamedChart& named : charts(methods, settings)) {
+    if (!named.chart.series.empty()) write_picture(named.chart, directory / named.file, can_png);
+  }
+  for (const NamedMap& named : maps(methods, settings)) {
+    write_picture(named.map, directory / kMapsFolder / named.file, can_png);
+  }
+  write_report(directory, manifest, results, settings, command, status);
+  // This file is last: it says that all are complete.
+  write_file(directory / kResultsFile, results_text(manifest, results));
+}
+
+}  // namespace sextant::lab

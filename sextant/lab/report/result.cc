@@ -1,0 +1,192 @@
+#include "sextant/lab/report/result.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/files/read_file.h"
+#include "sextant/files/write_file.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+
+Mean mean_from(const json& object) {
+  JsonFields fields(object, "result: mean");
+  Mean mean;
+  fields.read("mean", mean.value);
+  fields.read("standard_error", mean.error);
+  fields.finish();
+  return mean;
+}
+
+// JSON has no NaN: null.
+using Rows = std::vector<std::vector<double>>;
+
+Rows rows_from(const json& rows, const std::string& name) {
+  Rows result;
+  for (const json& row : rows) {
+    result.emplace_back();
+    for (const json& value : row) {
+      if (!value.is_number() && !value.is_null()) {
+        fail("result: pictures: " + name + ": expected numbers, but got " + value.dump());
+      }
+      result.back().push_back(value.is_null() ? NAN : value.get<double>());
+    }
+  }
+  return result;
+}
+
+json as_json(const Rows& rows) {
+  json out = json::array();
+  for (const std::vector<double>& row : rows) {
+    out.push_back(json::array());
+    for (const double value : row) out.back().push_back(std::isnan(value) ? json() : json(value));
+  }
+  return out;
+}
+
+json as_json(const Pictures& pictures) {
+  json out = json::object();
+  if (!pictures.scores.empty()) {
+    out["distances"] = pictures.distances;
+    out["scores"] = as_json(pictures.scores);
+  }
+  if (!pictures.vectors.empty()) {
+    out["step"] = pictures.step;
+    out["vectors"] = as_json(pictures.vectors);
+    out["cosines"] = as_json(pictures.cosines);
+  }
+  if (!pictures.attention.empty()) {
+    out["cell"] = pictures.cell;
+    out["attention"] = as_json(pictures.attention);
+  }
+  return out;
+}
+
+Pictures pictures_from(const json& object) {
+  JsonFields fields(object, "result: pictures");
+  Pictures pictures;
+  if (object.contains("scores")) {
+    fields.read("distances", pictures.distances);
+    pictures.scores = rows_from(fields.at("scores"), "scores");
+  }
+  if (object.contains("vectors")) {
+    fields.read("step", pictures.step);
+    pictures.vectors = rows_from(fields.at("vectors"), "vectors");
+    pictures.cosines = rows_from(fields.at("cosines"), "cosines");
+  }
+  if (object.contains("attention")) {
+    fields.read("cell", pictures.cell);
+    pictures.attention = rows_from(fields.at("attention"), "attention");
+  }
+  fields.finish();
+  return pictures;
+}
+
+json as_json(const Mean& mean) { return {{"mean", mean.value}, {"standard_error", mean.error}}; }
+
+}  // namespace
+
+void to_json(json& out, const ArmResult& result) {
+  json lengths = json::array();
+  for (const AtLength& at : result.lengths) {
+    lengths.push_back({{"length", at.length},
+                       {"loss", as_json(at.loss)},
+                       {"sliding", as_json(at.sliding)},
+                       {"loss_change", as_json(at.loss_change)},
+                       {"sliding_change", as_json(at.sliding_change)}});
+    if (!at.sliding_blocks.empty()) lengths.back()["sliding_blocks"] = at.sliding_blocks;
+  }
+  json retrieval = json::array();
+  for (const AtDistance& at : result.retrieval) {
+    retrieval.push_back(
+        {{"length", at.length}, {"distance", at.distance}, {"accuracy", as_json(at.accuracy)}});
+    if (!at.right.empty()) retrieval.back()["right"] = at.right;
+  }
+  json attention = json::array();
+  for (const AttentionAt& at : result.attention) {
+    attention.push_back(
+        {{"length", at.length}, {"layer", at.layer}, {"entropy", at.entropy}, {"span", at.span}});
+    if (!at.at_distance.empty()) attention.back()["at_distance"] = at.at_distance;
+  }
+  out = {{"arm", result.arm},
+         {"diverged", result.diverged},
+         {"message", result.message},
+         {"weights", result.weights},
+         {"train_seconds", result.train_seconds},
+         {"test_seconds", result.test_seconds},
+         {"lengths", lengths},
+         {"loss_at", result.loss_at},
+         {"attention", attention},
+         {"retrieval", retrieval},
+         {"train_loss", result.train_loss},
+         {"machine", result.machine}};
+  const json pictures = as_json(result.pictures);
+  if (!pictures.empty()) out["pictures"] = pictures;
+}
+
+void from_json(const json& json, ArmResult& result) {
+  JsonFields fields(json, "result");
+  result.arm = fields.at("arm").get<Arm>();
+  fields.read("diverged", result.diverged);
+  fields.read("message", result.message);
+  fields.read("weights", result.weights);
+  fields.read("train_seconds", result.train_seconds);
+  fields.read("test_seconds", result.test_seconds);
+  for (const nlohmann::json& entry : fields.at("lengths")) {
+    JsonFields at(entry, "result: lengths");
+    AtLength length;
+    at.read("length", length.length);
+    length.loss = mean_from(at.at("loss"));
+    length.sliding = mean_from(at.at("sliding"));
+    length.loss_change = mean_from(at.at("loss_change"));
+    length.sliding_change = mean_from(at.at("sliding_change"));
+    if (entry.contains("sliding_blocks")) at.read("sliding_blocks", length.sliding_blocks);
+    at.finish();
+    result.lengths.push_back(length);
+  }
+  fields.read("loss_at", result.loss_at);
+  for (const nlohmann::json& entry : fields.at("attention")) {
+    JsonFields at(entry, "result: attention");
+    AttentionAt found;
+    at.read("length", found.length);
+    at.read("layer", found.layer);
+    at.read("entropy", found.entropy);
+    at.read("span", found.span);
+    if (entry.contains("at_distance")) at.read("at_distance", found.at_distance);
+    at.finish();
+    result.attention.push_back(found);
+  }
+  for (const nlohmann::json& entry : fields.at("retrieval")) {
+    JsonFields at(entry, "result: retrieval");
+    AtDistance found;
+    at.read("length", found.length);
+    at.read("distance", found.distance);
+    found.accuracy = mean_from(at.at("accuracy"));
+    if (entry.contains("right")) at.read("right", found.right);
+    at.finish();
+    result.retrieval.push_back(found);
+  }
+  fields.read("train_loss", result.train_loss);
+  fields.read("machine", result.machine);
+  if (json.contains("pictures")) result.pictures = pictures_from(fields.at("pictures"));
+  fields.finish();
+}
+
+json read_json(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    fail(path.string() + ": expected JSON, but byte " + std::to_string(error.byte) + " is not");
+  }
+}
+
+void write_json(const std::filesystem::path& path, const json& json) {
+  write_file(path, json.dump(2) + "\n");
+}
+
+}  // namespace sextant::lab

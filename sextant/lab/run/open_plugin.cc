@@ -1,0 +1,57 @@
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Beside the program as the build lays them out, and as they are installed.
+fs::path library_path() {
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
+  constexpr std::array<const char*, 2> kPlaces{"../lib", SEXTANT_LIBRARY_FROM_PROGRAM};
+  for (const char* place : kPlaces) {
+    fs::path path = (program / place / "libsextant_lab.so").lexically_normal();
+    if (fs::exists(path)) return path;
+  }
+  fail("laboratory: expected libsextant_lab.so in " +
+       (program / kPlaces[0]).lexically_normal().string() + ", but it is not there: " +
+       (libtorch() == "none" ? "this command needs a build with libtorch (Debian: libtorch-dev)"
+                             : "build the target sextant, as ./run does for this command"));
+}
+
+void set_threads(int threads) {
+  ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);  // the user may know better
+  const std::string count = std::to_string(threads);
+  ::setenv("OMP_NUM_THREADS", count.c_str(), /*overwrite=*/1);
+  ::setenv("OPENBLAS_NUM_THREADS", count.c_str(), /*overwrite=*/1);
+}
+
+}  // namespace
+
+const Plugin& open_plugin(int threads) {
+  static const Plugin& plugin = [threads]() -> const Plugin& {
+    set_threads(threads);
+    const fs::path path = library_path();
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) fail("laboratory: cannot open it: " + std::string(::dlerror()));
+    void* symbol = ::dlsym(library, "sextant_lab_plugin");
+    if (symbol == nullptr) fail("laboratory: " + path.string() + ": expected sextant_lab_plugin");
+    const Plugin& found = *reinterpret_cast<decltype(&sextant_lab_plugin)>(symbol)();
+    if (found.version != version()) {
+      fail("laboratory: " + path.string() + ": expected version " + std::string(version()) +
+           ", but got " + std::string(found.version));
+    }
+    return found;
+  }();
+  return plugin;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,72 @@
+#include "sextant/lab/run/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+namespace sextant::lab {
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::seconds kRepeat{10};
+constexpr double kSecondsBeforeAGuess = 3;
+
+bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+size_t columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+}  // namespace
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::ceil(std::max(0.0, seconds)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string Progress::left(const Work& work) const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double ours = work.done - work.found_done;
+  if (seconds < kSecondsBeforeAGuess || ours <= 0) return "";
+  return ", " + duration(seconds * (work.total - work.done) / ours) + " left";
+}
+
+void Progress::show(const Work& work, const std::string& now) {
+  const Clock::time_point time = Clock::now();
+  const bool terminal = on_terminal();
+  if (time - last_ < (terminal ? Clock::duration(kRedraw) : Clock::duration(kRepeat))) return;
+  last_ = time;
+  const double share = work.total > 0 ? std::clamp(work.done / work.total, 0.0, 1.0) : 0;
+  std::string line = fmt::format("{:3.0f} %{}  {}", std::floor(100 * share), left(work), now);
+  if (terminal) {
+    line.resize(std::min(line.size(), columns() - 1));
+    std::fputs(("\r\033[K" + line).c_str(), stderr);
+    drawn_ = true;
+  } else {
+    note(line);
+  }
+  std::fflush(stderr);
+}
+
+void Progress::say(const std::string& line) {
+  note((drawn_ ? "\r\033[K" : "") + line);
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+}  // namespace sextant::lab

@@ -1,0 +1,179 @@
+#include "sextant/lab/run/survey.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sextant/files/write_file.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/manifest.h"
+#include "sextant/lab/report/advice.h"
+#include "sextant/lab/report/claims.h"
+#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/report.h"
+#include "sextant/lab/report/result.h"
+#include "sextant/lab/report/table.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/survey_so_far.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::vector<Arm> not_done(const SurveyOptions& options) {
+  std::vector<Arm> arms;
+  for (const Arm& arm : options.arms) {
+    if (!is_done(options.directory, arm)) arms.push_back(arm);
+  }
+  return arms;
+}
+
+void prepare(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
+  if (!fs::exists(options.directory / kManifestFile)) {
+    write_json(options.directory / kManifestFile, manifest);
+  }
+  json text = json::array();
+  for (const fs::path& path : options.text) text.push_back(fs::absolute(path).string());
+  for (const Arm& arm : arms) {
+    write_json(arm_directory(options.directory, arm) / kArmFile,
+               {{"arm", arm},
+                {"settings", manifest.at("settings")},
+                {"text", manifest.at("text")},
+                {"files", text}});
+  }
+}
+
+void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, const json& manifest) {
+  fmt::print("{} of {} arms to do, {} at a time, in {}\n", arms.size(), options.arms.size(),
+             options.jobs, options.directory.string());
+  for (const Arm& arm : options.arms) {
+    const bool done = is_done(options.directory, arm);
+    const int64_t steps = training_of(options.settings, arm).steps();
+    const std::string how = arm.weights_from.empty() ? fmt::format("train {} steps, test", steps)
+                            : arm.trains() ? fmt::format("train the weights of {} {} steps, test",
+                                                         arm.weights_from, steps)
+                                           : "test with the weights of " + arm.weights_from;
+    fmt::print("  {:<24}{}\n", arm.name(), done ? "done" : how);
+  }
+  fmt::print("{}\n", manifest.dump(2));
+}
+
+// "About 5 min 20 s and 400 MB for each of 2 at a time ..."
+std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& arms) {
+  if (arms.empty()) return "";
+  std::map<Task, ArmCost> costs;
+  double seconds = 0;
+  int64_t bytes = 0;
+  for (const Arm& arm : arms) {
+    if (!costs.contains(arm.task)) {
+      costs[arm.task] = open_plugin(options.settings.threads).cost(options.settings, arm.task);
+    }
+    const ArmCost& cost = costs.at(arm.task);
+    // A tuning's steps read as many tokens.
+    if (arm.trains()) {
+      seconds +=
+          cost.step_seconds * static_cast<double>(training_of(options.settings, arm).steps());
+    }
+    seconds += cost.test_seconds;
+    bytes = std::max(bytes, cost.bytes);
+  }
+  const auto at_once = std::min(options.jobs, static_cast<int>(arms.size()));
+  return fmt::format(
+      "About {} and {:.0f} MB of memory for each of {} at a time, as found by a few steps of rope "
+      "here; other methods take up to twice as long, dynamic stretches more.\n",
+      duration(seconds / at_once), static_cast<double>(bytes) / 1e6, at_once);
+}
+
+ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, const json& manifest) {
+  prepare(options, to_do, manifest);
+  note(fmt::format("{} of {} arms to do, {} at a time, in {}", to_do.size(), options.arms.size(),
+                   options.jobs, options.directory.string()));
+  SurveySoFar so_far(options, manifest, ::isatty(STDERR_FILENO) == 1);
+  return run_arms(options.settings, running_order(options.arms),
+                  {.directory = options.directory,
+                   .worker = options.worker,
+                   .jobs = options.jobs,
+                   .on_done = [&] { return so_far.update(); }});
+}
+
+void print(std::span<const ArmResult> results, const Settings& settings) {
+  const std::vector<MethodResult> methods = by_method(results);
+  fmt::print("{}", table(methods, settings));
+  const std::vector<ClaimFound> found = claims(methods, settings);
+  if (!found.empty()) fmt::print("\n{}", claims_text(found));
+  const std::string advised = advice_text(advice(methods, settings));
+  if (!advised.empty()) fmt::print("\n{}", advised);
+}
+
+// The partial report stays until the survey goes on. If the disk is full it is left out: `end` has
+// the reason already.
+void write_partial(const SurveyOptions& options, const json& manifest,
+                   std::span<const ArmResult> results) {
+  try {
+    write_report(options.directory, manifest, results, options.settings, options.command,
+                 status_of(results.size(), options.arms.size()));
+    note(fmt::format("\nReport so far: {}", (options.directory / kReportFile).string()));
+  } catch (const CannotWrite& error) {
+    note(fmt::format("\nno report so far: {}", error.what()));
+  }
+}
+
+SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t done) {
+  const bool full = !end.cannot_write.empty();
+  note(fmt::format("{}\nstopped: {} of {} arms are done. To go on{}:\n  {}",
+                   full ? "\n" + end.cannot_write : "", done, options.arms.size(),
+                   full ? ", when it can be written" : "", options.command));
+  for (const std::string& failure : end.failures) note("failed: " + failure);
+  return full ? SurveyEnd::kSomeFailed : SurveyEnd::kStopped;
+}
+
+}  // namespace
+
+SurveyEnd run_survey(const SurveyOptions& options) {
+  check(options.settings);
+  const Corpus corpus = read_corpus(options.text, options.settings.test.share);
+  test_blocks(corpus, options.settings.test.longest(), options.settings.test.blocks);
+  train_window(corpus, options.settings.training.length, 0, 1, 0, 0);
+  const json manifest{
+      {"sextant", version()}, {"settings", options.settings}, {"text", identity(corpus)}};
+  check_manifest("survey", "--out", options.directory, manifest);
+
+  const std::vector<Arm> arms = not_done(options);
+  if (!arms.empty()) open_plugin(options.settings.threads).check(options.settings, options.arms);
+  if (options.dry_run) {
+    print_plan(options, arms, manifest);
+    fmt::print("{}", estimate_of(options, arms));
+    return SurveyEnd::kDone;
+  }
+
+  const DirectoryLock lock("survey", options.directory);
+  const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest);
+  std::map<std::string, ArmResult> none;
+  const std::vector<ArmResult> results = results_of(options, none);
+  if (!results.empty()) print(results, options.settings);
+  std::fflush(stdout);
+  if (end.stopped) {
+    if (!results.empty()) write_partial(options, manifest, results);
+    return stopped(options, end, results.size());
+  }
+  const std::string status = status_of(results.size(), options.arms.size());
+  if (!results.empty() && !is_written(options.directory, manifest, results, status)) {
+    write_results(options.directory, manifest, results, options.settings, options.command, status);
+  }
+  if (!results.empty()) {
+    note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}",
+                     speed(results, options.settings), (options.directory / kReportFile).string()));
+  }
+  for (const std::string& failure : end.failures) note("failed: " + failure);
+  return end.failures.empty() ? SurveyEnd::kDone : SurveyEnd::kSomeFailed;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,241 @@
+#include "sextant/lab/run/train_model.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/plan/manifest.h"
+#include "sextant/lab/plan/settings_file.h"
+#include "sextant/lab/report/result.h"
+#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/lab/run/progress.h"
+#include "sextant/lab/run/schedule.h"
+#include "sextant/lab/run/shell_word.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kArmName = "model";
+constexpr const char* kSettings[] = {"model", "training", "test", "threads"};
+
+// What an arm leaves that makes a model; the configuration last, for a folder that has one is whole.
+constexpr const char* kModelFiles[] = {"model.safetensors", "tokenizer.json",
+                                       "tokenizer_config.json", "config.json"};
+
+// Lays `given` over `base`, field by field. A field that base has not is an Error.
+void lay_over(json& base, const json& given, const std::string& what) {
+  if (!given.is_object()) {
+    fail(what + ": expected an object, but got " + given.dump().substr(0, 60));
+  }
+  for (const auto& [name, value] : given.items()) {
+    if (!base.contains(name)) {
+      std::string known;
+      for (const auto& item : base.items()) known += (known.empty() ? "" : ", ") + item.key();
+      fail(fmt::format("{}: {}: expected one of {}", what, name, known));
+    }
+    json& there = base[name];
+    if (there.is_object() && name != "options") {
+      lay_over(there, value, fmt::format("{}: {}", what, name));
+    } else {
+      there = value;
+    }
+  }
+}
+
+// Sizes that were not said follow from those that were.
+void complete(json& plan) {
+  json &model = plan["model"], &test = plan["test"];
+  const json length = plan.at("training").at("length");
+  if (model.at("key_heads").is_null()) model["key_heads"] = model.at("heads");
+  if (model.at("mlp_width").is_null() && model.at("width").is_number_integer()) {
+    model["mlp_width"] = 4 * model.at("width").get<int64_t>();
+  }
+  if (test.at("lengths").is_null()) test["lengths"] = json::array({length});
+  if (test.at("bin").is_null()) test["bin"] = length;
+}
+
+json manifest_of(const TrainingPlan& plan, const Corpus& corpus) {
+  return {{"sextant", version()},
+          {"settings", plan.settings},
+          {"arm", plan.arm},
+          {"text", identity(corpus)}};
+}
+
+void prepare(const TrainModelOptions& options, const fs::path& work, const json& manifest) {
+  if (!fs::exists(work / kManifestFile)) write_json(work / kManifestFile, manifest);
+  json files = json::array();
+  for (const fs::path& path : options.plan.text) files.push_back(fs::absolute(path).string());
+  write_json(arm_directory(work, options.plan.arm) / kArmFile,
+             {{"arm", options.plan.arm},
+              {"settings", manifest.at("settings")},
+              {"text", manifest.at("text")},
+              {"files", files}});
+}
+
+// Moves the model to where the user wants it; again after a kill in between.
+void publish(const fs::path& arm, const fs::path& directory) {
+  for (const char* file : kModelFiles) {
+    if (fs::exists(arm / file)) fs::rename(arm / file, directory / file);
+  }
+}
+
+// What to ask of the model now, on the text that it was not trained on.
+std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
+  const TrainingPlan& plan = options.plan;
+  const int64_t trained = plan.settings.training.length;
+  int64_t longest = trained;
+  std::string lengths = std::to_string(trained);
+  for (const int64_t times : {2, 4, 8}) {
+    if (count_test_blocks(corpus, times * trained) < kFewestBlocks) break;
+    longest = times * trained;
+    lengths += fmt::format(",{}", longest);
+  }
+  if (longest == trained) {
+    return fmt::format(
+        "\nThe text held out has no {} pieces of {} bytes: to read longer texts with it, give "
+        "sextant evaluate others by --text.\n",
+        kFewestBlocks, 2 * trained);
+  }
+  std::string text;
+  if (options.own_text) {
+    text = " --text";
+    for (const fs::path& path : plan.text) text += fmt::format(" {}", shell_word(path.string()));
+  }
+  if (!text.empty() || plan.settings.test.share != TestOptions().share) {
+    text += fmt::format(" --share {}", plan.settings.test.share);
+  }
+  const std::string model = shell_word(options.directory.string());
+  std::string words =
+      fmt::format("\nNow read longer texts with it:\n  sextant evaluate {} --lengths {}{}\n", model,
+                  lengths, text);
+  // Frequencies that were trained are not stretched: extend_model.h.
+  if (plan.arm.method == "rope" &&
+      json::parse(plan.arm.options).value("train", json(false)) != true) {
+    words += fmt::format("  sextant extend {} --to {}{}\n", model, longest, text);
+  }
+  return words;
+}
+
+TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
+                    const Corpus& corpus) {
+  const fs::path& directory = options.directory;
+  if (result.diverged) {
+    note(
+        fmt::format("failed: the training diverged: {}. A smaller training.learning_rate may help, "
+                    "in another directory.",
+                    result.message));
+    return TrainEnd::kFailed;
+  }
+  fmt::print("{}: {}, {} weights, trained on texts of {} bytes for {} steps\n\n",
+             directory.string(), result.arm.method, result.weights,
+             options.plan.settings.training.length, options.plan.settings.training.steps());
+  fmt::print("On text held out, in pieces of each length:\n");
+  fmt::print("{:>8}{:>16}{:>22}\n", "length", "nats per byte", "perplexity of bytes");
+  for (const AtLength& at : result.lengths) {
+    fmt::print("{:>8}{:>16.3f}{:>22.3f}\n", at.length, at.loss.value, std::exp(at.loss.value));
+  }
+  const std::string architecture = read_json(directory / kConfigFile).at("architectures").at(0);
+  if (architecture == "SextantDecoder") {
+    fmt::print("\nSextant's own form: transformers has no architecture that computes this ({}).\n",
+               open_plugin(options.plan.settings.threads).obstacle(directory));
+  } else {
+    fmt::print("\ntransformers loads it as {}.\n", architecture);
+  }
+  fmt::print("{}", next_steps(options, corpus));
+  return TrainEnd::kDone;
+}
+
+json default_plan() {
+  Settings settings;
+  json plan = {{"method", "rope"},
+               {"options", json::object()},
+               {"seed", uint64_t{0}},
+               {"memory", 0},
+               {"text", json::array()}};
+  const json all = settings;
+  for (const char* part : kSettings) plan[part] = all.at(part);
+  for (const char* follows : {"key_heads", "mlp_width"}) plan["model"][follows] = nullptr;
+  for (const char* follows : {"lengths", "bin"}) plan["test"][follows] = nullptr;
+  return plan;
+}
+
+}  // namespace
+
+std::string example_plan() { return default_plan().dump(2) + "\n"; }
+
+TrainingPlan read_plan(const fs::path& file) {
+  const std::string what = file.string();
+  json plan = default_plan();
+  lay_over(plan, read_settings_file(file), what);
+  complete(plan);
+  TrainingPlan read;
+  read.arm.label = kArmName;
+  JsonFields fields(plan, what);
+  fields.read("method", read.arm.method);
+  if (!fields.at("options").is_object()) fail(what + ": options: expected an object");
+  read.arm.options = plan.at("options").dump();
+  fields.read("seed", read.arm.seed);
+  fields.read("memory", read.arm.memory);
+  const json& text = fields.at("text");
+  if (!text.is_array()) fail(what + ": text: expected a list of files, but got " + text.dump());
+  for (const json& path : text) {
+    if (!path.is_string()) fail(what + ": text: expected names of files, but got " + path.dump());
+    read.text.emplace_back(path.get<std::string>());
+  }
+  json settings = Settings{};
+  for (const char* part : kSettings) settings[part] = fields.at(part);
+  fields.finish();
+  try {
+    read.settings = settings.get<Settings>();
+  } catch (const Error& error) {
+    fail(what + ": " + error.what());
+  }
+  return read;
+}
+
+TrainEnd train_model(const TrainModelOptions& options) {
+  const TrainingPlan& plan = options.plan;
+  const fs::path work = options.directory / "training";
+  const Corpus corpus = read_corpus(plan.text, plan.settings.test.share);
+  test_blocks(corpus, plan.settings.test.longest(), plan.settings.test.blocks);
+  train_window(corpus, plan.settings.training.length, 0, 1, 0, 0);
+  const json manifest = manifest_of(plan, corpus);
+  check_manifest("training", "--to", work, manifest);
+  const std::vector<Arm> arms{plan.arm};
+  const fs::path arm = arm_directory(work, plan.arm);
+  if (!is_done(work, plan.arm)) {
+    if (fs::exists(options.directory / kConfigFile)) {
+      fail("training: " + options.directory.string() +
+           " holds a model; choose another --to, or remove it");
+    }
+    open_plugin(plan.settings.threads).check(plan.settings, arms);
+  }
+  const DirectoryLock lock("training", work);
+  if (!is_done(work, plan.arm)) {
+    prepare(options, work, manifest);
+    const ScheduleEnd end =
+        run_arms(plan.settings, arms, {.directory = work, .worker = options.worker, .jobs = 1});
+    if (end.stopped) {
+      const bool full = !end.cannot_write.empty();
+      note(fmt::format("{}\nstopped. To go on{}:\n  {}", full ? "\n" + end.cannot_write : "",
+                       full ? ", when it can be written" : "", options.command));
+      return full ? TrainEnd::kFailed : TrainEnd::kStopped;
+    }
+    for (const std::string& failure : end.failures) note("failed: " + failure);
+    if (!end.failures.empty()) return TrainEnd::kFailed;
+  }
+  publish(arm, options.directory);
+  return say_result(options, read_json(arm / kResultFile).get<ArmResult>(), corpus);
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,152 @@
+#include "sextant/lab/run/worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+
+#include "sextant/base/error.h"
+#include "sextant/files/write_file.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr int kCannotStart = 127;
+
+[[noreturn]] void cannot(const std::string& what, int error) {
+  fail("worker: cannot " + what + ": " + std::strerror(error));
+}
+
+// Between fork and exec only calls that are safe after a fork of a process with threads.
+[[noreturn]] void become(char* const* arguments, int progress, int log, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kCannotStart);  // it died before we asked
+  // Ctrl-C reaches the whole group; the parent decides what it means for us.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_DFL);
+  const int null = ::open("/dev/null", O_RDONLY);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  // A file that already is number 3 would keep its close-on-exec.
+  if (progress == kProgressFile) {
+    ::fcntl(progress, F_SETFD, 0);
+  } else {
+    ::dup2(progress, kProgressFile);
+  }
+  ::execv(arguments[0], arguments);
+  ::_exit(kCannotStart);
+}
+
+}  // namespace
+
+std::string line_of(const Report& report) {
+  return fmt::format("{} {} {}\n", report.done, report.total, report.text);
+}
+
+std::string line_of_failure(const std::string& why) {
+  std::string line = fmt::format("! {}", why);
+  std::ranges::replace(line, '\n', ' ');
+  return line + "\n";
+}
+
+Worker::Worker(const std::vector<std::string>& command, const std::filesystem::path& log) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot("make a pipe", errno);
+  const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int log_error = errno;
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  if (log_file >= 0) process_ = ::fork();
+  if (process_ == 0) become(arguments.data(), ends[1], log_file, parent);
+  const int fork_error = errno;
+  ::close(ends[1]);
+  if (log_file >= 0) ::close(log_file);
+  if (process_ < 0) {
+    ::close(ends[0]);
+    if (log_file < 0) {
+      throw CannotWrite("worker: cannot open " + log.string() + ": " + std::strerror(log_error));
+    }
+    cannot("start a process", fork_error);
+  }
+  pipe_ = ends[0];
+}
+
+Worker::~Worker() {
+  if (pipe_ >= 0) ::close(pipe_);
+  if (process_ > 0) {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+}
+
+// A line that is no report changes nothing: a library may print into any descriptor it finds.
+void Worker::take_line(const char* begin, const char* end) {
+  if (std::string_view(begin, end).starts_with("! ")) {
+    failure_.assign(begin + 2, end);
+    return;
+  }
+  Report report;
+  const auto done = std::from_chars(begin, end, report.done);
+  if (done.ec != std::errc{} || done.ptr == end) return;
+  const auto total = std::from_chars(done.ptr + 1, end, report.total);
+  if (total.ec != std::errc{} || total.ptr == end) return;
+  report.text.assign(total.ptr + 1, end);
+  report_ = report;
+}
+
+bool Worker::read() {
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(pipe_, buffer.data(), buffer.size());
+  if (count < 0 && errno == EINTR) return true;
+  if (count <= 0) return false;
+  unread_.append(buffer.data(), static_cast<size_t>(count));
+  const size_t end = unread_.rfind('\n');
+  if (end == std::string::npos) return true;
+  for (size_t begin = 0; begin <= end;) {
+    const size_t stop = unread_.find('\n', begin);
+    take_line(unread_.data() + begin, unread_.data() + stop);
+    begin = stop + 1;
+  }
+  unread_.erase(0, end + 1);
+  return true;
+}
+
+void Worker::send(int signal) const { ::kill(process_, signal); }
+
+Ending Worker::finish(std::string& why) {
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    why = fmt::format("signal {} ({})", signal, ::strsignal(signal));
+    return Ending::kFailed;
+  }
+  switch (WEXITSTATUS(status)) {
+    case 0:
+      return Ending::kDone;
+    case kStoppedStatus:
+      return Ending::kStopped;
+    case kCannotWriteStatus:
+      if (!failure_.empty()) return Ending::kCannotWrite;
+      [[fallthrough]];
+    default:
+      why = fmt::format("exit status {}", WEXITSTATUS(status));
+      return Ending::kFailed;
+  }
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,152 @@
+#include "sextant/lab/torch/attention_entropy.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/log.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "sextant/lab/torch/batches.h"
+#include "sextant/torch/methods/shared/method_wrapper.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr size_t kTexts = 2;
+constexpr int64_t kCells = 64;
+
+struct Sum {
+  double entropy = 0, span = 0;
+  std::vector<double> at_distance = {};
+  int64_t count = 0;
+};
+
+struct Seen {
+  std::vector<Sum> layers;
+  bool draws = false;  // the map is wanted of this text
+  at::Tensor map;      // [cells, cells], summed over layers
+};
+
+// 0: distance 0; n: 2^(n - 1) to 2^n - 1.
+size_t bin_of(int64_t distance) { return std::bit_width(static_cast<uint64_t>(distance)); }
+
+// [queries, keys], the first of these queries at position `first` -> mean over queries of each bin's sum.
+void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
+  const at::Tensor rows = p.contiguous();
+  const int64_t queries = rows.size(0), keys = rows.size(1);
+  bins.resize(std::max(bins.size(), bin_of(first + queries - 1) + 1), 0);
+  for (int64_t q = 0; q < queries; ++q) {
+    const double* const row = rows.data_ptr<double>() + q * keys;
+    for (int64_t k = 0; k <= std::min(first + q, keys - 1); ++k) {
+      bins[bin_of(first + q - k)] += row[k] / static_cast<double>(queries);
+    }
+  }
+}
+
+double rounded(double value) { return std::round(value * 1e5) / 1e5; }
+
+// Attention over the identity gives its weights: [batch, heads, queries, keys].
+at::Tensor weights_of(Operands operands) {
+  const int64_t keys = operands.k.size(2);
+  operands.on_value = {};
+  operands.v = at::eye(keys, operands.v.options())
+                   .expand({operands.v.size(0), operands.v.size(1), keys, keys});
+  return std::get<0>(attend(operands));
+}
+
+// Adds up what each layer attends to.
+class Watched final : public Over {
+ public:
+  Watched(std::unique_ptr<Method> of, int64_t queries, std::shared_ptr<Seen> watch)
+      : Over(std::move(of)), queries_(queries), watch_(std::move(watch)) {}
+
+  void place(Operands& operands, const Placement& placement, int64_t layer,
+             Parameters parameters) const override {
+    const int64_t first = placement.queries - queries_;
+    Placement last = placement;
+    last.first_query += first;
+    last.queries = queries_;
+    Operands watched =
+        plain_operands(operands.q.narrow(2, first, queries_), operands.k, operands.v, last);
+    Over::place(operands, placement, layer, parameters);
+    Over::place(watched, last, layer, parameters);
+    const at::Tensor p = weights_of(watched).to(at::kDouble);
+    const at::Tensor from = at::arange(first, placement.queries, at::kDouble).unsqueeze(1);
+    const at::Tensor distance = from - at::arange(0, placement.keys, at::kDouble).unsqueeze(0);
+    Sum& sum = watch_->layers.at(static_cast<size_t>(layer));
+    sum.entropy -= (p * at::log(p.clamp_min(1e-30))).sum(3).mean().item<double>();
+    sum.span += (p * distance).sum(3).mean().item<double>();
+    add_bins(p.flatten(0, 1).mean(0), first, sum.at_distance);
+    ++sum.count;
+    if (watch_->draws) add_to_map(weights_of(operands));
+  }
+
+ private:
+  void add_to_map(const at::Tensor& p) const {
+    const int64_t cell = p.size(2) / kCells;
+    const at::Tensor pooled =
+        p.flatten(0, 1).mean(0).view({kCells, cell, kCells, cell}).sum(3).mean(1).to(at::kDouble);
+    watch_->map = watch_->map.defined() ? watch_->map + pooled : pooled;
+  }
+
+  int64_t queries_;
+  std::shared_ptr<Seen> watch_;
+};
+
+std::vector<std::vector<double>> rows_of(const at::Tensor& map, double divisor) {
+  const at::Tensor values = map.contiguous();
+  std::vector<std::vector<double>> rows;
+  for (int64_t row = 0; row < values.size(0); ++row) {
+    const double* const first = values.data_ptr<double>() + row * values.size(1);
+    rows.emplace_back();
+    for (int64_t column = 0; column <= row; ++column) {
+      rows.back().push_back(rounded(first[column] / divisor));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<AttentionAt> spread_of_attention(Decoder& decoder, std::unique_ptr<Method> method,
+                                             std::span<const std::string_view> blocks,
+                                             const TestOptions& options, int64_t train_length,
+                                             Pictures* pictures) {
+  const at::NoGradGuard no_gradients;
+  const auto watch = std::make_shared<Seen>();
+  decoder.replace_method(
+      std::make_unique<Watched>(std::move(method), std::max<int64_t>(1, train_length / 2), watch));
+  std::vector<AttentionAt> all;
+  for (const int64_t length : options.lengths) {
+    watch->layers.assign(static_cast<size_t>(decoder.options().layers), {});
+    watch->draws = pictures != nullptr && length == options.longest() && length % kCells == 0;
+    for (const std::string_view block : blocks.first(std::min(kTexts, blocks.size()))) {
+      // A block's last byte is predicted and not read.
+      const auto read = static_cast<size_t>(length);
+      decoder.logits(tokens_of(block.substr(block.size() - 1 - read, read)).unsqueeze(0));
+      watch->draws = false;
+    }
+    for (size_t layer = 0; layer < watch->layers.size(); ++layer) {
+      Sum& sum = watch->layers.at(layer);
+      const auto count = static_cast<double>(sum.count);
+      for (double& share : sum.at_distance) share = rounded(share / count);
+      all.push_back({.length = length,
+                     .layer = static_cast<int64_t>(layer),
+                     .entropy = sum.entropy / count,
+                     .span = sum.span / count,
+                     .at_distance = sum.at_distance});
+    }
+  }
+  if (watch->map.defined()) {
+    pictures->cell = options.longest() / kCells;
+    pictures->attention = rows_of(watch->map, static_cast<double>(decoder.options().layers));
+  }
+  return all;
+}
+
+}  // namespace sextant::lab

@@ -1,0 +1,12 @@
+// What an arm will cost, found by doing a little of it.
+#pragma once
+
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/plugin.h"
+
+namespace sextant::lab {
+
+// See Plugin::cost.
+ArmCost cost_of_arm(const Settings& settings, Task task);
+
+}  // namespace sextant::lab

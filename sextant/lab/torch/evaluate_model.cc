@@ -1,0 +1,93 @@
+#include "sextant/lab/torch/evaluate_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sextant/base/error.h"
+#include "sextant/models/hugging_face/tokenizer.h"
+
+namespace sextant::lab {
+namespace {
+
+using hugging_face::kByteTokens;
+
+constexpr int64_t kEnoughBlocks = 64;
+
+[[noreturn]] void wrong(const char* field, const std::string& expected) {
+  fail(std::string("evaluate: ") + field + ": expected " + expected);
+}
+
+void check(const EvaluationRequest& request, const ModelConfig& config) {
+  if (config.model.vocabulary != kByteTokens) {
+    wrong("vocab_size",
+          fmt::format("{}, bytes as tokens, but got {}", kByteTokens, config.model.vocabulary));
+  }
+  const std::vector<int64_t>& lengths = request.lengths;
+  if (lengths.empty() || lengths.front() < 1) wrong("lengths", "at least one, of at least 1");
+  if (!std::ranges::is_sorted(lengths, std::less_equal<>{})) {
+    wrong("lengths", "each above the one before");
+  }
+  for (const int64_t length : lengths) {
+    if (lengths.back() % length != 0) {
+      wrong("lengths",
+            fmt::format("divisors of the longest, {}, so that all are scored on the same bytes, "
+                        "but got {}",
+                        lengths.back(), length));
+    }
+  }
+  if (!(request.share > 0 && request.share <= 1)) {
+    wrong("share", fmt::format("above 0 and at most 1, but got {}", request.share));
+  }
+  if (request.blocks != 0 && request.blocks < kFewestBlocks) {
+    wrong("blocks", fmt::format("at least {}, but got {}", kFewestBlocks, request.blocks));
+  }
+}
+
+}  // namespace
+
+ModelOnText::ModelOnText(const EvaluationRequest& request)
+    : saved(read_model(request.model)), corpus() {
+  check(request, saved.config);
+  corpus = read_corpus(request.text, request.share);
+  const int64_t longest = request.lengths.back(), trained = saved.config.train_length;
+  test = {.lengths = request.lengths, .bin = longest};
+  test.blocks = request.blocks;
+  if (test.blocks == 0) {
+    test.blocks = std::clamp(count_test_blocks(corpus, longest), kFewestBlocks, kEnoughBlocks);
+  }
+  blocks = test_blocks(corpus, longest, test.blocks);
+  const bool has_trained = std::ranges::find(test.lengths, trained) != test.lengths.end();
+  const int64_t shortest = test.lengths.front();
+  scoring = {.reference = has_trained ? trained : shortest,
+             .stride = request.stride,
+             .reading = {.segment = trained, .memory = saved.config.memory}};
+  if (scoring.stride == 0) scoring.stride = std::clamp<int64_t>(trained / 2, 1, shortest);
+  if (scoring.stride < 1 || scoring.stride > shortest) {
+    wrong("stride",
+          fmt::format("1 to the shortest length, {}, but got {}", shortest, scoring.stride));
+  }
+}
+
+Evaluation ModelOnText::evaluate(const std::function<void(int64_t)>& on_block) const {
+  return lab::evaluate(saved.decoder, blocks, test, scoring, on_block);
+}
+
+ModelEvaluation ModelOnText::described(const Evaluation& evaluation) const {
+  return {.method = saved.config.method,
+          .options = saved.config.options,
+          .train_length = saved.config.train_length,
+          .memory = saved.config.memory,
+          .weights = saved.decoder.weights(),
+          .blocks = test.blocks,
+          .stride = scoring.stride,
+          .lengths = evaluation.lengths,
+          .reference = scoring.reference};
+}
+
+ModelEvaluation evaluate_model(const EvaluationRequest& request, const OnBlock& on_block) {
+  const ModelOnText model(request);
+  return model.described(model.evaluate([&](int64_t done) { on_block(done, model.test.blocks); }));
+}
+
+}  // namespace sextant::lab

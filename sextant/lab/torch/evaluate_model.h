@@ -1,0 +1,33 @@
+// A model that lies in a folder, read on text at several lengths.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "sextant/lab/data/corpus.h"
+#include "sextant/lab/run/model_work.h"
+#include "sextant/lab/torch/evaluate.h"
+#include "sextant/lab/torch/model_folder.h"
+
+namespace sextant::lab {
+
+// The model, the text and how it is scored, checked against each other.
+struct ModelOnText {
+  explicit ModelOnText(const EvaluationRequest& request);
+  ModelOnText(const ModelOnText&) = delete;  // blocks point into the corpus
+  ModelOnText& operator=(const ModelOnText&) = delete;
+
+  Evaluation evaluate(const std::function<void(int64_t)>& on_block) const;
+  ModelEvaluation described(const Evaluation& evaluation) const;
+
+  SavedModel saved;
+  Corpus corpus;
+  TestOptions test;
+  Scoring scoring;
+  std::vector<std::string_view> blocks;
+};
+
+// See Plugin::evaluate_model. Throws Error that names the field of the request that cannot be.
+ModelEvaluation evaluate_model(const EvaluationRequest& request, const OnBlock& on_block);
+
+}  // namespace sextant::lab

@@ -1,0 +1,88 @@
+#include "sextant/lab/torch/extend_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/plan/stretch_candidates.h"
+#include "sextant/lab/torch/evaluate_model.h"
+#include "sextant/models/hugging_face/family.h"
+
+namespace sextant::lab {
+namespace {
+
+ModelConfig read_by(ModelConfig config, const Way& way) {
+  config.method = way.method;
+  config.options = way.options;
+  return config;
+}
+
+std::unique_ptr<Method> method_of(const ModelConfig& config) {
+  return make_method(config.method, model_shape(config.model, config.train_length),
+                     nlohmann::json::parse(config.options));
+}
+
+void check_rope(const ModelConfig& config) {
+  if (config.method != "rope") {
+    fail("extend: method: expected rope, which alone is stretched, but the model has " +
+         config.method + "; sextant evaluate shows how it reads long texts");
+  }
+  if (nlohmann::json::parse(config.options).value("train", nlohmann::json(false)) == true) {
+    fail(
+        "extend: options: train: expected false, as no way here is for frequencies that were "
+        "trained, but got true; sextant evaluate shows how it reads long texts");
+  }
+}
+
+}  // namespace
+
+Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block) {
+  check_rope(read_model_config(request.model));
+  ModelOnText model(request);
+  const ModelConfig& config = model.saved.config;
+  if (model.scoring.reference != config.train_length) {
+    fail("extend: lengths: expected the training length among them, " +
+         std::to_string(config.train_length));
+  }
+  const std::vector<Way> ways =
+      ways_to_read(config.options, config.train_length, request.lengths.back());
+  const auto total = static_cast<int64_t>(ways.size()) * model.test.blocks;
+  std::vector<Evaluation> evaluations;
+  for (const Way& way : ways) {
+    model.saved.decoder.replace_method(method_of(read_by(config, way)));
+    const auto before = static_cast<int64_t>(evaluations.size()) * model.test.blocks;
+    evaluations.push_back(model.evaluate([&](int64_t done) { on_block(before + done, total); }));
+  }
+  Extension extension{.model = model.described(evaluations.front()), .ways = {}};
+
+  const auto sliding = [&](const Evaluation& evaluation) {
+    return evaluation.lengths.back().sliding.value;
+  };
+  const Evaluation& best = *std::ranges::min_element(evaluations, {}, sliding);
+  const auto at = static_cast<size_t>(std::ranges::find(request.lengths, config.train_length) -
+                                      request.lengths.begin());
+  const BlockLosses& plain = evaluations.front().blocks[at];
+  for (size_t n = 0; n < ways.size(); ++n) {
+    WayMeasured measured{.way = ways[n], .lengths = evaluations[n].lengths};
+    measured.way.in_hugging_face =
+        hugging_face::choose_family(read_by(config, ways[n])).family != hugging_face::Family::kOwn;
+    for (size_t length = 0; length < measured.lengths.size(); ++length) {
+      const BlockLosses& here = evaluations[n].blocks[length];
+      measured.lengths[length].loss_change = mean_difference(here.loss, plain.loss);
+      measured.lengths[length].sliding_change = mean_difference(here.sliding, plain.sliding);
+    }
+    measured.behind =
+        mean_difference(evaluations[n].blocks.back().sliding, best.blocks.back().sliding);
+    extension.ways.push_back(std::move(measured));
+  }
+  return extension;
+}
+
+void write_extended(const std::filesystem::path& model, const Way& way,
+                    const std::filesystem::path& folder) {
+  const SavedModel saved = read_model(model);
+  check_rope(saved.config);
+  write_model(read_by(saved.config, way), saved.decoder, folder);
+}
+
+}  // namespace sextant::lab

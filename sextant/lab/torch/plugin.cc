@@ -1,0 +1,52 @@
+#include "sextant/lab/run/plugin.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sextant/lab/torch/cost.h"
+#include "sextant/lab/torch/evaluate_model.h"
+#include "sextant/lab/torch/extend_model.h"
+#include "sextant/lab/torch/model_folder.h"
+#include "sextant/lab/torch/probe_encoding.h"
+#include "sextant/lab/torch/run_arm.h"
+#include "sextant/torch/method.h"
+#include "sextant/version.h"
+
+namespace sextant::lab {
+namespace {
+
+std::vector<KnownMethod> known_methods() {
+  std::vector<KnownMethod> known;
+  for (const MethodInfo& method : methods()) {
+    known.push_back({.name = method.name,
+                     .summary = method.summary,
+                     .formula = method.formula,
+                     .options = nlohmann::json::parse(method.defaults).dump()});
+  }
+  return known;
+}
+
+void check_arms(const Settings& settings, std::span<const Arm> arms) {
+  for (const Arm& arm : arms) method_of(arm, settings);
+}
+
+int64_t train_length_of(const std::filesystem::path& model) {
+  return read_model_config(model).train_length;
+}
+
+}  // namespace
+}  // namespace sextant::lab
+
+extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
+  static const sextant::lab::Plugin plugin{.version = sextant::version(),
+                                           .methods = sextant::lab::known_methods,
+                                           .check = sextant::lab::check_arms,
+                                           .cost = sextant::lab::cost_of_arm,
+                                           .run_arm = sextant::lab::run_arm,
+                                           .obstacle = sextant::lab::obstacle,
+                                           .train_length = sextant::lab::train_length_of,
+                                           .evaluate_model = sextant::lab::evaluate_model,
+                                           .extend_model = sextant::lab::extend_model,
+                                           .write_extended = sextant::lab::write_extended,
+                                           .encode = sextant::lab::encode};
+  return &plugin;
+}

@@ -1,0 +1,89 @@
+#include "sextant/lab/torch/probe_encoding.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/models/init.h"
+#include "sextant/torch/method.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+nlohmann::json parsed(const std::string& options) {
+  nlohmann::json result = nlohmann::json::parse(options, nullptr, /*allow_exceptions=*/false);
+  if (!result.is_object()) fail("options: expected a JSON object, but got " + options);
+  return result;
+}
+
+std::vector<double> numbers(const at::Tensor& x) {
+  const at::Tensor flat = x.contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+}  // namespace
+
+std::vector<double> added_by(const Method& method, const ModelShape& shape,
+                             const Placement& placement, Parameters parameters) {
+  Placement placed = placement;
+  if (method.reads_words())  // one and the same
+    placed.words = at::zeros({placement.batch, placement.queries}, at::kLong);
+  for (const double value : {0.0, 1.0}) {
+    const at::Tensor x = at::full({1, placement.queries, shape.width}, value, at::kDouble);
+    for (const at::Tensor& made :
+         {method.embed(x, placed, parameters), method.embed_last(x, placed, parameters)})
+      if (!made.equal(x)) return numbers(made);
+  }
+  return {};
+}
+
+// Attention over the identity gives its weights p, and s = log p + lse.
+std::vector<double> scores_by(const Method& method, const ModelShape& shape,
+                              const Placement& placement, Parameters parameters) {
+  const int64_t heads = shape.heads, key_heads = shape.key_heads, size = shape.head_dim;
+  const at::Tensor key = normal_values({1, key_heads, 1, size}, 0, 1, kSeed, "plot");
+  const at::Tensor query = key.unsqueeze(2)
+                               .expand({1, key_heads, heads / key_heads, 1, size})
+                               .reshape({1, heads, 1, size});
+  const at::Tensor q = query.expand({1, heads, placement.queries, size});
+  const at::Tensor x = key.expand({1, key_heads, placement.keys, size});
+  const at::Tensor input =
+      normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, placement.keys, -1});
+  const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
+  Operands operands = plain_operands(q, k, x, placement);
+  method.place(operands, placement, /*layer=*/0, parameters);
+  operands.on_value = {};
+  operands.v =
+      at::eye(placement.keys, at::kDouble).expand({1, key_heads, placement.keys, placement.keys});
+  const auto [weights, lse] = attend(operands);
+  return numbers((at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan("")));
+}
+
+Encoding encode(const EncodingRequest& request) {
+  const at::NoGradGuard no_gradients;
+  const ModelShape shape = {.layers = 1,
+                            .heads = request.heads,
+                            .key_heads = request.heads,
+                            .head_dim = request.head_dim,
+                            .width = request.heads * request.head_dim,
+                            .train_length = request.length};
+  const auto method = make_method(request.method, shape, parsed(request.options));
+  std::vector<at::Tensor> parameters;
+  for (const ParameterSpec& spec : method->parameters())
+    parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
+  const Placement placement = {
+      .queries = request.length, .keys = request.length, .causal = request.causal};
+  return {.input = added_by(*method, shape, placement, parameters),
+          .scores = scores_by(*method, shape, placement, parameters)};
+}
+
+}  // namespace sextant::lab

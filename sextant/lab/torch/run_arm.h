@@ -1,0 +1,18 @@
+// One arm from its beginning, or from where it was interrupted, to result.json.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/run/plugin.h"
+#include "sextant/torch/method.h"
+
+namespace sextant::lab {
+
+std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings);
+
+// See Plugin::run_arm.
+Ending run_arm(const std::filesystem::path& directory, const Watch& watch);
+
+}  // namespace sextant::lab

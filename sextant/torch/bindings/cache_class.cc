@@ -1,0 +1,208 @@
+// torch.classes.sextant.KVCache: one layer's keys and values of texts that grow (sextant/cache/kv_cache.h),
+// for Python. A batch is a list of texts, one for each entry.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/custom_class.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sextant/base/error.h"
+#include "sextant/cache/cache_file.h"
+#include "sextant/cache/kv_cache.h"
+#include "sextant/files/read_file.h"
+#include "sextant/torch/bindings/method_cache.h"
+#include "sextant/torch/cached_attention.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
+#include "sextant/torch/operators/score_of_tensors.h"
+#include "sextant/torch/to_float.h"
+
+namespace sextant {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+void check_tensor(const char* name, const at::Tensor& x, int64_t batch) {
+  const std::string what = "kv cache: " + std::string(name) + ": expected ";
+  if (x.dim() != 4 || x.size(0) != batch)
+    fail(what + "[" + std::to_string(batch) +
+         " (texts), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
+         " dimensions" + (x.dim() > 0 ? " and batch " + std::to_string(x.size(0)) : ""));
+  if (wide_type(x) != at::kFloat || !x.is_cpu())
+    fail(what + "float32, bfloat16 or float16 in memory, but got " + at::toString(x.scalar_type()) +
+         " on " + x.device().str());
+}
+
+void check_constant(const char* name, const at::Tensor& x) {
+  if (x.requires_grad() && at::GradMode::is_enabled())
+    fail("kv cache: " + std::string(name) +
+         ": expected a tensor without gradient, as a cache keeps values only (torch.no_grad()), "
+         "but got one that requires it");
+}
+
+// [batch, heads, rows, columns] as one entry, [1, heads, batch * rows, columns], and back.
+at::Tensor joined(const at::Tensor& x) {
+  return x.transpose(0, 1).reshape({1, x.size(1), x.size(0) * x.size(2), x.size(3)});
+}
+at::Tensor parted(const at::Tensor& x, int64_t batch) {
+  return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
+}
+
+// Names of formats, in the order of Format.
+constexpr std::array<const char*, 3> kFormats = {"float32", "bfloat16", "float16"};
+
+Format format_of(const std::string& name) {
+  for (size_t n = 0; n < kFormats.size(); ++n)
+    if (name == kFormats[n]) return static_cast<Format>(n);
+  fail("kv cache: dtype: expected float32, bfloat16 or float16, but got " + name);
+}
+
+class KvCacheClass final : public torch::CustomClassHolder {
+ public:
+  KvCacheClass(int64_t key_heads, int64_t key_columns, int64_t value_columns, int64_t page_rows,
+               const std::string& dtype)
+      : cache_({.key_heads = key_heads,
+                .key_columns = key_columns,
+                .value_columns = value_columns,
+                .page_rows = page_rows,
+                .format = format_of(dtype)}) {}
+
+  Sizes shape() const {
+    const KvCacheShape& s = cache_.shape();
+    return {s.key_heads, s.key_columns, s.value_columns, s.page_rows};
+  }
+  std::string dtype() const { return kFormats[static_cast<size_t>(cache_.shape().format)]; }
+  int64_t pages_in_use() const { return cache_.pages_in_use(); }
+  bool holds(int64_t text) const { return cache_.holds(text); }
+  int64_t rows(int64_t text) const { return cache_.rows(text); }
+  int64_t first_position(int64_t text) const { return cache_.first_position(text); }
+
+  int64_t add(int64_t first_position, const c10::optional<std::string>& turned_by) {
+    if (!turned_by) return cache_.add(first_position);
+    return cache_.add(first_position, rotation_of(*turned_by));
+  }
+  int64_t fork(int64_t text, int64_t rows) { return cache_.fork(text, rows); }
+  void remove(int64_t text) { cache_.remove(text); }
+  void truncate(int64_t text, int64_t rows) { cache_.truncate(text, rows); }
+  void drop(int64_t text, int64_t first, int64_t count) { cache_.drop(text, first, count); }
+  void move_to(int64_t text, int64_t first_position) { cache_.rerotate(text, first_position); }
+  void rerotate(int64_t text, const std::string& turned_by) {
+    cache_.rerotate(text, rotation_of(turned_by));
+  }
+
+  void append(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) {
+    check_rows(k, v, texts);
+    for (size_t b = 0; b < texts.size(); ++b)
+      cache_.append(texts[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
+                    static_cast<int64_t>(b));
+  }
+
+  std::tuple<at::Tensor, at::Tensor> read(int64_t text) const {
+    const KvCacheShape& s = cache_.shape();
+    const int64_t rows = cache_.rows(text);
+    constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
+    const at::ScalarType type = kTypes[static_cast<size_t>(s.format)];
+    const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
+    const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
+    cache_.read(text, 0, any_view_4d<float>(k), any_view_4d<float>(v));
+    return {k, v};
+  }
+
+  void save(int64_t text, const std::string& path) const { save_cache(cache_, text, path); }
+  int64_t load(const std::string& path) { return load_cache(path, cache_); }
+
+  // k and v [texts, key heads, rows, columns] are appended, and their queries, [texts, heads, rows,
+  // key_columns], attend to all that there is then. If that throws the cache is as it was.
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const Sizes& texts, const std::string& method, const Sizes& shape,
+                    const std::string& options, const std::vector<at::Tensor>& parameters,
+                    int64_t layer) {
+    check_tensor("q", q, static_cast<int64_t>(texts.size()));
+    check_rows(k, v, texts);
+    if (q.size(2) != k.size(2))
+      fail("kv cache: q: expected the " + std::to_string(k.size(2)) + " rows of k, but got " +
+           std::to_string(q.size(2)));
+    const auto named = recent_method(method, shape, options);
+    std::vector<TextGrowth> growing;
+    for (const int64_t text : texts) growing.push_back({text, k.size(2)});
+    const Placement placement = continued(cache_, growing);
+    if (texts.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
+    try {
+      append(k, v, texts);
+      return parted(attend_cached(*named, joined(q), cache_, growing, placement, layer, parameters),
+                    q.size(0))
+          .contiguous();
+    } catch (...) {
+      shrink(cache_, growing, placement);
+      throw;
+    }
+  }
+
+ private:
+  Rotation rotation_of(const std::string& rope_options) const {
+    return rotation(rope_spectrum("kv cache: turned_by", rope_options, cache_.shape().key_columns));
+  }
+
+  void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) const {
+    for (const auto& [name, x] : {std::pair{"k", &k}, {"v", &v}}) {
+      check_tensor(name, *x, static_cast<int64_t>(texts.size()));
+      check_constant(name, *x);
+    }
+    const KvCacheShape& s = cache_.shape();
+    const auto expect = [](const char* field, int64_t got, int64_t expected) {
+      if (got != expected)
+        fail("kv cache: " + std::string(field) + ": expected " + std::to_string(expected) +
+             ", but got " + std::to_string(got));
+    };
+    expect("k.heads", k.size(1), s.key_heads);
+    expect("v.heads", v.size(1), s.key_heads);
+    expect("v.rows", v.size(2), k.size(2));
+    expect("k.columns", k.size(3), s.key_columns);
+    expect("v.columns", v.size(3), s.value_columns);
+    for (const int64_t text : texts) cache_.rows(text);  // or throws
+  }
+
+  KvCache cache_;
+};
+
+// What a cache for this file is made with: sizes and dtype.
+std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
+  const KvCacheShape shape = cache_file_shape(read_file(path));
+  return {{shape.key_heads, shape.key_columns, shape.value_columns},
+          kFormats[static_cast<size_t>(shape.format)]};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  library.class_<KvCacheClass>("KVCache")
+      .def(torch::init<int64_t, int64_t, int64_t, int64_t, std::string>())
+      .def("shape", &KvCacheClass::shape)
+      .def("dtype", &KvCacheClass::dtype)
+      .def("pages_in_use", &KvCacheClass::pages_in_use)
+      .def("holds", &KvCacheClass::holds)
+      .def("rows", &KvCacheClass::rows)
+      .def("first_position", &KvCacheClass::first_position)
+      .def("add", &KvCacheClass::add)
+      .def("fork", &KvCacheClass::fork)
+      .def("remove", &KvCacheClass::remove)
+      .def("truncate", &KvCacheClass::truncate)
+      .def("drop", &KvCacheClass::drop)
+      .def("move_to", &KvCacheClass::move_to)
+      .def("rerotate", &KvCacheClass::rerotate)
+      .def("append", &KvCacheClass::append)
+      .def("read", &KvCacheClass::read)
+      .def("save", &KvCacheClass::save)
+      .def("load", &KvCacheClass::load)
+      .def("attend", &KvCacheClass::attend);
+  library.def("saved_cache_shape(str path) -> (int[], str)", saved_cache_shape);
+}
+
+}  // namespace sextant

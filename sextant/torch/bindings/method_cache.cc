@@ -1,0 +1,71 @@
+#include "sextant/torch/bindings/method_cache.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+
+ModelShape model_shape(const std::vector<int64_t>& sizes) {
+  if (sizes.size() != 6)
+    fail(
+        "method: shape: expected [layers, heads, key_heads, head_dim, width, train_length], but "
+        "got " +
+        std::to_string(sizes.size()) + " numbers");
+  return {.layers = sizes[0],
+          .heads = sizes[1],
+          .key_heads = sizes[2],
+          .head_dim = sizes[3],
+          .width = sizes[4],
+          .train_length = sizes[5]};
+}
+
+json parse(const std::string& text) {
+  json parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object()) fail("method: options: expected a JSON object, but got " + text);
+  return parsed;
+}
+
+class RecentMethods {
+ public:
+  using Key = std::tuple<std::string, std::vector<int64_t>, std::string>;
+
+  std::shared_ptr<const Method> get(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    auto found = std::ranges::find(entries_, key, &Entry::first);
+    if (found == entries_.end()) {
+      const auto& [name, sizes, options] = key;
+      entries_.emplace_front(key, make_method(name, model_shape(sizes), parse(options)));
+      if (entries_.size() > kMost) entries_.pop_back();
+    } else {
+      entries_.splice(entries_.begin(), entries_, found);
+    }
+    return entries_.front().second;
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+  using Entry = std::pair<Key, std::shared_ptr<const Method>>;
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // the last used one first
+};
+
+}  // namespace
+
+std::shared_ptr<const Method> recent_method(const std::string& name,
+                                            const std::vector<int64_t>& shape,
+                                            const std::string& options) {
+  static RecentMethods recent;
+  return recent.get({name, shape, options});
+}
+
+}  // namespace sextant

@@ -1,0 +1,344 @@
+// Methods as operators, for Python: torch.ops.sextant.method_attend and method_embed take a method by
+// name, sizes and options (JSON), and its parameters; `methods` and `method_parameters` say which
+// there are.
+//
+// Called eagerly they are the method's own tensor code, and autograd sees through it. A tracer
+// (torch.compile) hands in tensors without memory, which index tensors cannot be made from; it gets one
+// opaque operator instead, whose backward operator runs the method once more.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sextant/base/error.h"
+#include "sextant/torch/bindings/method_cache.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/operators/checkpointed.h"
+#include "sextant/torch/operators/operator_tags.h"
+#include "sextant/torch/to_float.h"
+
+namespace sextant {
+namespace {
+
+using nlohmann::json;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using torch::jit::Stack;
+
+constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] parameters, ";
+constexpr const char* kEmbed =
+    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False, "
+    "Tensor? words=None";
+constexpr const char* kAttend =
+    "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
+    "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
+    "Tensor? query_segments=None, Tensor? key_segments=None, "
+    "Tensor? query_times=None, Tensor? key_times=None";
+
+std::shared_ptr<const Method> method_of(const Stack& arguments) {
+  return recent_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
+                       arguments[2].toStringRef());
+}
+
+at::Tensor optional_tensor(const at::IValue& value) {
+  return value.isNone() ? at::Tensor() : value.toTensor();
+}
+
+// What the two operators differ in: the tensors that gradients go to besides the parameters, and what
+// is done with them. `arguments` are in the order of the schema.
+struct Embed {
+  static constexpr size_t kInputs = 1;
+  static constexpr const char* kBackward = "sextant::method_embed_backward";
+  static at::Tensor run(const Stack& a) {
+    const at::Tensor& x = a[4].toTensor();
+    if (x.dim() != 3)
+      fail("method_embed: x: expected [batch, length, width], but got " + std::to_string(x.dim()) +
+           " dimensions");
+    const Placement placement = {.batch = x.size(0),
+                                 .queries = x.size(1),
+                                 .keys = x.size(1),
+                                 .first_query = a[5].toInt(),
+                                 .first_key = a[5].toInt(),
+                                 .causal = a[6].toBool(),
+                                 .packed_queries = a[7].toIntVector(),
+                                 .packed_keys = a[7].toIntVector(),
+                                 .words = optional_tensor(a[9])};
+    const auto method = method_of(a);
+    if (placement.words.defined() && !method->reads_words())
+      fail("method_embed: words: expected none, as the method does not go by them");
+    const std::vector<at::Tensor> parameters = all_widened(a[3].toTensorVector());
+    const at::Tensor wide = widened(x);
+    const at::Tensor embedded = a[8].toBool() ? method->embed_last(wide, placement, parameters)
+                                              : method->embed(wide, placement, parameters);
+    return embedded.is_same(wide) ? x : embedded.to(x.scalar_type());
+  }
+  static at::Tensor meta(const Stack& a) {
+    return at::empty_symint(a[4].toTensor().sym_sizes(), a[4].toTensor().options());
+  }
+};
+
+struct Attend {
+  static constexpr size_t kInputs = 3;
+  static constexpr const char* kBackward = "sextant::method_attend_backward";
+  static at::Tensor run(const Stack& a) {
+    const at::Tensor &q = a[4].toTensor(), &k = a[5].toTensor(), &v = a[6].toTensor();
+    for (const at::Tensor& x : {q, k, v})
+      if (x.dim() != 4)
+        fail("method_attend: q, k, v: expected [batch, heads, rows, columns], but got " +
+             std::to_string(x.dim()) + " dimensions");
+    const Placement placement = {.batch = q.size(0),
+                                 .queries = q.size(2),
+                                 .keys = k.size(2),
+                                 .first_query = a[8].toInt(),
+                                 .first_key = a[9].toInt(),
+                                 .causal = a[10].toBool(),
+                                 .packed_queries = a[11].toIntVector(),
+                                 .packed_keys = a[12].toIntVector(),
+                                 .mask = optional_tensor(a[13]),
+                                 .query_times = optional_tensor(a[16]),
+                                 .key_times = optional_tensor(a[17]),
+                                 .query_segments = optional_tensor(a[14]),
+                                 .key_segments = optional_tensor(a[15])};
+    return attend_with(*method_of(a), q, k, v, placement, a[7].toInt(), a[3].toTensorVector());
+  }
+  static at::Tensor meta(const Stack& a) {
+    const at::Tensor &q = a[4].toTensor(), &v = a[6].toTensor();
+    return at::empty_symint({q.sym_size(0), q.sym_size(1), q.sym_size(2), v.sym_size(3)},
+                            q.options());
+  }
+};
+
+// The tensors that gradients go to: inputs, then parameters.
+template <class Call>
+variable_list differentiable(const Stack& arguments) {
+  variable_list tensors;
+  for (size_t n = 0; n < Call::kInputs; ++n) tensors.push_back(arguments[4 + n].toTensor());
+  for (const at::Tensor& parameter : arguments[3].toTensorVector()) tensors.push_back(parameter);
+  return tensors;
+}
+
+template <class Call>
+void replace_differentiable(Stack& arguments, const variable_list& tensors) {
+  for (size_t n = 0; n < Call::kInputs; ++n) arguments[4 + n] = tensors[n];
+  arguments[3] = std::vector<at::Tensor>(tensors.begin() + Call::kInputs, tensors.end());
+}
+
+// Tensors that a tracer looks through, or that have a shape only.
+bool traced(const variable_list& tensors) {
+  return std::ranges::any_of(tensors, [](const at::Tensor& x) {
+    const c10::DispatchKeySet keys = x.key_set();
+    return x.is_meta() || keys.has(c10::DispatchKey::Python) ||
+           keys.has(c10::DispatchKey::Functionalize);
+  });
+}
+
+template <class Call>
+class Opaque : public torch::autograd::Function<Opaque<Call>> {
+ public:
+  static variable_list forward(AutogradContext* context, at::TensorList inputs, Stack arguments,
+                               const c10::OperatorHandle& op) {
+    context->save_for_backward(inputs.vec());
+    Stack stack = arguments;
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      op.callBoxed(stack);
+    }
+    replace_differentiable<Call>(arguments, variable_list(inputs.size()));
+    context->saved_data["arguments"] = c10::ivalue::Tuple::create(std::move(arguments));
+    return {stack[0].toTensor()};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list d_out) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Call::kBackward, "");
+    Stack arguments = context->saved_data.at("arguments").toTupleRef().elements().vec();
+    replace_differentiable<Call>(arguments, context->get_saved_variables());
+    arguments.insert(arguments.begin(), d_out[0]);
+    op.callBoxed(arguments);
+    variable_list grads = arguments[0].toTensorVector();
+    grads.resize(grads.size() + 2);  // and nothing for `arguments` and `op`
+    return grads;
+  }
+};
+
+Stack take(Stack& stack, const c10::OperatorHandle& op) {
+  return torch::jit::pop(stack, op.schema().arguments().size());
+}
+
+// Contiguous, so that a tracer knows the result's strides without running the method.
+template <class Call>
+void call_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  const Stack arguments = take(*stack, op);
+  stack->emplace_back(Call::run(arguments).contiguous());
+}
+
+template <class Call>
+void call_meta(const c10::OperatorHandle& op, Stack* stack) {
+  const Stack arguments = take(*stack, op);
+  stack->emplace_back(Call::meta(arguments));
+}
+
+template <class Call>
+void call_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  Stack arguments = take(*stack, op);
+  const variable_list inputs = differentiable<Call>(arguments);
+  if (!traced(inputs)) {
+    stack->emplace_back(Call::run(arguments).contiguous());
+    return;
+  }
+  const auto out = Opaque<Call>::apply(at::TensorList(inputs), std::move(arguments), op);
+  stack->emplace_back(out[0]);
+}
+
+// Runs the method again, now with gradients.
+template <class Call>
+void backward_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  Stack arguments = take(*stack, op);
+  const at::Tensor d_out = arguments[0].toTensor();
+  arguments.erase(arguments.begin());
+  const variable_list inputs = differentiable<Call>(arguments);
+  const variable_list found = gradients_at(
+      [&](const variable_list& leaves) {
+        replace_differentiable<Call>(arguments, leaves);
+        return Call::run(arguments);
+      },
+      inputs, d_out);
+  std::vector<at::Tensor> grads;
+  for (size_t n = 0; n < inputs.size(); ++n)
+    grads.push_back(found[n].defined() ? found[n].contiguous()
+                                       : at::zeros_like(inputs[n], at::MemoryFormat::Contiguous));
+  stack->emplace_back(std::move(grads));
+}
+
+template <class Call>
+void backward_meta(const c10::OperatorHandle& op, Stack* stack) {
+  Stack arguments = take(*stack, op);
+  arguments.erase(arguments.begin());
+  std::vector<at::Tensor> grads;
+  for (const at::Tensor& x : differentiable<Call>(arguments))
+    grads.push_back(at::empty_symint(x.sym_sizes(), x.options()));
+  stack->emplace_back(std::move(grads));
+}
+
+std::string describe_methods() {
+  json all = json::object();
+  for (const MethodInfo& info : methods())
+    all[info.name] = {{"summary", info.summary},
+                      {"formula", info.formula},
+                      {"options", json::parse(info.defaults)}};
+  return all.dump();
+}
+
+const char* name_of(ParameterSpec::Init init) {
+  switch (init) {
+    case ParameterSpec::Init::kZeros:
+      return "zeros";
+    case ParameterSpec::Init::kOnes:
+      return "ones";
+    case ParameterSpec::Init::kNormal:
+      return "normal";
+    case ParameterSpec::Init::kUniform:
+      return "uniform";
+  }
+  fail("method: parameters: expected a known start, but got " +
+       std::to_string(static_cast<int>(init)));
+}
+
+std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::string& name,
+                                                                     at::IntArrayRef shape,
+                                                                     const std::string& options) {
+  json specs = json::array();
+  std::vector<at::Tensor> initial;
+  for (const ParameterSpec& spec : recent_method(name, shape.vec(), options)->parameters()) {
+    specs.push_back({{"name", spec.name},
+                     {"sizes", spec.sizes},
+                     {"init", name_of(spec.init)},
+                     {"low", spec.init_low},
+                     {"high", spec.init_high},
+                     {"learning_rate_scale", spec.learning_rate_scale},
+                     {"weight_decay", spec.weight_decay}});
+    if (const auto& same = spec.same_as)
+      specs.back()["same_as"] = {{"of", same->of == LayerProjection::Of::kQuery ? "query" : "key"},
+                                 {"layer", same->layer},
+                                 {"bias", same->bias}};
+    initial.push_back(spec.initial.defined() ? spec.initial : at::empty({0}, at::kDouble));
+  }
+  return {specs.dump(), std::move(initial)};
+}
+
+int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
+                        const std::string& options) {
+  return recent_method(name, shape.vec(), options)->last_layer_runs();
+}
+
+// What a method keeps with each key besides it; no columns where it keeps nothing. Made of tensor
+// functions that a tracer sees through.
+at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
+                       const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                       int64_t layer) {
+  const at::Tensor columns = recent_method(name, shape.vec(), options)
+                                 ->key_columns(widened(x), layer, all_widened(parameters));
+  if (columns.defined()) return columns.to(x.scalar_type());
+  return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
+}
+
+template <auto function>
+torch::CppFunction boxed() {
+  return torch::CppFunction::makeFromBoxedFunction<function>();
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  library.def("methods() -> str", describe_methods);
+  library.def("method_parameters(str method, int[] shape, str options) -> (str, Tensor[])",
+              describe_parameters);
+  library.def("method_last_layer_runs(str method, int[] shape, str options) -> int",
+              last_layer_runs);
+  library.def(
+      "method_key_columns(str method, int[] shape, str options, Tensor[] parameters, Tensor x, *, "
+      "int layer=0) -> Tensor",
+      key_columns);
+  const std::vector<at::Tag> tags = operator_tags();
+  const auto define = [&](const std::string& name, const std::string& d_out, const char* rest,
+                          const char* result) {
+    const std::string schema = name + "(" + d_out + kMethod + rest + ") -> " + result;
+    library.def(schema.c_str(), tags);
+  };
+  define("method_embed", "", kEmbed, "Tensor");
+  define("method_embed_backward", "Tensor d_out, ", kEmbed, "Tensor[]");
+  define("method_attend", "", kAttend, "Tensor");
+  define("method_attend_backward", "Tensor d_out, ", kAttend, "Tensor[]");
+}
+
+TORCH_LIBRARY_IMPL(sextant, CPU, library) {
+  library.impl("method_embed", boxed<&call_kernel<Embed>>());
+  library.impl("method_embed_backward", boxed<&backward_kernel<Embed>>());
+  library.impl("method_attend", boxed<&call_kernel<Attend>>());
+  library.impl("method_attend_backward", boxed<&backward_kernel<Attend>>());
+}
+
+TORCH_LIBRARY_IMPL(sextant, Meta, library) {
+  library.impl("method_embed", boxed<&call_meta<Embed>>());
+  library.impl("method_embed_backward", boxed<&backward_meta<Embed>>());
+  library.impl("method_attend", boxed<&call_meta<Attend>>());
+  library.impl("method_attend_backward", boxed<&backward_meta<Attend>>());
+}
+
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) {
+  library.impl("method_embed", boxed<&call_autograd<Embed>>());
+  library.impl("method_attend", boxed<&call_autograd<Attend>>());
+}
+
+}  // namespace sextant

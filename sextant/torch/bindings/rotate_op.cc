@@ -1,0 +1,136 @@
+// torch.ops.sextant.turn: rows turned by their positions, outside attention, with exact phases.
+//
+// Its gradient is the turn back: a rotation's transpose is its inverse.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <string>
+
+#include "sextant/attention/rotary/rotate.h"
+#include "sextant/base/error.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/torch/method.h"
+#include "sextant/torch/methods/shared/rotary_options.h"
+#include "sextant/torch/methods/shared/rotary_plan.h"
+#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/operator_tags.h"
+#include "sextant/torch/to_float.h"
+
+namespace sextant {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Angles {
+  at::Tensor cos, sin;  // [1 or batch, 1, rows, pairs]
+};
+
+Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
+  const Rotation plan = rotation(spectrum);
+  const int64_t batch = times.size(0), rows = times.size(2);
+  const auto pairs = static_cast<int64_t>(plan.pairs.size());
+  Angles result = {at::empty({batch, 1, rows, pairs}, at::kDouble),
+                   at::empty({batch, 1, rows, pairs}, at::kDouble)};
+  double* cos = result.cos.data_ptr<double>();
+  double* sin = result.sin.data_ptr<double>();
+  const auto time = times.accessor<int64_t, 3>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t row = 0; row < rows; ++row)
+      for (const Rotation::Pair& pair : plan.pairs) {
+        const CosSin angle = cos_sin(pair.speed * time[b][pair.axis][row]);
+        *cos++ = angle.cos;
+        *sin++ = angle.sin;
+      }
+  return result;
+}
+
+// In float32, by vectors: a copy that is turned where it lies.
+at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spectrum& spectrum) {
+  const Rotation plan = rotation(spectrum);
+  const at::Tensor out =
+      x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+  const View<float> rows[] = {{out.data_ptr<float>(), out.size(0), out.size(1), out.size(2),
+                               out.size(3), out.stride(0), out.stride(1), out.stride(2),
+                               out.stride(3)}};
+  turn_rows(rows,
+            {.rotation = &plan,
+             .times = times.data_ptr<int64_t>(),
+             .batch_stride = times.size(0) == 1 ? 0 : times.stride(0),
+             .axis_stride = times.stride(1),
+             .row_stride = times.stride(2)},
+            torch_executor());
+  return out.to(x.scalar_type());
+}
+
+at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
+                    bool back) {
+  if (x.dim() != 4)
+    fail("turn: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
+         " dimensions");
+  const Spectrum spectrum = rope_spectrum("turn", std::string(options), x.size(3));
+  const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
+  const at::Tensor at = query_times(placement, axes_of(spectrum));
+  const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
+  // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
+  if (wide_type(x) == at::kFloat) return turned_rows(x, at, forth_or_back);
+  const Angles a = angles(at, forth_or_back);
+  return turned(x, a.cos.mul_(spectrum.gain).to(x.options()),
+                a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
+      .contiguous();
+}
+
+at::Tensor turn_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {
+  return at::empty_symint(x.sym_sizes(), x.options());
+}
+
+at::Tensor dispatched(const at::Tensor& x, const at::Tensor& times, const std::string& options,
+                      bool back) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("sextant::turn", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+  return op.call(x, times, options, back);
+}
+
+class Turning : public torch::autograd::Function<Turning> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& times,
+                            const std::string& options, bool back) {
+    context->save_for_backward({times});
+    context->saved_data["options"] = options;
+    context->saved_data["back"] = back;
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return dispatched(x, times, options, back);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
+    return {dispatched(d_out[0], context->get_saved_variables()[0],
+                       context->saved_data["options"].toStringRef(),
+                       !context->saved_data["back"].toBool()),
+            {},
+            {},
+            {}};
+  }
+};
+
+at::Tensor turn_autograd(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
+                         bool back) {
+  return Turning::apply(x, times, std::string(options), back);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  const std::vector<at::Tag> tags = operator_tags();
+  library.def("turn(Tensor x, Tensor times, str options='{}', bool back=False) -> Tensor", tags);
+}
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("turn", turn_cpu); }
+TORCH_LIBRARY_IMPL(sextant, Meta, library) { library.impl("turn", turn_meta); }
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) { library.impl("turn", turn_autograd); }
+
+}  // namespace sextant

@@ -1,0 +1,224 @@
+// The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids, spectra
+// and their exact cosines. None is differentiable; all results are float64 or int64 on the CPU.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sextant/base/error.h"
+#include "sextant/position/binary.h"
+#include "sextant/position/buckets.h"
+#include "sextant/position/clock.h"
+#include "sextant/position/query_scale.h"
+#include "sextant/position/sandwich.h"
+#include "sextant/position/sinusoid.h"
+#include "sextant/position/slopes.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/rope_config/hugging_face.h"
+
+namespace sextant {
+namespace {
+
+std::span<const int64_t> integers(const std::string& name, const at::Tensor& x) {
+  if (x.scalar_type() != at::kLong || !x.is_contiguous() || !x.is_cpu())
+    fail(name + ": expected a contiguous int64 tensor on the CPU");
+  return {x.data_ptr<int64_t>(), static_cast<size_t>(x.numel())};
+}
+
+at::Tensor doubles(const std::vector<double>& values, at::IntArrayRef sizes) {
+  at::Tensor result = at::empty(sizes, at::kDouble);
+  std::ranges::copy(values, result.data_ptr<double>());
+  return result;
+}
+
+// Interpolated from train_length to length, unless they are 0.
+at::Tensor slopes(int64_t heads, double max_bias, int64_t train_length, int64_t length) {
+  const double scale =
+      train_length == 0 && length == 0 ? 1 : interpolated_slope(train_length, length);
+  return doubles(alibi_slopes(heads, max_bias), {heads}) * scale;
+}
+
+// [heads, distances]
+at::Tensor sandwich_bias(const at::Tensor& distances, int64_t heads, int64_t width, int64_t first) {
+  const std::vector<double> curve =
+      sandwich_curve(integers("sandwich_bias: distances", distances), width, first);
+  return doubles(sandwich_slopes(heads), {heads, 1}) *
+         doubles(curve, {1, static_cast<int64_t>(curve.size())});
+}
+
+template <class F>
+at::Tensor mapped(const std::string& name, const at::Tensor& distances, F&& f) {
+  const std::span<const int64_t> from = integers(name + ": distances", distances);
+  at::Tensor result = at::empty(distances.sizes(), at::kLong);
+  std::ranges::transform(from, result.data_ptr<int64_t>(), f);
+  return result;
+}
+
+at::Tensor t5_buckets(const at::Tensor& distances, int64_t buckets, int64_t max_distance,
+                      bool bidirectional) {
+  const T5Buckets rule({buckets, max_distance, bidirectional});
+  return mapped("t5_buckets", distances, [&](int64_t d) { return rule.bucket(d); });
+}
+
+at::Tensor deberta_rows(const at::Tensor& distances, int64_t buckets, int64_t max_positions,
+                        bool microsoft) {
+  using Flavour = DebertaBuckets::Flavour;
+  const DebertaBuckets rule(
+      {buckets, max_positions, microsoft ? Flavour::kMicrosoft : Flavour::kHuggingFace});
+  return mapped("deberta_rows", distances, [&](int64_t d) { return rule.row(d); });
+}
+
+at::Tensor sinusoid(const at::Tensor& positions, int64_t width, const std::string& layout,
+                    double max_timescale, double min_timescale) {
+  const Sinusoid rule({.width = width,
+                       .layout = sinusoid_layout(layout, "sinusoid: layout"),
+                       .max_timescale = max_timescale,
+                       .min_timescale = min_timescale});
+  return doubles(rule.rows(integers("sinusoid: positions", positions)), {positions.numel(), width});
+}
+
+at::Tensor clock(const at::Tensor& positions, at::IntArrayRef periods) {
+  const std::vector<int64_t> all = periods.vec();
+  return doubles(clock_rows(all, integers("clock: positions", positions)),
+                 {positions.numel(), static_cast<int64_t>(2 * all.size())});
+}
+
+at::Tensor alien_clock(const at::Tensor& positions, double ratio, int64_t hands) {
+  return doubles(alien_clock_rows(ratio, hands, integers("alien_clock: positions", positions)),
+                 {positions.numel(), 2 * hands});
+}
+
+at::Tensor binary(const at::Tensor& positions, int64_t bits, bool signs) {
+  const BinaryLevels levels = signs ? BinaryLevels::kMinusOneOne : BinaryLevels::kZeroOne;
+  return doubles(binary_rows(bits, levels, integers("binary: positions", positions)),
+                 {positions.numel(), bits});
+}
+
+// theta_f in radians per position, [dim / 2].
+at::Tensor rope_speeds(int64_t dim, double base) {
+  std::vector<double> speeds;
+  for (const Spectrum::Pair& pair : rotary({.dim = dim, .base = base}).pairs)
+    speeds.push_back(static_cast<double>(pair.speed));
+  return doubles(speeds, {static_cast<int64_t>(speeds.size())});
+}
+
+// XPOS's growth of each pair per position, natural log, [dim / 2].
+at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base) {
+  std::vector<double> growth;
+  for (const Spectrum::Pair& pair : with_xpos(rotary({.dim = dim}), gamma, scale_base).pairs)
+    growth.push_back(pair.growth);
+  return doubles(growth, {static_cast<int64_t>(growth.size())});
+}
+
+// Speeds [dim / 2], gain, and what scores are multiplied by besides.
+std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, double score_factor) {
+  std::vector<double> speeds;
+  for (const Spectrum::Pair& pair : spectrum.pairs)
+    speeds.push_back(static_cast<double>(pair.speed));
+  return {doubles(speeds, {static_cast<int64_t>(speeds.size())}), spectrum.gain, score_factor};
+}
+
+// Of a stretch in Hugging Face's words, at a text of `length` tokens.
+std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base,
+                                                        const std::string& stretch, int64_t length,
+                                                        int64_t train_length) {
+  const nlohmann::json given = nlohmann::json::parse(stretch, nullptr, false);
+  const nlohmann::json object =
+      given.is_string() ? scaling_of_words(given.get<std::string>(), "stretch") : given;
+  const RopeScaling scaling =
+      object.is_null()
+          ? RopeScaling{}
+          : read_scaling(object, {.base = base, .pairs = dim / 2, .original_length = train_length},
+                         "stretch");
+  return described(stretched(rotary({.dim = dim, .base = scaling.base.value_or(base)}),
+                             stretch_of(scaling, length)),
+                   scaling.score_factor);
+}
+
+// Of the first setting of a config.json.
+std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
+  const RopeConfig setting = read_hugging_face(parse_json(config, "config.json"))[0];
+  if (!setting.rotates) {
+    fail("config.json: model_type: expected a model that rotates queries and keys, but got \"" +
+         setting.model_type + "\", which does not");
+  }
+  return described(spectrum_of(setting, length), setting.scaling.score_factor);
+}
+
+at::Tensor query_factors_op(const at::Tensor& positions, const std::string& law, int64_t length,
+                            double strength) {
+  const std::vector<std::string> names = {"none",  "logn",   "logn-unclipped",
+                                          "ssmax", "llama4", "ministral"};
+  const auto found = std::ranges::find(names, law);
+  if (found == names.end())
+    fail(
+        "query_factors: law: expected one of none, logn, logn-unclipped, ssmax, llama4, "
+        "ministral, but got \"" +
+        law + "\"");
+  return doubles(query_factors({static_cast<QueryLaw>(found - names.begin()), length, strength},
+                               integers("query_factors: positions", positions)),
+                 {positions.numel()});
+}
+
+// cos and sin of position * theta_f, [positions, dim / 2] each, exact at any position.
+std::tuple<at::Tensor, at::Tensor> rope_cos_sin(const at::Tensor& positions, int64_t dim,
+                                                double base) {
+  const Rotation plan = rotation(rotary({.dim = dim, .base = base}));
+  std::vector<double> cosines, sines;
+  for (const int64_t position : integers("rope_cos_sin: positions", positions))
+    for (const Rotation::Pair& pair : plan.pairs) {
+      const CosSin angle = cos_sin(pair.speed * position);
+      cosines.push_back(angle.cos);
+      sines.push_back(angle.sin);
+    }
+  const std::vector<int64_t> sizes = {positions.numel(), static_cast<int64_t>(plan.pairs.size())};
+  return {doubles(cosines, sizes), doubles(sines, sizes)};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(sextant, library) {
+  library.def(
+      "alibi_slopes(int heads, float max_bias=8.0, int train_length=0, int length=0) "
+      "-> Tensor",
+      slopes);
+  library.def(
+      "sandwich_bias(Tensor distances, int heads, int width=128, int first_index=1) -> Tensor",
+      sandwich_bias);
+  library.def(
+      "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, "
+      "bool bidirectional=True) -> Tensor",
+      t5_buckets);
+  library.def(
+      "deberta_rows(Tensor distances, int buckets=256, int max_positions=512, "
+      "bool microsoft=False) -> Tensor",
+      deberta_rows);
+  library.def(
+      "sinusoid(Tensor positions, int width, str layout='interleaved', "
+      "float max_timescale=10000.0, float min_timescale=1.0) -> Tensor",
+      sinusoid);
+  library.def("clock(Tensor positions, int[] periods) -> Tensor", clock);
+  library.def("alien_clock(Tensor positions, float ratio, int hands) -> Tensor", alien_clock);
+  library.def("binary(Tensor positions, int bits, bool signs=False) -> Tensor", binary);
+  library.def("xpos_growth(int dim, float gamma=0.4, float scale_base=512.0) -> Tensor",
+              xpos_growth);
+  library.def(
+      "stretched_speeds(int dim, float base=10000.0, str stretch='null', int length=1, "
+      "int train_length=0) -> (Tensor, float, float)",
+      stretched_speeds);
+  library.def("config_speeds(str config, int length=1) -> (Tensor, float, float)", config_speeds);
+  library.def(
+      "query_factors(Tensor positions, str law, int length=0, float strength=0.0) -> Tensor",
+      query_factors_op);
+  library.def("rope_speeds(int dim, float base=10000.0) -> Tensor", rope_speeds);
+  library.def("rope_cos_sin(Tensor positions, int dim, float base=10000.0) -> (Tensor, Tensor)",
+              rope_cos_sin);
+}
+
+}  // namespace sextant

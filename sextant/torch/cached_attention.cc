@@ -1,0 +1,99 @@
+#include "sextant/torch/cached_attention.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "sextant/base/error.h"
+#include "sextant/torch/operators/flat_operands.h"
+
+namespace sextant {
+namespace {
+
+int64_t pages_of(const KvCache& cache, int64_t rows) {
+  const int64_t page_rows = cache.shape().page_rows;
+  return (rows + page_rows - 1) / page_rows;
+}
+
+// The pages of all texts in their order, int64 [1, pages].
+at::Tensor page_table(const KvCache& cache, std::span<const TextGrowth> texts, int64_t count) {
+  at::Tensor table = at::empty({1, count}, at::kLong);
+  int64_t* to = table.data_ptr<int64_t>();
+  for (const TextGrowth& text : texts) to = std::ranges::copy(cache.pages(text.text), to).out;
+  return table;
+}
+
+// The cache's memory: valid until the cache changes.
+at::Tensor as_tensor(const AnyView<const float>& pages) {
+  const at::ScalarType type = pages.format == Format::kBfloat16  ? at::kBFloat16
+                              : pages.format == Format::kFloat16 ? at::kHalf
+                                                                 : at::kFloat;
+  return at::from_blob(const_cast<void*>(pages.data),  // nothing writes to operands
+                       {pages.batch, pages.heads, pages.rows, pages.columns}, type);
+}
+
+void check_plain(const KvCache& cache, std::span<const TextGrowth> texts,
+                 const Operands& operands) {
+  const bool turns = std::ranges::any_of(
+      operands.sweeps, [](const SweepOperand& sweep) { return !sweep.rotation.pairs.empty(); });
+  for (const TextGrowth& text : texts)
+    if (turns && cache.turned_by(text.text))
+      fail("kv cache: text " + std::to_string(text.text) +
+           ": expected plain keys, as the method turns them, but they are held turned (turn the "
+           "queries, and use a method that does not)");
+}
+
+}  // namespace
+
+Placement continued(const KvCache& cache, std::span<const TextGrowth> texts) {
+  Placement placement = {.batch = 1};
+  std::set<int64_t> seen;
+  int64_t pages = 0;
+  for (const auto& [text, rows] : texts) {
+    if (!seen.insert(text).second)
+      fail("kv cache: texts: expected each once, but got " + std::to_string(text) + " twice");
+    const int64_t before = cache.rows(text), first = cache.first_position(text);
+    placement.cached.push_back({.query_row = placement.queries,
+                                .queries = rows,
+                                .query_position = first + before,
+                                .key_row = pages * cache.shape().page_rows,
+                                .keys = before + rows,
+                                .key_position = first});
+    placement.queries += rows;
+    pages += pages_of(cache, before + rows);
+  }
+  placement.keys = pages * cache.shape().page_rows;
+  return placement;
+}
+
+void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Placement& placement) {
+  for (size_t n = 0; n < texts.size(); ++n)
+    cache.truncate(texts[n].text, placement.cached[n].keys - texts[n].rows);
+}
+
+at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
+                         std::span<const TextGrowth> texts, const Placement& placement,
+                         int64_t layer, Parameters parameters) {
+  if (placement.queries == 0)
+    return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
+  const at::Tensor table = page_table(cache, texts, placement.keys / cache.shape().page_rows);
+  at::Tensor k = as_tensor(cache.key_pages()), v = as_tensor(cache.value_pages());
+  const bool copied = method.dresses_keys();
+  if (copied) {
+    k = gathered(k, table, placement.keys);
+    v = gathered(v, table, placement.keys);
+  }
+  Operands operands = plain_operands(q, k, v, placement);
+  if (!copied) operands.pages = table, operands.key_rows = placement.keys;
+  operands = placed(method, std::move(operands), placement, layer, parameters);
+  check_plain(cache, texts, operands);
+  return std::get<0>(attend(operands)).to(q.scalar_type());
+}
+
+}  // namespace sextant

@@ -1,0 +1,229 @@
+#include "sextant/torch/layout.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <string>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+namespace {
+
+// Positions are below this (sextant/attention/check_score.cc), so adding it to one cannot overflow.
+constexpr int64_t kEverything = int64_t{1} << 53;
+
+[[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got) {
+  fail("placement: " + field + ": expected " + expected + ", but got " + std::to_string(got));
+}
+
+void check_lengths(const std::string& field, const std::vector<int64_t>& sums, int64_t rows) {
+  if (sums.empty()) bad(field, "cumulative lengths, as the other side is packed", 0);
+  if (sums.front() != 0) bad(field, "to start at 0", sums.front());
+  if (sums.back() != rows) bad(field, "to end at " + std::to_string(rows) + " rows", sums.back());
+  for (size_t n = 1; n < sums.size(); ++n)
+    if (sums[n] < sums[n - 1]) bad(field, "cumulative lengths that never fall", sums[n]);
+}
+
+void check_cached(const Placement& p) {
+  if (!p.packed_queries.empty() || !p.packed_keys.empty())
+    fail("placement: cached: expected no packed texts beside those of a cache");
+  int64_t queries = 0, keys = 0;
+  for (const Frame& text : p.cached) {
+    if (text.query_row != queries)
+      bad("cached.query_row", std::to_string(queries) + ", behind the text before", text.query_row);
+    if (text.queries < 0) bad("cached.queries", "at least 0", text.queries);
+    if (text.key_row < keys)
+      bad("cached.key_row", "at least " + std::to_string(keys) + ", behind the text before",
+          text.key_row);
+    if (text.keys < 0 || text.keys > p.keys - text.key_row)
+      bad("cached.keys", "0 to " + std::to_string(p.keys - text.key_row), text.keys);
+    queries += text.queries;
+    keys = text.key_row + text.keys;
+  }
+  if (queries != p.queries)
+    bad("cached.queries", std::to_string(p.queries) + " in all texts", queries);
+}
+
+void check(const Placement& p) {
+  for (const auto& [field, size] :
+       {std::pair{"batch", p.batch}, {"queries", p.queries}, {"keys", p.keys}})
+    if (size < 0) bad(field, "at least 0", size);
+  if (!p.cached.empty()) return check_cached(p);
+  if (p.packed_queries.empty() && p.packed_keys.empty()) return;
+  check_lengths("packed_queries", p.packed_queries, p.queries);
+  check_lengths("packed_keys", p.packed_keys, p.keys);
+  if (p.packed_queries.size() != p.packed_keys.size())
+    bad("packed_keys", std::to_string(p.packed_queries.size()) + " entries, as packed_queries",
+        static_cast<int64_t>(p.packed_keys.size()));
+  if (p.first_query != 0) bad("first_query", "0, as texts are packed", p.first_query);
+  if (p.first_key != 0) bad("first_key", "0, as texts are packed", p.first_key);
+}
+
+// The distances that are seen, in the order of diagonals; empty if last < first.
+struct Distances {
+  int64_t nearest = 0, farthest = -1;
+};
+
+Distances distances(const Placement& p) {
+  Distances seen;
+  bool any = false;
+  for (const Frame& text : texts(p)) {
+    if (text.queries == 0 || text.keys == 0) continue;
+    const int64_t last_query = text.query_row + text.queries - 1;
+    const int64_t last_key = text.key_row + text.keys - 1;
+    int64_t nearest = text.distance(text.query_row, last_key);
+    const int64_t farthest = text.distance(last_query, text.key_row);
+    if (p.causal) nearest = std::max<int64_t>(nearest, 0);
+    if (farthest < nearest) continue;
+    seen.nearest = any ? std::min(seen.nearest, nearest) : nearest;
+    seen.farthest = any ? std::max(seen.farthest, farthest) : farthest;
+    any = true;
+  }
+  return seen;
+}
+
+// For each query, at a position, the keys of its text at positions within_positions(position).
+template <class F>
+at::Tensor runs(const Placement& p, F&& within_positions) {
+  at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
+  int64_t* run = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p))
+    for (int64_t n = 0; n < text.queries; ++n) {
+      const Run seen = within_positions(text.query_position + n);
+      for (const int64_t position : {seen.first, seen.last})
+        *run++ = std::clamp(position - text.key_position + text.key_row, text.key_row,
+                            text.key_row + text.keys);
+    }
+  return result;
+}
+
+at::Tensor times(const std::string& field, const at::Tensor& given, const at::Tensor& positions,
+                 int64_t batch, int64_t axes) {
+  const int64_t rows = positions.size(0);
+  if (!given.defined()) return positions.view({1, 1, rows}).expand({1, axes, rows}).contiguous();
+  if (given.scalar_type() != at::kLong || !given.is_cpu() || given.dim() != 3 ||
+      (given.size(0) != 1 && given.size(0) != batch) || given.size(2) != rows)
+    fail("placement: " + field + ": expected int64 [1 or " + std::to_string(batch) + ", axes, " +
+         std::to_string(rows) + "] on the CPU, but got " + at::toString(given.scalar_type()) +
+         " of " + std::to_string(given.dim()) + " dimensions");
+  if (given.size(1) != axes)
+    bad(field, std::to_string(axes) + " axes, as the method follows", given.size(1));
+  return given;
+}
+
+}  // namespace
+
+std::vector<Frame> texts(const Placement& p) {
+  check(p);
+  if (!p.cached.empty()) return p.cached;
+  if (p.packed_queries.empty())
+    return {{.queries = p.queries,
+             .query_position = p.first_query,
+             .keys = p.keys,
+             .key_position = p.first_key}};
+  std::vector<Frame> result;
+  for (size_t n = 0; n + 1 < p.packed_queries.size(); ++n) {
+    const int64_t queries = p.packed_queries[n + 1] - p.packed_queries[n];
+    const int64_t keys = p.packed_keys[n + 1] - p.packed_keys[n];
+    result.push_back({.query_row = p.packed_queries[n],
+                      .queries = queries,
+                      .query_position = keys - queries,
+                      .key_row = p.packed_keys[n],
+                      .keys = keys});
+  }
+  return result;
+}
+
+int64_t Placement::nearest_distance() const { return distances(*this).nearest; }
+int64_t Placement::farthest_distance() const { return distances(*this).farthest; }
+
+Diagonals Placement::diagonals() const {
+  const Distances seen = distances(*this);
+  return {.farthest = seen.farthest, .count = seen.farthest - seen.nearest + 1};
+}
+
+at::Tensor frames(const Placement& p) {
+  const std::vector<Frame> all = texts(p);
+  at::Tensor result = at::empty({static_cast<int64_t>(all.size()), 7}, at::kLong);
+  int64_t* to = result.data_ptr<int64_t>();
+  for (const Frame& f : all)
+    for (const int64_t field :
+         {f.batch, f.query_row, f.queries, f.query_position, f.key_row, f.keys, f.key_position})
+      *to++ = field;
+  return result;
+}
+
+at::Tensor visible_runs(const Placement& p) {
+  return near_runs(p, kEverything, p.causal ? 0 : kEverything);
+}
+
+at::Tensor near_runs(const Placement& p, int64_t before, int64_t after) {
+  return runs(p, [&](int64_t at) { return Run{at - before, at + after + 1}; });
+}
+
+at::Tensor chunk_runs(const Placement& p, int64_t size, int64_t origin, int64_t beside) {
+  return runs(p, [&](int64_t at) {
+    const int64_t start = at - ((at - origin) % size + size) % size;
+    return Run{start - beside * size, start + (beside + 1) * size};
+  });
+}
+
+at::Tensor first_runs(const Placement& p, int64_t count) {
+  at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
+  int64_t* run = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p))
+    for (int64_t n = 0; n < text.queries; ++n) {
+      *run++ = text.key_row;
+      *run++ = text.key_row + std::min(count, text.keys);
+    }
+  return result;
+}
+
+at::Tensor query_times(const Placement& p, int64_t axes) {
+  return times("query_times", p.query_times, query_positions(p), p.batch, axes);
+}
+
+at::Tensor key_times(const Placement& p, int64_t axes) {
+  return times("key_times", p.key_times, key_positions(p), p.batch, axes);
+}
+
+const at::Tensor& query_words(const Placement& p) {
+  const at::Tensor& words = p.words;
+  const std::string expected =
+      "int64 [" + std::to_string(p.batch) + ", " + std::to_string(p.queries) + "] on the CPU";
+  if (!words.defined())
+    fail("placement: words: expected " + expected +
+         ", as the method goes by them, but there are none");
+  if (words.scalar_type() != at::kLong || !words.is_cpu() || words.dim() != 2 ||
+      words.size(0) != p.batch || words.size(1) != p.queries)
+    fail("placement: words: expected " + expected + ", but got " +
+         at::toString(words.scalar_type()) + " of " + std::to_string(words.dim()) +
+         " dimensions and " + std::to_string(words.numel()) + " elements");
+  return words;
+}
+
+at::Tensor query_positions(const Placement& p) {
+  at::Tensor result = at::empty({p.queries}, at::kLong);
+  int64_t* to = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p))
+    for (int64_t n = 0; n < text.queries; ++n) *to++ = text.query_position + n;
+  return result;
+}
+
+at::Tensor key_positions(const Placement& p) {
+  at::Tensor result = at::zeros({p.keys}, at::kLong);
+  int64_t* to = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p))
+    for (int64_t n = 0; n < text.keys; ++n) to[text.key_row + n] = text.key_position + n;
+  return result;
+}
+
+at::Tensor text_starts(const Placement& p) {
+  at::Tensor result = at::empty({p.queries}, at::kLong);
+  int64_t* to = result.data_ptr<int64_t>();
+  for (const Frame& text : texts(p)) to = std::fill_n(to, text.queries, text.key_position);
+  return result;
+}
+
+}  // namespace sextant

@@ -1,0 +1,53 @@
+#include "sextant/torch/methods/shared/layer_positions.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/index_select.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+namespace {
+
+// [positions, width] -> [1, heads, positions, head_dim]
+at::Tensor as_heads(const at::Tensor& rows, const at::Tensor& positions, int64_t heads) {
+  const at::Tensor seen = rows.index_select(0, positions);
+  return seen.view({seen.size(0), heads, seen.size(1) / heads}).transpose(0, 1).unsqueeze(0);
+}
+
+}  // namespace
+
+void check_injectable(const std::string& method, const ModelShape& shape) {
+  if (shape.key_heads != shape.heads)
+    fail(method + ": key_heads: expected " + std::to_string(shape.heads) +
+         " (as many as query heads), but got " + std::to_string(shape.key_heads));
+  if (shape.heads * shape.head_dim != shape.width)
+    fail(method + ": width: expected heads * head_dim = " +
+         std::to_string(shape.heads * shape.head_dim) + ", but got " + std::to_string(shape.width));
+}
+
+int64_t injected_rows(const Placement& placement) {
+  int64_t rows = 0;
+  for (const at::Tensor& positions : {query_positions(placement), key_positions(placement)})
+    for (int64_t n = 0; n < positions.numel(); ++n) {
+      const int64_t t = positions.data_ptr<int64_t>()[n];
+      if (t < 0)
+        fail("injected positions: expected positions of at least 0, but got " + std::to_string(t));
+      rows = std::max(rows, t + 1);
+    }
+  return rows;
+}
+
+void inject(Operands& operands, const Placement& placement, const at::Tensor& rows) {
+  const int64_t heads = operands.q.size(1);
+  const at::Tensor queries = query_positions(placement), keys = key_positions(placement);
+  // At once: the gradient of each select would be as large as that of all.
+  const std::vector<at::Tensor> each = rows.unbind(1);
+  operands.q = operands.q + as_heads(each[0], queries, heads);
+  operands.k = operands.k + as_heads(each[1], keys, heads);
+  operands.v = operands.v + as_heads(each[2], keys, heads);
+}
+
+}  // namespace sextant

@@ -1,0 +1,68 @@
+#include "sextant/torch/methods/shared/piecewise_rotary.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "sextant/position/query_scale.h"
+#include "sextant/torch/methods/shared/key_ranges.h"
+#include "sextant/torch/methods/shared/tensors.h"
+
+namespace sextant {
+namespace {
+
+constexpr int64_t kFar = int64_t{1} << 52;
+
+}  // namespace
+
+std::vector<Turns> phases(const Spectrum& spectrum, Real distance) {
+  std::vector<Turns> result;
+  for (const Spectrum::Pair& pair : spectrum.pairs) result.push_back(turns(pair.speed * distance));
+  return result;
+}
+
+Spectrum slowed(Spectrum spectrum, Real factor) {
+  for (Spectrum::Pair& pair : spectrum.pairs) pair.speed = pair.speed / factor;
+  return spectrum;
+}
+
+void turn_within_and_beyond(Operands& operands, const Placement& placement, const Rotation& within,
+                            int64_t window, const Beyond& beyond) {
+  const at::Tensor runs = operands.sweeps.at(0).runs;
+  const at::Tensor near = near_runs(placement, window - 1, window - 1);
+  operands.sweeps = {{.runs = intersection(runs, near),
+                      .rotation = within,
+                      .query_times = query_times(placement, 1),
+                      .key_times = key_times(placement, 1)},
+                     {.runs = before(runs, near),
+                      .rotation = beyond.rotation,
+                      .query_times = beyond.query_times,
+                      .key_times = beyond.key_times,
+                      .query_offset = beyond.offset}};
+  if (placement.causal) return;
+  operands.sweeps.push_back({.runs = after(runs, near),
+                             .rotation = beyond.rotation,
+                             .query_times = beyond.query_times,
+                             .key_times = beyond.key_times,
+                             .key_offset = beyond.offset});
+}
+
+int64_t window_length(const Options& options, int64_t otherwise) {
+  return options.integer_or("window", otherwise, 1, kFar);
+}
+
+int64_t log_n_length(const Options& options) {
+  const int64_t length = options.integer_or("log_n", 0, 0, kFar);
+  if (length == 1) options.refuse("log_n", "null or at least 2");
+  return length;
+}
+
+void scale_by_log_n(Operands& operands, const Placement& placement, int64_t length) {
+  if (length == 0) return;
+  const at::Tensor positions = query_positions(placement);
+  const std::vector<double> factors =
+      query_factors({.law = QueryLaw::kLogn, .length = length},
+                    {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});
+  operands.q =
+      operands.q * tensor_of(factors, {1, 1, positions.numel(), 1}).to(operands.q.options());
+}
+
+}  // namespace sextant

@@ -1,0 +1,64 @@
+#include "sextant/torch/methods/shared/recurrences.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+namespace {
+
+constexpr double kTimePerPosition = 0.01;
+
+at::Tensor stacked(const std::vector<at::Tensor>& rows, const at::Tensor& like) {
+  if (!rows.empty()) return at::stack(rows);
+  std::vector<int64_t> sizes = {0};
+  sizes.insert(sizes.end(), like.sizes().begin(), like.sizes().end());
+  return at::empty(sizes, like.options());
+}
+
+// One layer, one step: x [..., inputs], h [..., width].
+at::Tensor gru_step(const at::Tensor& x, const at::Tensor& h, std::span<const at::Tensor> w) {
+  const auto from_x = at::linear(x, w[0], w[2]).chunk(3, -1);
+  const auto from_h = at::linear(h, w[1], w[3]).chunk(3, -1);
+  const at::Tensor reset = at::sigmoid(from_x[0] + from_h[0]);
+  const at::Tensor keep = at::sigmoid(from_x[1] + from_h[1]);
+  const at::Tensor candidate = at::tanh(from_x[2] + reset * from_h[2]);
+  return (1 - keep) * candidate + keep * h;
+}
+
+}  // namespace
+
+at::Tensor tanh_positions(const at::Tensor& start, const at::Tensor& weight, const at::Tensor& bias,
+                          int64_t length) {
+  std::vector<at::Tensor> rows;
+  for (at::Tensor p = start; static_cast<int64_t>(rows.size()) < length;
+       p = at::tanh(at::linear(p, weight, bias)))
+    rows.push_back(p);
+  return stacked(rows, start);
+}
+
+at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weights,
+                         int64_t length) {
+  const int64_t depth = h0.size(0);
+  if (static_cast<int64_t>(weights.size()) != 4 * depth)
+    fail("gru_positions: weights: expected " + std::to_string(4 * depth) + ", but got " +
+         std::to_string(weights.size()));
+  std::vector<at::Tensor> state = h0.unbind(0), rows;
+  std::vector<int64_t> sizes = state[0].sizes().vec();
+  sizes.back() = 1;
+  for (int64_t k = 0; k < length; ++k) {
+    at::Tensor x = at::full(sizes, kTimePerPosition * static_cast<double>(k), h0.options());
+    for (size_t layer = 0; layer < state.size(); ++layer)
+      x = state[layer] = gru_step(x, state[layer], weights.subspan(4 * layer, 4));
+    rows.push_back(x);
+  }
+  return stacked(rows, state[0]);
+}
+
+}  // namespace sextant

@@ -1,0 +1,43 @@
+// The options that methods share which turn queries and keys by position: rope, xpos, and the operator
+// sextant::turn.
+//
+//   dim       R, how many channels turn; null: all of the head
+//   columns   "first" or "last" of the head (DeepSeek-V4)
+//   base      theta_f = base^(-2f/R)
+//   pairing   "half-split": (f, f + R/2), or "interleaved": (2f, 2f + 1)
+//   sense     "counter-clockwise", the papers'; "clockwise": nanochat, modded-nanogpt, GRAPE
+//   float32_speeds   speeds rounded once to float32, as most checkpoints were trained with
+//   axes      "one", or which of several positions a pair follows (sextant/position/axes.h):
+//             "blocks", "interleaved", "restart", with `sections` pairs for each axis
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "sextant/position/spectrum.h"
+#include "sextant/torch/methods/shared/options.h"
+
+namespace sextant {
+
+// The pairs and their axes, at exact speeds and in the papers' sense.
+Spectrum rotary_ladder(const Options& options, int64_t head_dim);
+
+Spectrum rotary_spectrum(const Options& options, int64_t head_dim);
+
+// How many axes the pairs follow.
+int64_t axes_of(const Spectrum& spectrum);
+
+// The defaults of the options above, as the beginning of a JSON object: {"dim": null, ...
+std::string rotary_defaults(const std::string& pairing);
+
+// x [batch, heads, rows, columns] with each pair turned by its angle: cos and sin [1 or batch, 1 or
+// heads, rows, pairs]. Differentiable in all three.
+at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                  const Spectrum& spectrum);
+
+// The time that each pair follows: times [1 or batch, axes, rows] -> float64 [1 or batch, 1, rows, pairs].
+at::Tensor times_of_pairs(const at::Tensor& times, const Spectrum& spectrum);
+
+}  // namespace sextant

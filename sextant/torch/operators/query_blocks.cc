@@ -1,0 +1,207 @@
+#include "sextant/torch/operators/query_blocks.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "sextant/base/error.h"
+#include "sextant/torch/operators/checkpointed.h"
+
+namespace sextant {
+namespace {
+
+constexpr int64_t kFrameFields = 7;
+
+Frame frame_at(const at::Tensor& frames, int64_t n) {
+  const int64_t* f = frames.data_ptr<int64_t>() + n * kFrameFields;
+  return {f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
+}
+
+at::Tensor tensor_of(const std::vector<Frame>& frames) {
+  static_assert(sizeof(Frame) == kFrameFields * sizeof(int64_t));
+  at::Tensor result = at::empty({static_cast<int64_t>(frames.size()), kFrameFields}, at::kLong);
+  std::ranges::copy(frames, reinterpret_cast<Frame*>(result.data_ptr<int64_t>()));
+  return result;
+}
+
+// Biases that are in memory at once, and their gradients of each batch entry and head. But a block of
+// queries packs its keys anew and adds to the gradients of all, so it has no fewer queries than this.
+constexpr int64_t kBiasesAtOnce = 1 << 23, kQueriesAtOnce = 64;
+
+int64_t queries_at_once(const Operands& o) {
+  if (o.lazy_query_bias.at_once > 0) return o.lazy_query_bias.at_once;
+  const int64_t of_query = o.q.size(0) * o.q.size(1) * o.lazy_query_bias.diagonals.count;
+  return std::max(kQueriesAtOnce, kBiasesAtOnce / std::max<int64_t>(of_query, 1));
+}
+
+// Query rows that are attended to in one call.
+struct Rows {
+  int64_t first = 0, last = 0;
+  bool biased = false;  // each query by its own bias
+
+  int64_t count() const { return last - first; }
+};
+
+std::vector<Rows> blocks(const Operands& o) {
+  std::vector<bool> biased(static_cast<size_t>(o.q.size(2)));
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const Frame f = frame_at(o.frames, n);
+    for (int64_t i = 0; i < f.queries; ++i)
+      if (f.query_position + i >= o.lazy_query_bias.from)
+        biased[static_cast<size_t>(f.query_row + i)] = true;
+  }
+  const int64_t at_once = queries_at_once(o);
+  std::vector<Rows> result;
+  for (int64_t i = 0; i < o.q.size(2); ++i) {
+    const bool own = biased[static_cast<size_t>(i)];
+    const bool full = !result.empty() && own && result.back().count() >= at_once;
+    if (result.empty() || full || result.back().biased != own) result.push_back({i, i, own});
+    ++result.back().last;
+  }
+  return result;
+}
+
+// The part of a frame that lies in `rows`, counted from the first of them.
+Frame cut(Frame frame, const Rows& rows) {
+  const int64_t first = std::max(frame.query_row, rows.first);
+  const int64_t last = std::min(frame.query_row + frame.queries, rows.last);
+  frame.query_position += first - frame.query_row;
+  frame.query_row = first - rows.first;
+  frame.queries = std::max<int64_t>(last - first, 0);
+  return frame;
+}
+
+// Some query rows of the operands, without their own biases.
+Operands part_of(const Operands& o, const Rows& rows) {
+  const auto narrow = [&](const at::Tensor& x, int64_t dim) {
+    return !x.defined() || x.size(dim) == 1 ? x : x.narrow(dim, rows.first, rows.count());
+  };
+  Operands part = o;
+  part.lazy_query_bias = {};
+  part.q = o.q.narrow(2, rows.first, rows.count());
+  if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
+  part.mask = narrow(o.mask, 2);
+  for (SweepOperand& sweep : part.sweeps) {
+    sweep.runs = sweep.runs.narrow(1, rows.first, rows.count());
+    if (sweep.query_times.defined())
+      sweep.query_times = sweep.query_times.narrow(2, rows.first, rows.count());
+    sweep.of_frames.clear();
+  }
+  std::vector<Frame> frames;
+  for (int64_t n = 0; n < o.frames.size(0); ++n) {
+    const Frame frame = cut(frame_at(o.frames, n), rows);
+    if (frame.queries == 0) continue;
+    frames.push_back(frame);
+    for (size_t s = 0; s < o.sweeps.size(); ++s)
+      if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())
+        part.sweeps[s].of_frames.push_back(rotations[static_cast<size_t>(n)]);
+  }
+  part.frames = tensor_of(frames);
+  return part;
+}
+
+std::vector<at::Tensor*> differentiable(Operands& o) {
+  std::vector<at::Tensor*> all = {&o.q,           &o.k,
+                                  &o.v,           &o.q_imag,
+                                  &o.weight.rows, &o.on_query.rows,
+                                  &o.on_key.rows, &o.on_value.rows,
+                                  &o.sink};
+  std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
+  return all;
+}
+
+bool has_other_tables(const Operands& o) {
+  return o.weight.rows.defined() || o.on_query.rows.defined() || o.on_key.rows.defined() ||
+         o.on_value.rows.defined();
+}
+
+// Where the queries of a block stand, [entries, queries]; one entry if all of the batch stand alike.
+struct Positions {
+  int64_t entries = 1, queries = 0;
+  std::vector<int64_t> at = {};  // 0 for rows in no frame
+  int64_t farthest = 0;          // from any key
+};
+
+Positions positions_of(const Operands& o) {
+  Positions positions = {.queries = o.q.size(2)};
+  std::vector<Frame> frames;
+  for (int64_t n = 0; n < o.frames.size(0); ++n) frames.push_back(frame_at(o.frames, n));
+  if (std::ranges::any_of(frames, [](const Frame& f) { return f.batch != kEveryBatch; }))
+    positions.entries = o.q.size(0);
+  positions.at.resize(static_cast<size_t>(positions.entries * positions.queries));
+  for (const Frame& f : frames) {
+    const int64_t from = f.batch == kEveryBatch ? 0 : f.batch;
+    const int64_t to = f.batch == kEveryBatch ? positions.entries : f.batch + 1;
+    for (int64_t b = from; b < to; ++b)
+      for (int64_t i = 0; i < f.queries; ++i)
+        positions.at[static_cast<size_t>(b * positions.queries + f.query_row + i)] =
+            f.query_position + i;
+    positions.farthest =
+        std::max(positions.farthest, f.query_position + f.queries - 1 - f.key_position);
+  }
+  return positions;
+}
+
+// A block of queries that have biases of their own.
+std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) {
+  const Positions positions = positions_of(part);
+  const int64_t farthest =
+      std::max(positions.farthest, bias.diagonals.distance(bias.diagonals.count - 1));
+  Diagonals diagonals = bias.diagonals;
+  // A block early in the text is not that far from any key. Other tables count diagonals as they are.
+  if (!has_other_tables(part) && farthest < diagonals.farthest)
+    diagonals = {farthest, diagonals.count - (diagonals.farthest - farthest)};
+  part.farthest = diagonals.farthest;
+  part.bias = {};
+
+  std::vector<at::Tensor> inputs = bias.inputs;
+  for (at::Tensor* x : differentiable(part)) inputs.push_back(*x);
+  const auto run = [part, bias, positions, diagonals](const std::vector<at::Tensor>& values) {
+    Operands o = part;
+    const size_t of_bias = bias.inputs.size();
+    const std::vector<at::Tensor*> operands = differentiable(o);
+    for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
+    const at::Tensor rows = bias.rows(
+        {values.begin(), values.begin() + static_cast<int64_t>(of_bias)}, positions.at, diagonals);
+    o.query_bias =
+        rows.reshape({rows.size(0), positions.entries, positions.queries, diagonals.count})
+            .transpose(0, 1);
+    const auto [out, lse] = attend(o);
+    return std::vector<at::Tensor>{out, lse};
+  };
+  return recomputed(run, inputs);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
+  if (o.query_bias.defined())
+    fail("attend: query_bias: expected none beside a lazy_query_bias, but got a tensor");
+  const std::vector<Rows> all = blocks(o);
+  std::vector<at::Tensor> outs(all.size()), lses(all.size());
+  // The last block first, for late queries have the most biases: what it gives back is room for the others. If blocks
+  // grew, each would leave a hole in malloc's heap too small for the next, between results that stay.
+  for (size_t n = all.size(); n-- > 0;) {
+    const Operands part = part_of(o, all[n]);
+    if (all[n].biased) {
+      const std::vector<at::Tensor> both = attend_biased(part, o.lazy_query_bias);
+      outs[n] = both[0];
+      lses[n] = both[1];
+    } else {
+      std::tie(outs[n], lses[n]) = attend(part);
+    }
+  }
+  if (outs.size() == 1) return {outs[0], lses[0]};
+  if (outs.empty()) {  // no query
+    Operands none = o;
+    none.lazy_query_bias = {};
+    return attend(none);
+  }
+  return {at::cat(outs, 2), at::cat(lses, 2)};
+}
+
+}  // namespace sextant

@@ -1,0 +1,303 @@
+#include "sextant/lab/plan/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/run/survey.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+// Without the second task.
+Settings on_text() {
+  Settings settings;
+  settings.retrieval.steps = 0;
+  return settings;
+}
+
+std::vector<std::string> names_of(const std::vector<Arm>& arms) {
+  std::vector<std::string> names;
+  for (const Arm& arm : arms) names.push_back(arm.name());
+  return names;
+}
+
+std::string error_of(const Settings& settings) {
+  try {
+    check(settings);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Settings, SurviveJson) {
+  Settings settings;
+  settings.training.learning_rate = 0.1 + 0.2;
+  settings.test.lengths = {128, 1024};
+  const json written = settings;
+  EXPECT_EQ(json(json::parse(written.dump()).get<Settings>()), written);
+}
+
+TEST(Settings, AreReadStrictly) {
+  json settings = Settings{};
+  settings["training"]["momentum"] = 0.9;
+  EXPECT_THAT(
+      [&] { settings.get<Settings>(); },
+      ThrowsMessage<Error>(HasSubstr("settings: training: momentum: expected no such field")));
+}
+
+TEST(Settings, SayWhichOneIsOutOfRange) {
+  EXPECT_EQ(error_of({}), "");
+  EXPECT_THAT(error_of({.training = {.length = 1}}), HasSubstr("training.length: expected 2 to"));
+  EXPECT_THAT(error_of({.training = {.bytes = 1023}}),
+              HasSubstr("training.bytes: expected 1024 to"));
+  EXPECT_THAT(error_of({.training = {.learning_rate = NAN}}), HasSubstr("learning_rate: expected"));
+  EXPECT_THAT(error_of({.test = {.lengths = {}}}), HasSubstr("expected at least one"));
+  EXPECT_THAT(error_of({.test = {.lengths = {256, 128}}}), HasSubstr("each above the one before"));
+  EXPECT_THAT(error_of({.test = {.lengths = {128, 128}}}), HasSubstr("each above the one before"));
+  EXPECT_THAT(error_of({.test = {.lengths = {64, 256}}}),
+              HasSubstr("expected the training length 128 among them, but got [64,256]"));
+  EXPECT_THAT(error_of({.test = {.lengths = {128, 300}}}),
+              HasSubstr("expected divisors of the longest, 300, but got 128"));
+  EXPECT_THAT(error_of({.test = {.lengths = {32, 128}}}), HasSubstr("expected 64 to"));
+  EXPECT_THAT(error_of({.test = {.bin = 100}}), HasSubstr("test.bin: expected a divisor"));
+  EXPECT_THAT(error_of({.test = {.blocks = 1}}), HasSubstr("test.blocks: expected 2 to"));
+  EXPECT_THAT(error_of({.model = {.heads = 3}}), HasSubstr("width: expected a multiple of heads"));
+  EXPECT_THAT(error_of({.retrieval = {.steps = -1}}), HasSubstr("retrieval.steps: expected 0 to"));
+  EXPECT_THAT(error_of({.retrieval = {.length = 15}}), HasSubstr("length: expected 16 to"));
+  EXPECT_THAT(error_of({.retrieval = {.lengths = {32, 64}}}),
+              HasSubstr("expected the training length 64 as the first, but got [32,64]"));
+  EXPECT_THAT(error_of({.retrieval = {.width = 30}}), HasSubstr("width: expected a multiple"));
+  EXPECT_EQ(error_of({.retrieval = {.steps = 0, .length = 1}}), "") << "left out";
+  EXPECT_THAT(error_of({.threads = 0}), HasSubstr("threads: expected 1 to"));
+}
+
+TEST(Settings, OfPairsAreThoseOfTextButForWhatTheySay) {
+  Settings settings;
+  settings.model.norm = Norm::kRmsNorm;
+  settings.training.clip = 3;
+  const DecoderOptions model = model_of(settings, Task::kPairs);
+  EXPECT_EQ(model.width, 64);
+  EXPECT_EQ(model.mlp_width, 256);
+  EXPECT_EQ(model.layers, 2);
+  EXPECT_EQ(model.norm, Norm::kRmsNorm);
+  EXPECT_GT(model.vocabulary, 256);
+  const TrainingOptions training = training_of(settings, Task::kPairs);
+  EXPECT_EQ(training.steps(), 400);
+  EXPECT_EQ(training.length, 64);
+  EXPECT_EQ(training.clip, 3);
+  EXPECT_EQ(model_of(settings, Task::kText), settings.model);
+  EXPECT_EQ(training_of(settings, Task::kText).steps(), settings.training.steps());
+}
+
+TEST(Distances, DoubleUpToHalfTheTextAndEndNearItsBeginning) {
+  const RetrievalOptions options;
+  EXPECT_THAT(distances_in(64, options), ElementsAre(8, 16, 32, 56));
+  EXPECT_THAT(distances_in(512, options), ElementsAre(8, 16, 32, 64, 128, 256, 504));
+}
+
+TEST(Settings, DifferencesAreNamedOneByOne) {
+  Settings there, asked;
+  asked.training.bytes = 400'000;
+  asked.test.lengths = {128, 256};
+  EXPECT_THAT(differences(there, asked),
+              ElementsAre("test.lengths: [128,256,512,1024] there, [128,256] asked for",
+                          "training.bytes: 800000 there, 400000 asked for"));
+  EXPECT_THAT(differences(there, there), IsEmpty());
+  EXPECT_THAT(differences(json{{"a", 1}}, json{{"b", 1}}),
+              ElementsAre("a: 1 there, nothing asked for", "b: nothing there, 1 asked for"));
+}
+
+TEST(Arms, ComeSeedBySeed) {
+  EXPECT_THAT(names_of(make_arms({"rope", "alibi"}, 2, on_text())),
+              ElementsAre("rope-0", "alibi-0", "rope-1", "alibi-1"));
+}
+
+TEST(Arms, HaveOneForPairsBesideTheOneForText) {
+  const std::vector<Arm> arms = make_arms({"t5:memory=32", "window", "learned"}, 2, {});
+  EXPECT_THAT(names_of(arms), ElementsAre("t5:memory=32-0", "rope-0", "window-0", "learned-0",
+                                          "rope-pairs-0", "window-pairs-0", "learned-pairs-0",
+                                          "t5:memory=32-1", "rope-1", "window-1", "learned-1",
+                                          "rope-pairs-1", "window-pairs-1", "learned-pairs-1"));
+  EXPECT_EQ(arms[5].weights_from, "rope-pairs-0");
+  EXPECT_EQ(arms[5].task, Task::kPairs);
+  EXPECT_EQ(json::parse(arms[3].options).at("rows"), 1024);
+  EXPECT_EQ(json::parse(arms[6].options).at("rows"), 512) << "the longest text of pairs";
+  EXPECT_EQ(json(json(arms[5]).get<Arm>()), json(arms[5]));
+}
+
+TEST(Arms, TakeLengthsAsMultiplesOfTheTrainingLength) {
+  const auto window = [](const std::string& value, size_t arm) {
+    return json::parse(make_arms({"rerope:window=" + value}, 1, {}).at(arm).options).at("window");
+  };
+  EXPECT_EQ(window("L", 1), 128);
+  EXPECT_EQ(window("L", 3), 64) << "of pairs";
+  EXPECT_EQ(window("L/4", 1), 32);
+  EXPECT_EQ(window("3L/4", 1), 96);
+  EXPECT_EQ(window("2L", 1), 256);
+  for (const char* other : {"L/", "L/0", "L4", "-1L", "xL", "L/4L"}) {
+    EXPECT_EQ(window(other, 1), other) << "a method will refuse it";
+  }
+}
+
+TEST(Arms, StretchesReadATrainedRopeByTheFactorThatIsTested) {
+  const std::vector<Arm> arms =
+      make_arms({"ntk", "yarn-8-turns", "dynamic-ntk", "log-n", "yarn-paper"}, 1, {});
+  ASSERT_EQ(arms.size(), 12);
+  EXPECT_EQ(arms[0].name(), "rope-0");
+  for (size_t n = 1; n < 6; ++n) {
+    EXPECT_EQ(arms[n].weights_from, "rope-0");
+    EXPECT_EQ(arms[n].method, "rope");
+  }
+  EXPECT_EQ(json::parse(arms[1].options),
+            json::parse(R"({"stretch": {"rope_type": "ntk", "factor": 8.0}})"));
+  EXPECT_EQ(json::parse(arms[2].options),
+            json::parse(R"({"stretch": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 8.0}})"));
+  EXPECT_EQ(json::parse(arms[3].options),
+            json::parse(R"({"stretch": {"rope_type": "dynamic-ntk"}})"));
+  EXPECT_EQ(json::parse(arms[4].options), json::parse(R"({"query_scale": "logn"})"));
+  EXPECT_EQ(json::parse(arms[5].options),
+            json::parse(R"({"stretch": {"rope_type": "yarn", "factor": 8.0, "ramp": "turns"}})"));
+  const Arm own = make_arms({"pi:weights=own:base=500"}, 1, on_text()).at(0);
+  EXPECT_EQ(own.weights_from, "");
+  EXPECT_EQ(json::parse(own.options).at("base"), 500);
+}
+
+TEST(Arms, AreTunedBesideThoseThatAreNot) {
+  const std::vector<Arm> arms = make_arms({"t5", "ntk", "rope"}, 1, on_text(), {.tune = 60});
+  EXPECT_THAT(names_of(arms),
+              ElementsAre("t5-0", "rope-0", "ntk-0", "rope:tune=60-0", "ntk:tune=60-0"));
+  for (const size_t n : {3, 4}) {
+    EXPECT_EQ(arms[n].weights_from, "rope-0");
+    EXPECT_TRUE(arms[n].trains());
+    const TrainingOptions tuning = training_of(on_text(), arms[n]);
+    EXPECT_EQ(tuning.length, 1024);
+    EXPECT_EQ(tuning.batch, 1) << "as many bytes a step";
+    EXPECT_EQ(tuning.steps(), 60);
+    EXPECT_DOUBLE_EQ(tuning.learning_rate, 1e-3);
+    EXPECT_EQ(json(json(arms[n]).get<Arm>()), json(arms[n]));
+  }
+  EXPECT_FALSE(arms[2].trains());
+  EXPECT_EQ(arms[4].options, arms[2].options);
+  EXPECT_EQ(make_arms({"ntk:tune=5"}, 1, on_text()).back().tune, 5);
+  EXPECT_THAT([] { make_arms({"t5:tune=5"}, 1, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("tune: expected 0, as it has no weights of another")));
+}
+
+TEST(Arms, ReadTheWeightsOfAnyThatWasAskedFor) {
+  const std::vector<ArmRequest> requests{
+      {.label = "far", .method = "rope", .options = R"({"base": 1e6})"},
+      {.label = "far, stretched",
+       .method = "ntk",
+       .options = R"({"weights": "far", "base": 1e6})"}};
+  const std::vector<Arm> arms = make_arms(requests, 1, on_text());
+  EXPECT_THAT(names_of(arms), ElementsAre("far-0", "far, stretched-0"));
+  EXPECT_EQ(arms[1].weights_from, "far-0");
+  EXPECT_EQ(arms[1].method, "rope");
+}
+
+TEST(Arms, OfASurveyThatNamesNoneAreKnown) {
+  for (const std::string& name : stretches()) {
+    const bool dynamic = name.starts_with("dynamic-");
+    EXPECT_THAT(default_methods(), testing::Contains(name).Times(dynamic ? 0 : 1));
+    EXPECT_EQ(make_arms({name}, 1, on_text()).back().weights_from, "rope-0") << name;
+  }
+}
+
+TEST(Arms, TakeOptionsAsJsonOrWords) {
+  const Arm arm = make_arms({"rope:base=1e6:dim=16:pairing=interleaved"}, 1, on_text()).at(0);
+  EXPECT_EQ(arm.method, "rope");
+  EXPECT_EQ(arm.label, "rope:base=1e6:dim=16:pairing=interleaved");
+  EXPECT_EQ(json::parse(arm.options),
+            json({{"base", 1e6}, {"dim", 16}, {"pairing", "interleaved"}}));
+}
+
+TEST(Arms, AWindowBringsWhatItIsAWindowOf) {
+  const std::vector<Arm> arms = make_arms({"window", "window:of=alibi", "rope"}, 1, on_text());
+  ASSERT_EQ(arms.size(), 4);
+  EXPECT_EQ(arms[0].name(), "rope-0");
+  EXPECT_EQ(arms[1].name(), "window-0");
+  EXPECT_EQ(arms[1].weights_from, "rope-0");
+  EXPECT_EQ(arms[2].name(), "alibi-0");
+  EXPECT_EQ(arms[3].weights_from, "alibi-0");
+}
+
+TEST(Arms, WhatReadsATrainedRopeBringsIt) {
+  const std::vector<Arm> arms = make_arms(
+      {"rerope", "leaky-rerope", "self-extend", "xpos:weights=rope", "rerope:weights=own"}, 1,
+      on_text());
+  ASSERT_EQ(arms.size(), 6);
+  EXPECT_EQ(arms[0].name(), "rope-0");
+  for (size_t n = 1; n < 5; ++n) EXPECT_EQ(arms[n].weights_from, "rope-0");
+  EXPECT_EQ(arms[5].weights_from, "");
+  EXPECT_EQ(arms[5].options, "{}");
+  // Of 1024: beyond 64, 960 distances must fit into 64; beyond 32, 992 into 96.
+  EXPECT_EQ(json::parse(arms[2].options), json({{"factor", 15.0}}));
+  EXPECT_EQ(json::parse(arms[3].options), json({{"group", 11}}));
+  EXPECT_EQ(json::parse(arms[4].options), json::object());
+}
+
+TEST(Arms, RefuseWeightsOfWhatIsNotTrained) {
+  EXPECT_THAT([] { make_arms({"rope:weights=window"}, 1, on_text()); },
+              ThrowsMessage<Error>(
+                  HasSubstr("weights: expected a method that is trained, but got window")));
+  EXPECT_THAT(
+      [] { make_arms({"rope:weights=3"}, 1, on_text()); },
+      ThrowsMessage<Error>(HasSubstr("weights: expected a method's name or own, but got 3")));
+}
+
+TEST(Arms, LearnedPositionsReachTheLongestText) {
+  const Arm arm = make_arms({"learned"}, 1, on_text()).at(0);
+  EXPECT_EQ(json::parse(arm.options).at("rows"), 1024);
+}
+
+TEST(Arms, HaveAMemoryOfTheirOwnOrTheSurveys) {
+  const std::vector<Arm> arms =
+      make_arms({"rope", "rope:memory=0", "t5:memory=64", "window"}, 1, on_text(), {.memory = 128});
+  ASSERT_EQ(arms.size(), 4);
+  EXPECT_EQ(arms[0].name(), "rope:memory=128-0");
+  EXPECT_EQ(arms[0].memory, 128);
+  EXPECT_EQ(arms[0].options, "{}");
+  EXPECT_EQ(arms[1].name(), "rope:memory=0-0");
+  EXPECT_EQ(arms[1].memory, 0);
+  EXPECT_EQ(arms[2].memory, 64);
+  EXPECT_EQ(arms[3].name(), "window:memory=128-0");
+  EXPECT_EQ(arms[3].weights_from, "rope:memory=128-0");
+  EXPECT_EQ(json(json(arms[2]).get<Arm>()), json(arms[2]));
+}
+
+TEST(Arms, TablesReachTheFarthestDistance) {
+  const auto option = [](const char* method, const char* name, int64_t memory) {
+    return json::parse(make_arms({method}, 1, on_text(), {.memory = memory}).at(0).options)
+        .at(name);
+  };
+  EXPECT_EQ(option("relative-key", "max_position_embeddings", 0), 1024);
+  EXPECT_EQ(option("relative-key", "max_position_embeddings", 2000), 2128);
+  EXPECT_EQ(option("tupe", "max_positions", 0), 1024);
+}
+
+TEST(Arms, SayWhatIsWrong) {
+  EXPECT_THAT([] { make_arms(std::vector<std::string>{}, 1, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("expected at least one")));
+  EXPECT_THAT([] { make_arms({"rope"}, 0, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("seeds: expected at least 1, but got 0")));
+  EXPECT_THAT(
+      [] { make_arms({"rope:memory=some"}, 1, on_text()); },
+      ThrowsMessage<Error>(HasSubstr("memory: expected 0 to 1073741824, but got \"some\"")));
+  EXPECT_THAT([] { make_arms({"rope"}, 1, on_text(), {.memory = -1}); },
+              ThrowsMessage<Error>(HasSubstr("memory: expected at least 0, but got -1")));
+  EXPECT_THAT([] { make_arms({"rope:base"}, 1, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("expected NAME:OPTION=VALUE, but got base")));
+}
+
+}  // namespace
+}  // namespace sextant::lab

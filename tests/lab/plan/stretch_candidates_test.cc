@@ -1,0 +1,203 @@
+#include "sextant/lab/plan/stretch_candidates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sextant/base/error.h"
+#include "sextant/lab/report/model_report.h"
+
+namespace sextant::lab {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Eq;
+using testing::HasSubstr;
+using testing::Optional;
+using testing::ThrowsMessage;
+
+TEST(Ways, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
+  const std::string options =
+      R"({"base": 500.0, "pairing": "interleaved", "stretch": "yarn*2", "dynamic": "length"})";
+  std::set<std::string> names;
+  for (const Way& way : ways_to_read(options, 128, 1024)) {
+    const json given = json::parse(way.options);
+    const json& rope = way.method == "window" ? given.at("options") : given;
+    EXPECT_EQ(rope.at("base"), 500.0) << way.name;
+    EXPECT_EQ(rope.at("pairing"), "interleaved") << way.name;
+    EXPECT_NE(given.value("stretch", json()), "yarn*2") << way.name;
+    EXPECT_TRUE(names.insert(way.name).second) << way.name;
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"direct", "pi", "ntk", "by-parts", "yarn", "llama3",
+                                            "dynamic", "dynamic-yarn", "rerope", "leaky-rerope",
+                                            "self-extend", "dual-chunk", "window"}));
+  EXPECT_EQ(ways_to_read("{}", 128, 1024).front().name, "direct");
+}
+
+TEST(Ways, GoBeyondTheTrainedLength) {
+  EXPECT_THAT([] { ways_to_read("{}", 128, 128); },
+              ThrowsMessage<Error>(HasSubstr("expected more than the model's 128, but got 128")));
+}
+
+// By name: sliding losses at 128 and 1024, and whether config.json can say it.
+struct Found {
+  const char* name;
+  double near, far;
+  bool in_hugging_face;
+};
+
+Extension extension(const std::vector<Found>& found) {
+  Extension made;
+  made.model = {.method = "rope",
+                .options = "{}",
+                .train_length = 128,
+                .blocks = 2,
+                .stride = 64,
+                .lengths = {{.length = 128}, {.length = 1024}},
+                .reference = 128};
+  for (const Found& one : found) {
+    AtLength near{.length = 128, .sliding = {one.near, 0}};
+    near.sliding_change = {one.near - found.front().near, 0};
+    made.ways.push_back({.way = {.name = one.name,
+                                 .method = one.name,
+                                 .options = "{}",
+                                 .in_hugging_face = one.in_hugging_face},
+                         .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
+  }
+  return made;
+}
+
+TEST(Recommend, TheLowestLossAndWhatConfigJsonCanSayOfTheRest) {
+  const Recommendation found = recommend(extension(
+      {{"direct", 1.4, 3.0, true}, {"yarn", 1.45, 1.8, true}, {"rerope", 1.4, 1.4, false}}));
+  EXPECT_EQ(found.best, 2);
+  EXPECT_THAT(found.writable, Optional(Eq(1)));
+  EXPECT_THAT(found.reason, AllOf(HasSubstr("rerope"), HasSubstr("1.400 nats per byte"),
+                                  HasSubstr("against 3.000")));
+}
+
+TEST(Recommend, HasNoNegativeZero) {
+  const Extension made = extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.39999, 1.8, true}});
+  EXPECT_THAT(recommend(made).reason, HasSubstr("at 128 it has 1.400 (+0.000)"));
+}
+
+TEST(Recommend, NotWhatSpoilsShortTexts) {
+  const Recommendation found = recommend(
+      extension({{"direct", 1.4, 3.0, true}, {"pi", 2.5, 1.3, true}, {"yarn", 1.4, 1.5, true}}));
+  EXPECT_EQ(found.best, 2);
+  EXPECT_THAT(found.writable, Optional(Eq(2)));
+  EXPECT_THAT(found.reason, HasSubstr("Lower there, but worse at 128: pi 1.300"));
+}
+
+TEST(Recommend, WhatCostsShortTextsALittleBeforeWhatDoesNotReadLongOnes) {
+  const Recommendation found = recommend(extension(
+      {{"direct", 1.5, 3.3, true}, {"dynamic", 1.5, 3.1, true}, {"yarn", 1.75, 1.9, true}}));
+  EXPECT_EQ(found.best, 2);
+}
+
+TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
+  Extension made = extension({{"direct", 1.4, 3.0, true},
+                              {"window", 1.4, 1.4, true},
+                              {"streaming", 1.4, 1.41, false},
+                              {"yarn", 1.4, 1.5, true}});
+  for (WayMeasured& way : made.ways) way.lengths.back().sliding_blocks = {1.4, 1.5, 1.45};
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 3);
+  EXPECT_THAT(found.writable, Optional(Eq(3)));
+  EXPECT_THAT(found.reason,
+              HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
+                        "in each layer that is without anything further back than 128 bytes"));
+  ASSERT_EQ(found.ties.size(), 1) << "on the same blocks all four are alike, but two are deaf";
+  EXPECT_EQ(found.ties[0].way, 0);
+}
+
+TEST(Recommend, SaysWhatIsNotToBeToldApart) {
+  Extension made = extension({{"direct", 1.4, 3.0, true},
+                              {"yarn", 1.4, 1.8, true},
+                              {"ntk", 1.4, 1.81, true},
+                              {"pi", 2.5, 1.805, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.back().sliding_blocks = {1.75, 1.86, 1.82};
+  made.ways[3].lengths.front().sliding_blocks = {2.4, 2.6, 2.5};
+  made.ways[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  ASSERT_EQ(found.ties.size(), 1) << "pi is as good there, but spoils short texts";
+  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_THAT(found.reason,
+              HasSubstr("; on this text ntk (+0.010 ± 0.114) is not to be told apart from it"));
+  EXPECT_EQ(json::parse(json_text(made, found)).at("not_told_apart").at(0).at("name"), "ntk");
+}
+
+TEST(Recommend, WhatIsBetterThereForCertainAndWorseShortIsNoTie) {
+  Extension made =
+      extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.6, 1.75, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.front().sliding_blocks = {1.5, 1.7, 1.6};
+  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.846, 1.754};  // -0.050 ± 0.010
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  EXPECT_THAT(found.ties, testing::IsEmpty());
+  EXPECT_THAT(found.reason, HasSubstr("Lower there, but worse at 128: pi 1.750"));
+}
+
+TEST(Recommend, ATieInAllThatCountsIsNotCalledWorse) {
+  Extension made =
+      extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.46, 1.75, true}});
+  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.ways[2].lengths.front().sliding_blocks = {1.36, 1.53, 1.49};  // +0.06, +0.03, +0.09
+  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.85, 1.75};   // -0.05 each
+  const Recommendation found = recommend(made);
+  EXPECT_EQ(found.best, 1);
+  ASSERT_EQ(found.ties.size(), 1);
+  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_NEAR(found.ties[0].behind.mean, 0.01, 1e-12);
+  EXPECT_NEAR(found.ties[0].behind.half, 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
+  EXPECT_THAT(found.reason, testing::Not(HasSubstr("Lower there")));
+}
+
+TEST(Recommend, NothingToWriteIsSaidAsNothing) {
+  EXPECT_FALSE(recommend(extension({{"direct", 1.4, 3.0, false}})).writable.has_value());
+}
+
+TEST(ModelReport, SortsWaysAndKeepsTheModelAsItIsInTheChart) {
+  std::vector<Found> many{{"direct", 1.4, 9, true}};
+  const char* names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+  for (int n = 0; n < 12; ++n) many.push_back({names[n], 1.4, 8.0 - n * 0.1, false});
+  const Extension made = extension(many);
+  const std::string text = table(made);
+  EXPECT_LT(text.find("\nl "), text.find("\nk "));
+  EXPECT_LT(text.find("\na "), text.find("\ndirect "));
+  const chart::LineChart chart = chart_of(made, recommend(made));
+  ASSERT_EQ(chart.series.size(), 10);
+  EXPECT_EQ(chart.series.front().name, "l");
+  EXPECT_EQ(chart.series.back().name, "direct");
+  EXPECT_TRUE(chart.series.front().emphasis);
+  EXPECT_EQ(json::parse(json_text(made, recommend(made))).at("recommended"), "l");
+}
+
+TEST(ModelReport, DrawsTheWayRecommendedThickerHoweverManyLieBelowIt) {
+  std::vector<Found> many{{"direct", 1.4, 9, true}, {"yarn", 1.4, 8, true}};
+  const char* names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+  for (int n = 0; n < 12; ++n) many.push_back({names[n], 99, 7.0 - n * 0.1, false});
+  many.push_back({"window", 1.4, 1.4, true});
+  const Extension made = extension(many);
+  const chart::LineChart chart = chart_of(made, recommend(made));
+  ASSERT_EQ(chart.series.size(), 10);
+  EXPECT_EQ(chart.series.front().name, "window");
+  EXPECT_EQ(chart.series[8].name, "yarn");
+  EXPECT_EQ(chart.series[9].name, "direct");
+  for (const chart::Series& line : chart.series) {
+    EXPECT_EQ(line.emphasis, line.name == "yarn") << line.name;
+  }
+}
+
+}  // namespace
+}  // namespace sextant::lab

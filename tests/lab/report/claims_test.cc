@@ -1,0 +1,158 @@
+#include "sextant/lab/report/claims.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/lab/arm_results.h"
+
+namespace sextant::lab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Settings small() {
+  Settings settings;
+  settings.training = {.length = 32};
+  settings.test = {.lengths = {32, 64}};
+  return settings;
+}
+
+ArmResult result(const std::string& label, uint64_t seed, double change, double error = 0.01,
+                 double at_length = 1.5) {
+  ArmResult result;
+  result.arm = {.label = label, .method = label, .options = "{}", .seed = seed};
+  result.lengths = {
+      {.length = 32, .sliding = {at_length, error}},
+      {.length = 64, .sliding = {at_length + change, error}, .sliding_change = {change, error}}};
+  return result;
+}
+
+std::vector<std::string> found(const std::vector<ArmResult>& results) {
+  std::vector<std::string> lines;
+  for (const ClaimFound& claim : claims(by_method(results), small())) {
+    lines.push_back(std::string(name(claim.finding)) + ": " + claim.claim);
+  }
+  return lines;
+}
+
+TEST(Claims, HoldFailOrStayUndecided) {
+  EXPECT_THAT(found({result("rope", 0, 1.0)}),
+              ElementsAre("holds: RoPE breaks past the training length"));
+  EXPECT_THAT(found({result("rope", 0, 0.2)}),
+              ElementsAre("fails: RoPE breaks past the training length"));
+  EXPECT_THAT(found({result("rope", 0, 0.26)}),
+              ElementsAre("undecided: RoPE breaks past the training length"));
+  EXPECT_THAT(found({result("alibi", 0, 0.05)}),
+              ElementsAre("holds: ALiBi holds past the training length",
+                          "fails: ALiBi gets better with longer texts"));
+}
+
+// Their starts, batches and test text are the same, so what a seed adds to both is no evidence.
+TEST(Claims, CompareTwoMethodsSeedBySeed) {
+  std::vector<ArmResult> results;
+  for (const uint64_t seed : {0, 1, 2}) {
+    const double of_seed = 0.3 * static_cast<double>(seed);
+    const double wobble = 0.001 * static_cast<double>(seed);
+    results.push_back(result("alibi", seed, 0, 0.5, 1.5 + of_seed));
+    results.push_back(result("sandwich", seed, 0, 0.5, 1.4 + of_seed + wobble));
+  }
+  EXPECT_THAT(found(results),
+              testing::Contains("holds: Sandwich is no worse than ALiBi on the longest texts"));
+}
+
+// Blocks are harder or easier for both: what is the same for both is no doubt of their difference.
+ArmResult on_blocks(const std::string& label, const std::vector<double>& blocks) {
+  ArmResult made = result(label, 0, 0, 0.5);
+  for (AtLength& at : made.lengths) at.sliding_blocks = blocks;
+  return made;
+}
+
+TEST(Claims, CompareTwoMethodsOfOneSeedBlockByBlock) {
+  const std::vector<double> hard_and_easy{1.0, 2.0, 1.5, 3.0};
+  const std::vector<double> a_little_better{0.99, 1.98, 1.49, 2.98};
+  const std::vector<double> now_and_then_better{0.9, 2.2, 1.4, 3.0};
+  const auto sandwich = [&](const std::vector<double>& blocks) {
+    const std::vector<ArmResult> both{on_blocks("alibi", hard_and_easy),
+                                      on_blocks("sandwich", blocks)};
+    const std::vector<ClaimFound> all = claims(by_method(both), small());
+    const auto found = std::ranges::find(
+        all, "Sandwich is no worse than ALiBi on the longest texts", &ClaimFound::claim);
+    return found == all.end() ? ClaimFound{} : *found;
+  };
+  EXPECT_EQ(sandwich(a_little_better).finding, Finding::kHolds);
+  EXPECT_THAT(sandwich(a_little_better).measure, HasSubstr("minus that of alibi"));
+  EXPECT_EQ(sandwich(a_little_better).value, "-0.015 ± 0.009");
+  EXPECT_EQ(sandwich(a_little_better).over, "over 4 blocks");
+  EXPECT_EQ(sandwich(a_little_better).bound, "below 0");
+  EXPECT_EQ(sandwich(now_and_then_better).finding, Finding::kUndecided);
+}
+
+TEST(Claims, SayWhereAnOldResultKeptNoBlocks) {
+  const std::vector<ArmResult> both{result("alibi", 0, 0), on_blocks("sandwich", {1, 2, 3, 4})};
+  const std::string text = claims_text(claims(by_method(both), small()));
+  EXPECT_THAT(text, HasSubstr("minus that of alibi: +0.000 ± 0.980 (not paired: one result is "
+                              "of a version that kept no blocks), said to be below 0"));
+}
+
+TEST(Claims, CompareRetrievalTextByText) {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
+  ArmResult few = pair_result("rope", 0, 1, 0.5), more = pair_result("t5", 0, 1, 0.6);
+  // The same half, and ten of the hundred others.
+  for (AtDistance& at : few.retrieval) at.right = std::string(50, '1') + std::string(50, '0');
+  for (AtDistance& at : more.retrieval) at.right = std::string(60, '1') + std::string(40, '0');
+  const std::vector<ArmResult> both{few, more};
+  const std::vector<ClaimFound> all = claims(by_method(both), settings);
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[1].claim, "T5's bias finds more than RoPE far back");
+  EXPECT_EQ(all[1].finding, Finding::kHolds);
+  EXPECT_EQ(all[1].over, "over 100 texts");
+}
+
+TEST(Claims, NeedBothMethodsAndNoDivergedOne) {
+  ArmResult diverged = result("rope", 0, 0);
+  diverged.diverged = true;
+  diverged.lengths.clear();
+  EXPECT_THAT(found({diverged, result("xpos", 0, 0.2)}), IsEmpty());
+  EXPECT_THAT(found({result("rope:base=1e6", 0, 1)}), IsEmpty());
+}
+
+TEST(Claims, AskRetrievalApartFromText) {
+  Settings settings = settings_of_results();
+  settings.training.bytes = kEnoughBytes;
+  const std::vector<ArmResult> results{pair_result("alibi", 0, 1, 0.3),
+                                       pair_result("t5", 0, 1, 0.9),
+                                       pair_result("rope", 0, 1, 0.48)};
+  std::vector<std::string> lines;
+  for (const ClaimFound& claim : claims(by_method(results), settings)) {
+    lines.push_back(std::string(name(claim.finding)) + ": " + claim.claim);
+  }
+  EXPECT_THAT(lines, ElementsAre("holds: ALiBi does not find what lies far back",
+                                 "undecided: RoPE does not find what lies far back",
+                                 "holds: T5's bias finds more than RoPE far back"));
+}
+
+TEST(Claims, WantTrainingsThatLearnedSomething) {
+  Settings settings = small();
+  settings.training.bytes = kEnoughBytes - 1;
+  const std::vector<ArmResult> results{result("rope", 0, 0)};
+  EXPECT_THAT(claims(by_method(results), settings), IsEmpty());
+}
+
+TEST(ClaimsText, GivesNumbersAndSource) {
+  const std::vector<ArmResult> results{result("rope", 0, 1.0)};
+  const std::string text = claims_text(claims(by_method(results), small()));
+  EXPECT_THAT(text,
+              HasSubstr("holds      RoPE breaks past the training length; Press et al. 2022"));
+  EXPECT_THAT(text,
+              HasSubstr("change of the sliding loss of rope: +1.000 ± 0.020 (over the test text), "
+                        "said to be above 0.25"));
+  EXPECT_EQ(claims_text({}), "");
+}
+
+}  // namespace
+}  // namespace sextant::lab

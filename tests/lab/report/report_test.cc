@@ -1,0 +1,223 @@
+#include "sextant/lab/report/report.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <variant>
+
+#include "sextant/lab/report/claims.h"
+#include "sextant/lab/report/page.h"
+#include "sextant/lab/report/pictures.h"
+#include "tests/lab/arm_results.h"
+#include "tests/lab/temporary_folder.h"
+
+namespace sextant::lab {
+namespace {
+
+Settings small() { return settings_of_results(); }
+
+// Method n changes by n 7 mod `count`, in hundredths of a nat.
+std::vector<ArmResult> results(int count) {
+  std::vector<ArmResult> all;
+  for (int n = 0; n < count; ++n) {
+    all.push_back(arm_result("method-" + std::to_string(n), 0, 0.01 * (n * 7 % count)));
+  }
+  return all;
+}
+
+std::vector<NamedChart> charts_of(int count) { return charts(by_method(results(count)), small()); }
+
+TEST(Charts, AreOneOfAKindForTenMethodsInTheirOrder) {
+  const std::vector<NamedChart> all = charts_of(10);
+  ASSERT_EQ(all.size(), 4);
+  for (const NamedChart& named : all) {
+    ASSERT_EQ(named.chart.series.size(), 10) << named.file;
+    EXPECT_EQ(named.chart.series[1].name, "method-1");
+  }
+}
+
+TEST(Charts, PartManyMethodsFromThoseThatHoldToThoseThatBreak) {
+  const std::vector<NamedChart> all = charts_of(29);
+  ASSERT_EQ(all.size(), 12);
+  EXPECT_EQ(all[0].file, "sliding-by-length");
+  EXPECT_EQ(all[2].file, "sliding-by-length-3");
+  EXPECT_THAT(all[2].chart.title, testing::EndsWith(" (3 of 3)"));
+  std::set<std::string> names;
+  double last = 0;
+  for (size_t n = 0; n < 3; ++n) {
+    EXPECT_LE(all[n].chart.series.size(), 10);
+    EXPECT_GE(all[n].chart.series.size(), 9);
+    for (const chart::Series& series : all[n].chart.series) {
+      names.insert(series.name);
+      EXPECT_GE(series.y.back(), last);
+      last = series.y.back();
+    }
+  }
+  EXPECT_EQ(names.size(), 29);
+}
+
+TEST(Charts, OfMethodsThatAllDivergedAreNone) {
+  std::vector<ArmResult> all = results(3);
+  for (ArmResult& result : all) result.diverged = true;
+  EXPECT_TRUE(charts(by_method(all), small()).empty());
+}
+
+TEST(Charts, ShowRetrievalAndReadingsApart) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 1),
+                                   arm_result("t5", 0, 0),
+                                   pair_result("rope", 0, 1, 0.1),
+                                   pair_result("t5", 0, 1, 0.8),
+                                   reading(arm_result("ntk", 0, 0.5), "rope"),
+                                   reading(pair_result("ntk", 0, 1, 0.5), "rope")};
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const NamedChart& named : charts(by_method(all), small())) {
+    for (const chart::Series& series : named.chart.series) lines[named.file].push_back(series.name);
+    if (named.file == "retrieval-by-distance") {
+      EXPECT_THAT(named.chart.series[1].x, testing::ElementsAre(2, 4, 8, 16, 30));
+      EXPECT_THAT(named.chart.series[1].y, testing::ElementsAre(1, 1, 1, 1, 0.8));
+    }
+  }
+  const auto trained = testing::ElementsAre("rope", "t5");
+  const auto read = testing::ElementsAre("rope", "ntk");
+  EXPECT_EQ(lines.size(), 9);
+  for (const char* kind : {"sliding-by-length", "loss-by-length", "loss-by-position", "training",
+                           "retrieval-by-distance", "retrieval-by-length"}) {
+    EXPECT_THAT(lines[kind], trained) << kind;
+  }
+  for (const char* kind :
+       {"stretches-by-length", "stretches-by-position", "stretches-retrieval-by-distance"}) {
+    EXPECT_THAT(lines[kind], read) << kind;
+  }
+}
+
+TEST(Charts, HaveABandOfTheInterval) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("rope", 1, 2)};
+  const chart::Series line = charts(by_method(all), small()).at(0).chart.series.at(0);
+  EXPECT_NEAR(line.high.at(1) - line.y.at(1), 12.706 * 0.5, 1e-9);
+  EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
+}
+
+// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two
+// positions.
+std::vector<ArmResult> with_pictures() {
+  std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("learned", 0, 1),
+                             reading(arm_result("window", 0, 0), "rope")};
+  for (ArmResult& result : all) {
+    for (const int64_t length : {32, 64}) {
+      result.attention.push_back({.length = length,
+                                  .layer = 0,
+                                  .entropy = 1,
+                                  .span = 1,
+                                  .at_distance = {0.5, 0.25, 0.25}});
+    }
+    result.pictures.cell = 32;
+    result.pictures.attention = {{1}, {0.75, 0.25}};
+  }
+  for (const size_t n : {size_t{0}, size_t{2}}) {
+    all[n].pictures.distances = {0, 1, 2, 3};
+    all[n].pictures.scores = {{1, 0.5, 0, NAN}, {1, 0.75, 0.5, NAN}};
+  }
+  all[1].pictures.step = 32;
+  all[1].pictures.vectors = {{1, 0}, {0, 1}};
+  all[1].pictures.cosines = {{1, 0}, {0, 1}};
+  return all;
+}
+
+TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
+  const std::vector<ArmResult> all = with_pictures();
+  const std::vector<MethodResult> methods = by_method(all);
+  std::vector<std::string> files;
+  for (const NamedMap& named : maps(methods, small())) {
+    files.push_back(named.file);
+    EXPECT_NO_THROW(chart::svg(named.map)) << named.file;
+  }
+  EXPECT_THAT(files, testing::ElementsAre("attention-by-distance-32", "attention-by-distance-64",
+                                          "positions-learned", "similarity-learned",
+                                          "attention-rope", "attention-learned"));
+  const chart::HeatMap by_distance = maps(methods, small())[0].map;
+  EXPECT_THAT(by_distance.rows.names, testing::ElementsAre("rope", "learned", "window"));
+  EXPECT_THAT(by_distance.columns.names, testing::ElementsAre("0", "1", "2–3"));
+  EXPECT_TRUE(maps(by_method(results(3)), small()).empty()) << "old results have none";
+}
+
+TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
+  const std::vector<ArmResult> all = with_pictures();
+  const chart::LineChart chart = scores_by_distance(by_method(all), small(), "title");
+  ASSERT_EQ(chart.series.size(), 2);
+  EXPECT_EQ(chart.series[0].name, "rope");
+  EXPECT_THAT(chart.series[0].x, testing::ElementsAre(1, 2)) << "3 is not seen";
+  EXPECT_THAT(chart.series[0].y, testing::ElementsAre(-0.375, -0.75));
+  EXPECT_THAT(chart.series[0].low, testing::ElementsAre(-0.5, -1));
+  EXPECT_THAT(chart.series[0].high, testing::ElementsAre(-0.25, -0.5));
+}
+
+// NaN is null in JSON, so that a file that was read equals its source.
+TEST(Report, PicturesSurviveTheirFile) {
+  const nlohmann::json written = with_pictures()[0];
+  const nlohmann::json read = nlohmann::json::parse(written.dump());
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
+}
+
+TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
+  Settings settings = small();
+  settings.training.bytes = kEnoughBytes;
+  const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  const chart::Report page = report_page({}, all, settings, "sextant survey", "");
+  EXPECT_THAT(page.lead, testing::StartsWith("**Train with t5**: it has a loss of 1.500"));
+  EXPECT_THAT(page.status, testing::IsEmpty());
+  ASSERT_FALSE(page.opening.blocks.empty());
+  const auto* const opening = std::get_if<chart::LineChart>(&page.opening.blocks.front());
+  ASSERT_NE(opening, nullptr);
+  EXPECT_EQ(opening->title, "Loss of the last 16 bytes by length");
+  const std::string html = chart::html(page);
+  const std::string caption = "<figcaption>" + opening->title;
+  EXPECT_EQ(html.find(caption), html.rfind(caption)) << "the chart stands there once";
+}
+
+// A phone shows the first columns of a table: they say the outcome.
+TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
+  const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
+  const chart::Report page = report_page({}, all, small(), "sextant survey", "");
+  const auto& first = std::get<chart::Table>(page.sections.front().blocks.front());
+  std::vector<std::string> names;
+  for (const chart::Column& column : first.columns) names.push_back(column.name);
+  EXPECT_THAT(names, testing::ElementsAre("method", "verdict", "change", "32", "64"));
+  EXPECT_EQ(first.rows[0][1].text, "breaks");
+  EXPECT_EQ(first.rows[0][2].text, "+2.000");
+  EXPECT_EQ(first.rows[0][4].text, "3.500");
+}
+
+TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {
+  const TemporaryFolder folder;
+  const nlohmann::json manifest{{"settings", small()}};
+  const std::vector<ArmResult> all = results(2);
+  write_results(folder.path(), manifest, all, small(), "sextant survey");
+  EXPECT_TRUE(is_written(folder.path(), manifest, all, ""));
+  write_report(folder.path(), manifest, all, small(), "sextant survey", status_of(2, 5));
+  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("2 of 5 arms so far"));
+  EXPECT_FALSE(is_written(folder.path(), manifest, all, ""));
+  EXPECT_TRUE(is_written(folder.path(), manifest, all, status_of(2, 5)));
+  EXPECT_FALSE(is_written(folder.path(), manifest, results(3), status_of(2, 5)));
+}
+
+TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {
+  const TemporaryFolder folder;
+  const nlohmann::json manifest{{"settings", small()}};
+  write_results(folder.path(), manifest, results(12), small(), "sextant survey");
+  EXPECT_TRUE(std::filesystem::exists(folder / "training-2.svg"));
+  EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("split over several charts"));
+  write_results(folder.path(), manifest, results(3), small(), "sextant survey");
+  EXPECT_TRUE(std::filesystem::exists(folder / "training.svg"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "training-2.svg"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "training-2.png"));
+}
+
+}  // namespace
+}  // namespace sextant::lab

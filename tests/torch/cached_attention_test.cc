@@ -1,0 +1,280 @@
+// Every method over a cache, in float32 as engines run: a prompt, chunks and single steps in any mixture, of
+// several texts at once, give what one pass over each whole text gives.
+#include "sextant/torch/cached_attention.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ostream>
+#include <random>
+
+#include "sextant/base/error.h"
+#include "sextant/torch/operators/score_of_tensors.h"
+#include "tests/torch/dense.h"
+#include "tests/torch/model.h"
+#include "tests/torch/subjects.h"
+
+namespace sextant::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// A method as it is tested: its name and options.
+struct Trial {
+  std::string title, method, options;
+  bool shares_key_heads = true;
+};
+
+std::vector<Trial> trials() {
+  std::vector<Trial> all;
+  for (const MethodInfo& info : methods())
+    all.push_back(
+        {info.name, info.name, subject(info.name).options, subject(info.name).shares_key_heads});
+  const auto stretched = [&](const std::string& method, const std::string& stretch) {
+    all.push_back({method + " " + stretch, method, R"({"stretch": ")" + stretch + R"("})"});
+  };
+  // By a fixed factor, and each query by its own length: the training length is 8.
+  for (const char* stretch : {"linear*4", "ntk*4", "yarn*4", "dynamic*2", "dynamic-linear",
+                              "dynamic-ntk", "qwen-ntk", "dynamic-yarn", "dynamic-by-parts"})
+    stretched("rope", stretch);
+  stretched("xpos", "yarn*4");
+  stretched("xpos", "dynamic-ntk");
+  const auto with = [&](const std::string& method, const std::string& options) {
+    all.push_back({method + " " + options, method, options});
+  };
+  with("rope", R"({"stretch": {"rope_type": "longrope", "factor": 8, "short_factor": [1, 1.5, 2],
+                               "long_factor": [2, 3, 8]}})");
+  with("rope", R"({"stretch": "dynamic-ntk", "dynamic": 40})");
+  with("rope", R"({"train": true})");
+  with("rope", R"({"query_scale": "logn"})");
+  with("rope", R"({"query_scale": "ssmax"})");
+  with("rope", R"({"dim": 4, "pairing": "interleaved"})");
+  with("rerope", R"({"log_n": 8})");
+  with("recursive", R"({"cell": "gru"})");
+  all.back().shares_key_heads = false;
+  with("streaming", R"({"sinks": 2, "recent": 5})");
+  with("window", R"({"of": "t5"})");
+  with("chunk", R"({"of": "alibi"})");
+  with("sink", R"({"of": "rope", "options": {"stretch": "dynamic-ntk"}})");
+  with("emd", R"({"rows": 64, "of": "rope"})");
+  return all;
+}
+
+void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.title; }
+
+class Cached : public ::testing::TestWithParam<Trial> {
+ protected:
+  const ModelShape shape_ = [] {
+    Subject of_method = subject(GetParam().method);
+    of_method.shares_key_heads = GetParam().shares_key_heads;
+    return of_method.shape();
+  }();
+  const std::unique_ptr<Method> method_ = method_of(GetParam().method, shape_, GetParam().options);
+
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all = random_parameters(*method_);
+    for (at::Tensor& parameter : all) parameter = parameter.to(at::kFloat);
+    return all;
+  }
+  // Keys of a layer, with what the method keeps besides.
+  at::Tensor keys_of(const Layer& layer) const {
+    return with_key_columns(*method_, layer.k.to(at::kFloat), layer.seen.to(at::kFloat),
+                            /*layer=*/1, parameters());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, Cached, ::testing::ValuesIn(trials()), [](const auto& info) {
+  std::string title = std::to_string(info.index) + "_" + info.param.title.substr(0, 40);
+  std::ranges::replace_if(
+      title, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return title;
+});
+
+// A text, read at once: its rows, where it begins, and what attention gives.
+struct Text {
+  at::Tensor q, k, v, out;
+  int64_t first_position = 0, length = 0;
+};
+
+TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
+  const std::vector<at::Tensor> parameters = this->parameters();
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto up_to = [&](int64_t most) {
+      return static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1));
+    };
+    KvCache cache({.key_heads = shape_.key_heads,
+                   .key_columns = keys_of(Layer(shape_, {.batch = 1})).size(3),
+                   .value_columns = shape_.head_dim,
+                   .page_rows = 16});
+    std::vector<Text> texts(3);
+    std::vector<TextGrowth> growing;
+    for (Text& text : texts) {
+      text.length = 20 + up_to(20);
+      text.first_position = up_to(10);
+      const Placement whole = {.queries = text.length,
+                               .keys = text.length,
+                               .first_query = text.first_position,
+                               .first_key = text.first_position};
+      const Layer layer(shape_, whole);
+      text.q = layer.q.to(at::kFloat), text.k = keys_of(layer);
+      text.v = layer.v.to(at::kFloat);
+      text.out = attend_with(*method_, text.q, text.k, text.v, whole, /*layer=*/1, parameters);
+      growing.push_back({cache.add(text.first_position), 0});
+    }
+    bool grows = true;
+    for (int64_t round = 0; grows; ++round) {
+      grows = false;
+      for (size_t n = 0; n < texts.size(); ++n) {
+        const int64_t left = texts[n].length - cache.rows(growing[n].text);
+        // Single steps, or up to a page at once; one of the texts may wait.
+        growing[n].rows = std::min(left, seed == 0 ? 1 : up_to(17));
+        grows = grows || left > 0;
+      }
+      const Placement placement = continued(cache, growing);
+      std::vector<at::Tensor> queries, expected;
+      for (size_t n = 0; n < texts.size(); ++n) {
+        const auto& [text, rows] = growing[n];
+        const int64_t first = cache.rows(text);
+        cache.append(text, view_4d<const float>(texts[n].k.narrow(2, first, rows)),
+                     view_4d<const float>(texts[n].v.narrow(2, first, rows)));
+        queries.push_back(texts[n].q.narrow(2, first, rows));
+        expected.push_back(texts[n].out.narrow(2, first, rows));
+      }
+      const at::Tensor out = attend_cached(*method_, at::cat(queries, 2), cache, growing, placement,
+                                           /*layer=*/1, parameters);
+      const at::Tensor wanted = at::cat(expected, 2);
+      if (wanted.numel() == 0) continue;
+      ASSERT_LE(largest_difference(out, wanted),
+                1e-5 * std::max(1.0, texts[0].out.abs().max().item<double>()))
+          << "split " << seed << ", round " << round;
+    }
+  }
+}
+
+KvCache small_cache() {
+  return KvCache({.key_heads = 2, .key_columns = 6, .value_columns = 6, .page_rows = 16});
+}
+
+at::Tensor floats(int64_t heads, int64_t rows, uint64_t seed) {
+  return normal({1, heads, rows, 6}, seed).to(at::kFloat);
+}
+
+void grow(KvCache& cache, int64_t text, int64_t rows, uint64_t seed) {
+  const at::Tensor k = floats(2, rows, seed), v = floats(2, rows, seed + 1);
+  cache.append(text, view_4d<const float>(k), view_4d<const float>(v));
+}
+
+// By the length so far, as Hugging Face does: the keys of earlier steps are turned anew, so each call is what
+// one call over the same keys is; but not what reading the whole text at once gives, whose first queries
+// turn by the length of all.
+TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
+  ModelShape shape = kSmallShape;
+  const auto method =
+      method_of("rope", shape, R"({"stretch": "dynamic-ntk", "dynamic": "length", "base": 50})");
+  const Placement whole = {.queries = 20, .keys = 20};
+  const Layer layer(shape, whole);
+  const at::Tensor q = layer.q.to(at::kFloat), k = layer.k.to(at::kFloat),
+                   v = layer.v.to(at::kFloat);
+  const auto so_far = [&](int64_t first, int64_t last) {
+    const Placement part = {.queries = last - first, .keys = last, .first_query = first};
+    return attend_with(*method, q.slice(2, first, last), k.slice(2, 0, last), v.slice(2, 0, last),
+                       part, 0, {});
+  };
+  const at::Tensor at_once = so_far(0, 20);
+  KvCache cache = small_cache();
+  // A text of another length in the same batch has a factor of its own.
+  std::vector<TextGrowth> growing = {{cache.add(), 0}, {cache.add(), 1}};
+  grow(cache, growing[1].text, 30, 50);
+  double most = 0;
+  for (int64_t first = 0; first < 20; first += 5) {
+    growing[0].rows = 5;
+    const Placement placement = continued(cache, growing);
+    cache.append(growing[0].text, view_4d<const float>(k.slice(2, first, first + 5)),
+                 view_4d<const float>(v.slice(2, first, first + 5)));
+    grow(cache, growing[1].text, 1, 60);
+    const at::Tensor out =
+        attend_cached(*method, at::cat({q.slice(2, first, first + 5), floats(4, 1, 70)}, 2), cache,
+                      growing, placement, 0, {});
+    EXPECT_LE(largest_difference(out.slice(2, 0, 5), so_far(first, first + 5)), 1e-5);
+    most =
+        std::max(most, largest_difference(out.slice(2, 0, 5), at_once.slice(2, first, first + 5)));
+  }
+  EXPECT_GT(most, 1e-2);
+}
+
+TEST(CachedByLength, SlopesOfAllTextsAreThoseOfOneLength) {
+  const auto method = method_of("alibi", kSmallShape, R"({"interpolation": "dynamic"})");
+  KvCache cache = small_cache();
+  std::vector<TextGrowth> growing = {{cache.add(), 1}, {cache.add(), 1}};
+  grow(cache, growing[1].text, 4, 50);
+  const Placement placement = continued(cache, growing);
+  for (const TextGrowth& text : growing) grow(cache, text.text, 1, 60);
+  EXPECT_THAT([&] { attend_cached(*method, floats(4, 2, 1), cache, growing, placement, 0, {}); },
+              ThrowsMessage<Error>(HasSubstr("interpolation: expected texts of one length")));
+}
+
+TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
+  const Spectrum spectrum = rotary({.dim = 6});
+  KvCache cache = small_cache();
+  const int64_t plain = cache.add(3), turned = cache.add(3, rotation(spectrum));
+  for (const int64_t text : {plain, turned}) grow(cache, text, 9, 20);
+  const at::Tensor q = floats(4, 1, 30);
+  const auto attend = [&](const char* method, int64_t text, const at::Tensor& queries) {
+    const std::vector<TextGrowth> growing = {{text, 1}};
+    KvCache copy = cache;
+    const Placement placement = continued(copy, growing);
+    grow(copy, text, 1, 40);
+    return attend_cached(*method_of(method, kSmallShape), queries, copy, growing, placement, 0, {});
+  };
+  at::Tensor turned_q = q.clone();
+  for (const Rotation::Pair& pair : rotation(spectrum).pairs) {
+    const CosSin angle = cos_sin(pair.speed * 12);
+    const at::Tensor x = q.select(3, pair.first), y = q.select(3, pair.second);
+    turned_q.select(3, pair.first).copy_(angle.cos * x - angle.sin * y);
+    turned_q.select(3, pair.second).copy_(angle.sin * x + angle.cos * y);
+  }
+  EXPECT_LE(largest_difference(attend("none", turned, turned_q), attend("rope", plain, q)), 1e-6);
+  EXPECT_THAT([&] { attend("rope", turned, q); },
+              ThrowsMessage<Error>(HasSubstr("text 1: expected plain keys")));
+}
+
+TEST(CachedErrors, NameTheText) {
+  KvCache cache = small_cache();
+  const int64_t text = cache.add();
+  const std::vector<TextGrowth> twice = {{text, 1}, {text, 1}}, unknown = {{7, 1}};
+  EXPECT_THAT([&] { continued(cache, twice); },
+              ThrowsMessage<Error>(HasSubstr("texts: expected each once, but got 0 twice")));
+  EXPECT_THAT([&] { continued(cache, unknown); }, ThrowsMessage<Error>(HasSubstr("but got 7")));
+}
+
+// Keys in the cache are constants; what queries are made of is not.
+TEST(CachedGradients, GoToQueriesAndParameters) {
+  const auto method = method_of("t5", kSmallShape);
+  const at::Tensor q = floats(4, 2, 1).clone().set_requires_grad(true);
+  const at::Tensor table = random_parameters(*method)[0].to(at::kFloat).set_requires_grad(true);
+  KvCache cache = small_cache();
+  const std::vector<TextGrowth> growing = {{cache.add(), 2}};
+  grow(cache, 0, 5, 20);
+  const Placement placement = continued(cache, growing);
+  grow(cache, 0, 2, 22);
+  const at::Tensor out =
+      attend_cached(*method, q, cache, growing, placement, 0, std::vector{table});
+  at::Tensor k = at::empty({1, 2, 7, 6}), v = at::empty({1, 2, 7, 6});
+  cache.read(0, 0, view_4d<float>(k), view_4d<float>(v));
+  out.square().sum().backward();
+  const at::Tensor got_q = q.grad().clone(), got_table = table.grad().clone();
+  q.mutable_grad().reset(), table.mutable_grad().reset();
+  attend_with(*method, q, k, v, {.queries = 2, .keys = 7, .first_query = 5}, 0, std::vector{table})
+      .square()
+      .sum()
+      .backward();
+  EXPECT_LE(largest_difference(got_q, q.grad()), 1e-6);
+  EXPECT_LE(largest_difference(got_table, table.grad()), 1e-6);
+}
+
+}  // namespace
+}  // namespace sextant::testing
