@@ -21,18 +21,18 @@ using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
 // copy: room for a unit of keys or values.
-void multiply_head(const Problem& p, const Block& block, int64_t key_head, const Joined& joined,
-                   float* copy) {
+void multiply_head(const Problem& p, const BatchFrame& block, int64_t key_head,
+                   const GroupedQueries& joined, float* copy) {
   const int64_t keys = block.frame.keys, queries = p.group * block.frame.queries;
   for (int64_t first = 0; first < keys; first += p.unit) {
-    const Run some = {0, std::min(p.unit, keys - first)};
-    const JoinedUnit unit = {{p, block, Side::kKey, first, some.last},
+    const KeyRange some = {0, std::min(p.unit, keys - first)};
+    const DecodeUnit unit = {{p, block, Side::kKey, first, some.last},
                              key_head,
                              some,
                              keys - first,
                              rows_at_once(p.score, queries)};
     multiply_plain_keys(unit, rounded_out(some), queries, 0, copy, joined);
-    mix_joined(unit, some, queries, copy, joined);
+    decode_pv(unit, some, queries, copy, joined);
   }
 }
 
@@ -48,14 +48,14 @@ HWY_EXPORT(multiply_head);
 // Memory of a worker.
 struct Scratch {
   explicit Scratch(const cpu::Problem& p)
-      : numbers(filled([&](cpu::Carver& carver) {
-          joined.emplace(p, p.score.q.rows, carver);
-          copy = carver.floats(p.unit * std::max(p.depth16, p.width16));
+      : numbers(filled([&](cpu::Arena& arena) {
+          joined.emplace(p, p.score.q.rows, arena);
+          copy = arena.floats(p.unit * std::max(p.depth16, p.width16));
         })) {}
 
-  std::optional<cpu::Joined> joined;
+  std::optional<cpu::GroupedQueries> joined;
   float* copy = nullptr;
-  Floats numbers;  // last: what is laid out in it comes before
+  AlignedFloats numbers;  // last: what is laid out in it comes before
 };
 
 }  // namespace

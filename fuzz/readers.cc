@@ -35,9 +35,9 @@ std::vector<std::string> saved_caches() {
   std::vector<float> rows(20 * 4, 0.5F);
   const std::optional<Rotation> ways[] = {std::nullopt, rotation(rotary({.dim = 4}))};
   std::vector<std::string> files;
-  for (const auto& turned_by : ways)
+  for (const auto& rotated_by : ways)
     for (const int64_t count : {0, 1, 20}) {
-      const int64_t text = cache.add(-3, turned_by);
+      const int64_t text = cache.add(-3, rotated_by);
       cache.append(text, packed<const float>(rows.data(), 1, 1, count, 4),
                    packed<const float>(rows.data(), 1, 1, count, 2));
       files.push_back(cache_file(cache, text));

@@ -15,7 +15,7 @@
 namespace sextant::bench {
 namespace {
 
-using Visible = std::function<Run(int64_t)>;
+using Visible = std::function<KeyRange(int64_t)>;
 using Made = std::unique_ptr<Workload>;
 using Forward = Workload::Forward;
 
@@ -23,7 +23,7 @@ constexpr int64_t kShawClip = 16;      // the paper's best
 constexpr int64_t kDebertaClip = 256;  // of released models
 constexpr int64_t kBlockQueries = 256;
 
-Run past(int64_t position) { return {0, position + 1}; }
+KeyRange past(int64_t position) { return {0, position + 1}; }
 
 int64_t window_of(const Sizes& sizes) {
   return sizes.window > 0 ? sizes.window : std::max<int64_t>(sizes.length / 8, 1);
@@ -44,7 +44,7 @@ Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const V
 }
 
 Visible everything(const Sizes& sizes) {
-  return [n = sizes.length](int64_t) { return Run{0, n}; };
+  return [n = sizes.length](int64_t) { return KeyRange{0, n}; };
 }
 
 int64_t block_of(const Sizes& sizes) { return std::min(kBlockQueries, sizes.length); }
@@ -56,7 +56,7 @@ Made block(const Sizes& sizes) { return plain("block", sizes, block_of(sizes), p
 Made window(const Sizes& sizes) {
   const int64_t width = window_of(sizes);
   return plain("window", sizes, sizes.length, [width](int64_t i) {
-    return Run{i - width + 1, i + 1};
+    return KeyRange{i - width + 1, i + 1};
   });
 }
 

@@ -11,11 +11,11 @@ at::Tensor weighted(const at::Tensor& scores, const at::Tensor& mask, const at::
 }
 
 at::Tensor mask_of(int64_t queries, int64_t keys,
-                   const std::function<Run(int64_t position)>& visible) {
+                   const std::function<KeyRange(int64_t position)>& visible) {
   at::Tensor mask = at::full({queries, keys}, -std::numeric_limits<double>::infinity(), at::kFloat);
   bool all = true;
   for (int64_t i = 0; i < queries; ++i) {
-    const Run run = visible(keys - queries + i);
+    const KeyRange run = visible(keys - queries + i);
     const int64_t first = std::max<int64_t>(run.first, 0), last = std::min(run.last, keys);
     all = all && first == 0 && last == keys;
     mask[i].slice(0, first, last).zero_();

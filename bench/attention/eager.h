@@ -16,7 +16,7 @@ at::Tensor weighted(const at::Tensor& scores, const at::Tensor& mask, const at::
 // [queries, keys]: 0 where a query (the last `queries` of `keys` positions) sees, -infinity elsewhere;
 // undefined if every query sees every key.
 at::Tensor mask_of(int64_t queries, int64_t keys,
-                   const std::function<Run(int64_t position)>& visible);
+                   const std::function<KeyRange(int64_t position)>& visible);
 
 // int64 [queries, keys] of a function of the distance.
 at::Tensor by_distance(int64_t queries, int64_t keys,

@@ -30,7 +30,7 @@ View<float> view(const at::Tensor& x) {
 }
 
 Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
-                   const std::function<Run(int64_t position)>& visible)
+                   const std::function<KeyRange(int64_t position)>& visible)
     : name_(std::move(name)), dtype_(sizes.dtype) {
   const auto random = [&](int64_t heads, int64_t rows) {
     at::Tensor x = sizes.rows_first ? at::empty({sizes.batch, rows, heads, sizes.head_dim})
@@ -46,7 +46,7 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
   k = input(sizes.heads, keys);
   v = input(sizes.heads, keys);
   d_out = random(sizes.heads * sizes.group, queries);
-  std::vector<Run>& runs = runs_.emplace_back();
+  std::vector<KeyRange>& runs = runs_.emplace_back();
   for (int64_t i = 0; i < queries; ++i) runs.push_back(visible(keys - queries + i));
   for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
   zeros_.resize(static_cast<size_t>(keys));
@@ -71,8 +71,8 @@ AnyView<const float> Workload::stored(const at::Tensor& x) {
 
 double Workload::pairs() const {
   double count = 0;
-  for (const std::vector<Run>& runs : runs_) {
-    for (const Run& run : runs) {
+  for (const std::vector<KeyRange>& runs : runs_) {
+    for (const KeyRange& run : runs) {
       count += static_cast<double>(
           std::max<int64_t>(std::min(run.last, keys()) - std::max<int64_t>(run.first, 0), 0));
     }
@@ -124,9 +124,9 @@ void Workload::turn(size_t sweep, const Rotation& rotation) {
   score.sweeps[sweep].key = {.rotation = &kept, .times = positions_.data()};
 }
 
-const Run* Workload::split(int64_t window) {
-  std::vector<Run>& near = runs_.front();
-  std::vector<Run>& far = runs_.emplace_back(near);
+const KeyRange* Workload::split(int64_t window) {
+  std::vector<KeyRange>& near = runs_.front();
+  std::vector<KeyRange>& far = runs_.emplace_back(near);
   for (int64_t i = 0; i < queries(); ++i) {
     const auto n = static_cast<size_t>(i);
     near[n].first = std::max<int64_t>(keys() - queries() + i - window + 1, 0);
@@ -136,7 +136,7 @@ const Run* Workload::split(int64_t window) {
 }
 
 void Workload::rectify(const Rotation& rotation, int64_t window) {
-  const Run* far = split(window);
+  const KeyRange* far = split(window);
   std::vector<Turns>& offset = offsets_.emplace_back();
   for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.speed * window);
   turn(0, rotation);
@@ -146,7 +146,7 @@ void Workload::rectify(const Rotation& rotation, int64_t window) {
 }
 
 void Workload::leak(const Spectrum& spectrum, int64_t window, int64_t factor) {
-  const Run* far = split(window);
+  const KeyRange* far = split(window);
   turn(0, rotation(spectrum));
   Spectrum slower = spectrum;
   std::vector<Turns>& offset = offsets_.emplace_back();

@@ -36,7 +36,7 @@ class Workload {
   // The last `queries` of `keys` positions; all inputs are random. `visible` gives the run of keys that
   // a position sees.
   Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
-           const std::function<Run(int64_t position)>& visible);
+           const std::function<KeyRange(int64_t position)>& visible);
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
@@ -99,7 +99,7 @@ class Workload {
   // x as the score reads it, in sizes.dtype.
   AnyView<const float> stored(const at::Tensor& x);
   // Cuts the runs at the window; those of the far keys are returned.
-  const Run* split(int64_t window);
+  const KeyRange* split(int64_t window);
 
   struct Trained {
     at::Tensor tensor, gradient;
@@ -109,7 +109,7 @@ class Workload {
   std::string name_;
   at::ScalarType dtype_;
   std::vector<at::Tensor> narrow_;
-  std::deque<std::vector<Run>> runs_;
+  std::deque<std::vector<KeyRange>> runs_;
   std::deque<std::vector<int32_t>> maps_;
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;

@@ -1,4 +1,4 @@
-// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of kBlock at
+// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of kQueryBlock at
 // a time, and their sums of dq lie in memory. All else is near: scratch of the task, and rows of do, which
 // have been looked at for what is not finite.
 #include <algorithm>
@@ -26,7 +26,7 @@ using namespace cpu::HWY_NAMESPACE;
 void strip_product_step(int64_t unit, int64_t columns, const float* rows, const float* panels,
                         float* lines) {
   multiply<Sum::kNew>(kStrip, unit / kLanes, columns, LeftRows{rows, columns},
-                      RightPanels{panels, kLanes * columns}, lines, kScoreRow);
+                      RightPanels{panels, kLanes * columns}, lines, kScoreStride);
 }
 
 void differentiate_step(int64_t unit, float* weights, float* grads, const float* lse,
@@ -35,20 +35,20 @@ void differentiate_step(int64_t unit, float* weights, float* grads, const float*
 }
 
 Band whole_band(int64_t unit) {
-  Band band = {.rows = kBlock};
+  Band band = {.rows = kQueryBlock};
   band.strips.fill({0, unit});
   return band;
 }
 
 void keys_step(int64_t unit, int64_t columns, const float* lines, const float* queries, float* to) {
-  collect_things(whole_band(unit), false, lines, kScoreRow, {queries, columns}, columns, to);
+  collect_things(whole_band(unit), false, lines, kScoreStride, {queries, columns}, columns, to);
 }
 
 void queries_step(int64_t unit, int64_t columns, const float* lines, const float* keys,
                   float* grads, float* sums) {
-  collect_queries<Sum::kNew>(whole_band(unit), false, lines, kScoreRow, keys, columns, grads,
+  collect_queries<Sum::kNew>(whole_band(unit), false, lines, kScoreStride, keys, columns, grads,
                              columns);
-  add_scaled(kBlock * columns, 0.125F, grads, false, sums);
+  add_scaled(kQueryBlock * columns, 0.125F, grads, false, sums);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -72,9 +72,9 @@ class Backward {
   explicit Backward(int64_t columns)
       : columns_(columns),
         unit_(cpu::backward_unit(columns)),
-        numbers_(filled([&](cpu::Carver& carver) { lay_out(carver); })) {
+        numbers_(filled([&](cpu::Arena& arena) { lay_out(arena); })) {
     // Of about what it is for scores near 0: weights stay weights however often they are made anew.
-    std::fill_n(lse_, cpu::kBlock, 6.0F);
+    std::fill_n(lse_, cpu::kQueryBlock, 6.0F);
   }
 
   void score(int64_t row) {  // scores = q k
@@ -99,43 +99,43 @@ class Backward {
   void collect_keys() {  // dk += ds^T q
     HWY_DYNAMIC_DISPATCH(keys_step)(unit_, columns_, grads_, query_rows_, key_grads_);
   }
-  void next() { first_ = (first_ + cpu::kBlock) % kQueries; }
+  void next() { first_ = (first_ + cpu::kQueryBlock) % kQueries; }
 
   int64_t unit() const { return unit_; }
 
  private:
   // In the order of cpu::BackwardScratch.
-  void lay_out(cpu::Carver& carver) {
+  void lay_out(cpu::Arena& arena) {
     for (float** of_keys : {&keys_, &key_rows_, &key_grads_})
-      *of_keys = carver.floats(unit_ * columns_);
-    query_rows_ = carver.floats(cpu::kBlock * columns_);
-    for (float** of_values : {&values_, &value_grads_})
-      *of_values = carver.floats(unit_ * columns_);
-    for (float** of_queries : {&lse_, &mean_}) *of_queries = carver.floats(cpu::kBlock);
-    for (float** lines : {&weights_, &grads_}) *lines = carver.floats(cpu::kBlock * cpu::kScoreRow);
-    query_grads_ = carver.floats(cpu::kBlock * columns_);
-    query_sums_ = carver.floats(kQueries * columns_);
-    d_out_ = carver.floats(cpu::kBlock * columns_);
+      *of_keys = arena.floats(unit_ * columns_);
+    query_rows_ = arena.floats(cpu::kQueryBlock * columns_);
+    for (float** of_values : {&values_, &value_grads_}) *of_values = arena.floats(unit_ * columns_);
+    for (float** of_queries : {&lse_, &mean_}) *of_queries = arena.floats(cpu::kQueryBlock);
+    for (float** lines : {&weights_, &grads_})
+      *lines = arena.floats(cpu::kQueryBlock * cpu::kScoreStride);
+    query_grads_ = arena.floats(cpu::kQueryBlock * columns_);
+    query_sums_ = arena.floats(kQueries * columns_);
+    d_out_ = arena.floats(cpu::kQueryBlock * columns_);
   }
 
-  static float* line(float* lines, int64_t row) { return lines + row * cpu::kScoreRow; }
+  static float* line(float* lines, int64_t row) { return lines + row * cpu::kScoreStride; }
 
   int64_t columns_, unit_, first_ = 0;
   float *keys_, *key_rows_, *key_grads_, *query_rows_, *values_, *value_grads_;
   float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *d_out_;
-  Floats numbers_;  // last: what is laid out in it comes before
+  AlignedFloats numbers_;  // last: what is laid out in it comes before
 };
 
 }  // namespace
 
 Steps backward_steps(int64_t columns) {
   const auto kernel = std::make_shared<Backward>(columns);
-  const double product = operations_of_product(cpu::kBlock, kernel->unit(), columns);
-  constexpr int64_t kBlocks = kQueries / cpu::kBlock;
+  const double product = operations_of_product(cpu::kQueryBlock, kernel->unit(), columns);
+  constexpr int64_t kBlocks = kQueries / cpu::kQueryBlock;
   const auto blocks = [&](auto one) { return each_part(kernel, kBlocks, one); };
   const auto strips = [&](auto one) {
     return blocks([one](Backward& b) {
-      for (int64_t row = 0; row < cpu::kBlock; row += cpu::kStrip) one(b, row);
+      for (int64_t row = 0; row < cpu::kQueryBlock; row += cpu::kStrip) one(b, row);
     });
   };
   return {
@@ -149,7 +149,7 @@ Steps backward_steps(int64_t columns) {
                {"dq", product, blocks([](Backward& b) { b.collect_queries(); })},
                {"dk", product, blocks([](Backward& b) { b.collect_keys(); })},
                {"all", 5 * product, blocks([](Backward& b) {
-                  for (int64_t row = 0; row < cpu::kBlock; row += cpu::kStrip) {
+                  for (int64_t row = 0; row < cpu::kQueryBlock; row += cpu::kStrip) {
                     b.score(row);
                     b.multiply_values(row);
                     b.differentiate(row);

@@ -20,19 +20,19 @@ using namespace cpu::HWY_NAMESPACE;
 
 void score_step(int64_t columns, const float* queries, const float* keys, float* scores) {
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
-                      RightPanels{keys, kLanes * columns}, scores, kScoreRow);
+                      RightPanels{keys, kLanes * columns}, scores, kScoreStride);
 }
 
 void soften_step(float* scores, float* most, float* weights) {
-  soften(kStrip, {0, kUnit}, scores, most, weights);
+  softmax_strip(kStrip, {0, kUnit}, scores, most, weights);
 }
 
-void mix_step(int64_t columns, const float* weights, const float* values, const Partial& to) {
+void pv_step(int64_t columns, const float* weights, const float* values, const SoftmaxState& to) {
   multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, weights,
                                 RightRows{values, columns}, to.out, columns, to.sum);
 }
 
-void merge_step(int64_t columns, const Partial& part, const Partial& all) {
+void merge_step(int64_t columns, const SoftmaxState& part, const SoftmaxState& all) {
   merge(kStrip, columns, part, all);
 }
 
@@ -46,7 +46,7 @@ namespace {
 
 HWY_EXPORT(score_step);
 HWY_EXPORT(soften_step);
-HWY_EXPORT(mix_step);
+HWY_EXPORT(pv_step);
 HWY_EXPORT(merge_step);
 
 constexpr int64_t kQueries = 512;
@@ -55,25 +55,25 @@ constexpr int64_t kQueries = 512;
 class Forward {
  public:
   explicit Forward(int64_t columns)
-      : columns_(columns), numbers_(filled([&](cpu::Carver& carver) {
-          queries_ = carver.floats(kQueries * columns);
-          keys_ = carver.floats(cpu::kUnit * columns);
-          values_ = carver.floats(cpu::kUnit * columns);
-          scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
-          weights_ = carver.floats(cpu::kStrip * cpu::kUnit);
-          strip_ = cpu::Partial(cpu::kStrip, columns, carver);
-          all_ = cpu::Partial(kQueries, columns, carver);
+      : columns_(columns), numbers_(filled([&](cpu::Arena& arena) {
+          queries_ = arena.floats(kQueries * columns);
+          keys_ = arena.floats(cpu::kUnit * columns);
+          values_ = arena.floats(cpu::kUnit * columns);
+          scores_ = arena.floats(cpu::kStrip * cpu::kScoreStride);
+          weights_ = arena.floats(cpu::kStrip * cpu::kUnit);
+          strip_ = cpu::SoftmaxState(cpu::kStrip, columns, arena);
+          all_ = cpu::SoftmaxState(kQueries, columns, arena);
         })) {}
 
   void score() {  // scores = q k
     HWY_DYNAMIC_DISPATCH(score_step)
     (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
   }
-  void soften() {  // weights = e^(scores - most)
+  void softmax_strip() {  // weights = e^(scores - most)
     HWY_DYNAMIC_DISPATCH(soften_step)(scores_, strip_.most, weights_);
   }
-  void mix() {  // out = weights v, and the sum of the weights
-    HWY_DYNAMIC_DISPATCH(mix_step)(columns_, weights_, values_, strip_);
+  void multiply_pv() {  // out = weights v, and the sum of the weights
+    HWY_DYNAMIC_DISPATCH(pv_step)(columns_, weights_, values_, strip_);
   }
   void merge() {  // with what was mixed of earlier units
     HWY_DYNAMIC_DISPATCH(merge_step)(columns_, strip_, all_.at(row_, columns_));
@@ -84,8 +84,8 @@ class Forward {
   int64_t columns_, row_ = 0;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr,
         *weights_ = nullptr;
-  cpu::Partial strip_, all_;
-  Floats numbers_;  // last: what is laid out in it comes before
+  cpu::SoftmaxState strip_, all_;
+  AlignedFloats numbers_;  // last: what is laid out in it comes before
 };
 
 }  // namespace
@@ -99,13 +99,13 @@ Steps forward_steps(int64_t columns) {
           .part = "strip of 8 queries, 256 keys",
           .parts = kStrips,
           .list = {{"q k", product, strips([](Forward& f) { f.score(); })},
-                   {"softmax", 0, strips([](Forward& f) { f.soften(); })},
-                   {"p v", product, strips([](Forward& f) { f.mix(); })},
+                   {"softmax", 0, strips([](Forward& f) { f.softmax_strip(); })},
+                   {"p v", product, strips([](Forward& f) { f.multiply_pv(); })},
                    {"merge", 0, strips([](Forward& f) { f.merge(); })},
                    {"all", 2 * product, strips([](Forward& f) {
                       f.score();
-                      f.soften();
-                      f.mix();
+                      f.softmax_strip();
+                      f.multiply_pv();
                       f.merge();
                     })}}};
 }

@@ -28,21 +28,21 @@ void rows_step(int64_t columns, const float* queries, const float* panels, int64
 }
 
 // met: the rows, of which there are products from a multiple of kLanes on.
-void table_score_step(const RowMap& map, int64_t diagonal, Run met, int64_t columns,
+void table_score_step(const RowMap& map, int64_t diagonal, KeyRange met, int64_t columns,
                       const float* queries, const float* keys, const float* products,
                       float* scores) {
-  StripAddends addends(kStrip, {0, kUnit}, 1);
+  ScoreEpilogue addends(kStrip, {0, kUnit}, 1);
   addends.put_table_products(map, diagonal, TableProducts::of_panels(products, met), scores);
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
-                      RightPanels{keys, kLanes * columns}, scores, kScoreRow, Nothing(),
+                      RightPanels{keys, kLanes * columns}, scores, kScoreStride, Nothing(),
                       addends.all());
 }
 
-void collect_step(const RowMap& map, int64_t diagonal, Run rows, const float* weights,
+void collect_step(const RowMap& map, int64_t diagonal, KeyRange rows, const float* weights,
                   float* sums) {
   const int64_t count = rows.last - rows.first;
   std::fill_n(sums, kStrip * count, 0.0F);
-  collect(map, diagonal, kStrip, kUnit, weights, kScoreRow, rows.first, sums, count);
+  scatter_add_by_row(map, diagonal, kStrip, kUnit, weights, kScoreStride, rows.first, sums, count);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -65,19 +65,17 @@ class Tables {
  public:
   // row_at: of each diagonal; empty: a row for each.
   Tables(int64_t columns, const std::vector<int32_t>& row_at)
-      : columns_(columns),
-        map_(row_at, kDiagonals, false),
-        numbers_(filled([&](cpu::Carver& carver) {
-          queries_ = carver.floats(kQueries * columns);
-          keys_ = carver.floats(cpu::kUnit * columns);
-          panels_ = carver.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
-          scores_ = carver.floats(cpu::kStrip * cpu::kScoreRow);
-          panel_ = carver.floats(kQueries * cpu::kLanes);
-          products_ = carver.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
+      : columns_(columns), map_(row_at, kDiagonals, false), numbers_(filled([&](cpu::Arena& arena) {
+          queries_ = arena.floats(kQueries * columns);
+          keys_ = arena.floats(cpu::kUnit * columns);
+          panels_ = arena.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
+          scores_ = arena.floats(cpu::kStrip * cpu::kScoreStride);
+          panel_ = arena.floats(kQueries * cpu::kLanes);
+          products_ = arena.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
         })) {}
 
   void multiply() {  // products = q A
-    const Run rows = cpu::rounded_out(met());
+    const KeyRange rows = cpu::rounded_out(met());
     HWY_DYNAMIC_DISPATCH(rows_step)
     (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
      rows.last - rows.first, panel_ + row_ * cpu::kLanes, products_);
@@ -87,28 +85,28 @@ class Tables {
     (map_, diagonal(), met(), columns_, queries_ + in_panels(row_, columns_), keys_, products_,
      scores_);
   }
-  void collect() {  // sums, by row, of weights
+  void scatter_add() {  // sums, by row, of weights
     HWY_DYNAMIC_DISPATCH(collect_step)
     (map_, diagonal(), cpu::rounded_out(met()), scores_, products_);
   }
   void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
 
   int64_t rows_multiplied() const {
-    const Run rows = cpu::rounded_out(met());
+    const KeyRange rows = cpu::rounded_out(met());
     return std::max(cpu::kLanes, rows.last - rows.first - cpu::kLanes);
   }
 
  private:
   // Of the strip's first query and the unit's first key.
   int64_t diagonal() const { return kQueries - 1 - row_; }
-  Run met() const {
+  KeyRange met() const {
     return map_.rows_of(diagonal() - cpu::kStrip + 1, cpu::kUnit + cpu::kStrip - 1);
   }
 
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
   float *queries_, *keys_, *panels_, *scores_, *panel_, *products_;
-  Floats numbers_;  // last: what is laid out in it comes before
+  AlignedFloats numbers_;  // last: what is laid out in it comes before
 };
 
 Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32_t>& row_at) {
@@ -123,7 +121,7 @@ Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32
           .list = {{"q A", product, strips([](Tables& t) { t.multiply(); })},
                    {"q k + q A", operations_of_product(cpu::kStrip, cpu::kUnit, columns),
                     strips([](Tables& t) { t.score(); })},
-                   {"collect", 0, strips([](Tables& t) { t.collect(); })}}};
+                   {"scatter_add", 0, strips([](Tables& t) { t.scatter_add(); })}}};
 }
 
 }  // namespace

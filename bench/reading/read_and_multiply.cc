@@ -27,29 +27,29 @@ constexpr int64_t kNear = 2 * kTile;
 
 template <int kEach, class At>
 HWY_INLINE void multiply_lines(At at, V* sums) {
-  constexpr int kVectors = kLines * kParts;
-  V read[kVectors];
-  for (int n = 0; n < kVectors; ++n)
-    read[n] = hn::LoadU(F32(), at(n / kParts) + n % kParts * kPart);
+  constexpr int kTileVectors = kLines * kVectors;
+  V read[kTileVectors];
+  for (int n = 0; n < kTileVectors; ++n)
+    read[n] = hn::LoadU(F32(), at(n / kVectors) + n % kVectors * kVectorLanes);
   const auto each = [&]<size_t... kVector>(size_t time, std::index_sequence<kVector...>) HWY_ATTR {
     const auto step = [&](size_t n) HWY_ATTR {
-      const size_t chain = (time * kVectors + n) % kChains;
+      const size_t chain = (time * kTileVectors + n) % kChains;
       sums[chain] = hn::MulAdd(read[n], read[n], sums[chain]);
     };
     (step(kVector), ...);
   };
   const auto times = [&]<size_t... kTime>(std::index_sequence<kTime...>) HWY_ATTR {
-    (each(kTime, std::make_index_sequence<size_t{kVectors}>()), ...);
+    (each(kTime, std::make_index_sequence<size_t{kTileVectors}>()), ...);
   };
   if constexpr (kEach > 0)
     times(std::make_index_sequence<size_t{kEach}>());
   else  // read all the same
-    for (int n = 0; n < kVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
+    for (int n = 0; n < kTileVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
 }
 
 template <int kEach, size_t kWay>
 HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
-  constexpr Way kHow = kWays[kWay];
+  constexpr AccessPattern kHow = kWays[kWay];
   const F32 d;
   V sums[kChains];
   for (int n = 0; n < kChains; ++n) sums[n] = hn::Zero(d);

@@ -81,7 +81,7 @@ nlohmann::json run(const Options& o) {
   for (int64_t n = 0; n < o.length; ++n) times.push_back(n);
   const View<float> views[] = {view(q), view(k)};
   const auto turn = [&] {
-    turn_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
+    rotate_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
   };
   turn();
   check_agreement(q_copy, q, kept);

@@ -191,6 +191,6 @@ def attend(
         mask=mask,
         query_segments=query_segments,
         key_segments=key_segments,
-        query_times=times(query_positions),
-        key_times=times(key_positions),
+        query_rotary_positions=times(query_positions),
+        key_rotary_positions=times(key_positions),
     )

@@ -51,14 +51,14 @@ class Cache:
         the first ``attention`` does so."""
         self._hold(k, v)
 
-    def add(self, first_position=0, turned_by=None):
+    def add(self, first_position=0, rotated_by=None):
         """A new text without rows, behind those of the batch. Returns its number.
 
-        turned_by, options of the method "rope" as JSON: keys are held turned, once, at their positions. That
+        rotated_by, options of the method "rope" as JSON: keys are held turned, once, at their positions. That
         saves the work where a text's spectrum never changes; attend with turned queries (``sextant.turn``) and
         the method "none". Needs ``prepare``.
         """
-        self.texts.append(self.held.add(first_position, turned_by))
+        self.texts.append(self.held.add(first_position, rotated_by))
         return self.texts[-1]
 
     def fork(self, text, rows=None):
@@ -90,13 +90,13 @@ class Cache:
         """Takes out rows [first, first + count); those behind move up, to the positions that become free."""
         self.held.drop(text, first, count)
 
-    def rerotate(self, text, first_position=None, turned_by=None):
+    def rerotate(self, text, first_position=None, rotated_by=None):
         """Moves a text to other positions, and keys that are held turned to another spectrum, options of the
         method "rope" as JSON. Plain keys need no work: attend with another method."""
         if first_position is not None:
             self.held.move_to(text, first_position)
-        if turned_by is not None:
-            self.held.rerotate(text, turned_by)
+        if rotated_by is not None:
+            self.held.rerotate(text, rotated_by)
 
     def append(self, k, v, texts=None):
         """k and v [batch, key_heads, rows, columns], behind those of ``texts``, without attending."""

@@ -19,7 +19,7 @@ struct Backend {
   Format products = Format::kWide;
   // Whether bits of a query's result depend on the query and on what it sees alone, and not on what is computed beside
   // it: then a token decoded has those that it has in the whole text.
-  bool bits_of_query_alone = true;
+  bool batch_invariant = true;
   void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
   void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
                               AnyView<const float> d_out, const ScoreGrad<float>&,

@@ -54,7 +54,7 @@ Extent extent(const Score<T>& s, size_t n) {
   return {frame, every ? 0 : frame.batch, every ? s.q.batch : 1};
 }
 
-Turn turn_of(Turn turn, size_t n, int64_t batch, int64_t row) {
+SideRotation turn_of(SideRotation turn, size_t n, int64_t batch, int64_t row) {
   if (!turn.rotation) return turn;
   turn.rotation += static_cast<int64_t>(n) * turn.frame_stride;
   turn.frame_stride = 0;
@@ -102,7 +102,7 @@ class FrameScore {
     const int64_t entries = sweep.batch_stride == 0 ? 1 : batches;
     for (int64_t b = batch; b < batch + entries; ++b)
       for (int64_t i = 0; i < frame.queries; ++i) {
-        const Run run = sweep.runs[b * sweep.batch_stride + frame.query_row + i];
+        const KeyRange run = sweep.runs[b * sweep.batch_stride + frame.query_row + i];
         runs_[w].push_back({run.first - first_key_, run.last - first_key_});
       }
     Sweep& own = score_.sweeps[w];
@@ -115,7 +115,7 @@ class FrameScore {
   Extent extent_;
   int64_t first_key_;  // that row 0 of k is; keys in pages stay where they are
   Score<T> score_;
-  std::vector<std::vector<Run>> runs_;
+  std::vector<std::vector<KeyRange>> runs_;
 };
 
 // A gradient that frames add to.

@@ -113,7 +113,7 @@ void check_frames(const Score<T>& s) {
 
 }  // namespace
 
-void check_rotation(const std::string& name, const Turn& turn, const Rotation& rotation,
+void check_rotation(const std::string& name, const SideRotation& turn, const Rotation& rotation,
                     int64_t rows, int64_t columns) {
   const auto& pairs = rotation.pairs;
   std::vector<bool> used(static_cast<size_t>(columns), false);
@@ -138,12 +138,12 @@ void check_rotation(const std::string& name, const Turn& turn, const Rotation& r
 namespace {
 
 // The rotations of a turn: one, or as many as there are frames.
-std::span<const Rotation> rotations_of(const Turn& turn, size_t frames) {
+std::span<const Rotation> rotations_of(const SideRotation& turn, size_t frames) {
   if (!turn.rotation) return {};
   return {turn.rotation, turn.frame_stride == 0 ? 1 : frames};
 }
 
-void check_turn(const std::string& name, const Turn& turn, size_t frames, int64_t rows,
+void check_turn(const std::string& name, const SideRotation& turn, size_t frames, int64_t rows,
                 int64_t columns) {
   expect_between(name + ".frame_stride", turn.frame_stride, 0, 1);
   for (const Rotation& rotation : rotations_of(turn, frames))
@@ -178,7 +178,7 @@ bool any_table(const Score<T>& s) {
 
 // One visible run: every distance must have a diagonal.
 template <class T>
-void check_distances(const Score<T>& s, const Frame& frame, int64_t query, Run run) {
+void check_distances(const Score<T>& s, const Frame& frame, int64_t query, KeyRange run) {
   const int64_t far = s.diagonals.index(frame.distance(query, run.first));
   const int64_t near = s.diagonals.index(frame.distance(query, run.last - 1));
   if (far < 0 || near >= s.diagonals.count)
@@ -198,7 +198,7 @@ void check_sweeps(const Score<T>& s) {
     if (s.q.rows > 0 && !s.sweeps[n].runs) bad(name + ".runs", "data", "a null pointer");
   }
   const bool tables = any_table(s);
-  std::vector<Run> seen;
+  std::vector<KeyRange> seen;
   for (const Frame& frame : s.frames) {
     const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
     const int64_t to = frame.batch == kEveryBatch ? s.q.batch : frame.batch + 1;
@@ -206,10 +206,10 @@ void check_sweeps(const Score<T>& s) {
       for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
         seen.clear();
         for (const Sweep& sweep : s.sweeps) {
-          const Run run = visible_keys(sweep, frame, b, i);
+          const KeyRange run = visible_keys(sweep, frame, b, i);
           if (run.first >= run.last) continue;
           if (tables) check_distances(s, frame, i, run);
-          for (const Run& other : seen)
+          for (const KeyRange& other : seen)
             if (run.first < other.last && other.first < run.last)
               bad("sweeps", "disjoint runs of keys for each query",
                   "runs that meet at query row " + text(i));

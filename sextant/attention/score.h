@@ -37,7 +37,7 @@ struct Table {
 };
 
 // How one side is turned. Without a rotation: as it is.
-struct Turn {
+struct SideRotation {
   const Rotation* rotation = nullptr;
   // time of a row: times[b * batch_stride + axis * axis_stride + row * row_stride]
   const int64_t* times = nullptr;
@@ -52,15 +52,15 @@ struct Turn {
 
 // One look at the keys. A query's sweeps are disjoint and share one softmax.
 struct Sweep {
-  Turn query = {}, key = {};
+  SideRotation query = {}, key = {};
   // The key rows that a query sees, clipped to its frame: runs[b * batch_stride + query row].
-  const Run* runs = nullptr;
+  const KeyRange* runs = nullptr;
   int64_t batch_stride = 0;  // 0: the same for every batch entry
 };
 
 // The key rows, clipped to the frame, that `query` (a row of q) sees in this sweep.
-inline Run visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
-  const Run& run = sweep.runs[b * sweep.batch_stride + query];
+inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
+  const KeyRange& run = sweep.runs[b * sweep.batch_stride + query];
   return {std::max(run.first, frame.key_row), std::min(run.last, frame.key_row + frame.keys)};
 }
 

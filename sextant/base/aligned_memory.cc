@@ -37,7 +37,7 @@ void* allocate_lines(size_t bytes) {
 
 void free_lines(void* data, size_t bytes) { ::operator delete(data, alignment(bytes)); }
 
-Floats::Floats(int64_t count) {
+AlignedFloats::AlignedFloats(int64_t count) {
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
   data_ = {static_cast<float*>(allocate_lines(bytes)), Free{bytes}};
 }

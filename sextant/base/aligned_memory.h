@@ -16,10 +16,10 @@ void free_lines(void* data, size_t bytes);
 void ask_for_huge_pages(void* data, size_t bytes);
 
 // Uninitialised floats in such memory.
-class Floats {
+class AlignedFloats {
  public:
-  Floats() = default;
-  explicit Floats(int64_t count);
+  AlignedFloats() = default;
+  explicit AlignedFloats(int64_t count);
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
 

@@ -24,10 +24,10 @@ template <class Number>
 inline constexpr bool kIsNarrow =
     std::is_same_v<Number, Bfloat16> || std::is_same_v<Number, Float16>;
 
-inline float widened(float x) { return x; }
-inline double widened(double x) { return x; }
-inline float widened(Bfloat16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
-inline float widened(Float16 x) {
+inline float to_float(float x) { return x; }
+inline double to_float(double x) { return x; }
+inline float to_float(Bfloat16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
+inline float to_float(Float16 x) {
   constexpr uint32_t kBias = (127 - 15) << 23, kLeastNormal = 1 << 23, kInfinity = 31 << 23;
   const uint32_t magnitude = (x.bits & 0x7fffU) << 13;
   const uint32_t sign = (x.bits & 0x8000U) << 16;

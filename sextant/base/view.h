@@ -100,7 +100,8 @@ struct AnyView {
   }
 
   Number operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
-    return visit([&](const auto& x) { return static_cast<Number>(widened(x(b, h, row, column))); });
+    return visit(
+        [&](const auto& x) { return static_cast<Number>(to_float(x(b, h, row, column))); });
   }
   // Rounds once, to nearest.
   void set(int64_t b, int64_t h, int64_t row, int64_t column, double x) const

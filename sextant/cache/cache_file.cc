@@ -116,15 +116,15 @@ void put_numbers(std::string& out, const std::vector<std::byte>& numbers) {
 
 std::string header_of(const KvCache& cache, int64_t text) {
   const KvCacheShape& shape = cache.shape();
-  const std::optional<Rotation>& turned_by = cache.turned_by(text);
+  const std::optional<Rotation>& rotated_by = cache.rotated_by(text);
   std::string out(kMagic);
   put(out, kFirstFormat + static_cast<uint32_t>(shape.format));
-  put(out, turned_by ? static_cast<uint32_t>(turned_by->pairs.size()) : kPlain);
+  put(out, rotated_by ? static_cast<uint32_t>(rotated_by->pairs.size()) : kPlain);
   for (const int64_t size :
        {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(text)})
     put(out, static_cast<uint64_t>(size));
   put(out, cache.first_position(text));
-  put(out, turned_by ? turned_by->gain : 1.0);
+  put(out, rotated_by ? rotated_by->gain : 1.0);
   put(out, crc32(0, out));
   put(out, uint32_t{0});
   return out;
@@ -134,8 +134,8 @@ std::string header_of(const KvCache& cache, int64_t text) {
 
 std::string cache_file(const KvCache& cache, int64_t text) {
   std::string out = header_of(cache, text);
-  if (const std::optional<Rotation>& turned_by = cache.turned_by(text))
-    for (const Rotation::Pair& pair : turned_by->pairs) {
+  if (const std::optional<Rotation>& rotated_by = cache.rotated_by(text))
+    for (const Rotation::Pair& pair : rotated_by->pairs) {
       put(out, static_cast<uint32_t>(pair.first));
       put(out, static_cast<uint32_t>(pair.second));
       put(out, pair.speed.high);
@@ -179,11 +179,11 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   shape.page_rows = cache.shape().page_rows;
   if (shape != cache.shape())
     in.wrong("key heads", 16, "the heads, columns and format of the cache that it is added to");
-  const std::optional<Rotation> turned_by = take_rotation(in, h);
+  const std::optional<Rotation> rotated_by = take_rotation(in, h);
   const uint64_t numbers = h.heads * h.rows * h.number_bytes();
   std::vector<std::byte> keys = take_numbers(in, "keys", numbers * h.key_columns);
   std::vector<std::byte> values = take_numbers(in, "values", numbers * h.value_columns);
-  const int64_t text = cache.add(h.first_position, turned_by);
+  const int64_t text = cache.add(h.first_position, rotated_by);
   const auto rows = static_cast<int64_t>(h.rows);
   cache.append_held(text, view(keys, h.format, shape.key_heads, rows, shape.key_columns),
                     view(values, h.format, shape.key_heads, rows, shape.value_columns));

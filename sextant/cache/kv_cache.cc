@@ -31,12 +31,12 @@ void check_turned_by(const std::optional<Rotation>& rotation, int64_t columns) {
   std::vector<bool> used(static_cast<size_t>(columns), false);
   for (const Rotation::Pair& pair : rotation->pairs) {
     if (pair.growth != 0)
-      fail("kv cache: turned_by: expected a rotation without growth, as e^(growth t) overflows");
-    if (pair.axis != 0) bad("turned_by.axis", "0, as rows have one position", pair.axis);
+      fail("kv cache: rotated_by: expected a rotation without growth, as e^(growth t) overflows");
+    if (pair.axis != 0) bad("rotated_by.axis", "0, as rows have one position", pair.axis);
     for (const int column : {pair.first, pair.second}) {
-      expect_between("turned_by.pairs", column, 0, columns - 1);
+      expect_between("rotated_by.pairs", column, 0, columns - 1);
       if (used[static_cast<size_t>(column)])
-        bad("turned_by.pairs", "columns that no other pair turns", column);
+        bad("rotated_by.pairs", "columns that no other pair turns", column);
       used[static_cast<size_t>(column)] = true;
     }
   }
@@ -60,7 +60,7 @@ void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<
       for (int64_t h = 0; h < x.heads; ++h)
         for (int64_t c = 0; c < x.columns; ++c)
           y(target.batch, h, target.row, c) =
-              narrowed<Number>(widened(x(source.batch, h, source.row, c)));
+              narrowed<Number>(to_float(x(source.batch, h, source.row, c)));
     });
   });
 }
@@ -95,10 +95,10 @@ const KvCache::Text& KvCache::at(int64_t text) const {
   return found->second;
 }
 
-int64_t KvCache::add(int64_t first_position, std::optional<Rotation> turned_by) {
+int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  check_turned_by(turned_by, shape_.key_columns);
-  texts_[next_text_] = {.first_position = first_position, .turned_by = std::move(turned_by)};
+  check_turned_by(rotated_by, shape_.key_columns);
+  texts_[next_text_] = {.first_position = first_position, .rotated_by = std::move(rotated_by)};
   return next_text_++;
 }
 
@@ -190,7 +190,8 @@ void KvCache::append(int64_t text, const AnyView<const float>& k, const AnyView<
   const int64_t first = rows(text);
   append_held(text, k, v, b);
   Text& t = at(text);
-  if (t.turned_by) turn_rows(t, first, t.rows, nullptr, 0, &*t.turned_by, t.first_position + first);
+  if (t.rotated_by)
+    rotate_rows(t, first, t.rows, nullptr, 0, &*t.rotated_by, t.first_position + first);
 }
 
 void KvCache::truncate(int64_t text, int64_t rows) {
@@ -216,34 +217,34 @@ void KvCache::drop(int64_t text, int64_t first, int64_t count) {
     copy_row(values(), stored(t, row + count), values(), stored(t, row));
   }
   truncate(text, last);
-  if (t.turned_by)
-    turn_rows(t, first, last, &*t.turned_by, t.first_position + first + count, &*t.turned_by,
-              t.first_position + first);
+  if (t.rotated_by)
+    rotate_rows(t, first, last, &*t.rotated_by, t.first_position + first + count, &*t.rotated_by,
+                t.first_position + first);
 }
 
 void KvCache::rerotate(int64_t text, int64_t first_position) {
   Text& t = at(text);
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  if (t.turned_by)
-    turn_rows(t, 0, t.rows, &*t.turned_by, t.first_position, &*t.turned_by, first_position);
+  if (t.rotated_by)
+    rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &*t.rotated_by, first_position);
   t.first_position = first_position;
 }
 
 void KvCache::rerotate(int64_t text, const Rotation& rotation) {
   Text& t = at(text);
-  if (!t.turned_by)
+  if (!t.rotated_by)
     fail("kv cache: rerotate: expected a text whose keys are held turned, as plain keys need none");
   check_turned_by(rotation, shape_.key_columns);
-  if (!same_pairs(rotation, *t.turned_by))
+  if (!same_pairs(rotation, *t.rotated_by))
     fail("kv cache: rerotate: expected the pairs of columns that the keys are turned by");
-  turn_rows(t, 0, t.rows, &*t.turned_by, t.first_position, &rotation, t.first_position);
-  t.turned_by = rotation;
+  rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &rotation, t.first_position);
+  t.rotated_by = rotation;
 }
 
 // Rows [first, last) from where `from` has turned them, the first one at from_position, to where `to` would
 // have. The angle between is a difference of exact phases: it has no error, however far the two lie apart.
-void KvCache::turn_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
-                        int64_t from_position, const Rotation* to, int64_t to_position) {
+void KvCache::rotate_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
+                          int64_t from_position, const Rotation* to, int64_t to_position) {
   const int64_t count = last - first;
   if (count == 0) return;
   for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
@@ -297,7 +298,7 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
     add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
   }
   table_.push_back(0);  // so that there is a table where there are no rows
-  for (const Way& way : ways_)
+  for (const GrowingPlan& way : ways_)
     sweeps_.push_back(
         {.query = {.rotation = way.query,
                    .times = query_positions_.data(),
@@ -324,13 +325,14 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t text, int64_t b) {
 }
 
 size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
-  const std::optional<Rotation>& held = cache.turned_by(entry.text);
+  const std::optional<Rotation>& held = cache.rotated_by(entry.text);
   if (held && !(entry.rotation && same(*held, *entry.rotation)))
     fail("kv cache: batch: text " + std::to_string(entry.text) +
          ": expected the rotation by which its keys are held turned");
   const Rotation* of_keys = held ? nullptr : entry.rotation;
-  const auto found = std::ranges::find_if(
-      ways_, [&](const Way& way) { return way.query == entry.rotation && way.key == of_keys; });
+  const auto found = std::ranges::find_if(ways_, [&](const GrowingPlan& way) {
+    return way.query == entry.rotation && way.key == of_keys;
+  });
   if (found != ways_.end()) return static_cast<size_t>(found - ways_.begin());
   ways_.push_back({.query = entry.rotation, .key = of_keys, .runs = {}});
   return ways_.size() - 1;
@@ -340,7 +342,7 @@ size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
 void CachedBatch::add_runs(size_t own, int64_t b) {
   const int64_t rows = frames_.back().keys;
   for (size_t n = 0; n < ways_.size(); ++n) {
-    std::vector<Run>& runs = ways_[n].runs;
+    std::vector<KeyRange>& runs = ways_[n].runs;
     runs.resize(static_cast<size_t>((b + 1) * queries_));
     for (int64_t i = 0; n == own && i < queries_; ++i)
       runs[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};

@@ -9,7 +9,7 @@
 //
 // Row n of a text stands at position first_position + n. Keys are held as they are, and kernels turn them as
 // they read them: any spectrum, stretched otherwise for each text or anew at each step, is then exact,
-// which it is not in engines that cache turned keys. With `turned_by` keys are turned once, at
+// which it is not in engines that cache turned keys. With `rotated_by` keys are turned once, at
 // their position, which saves that work where a text's spectrum never changes; moving them is then a turn by
 // the difference, exact in its angle and rounded to the cache's format each time.
 //
@@ -49,9 +49,9 @@ class KvCache {
   const KvCacheShape& shape() const { return shape_; }
   int64_t pages_in_use() const { return static_cast<int64_t>(users_.size() - free_.size()); }
 
-  // A new text without rows; its number is not used again. `turned_by`: keys are held turned. Growth (XPOS)
+  // A new text without rows; its number is not used again. `rotated_by`: keys are held turned. Growth (XPOS)
   // and axes other than 0 are refused there.
-  int64_t add(int64_t first_position = 0, std::optional<Rotation> turned_by = {});
+  int64_t add(int64_t first_position = 0, std::optional<Rotation> rotated_by = {});
   // A new text of the first `rows` rows of another.
   int64_t fork(int64_t text, int64_t rows);
   void remove(int64_t text);
@@ -59,7 +59,7 @@ class KvCache {
   bool holds(int64_t text) const { return texts_.contains(text); }
   int64_t rows(int64_t text) const { return at(text).rows; }
   int64_t first_position(int64_t text) const { return at(text).first_position; }
-  const std::optional<Rotation>& turned_by(int64_t text) const { return at(text).turned_by; }
+  const std::optional<Rotation>& rotated_by(int64_t text) const { return at(text).rotated_by; }
 
   // Rows of batch entry `b` of k and v, [batch, key heads, rows, columns], plain, behind those there are.
   void append(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
@@ -89,7 +89,7 @@ class KvCache {
   struct Text {
     int64_t rows = 0, first_position = 0;
     std::vector<int64_t> pages;
-    std::optional<Rotation> turned_by;
+    std::optional<Rotation> rotated_by;
   };
 
   const Text& at(int64_t text) const;
@@ -101,8 +101,8 @@ class KvCache {
   AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
   AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
   AnyView<float> pages_of(std::byte* data, int64_t columns) const;
-  void turn_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
-                 int64_t from_position, const Rotation* to, int64_t to_position);
+  void rotate_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
+                   int64_t from_position, const Rotation* to, int64_t to_position);
 
   KvCacheShape shape_;
   std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
@@ -135,9 +135,9 @@ class CachedBatch {
   std::span<const int64_t> query_positions() const { return query_positions_; }
 
  private:
-  struct Way {
+  struct GrowingPlan {
     const Rotation *query, *key;
-    std::vector<Run> runs;  // [entries, queries]
+    std::vector<KeyRange> runs;  // [entries, queries]
   };
 
   void add_frame(const KvCache& cache, int64_t text, int64_t b);
@@ -148,7 +148,7 @@ class CachedBatch {
   int64_t rows_ = 0, pages_per_text_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
   std::vector<Frame> frames_;
-  std::vector<Way> ways_;
+  std::vector<GrowingPlan> ways_;
   std::vector<Sweep> sweeps_;
 };
 

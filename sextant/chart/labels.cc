@@ -7,7 +7,7 @@ namespace sextant::chart {
 namespace {
 
 // Labels that touch, as one block: its first label stands where the mean of their wishes puts it.
-struct Block {
+struct LabelBlock {
   double sum = 0;  // of wishes, each moved up by the labels before it in the block
   size_t count = 0;
   double place(double low, double high, double spacing) const {
@@ -19,8 +19,8 @@ struct Block {
 }  // namespace
 
 // Pooling adjacent violators (Ayer et al. 1955): isotonic regression of wanted[i] - i * spacing.
-std::vector<double> spread(std::span<const double> wanted, double spacing, double low,
-                           double high) {
+std::vector<double> spread_out(std::span<const double> wanted, double spacing, double low,
+                               double high) {
   const size_t n = wanted.size();
   if (n > 1) spacing = std::min(spacing, (high - low) / static_cast<double>(n - 1));
   std::vector<size_t> order(n);
@@ -28,12 +28,12 @@ std::vector<double> spread(std::span<const double> wanted, double spacing, doubl
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return wanted[a] < wanted[b]; });
 
-  std::vector<Block> blocks;
+  std::vector<LabelBlock> blocks;
   for (const size_t i : order) {
     blocks.push_back({wanted[i], 1});
     while (blocks.size() > 1) {
-      const Block last = blocks.back();
-      Block& before = blocks[blocks.size() - 2];
+      const LabelBlock last = blocks.back();
+      LabelBlock& before = blocks[blocks.size() - 2];
       const double end =
           before.place(low, high, spacing) + spacing * static_cast<double>(before.count);
       if (last.place(low, high, spacing) >= end) break;
@@ -45,7 +45,7 @@ std::vector<double> spread(std::span<const double> wanted, double spacing, doubl
 
   std::vector<double> out(n);
   size_t next = 0;
-  for (const Block& block : blocks) {
+  for (const LabelBlock& block : blocks) {
     double place = block.place(low, high, spacing);
     for (size_t k = 0; k < block.count; ++k, place += spacing) out[order[next++]] = place;
   }

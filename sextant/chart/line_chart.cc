@@ -212,7 +212,7 @@ class Sketch {
       ends.push_back(end_of(i));
       wanted.push_back(ends.back().y);
     }
-    const std::vector<double> placed = spread(wanted, kLabelSpacing, plot_.top, plot_.bottom());
+    const std::vector<double> placed = spread_out(wanted, kLabelSpacing, plot_.top, plot_.bottom());
     const double x = plot_.right() + 24;
     for (size_t n = 0; n < ends.size(); ++n) {
       const End& end = ends[n];

@@ -67,11 +67,11 @@ struct Download {
   std::string content;
 };
 
-using Block = std::variant<Prose, Details, Table, LineChart, HeatMap, Settings, Download>;
+using ReportBlock = std::variant<Prose, Details, Table, LineChart, HeatMap, Settings, Download>;
 
 struct Section {
   std::string heading;
-  std::vector<Block> blocks = {};
+  std::vector<ReportBlock> blocks = {};
 };
 
 struct Report {

@@ -77,7 +77,7 @@ void check_choice(const Options& options, int64_t trained) {
   if (options.choose.empty()) return;
   std::string known;
   // The ways have the same names for every rope.
-  for (const lab::Way& way : lab::ways_to_read("{}", trained, options.length)) {
+  for (const lab::StretchCandidate& way : lab::ways_to_read("{}", trained, options.length)) {
     if (way.name == options.choose) return;
     known += " " + way.name;
   }

@@ -28,7 +28,7 @@ struct Options {
   std::string norm = "layernorm", activation = "relu2";
   std::string arms_file;
   int64_t seeds = 1;
-  lab::ForAll all;
+  lab::ArmDefaults all;
   int jobs = 1;
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";

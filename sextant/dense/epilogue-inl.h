@@ -22,7 +22,7 @@ inline constexpr int64_t kPanel = kTileVectors * kLanes;
 HWY_INLINE V relu(V x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(F32())), x); }
 
 // One row of a tile.
-HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Finish& finish, float* to) {
+HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Epilogue& finish, float* to) {
   const F32 d;
   for (int v = 0; v < kTileVectors; ++v) {
     const int64_t at = v * kLanes;
@@ -38,17 +38,17 @@ HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Finish& finish, fl
 }
 
 // The same of `columns` < kPanel columns of sums in memory.
-inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns, const Finish& finish,
-                                           float* to) {
+inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns,
+                                           const Epilogue& finish, float* to) {
   float base[kPanel] = {}, slope_at[kPanel] = {}, c[kPanel], squared_relu[kPanel];
   const auto copied = [&](const float* from, float* to_whole) {
     if (from == nullptr) return from;
     std::copy_n(from, columns, to_whole);
     return static_cast<const float*>(to_whole);
   };
-  const Finish whole = {.base = copied(finish.base, base),
-                        .slope_at = copied(finish.slope_at, slope_at),
-                        .squared_relu = finish.squared_relu ? squared_relu : nullptr};
+  const Epilogue whole = {.base = copied(finish.base, base),
+                          .slope_at = copied(finish.slope_at, slope_at),
+                          .squared_relu = finish.squared_relu ? squared_relu : nullptr};
   V sum[kTileVectors];
   for (int v = 0; v < kTileVectors; ++v) sum[v] = hn::LoadU(F32(), sums + v * kLanes);
   write_row(sum, whole, c);
@@ -59,7 +59,7 @@ inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns, c
 // Rows of sums in memory, [rows][kPanel].
 inline void write_rows(const float* sums, int64_t rows, int64_t columns, const Slab& to) {
   for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
-    const Finish finish = moved(to.finish, r * to.stride);
+    const Epilogue finish = moved(to.finish, r * to.stride);
     float* const at = to.c + r * to.stride;
     if (columns < kPanel) {
       write_part_of_row(sums, columns, finish, at);

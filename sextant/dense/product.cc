@@ -236,7 +236,7 @@ Done multiply_by_tiles(const Slab& slab, const Tasks& tasks, const Executor& exe
 
 }  // namespace
 
-void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
+void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c,
               const Executor& executor) {
   if ((a.column_stride != 1 && a.row_stride != 1) || a.columns != b.rows)
     fail("multiply: a: expected rows or columns whole in memory and a column for each row of b");
@@ -245,7 +245,7 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
   const int64_t block = by_tiles ? kTiledBlock : HWY_DYNAMIC_DISPATCH(block)();
   // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each vector lies on
   // two, products take an eighth longer.
-  thread_local Floats scratch;
+  thread_local AlignedFloats scratch;
   thread_local int64_t floats = 0;
   const int64_t most = std::min(block, b.rows), most_columns = std::min(kColumns, b.columns);
   int64_t panels = pieces(most_columns, kMostPanel) * kMostPanel * most;
@@ -257,7 +257,7 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
   }
   const int64_t all = panels + executor.workers() * worker;
   if (floats < all) {
-    scratch = Floats(all);
+    scratch = AlignedFloats(all);
     floats = all;
   }
   const Tasks tasks(a.rows, by_tiles ? kTiledStep : kRowStep);
@@ -267,9 +267,9 @@ void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
       const int64_t depth = std::min(block, b.rows - k);
       // Sums grow in c; what is done with whole ones waits for the last block.
       const bool last = k + depth == b.rows;
-      const Finish then = {.base = k == 0 ? finish.base : c,
-                           .slope_at = last ? finish.slope_at : nullptr,
-                           .squared_relu = last ? finish.squared_relu : nullptr};
+      const Epilogue then = {.base = k == 0 ? finish.base : c,
+                             .slope_at = last ? finish.slope_at : nullptr,
+                             .squared_relu = last ? finish.squared_relu : nullptr};
       const Slab slab = {.a = cut(a, 0, a.rows, k, depth),
                          .b = cut(b, k, depth, column, columns),
                          .finish = moved(then, column),

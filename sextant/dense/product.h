@@ -20,7 +20,7 @@ struct Matrix {
 };
 
 // What is done with each sum before it is written. All have the rows of c, one after the other; base may be c.
-struct Finish {
+struct Epilogue {
   // Is added.
   const float* base = nullptr;
   // Then multiplied by the slope of max(x, 0)^2 at these x, 2 max(x, 0).
@@ -31,7 +31,7 @@ struct Finish {
 
 // c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any number of
 // threads. Throws Error unless a.columns is b.rows and a has a stride of 1.
-void multiply(const Matrix& a, const Matrix& b, const Finish& finish, float* c,
+void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c,
               const Executor& executor);
 
 }  // namespace sextant::dense

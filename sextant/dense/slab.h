@@ -14,7 +14,7 @@ inline constexpr int64_t kMostPanel = 64;  // columns of a panel at most
 
 struct Slab {
   Matrix a, b;  // of this block, and of these columns
-  Finish finish;
+  Epilogue finish;
   float* c;
   int64_t stride;  // from row to row of c and of what finishes it
   float* panels;   // of b, as who multiplies wants them
@@ -22,7 +22,7 @@ struct Slab {
 };
 
 // The same further on in c.
-inline Finish moved(const Finish& finish, int64_t by) {
+inline Epilogue moved(const Epilogue& finish, int64_t by) {
   return {finish.base ? finish.base + by : nullptr,
           finish.slope_at ? finish.slope_at + by : nullptr,
           finish.squared_relu ? finish.squared_relu + by : nullptr};

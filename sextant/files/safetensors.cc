@@ -92,19 +92,19 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t) override { unexpected("a negative number"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::kShape && place_ != Place::kOffsets) unexpected("a number");
+    if (place_ != HeaderPart::kShape && place_ != HeaderPart::kOffsets) unexpected("a number");
     if (value >> 63 != 0) unexpected("a number of 64 bits");
     std::vector<int64_t>& numbers =
-        place_ == Place::kShape ? *entries.back().shape : *entries.back().offsets;
+        place_ == HeaderPart::kShape ? *entries.back().shape : *entries.back().offsets;
     if (numbers.size() == kMostDimensions) unexpected("more than 8 numbers");
     numbers.push_back(static_cast<int64_t>(value));
     return true;
   }
 
   bool string(string_t& value) override {
-    if (place_ == Place::kMetadata) {
+    if (place_ == HeaderPart::kMetadata) {
       metadata[key_] = value;
-    } else if (place_ == Place::kTensor && key_ == "dtype") {
+    } else if (place_ == HeaderPart::kTensor && key_ == "dtype") {
       entries.back().dtype = value;
     } else {
       unexpected("a string");
@@ -113,13 +113,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_object(size_t) override {
-    if (place_ == Place::kOutside) {
-      place_ = Place::kHeader;
-    } else if (place_ == Place::kHeader && key_ == kMetadataKey) {
-      place_ = Place::kMetadata;
-    } else if (place_ == Place::kHeader) {
+    if (place_ == HeaderPart::kOutside) {
+      place_ = HeaderPart::kHeader;
+    } else if (place_ == HeaderPart::kHeader && key_ == kMetadataKey) {
+      place_ = HeaderPart::kMetadata;
+    } else if (place_ == HeaderPart::kHeader) {
       if (entries.size() == kMostTensors) unexpected("more than a million tensors");
-      place_ = Place::kTensor;
+      place_ = HeaderPart::kTensor;
       entries.push_back({.name = key_});
     } else {
       unexpected("an object");
@@ -128,14 +128,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(string_t& name) override {
-    if (place_ == Place::kHeader) {
+    if (place_ == HeaderPart::kHeader) {
       once(names_, name);
       if (name != kMetadataKey) check_name(name);
       fields_.clear();
     } else {
       once(fields_, name);
     }
-    if (place_ == Place::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
+    if (place_ == HeaderPart::kTensor && name != "dtype" && name != "shape" &&
+        name != "data_offsets") {
       wrong_tensor(entries.back().name, "expected dtype, shape and data_offsets only, but got " +
                                             nlohmann::json(name).dump().substr(0, 80));
     }
@@ -144,19 +145,19 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_object() override {
-    place_ = place_ == Place::kHeader ? Place::kOutside : Place::kHeader;
+    place_ = place_ == HeaderPart::kHeader ? HeaderPart::kOutside : HeaderPart::kHeader;
     return true;
   }
 
   bool start_array(size_t) override {
-    if (place_ != Place::kTensor || key_ == "dtype") unexpected("an array");
-    place_ = key_ == "shape" ? Place::kShape : Place::kOffsets;
-    (place_ == Place::kShape ? entries.back().shape : entries.back().offsets).emplace();
+    if (place_ != HeaderPart::kTensor || key_ == "dtype") unexpected("an array");
+    place_ = key_ == "shape" ? HeaderPart::kShape : HeaderPart::kOffsets;
+    (place_ == HeaderPart::kShape ? entries.back().shape : entries.back().offsets).emplace();
     return true;
   }
 
   bool end_array() override {
-    place_ = Place::kTensor;
+    place_ = HeaderPart::kTensor;
     return true;
   }
 
@@ -167,7 +168,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Place { kOutside, kHeader, kMetadata, kTensor, kShape, kOffsets };
+  enum class HeaderPart { kOutside, kHeader, kMetadata, kTensor, kShape, kOffsets };
 
   [[noreturn]] void unexpected(const std::string& got) const {
     const std::string where = entries.empty() ? "start" : "tensor " + entries.back().name;
@@ -181,7 +182,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
-  Place place_ = Place::kOutside;
+  HeaderPart place_ = HeaderPart::kOutside;
   std::string key_;
   std::set<std::string> names_, fields_;
 };

@@ -33,7 +33,7 @@ dense::Matrix matrix_of(const at::Tensor& x) {
 }
 
 at::Tensor product(const dense::Matrix& a, const dense::Matrix& b, at::IntArrayRef sizes,
-                   const dense::Finish& finish, const at::TensorOptions& options) {
+                   const dense::Epilogue& finish, const at::TensorOptions& options) {
   at::Tensor c = at::empty(sizes, options);
   dense::multiply(a, b, finish, c.data_ptr<float>(), torch_executor());
   return c;
@@ -42,7 +42,8 @@ at::Tensor product(const dense::Matrix& a, const dense::Matrix& b, at::IntArrayR
 bool few(const at::Tensor& x) { return matrix_of(x).rows < kFewRows; }
 
 // x weight^T, finished. Not for few rows.
-at::Tensor outputs_of(const at::Tensor& x, const at::Tensor& weight, const dense::Finish& finish) {
+at::Tensor outputs_of(const at::Tensor& x, const at::Tensor& weight,
+                      const dense::Epilogue& finish) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = weight.size(0);
   return product(matrix_of(x), matrix_of(weight).transposed(), sizes, finish, x.options());
@@ -56,7 +57,7 @@ at::Tensor multiplied(const at::Tensor& x, const at::Tensor& weight, const at::T
 }
 
 at::Tensor input_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
-                          const dense::Finish& finish = {}) {
+                          const dense::Epilogue& finish = {}) {
   return product(matrix_of(d_y), matrix_of(weight), x.sizes(), finish, x.options());
 }
 

@@ -10,11 +10,11 @@
 namespace sextant {
 
 // A half-open range of key rows, [first, last). Empty when first >= last.
-struct Run {
+struct KeyRange {
   int64_t first = 0;
   int64_t last = 0;
 
-  friend bool operator==(const Run&, const Run&) = default;
+  friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
 inline constexpr int64_t kEveryBatch = -1;

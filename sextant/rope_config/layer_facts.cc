@@ -267,11 +267,11 @@ class LayerReader {
         take_from_code("rope_theta", *base);
       }
     } else if (is_list("layer_rope_theta")) {
-      facts_.base = number_in(evaluated_field("layer_rope_theta[i]"), "layer_rope_theta");
+      facts_.base = base_in(evaluated_field("layer_rope_theta[i]"), "layer_rope_theta");
     } else if (local && fields_.number("rope_local_base_freq", 1e-3, 1e30)) {
       facts_.base = fields_.number("rope_local_base_freq", 1e-3, 1e30);
     } else if (fields_.says("rope_theta") && fields_.find_value("rope_theta").get().is_array()) {
-      facts_.base = number_in(evaluated_field("rope_theta[i]"), "rope_theta");
+      facts_.base = base_in(evaluated_field("rope_theta[i]"), "rope_theta");
     } else if (!facts_.object.contains("rope_theta")) {
       facts_.base = local && fields_.overrides().base > 0
                         ? fields_.overrides().base
@@ -285,7 +285,7 @@ class LayerReader {
       miss("rope_theta: expected the base of the frequencies, or --base");
     }
   }
-  double number_in(const json& value, const std::string& name) const {
+  double base_in(const json& value, const std::string& name) const {
     if (!value.is_number() || !(value.get<double>() >= 1e-3 && value.get<double>() <= 1e30)) {
       fields_.bad(name, "numbers from 0.001 to 1e+30", value);
     }

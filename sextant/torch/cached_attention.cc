@@ -43,7 +43,7 @@ void check_plain(const KvCache& cache, std::span<const TextGrowth> texts,
   const bool turns = std::ranges::any_of(
       operands.sweeps, [](const SweepOperand& sweep) { return !sweep.rotation.pairs.empty(); });
   for (const TextGrowth& text : texts)
-    if (turns && cache.turned_by(text.text))
+    if (turns && cache.rotated_by(text.text))
       fail("kv cache: text " + std::to_string(text.text) +
            ": expected plain keys, as the method turns them, but they are held turned (turn the "
            "queries, and use a method that does not)");
@@ -51,47 +51,47 @@ void check_plain(const KvCache& cache, std::span<const TextGrowth> texts,
 
 }  // namespace
 
-Placement continued(const KvCache& cache, std::span<const TextGrowth> texts) {
-  Placement placement = {.batch = 1};
+Layout continued(const KvCache& cache, std::span<const TextGrowth> texts) {
+  Layout layout = {.batch = 1};
   std::set<int64_t> seen;
   int64_t pages = 0;
   for (const auto& [text, rows] : texts) {
     if (!seen.insert(text).second)
       fail("kv cache: texts: expected each once, but got " + std::to_string(text) + " twice");
     const int64_t before = cache.rows(text), first = cache.first_position(text);
-    placement.cached.push_back({.query_row = placement.queries,
-                                .queries = rows,
-                                .query_position = first + before,
-                                .key_row = pages * cache.shape().page_rows,
-                                .keys = before + rows,
-                                .key_position = first});
-    placement.queries += rows;
+    layout.cached.push_back({.query_row = layout.queries,
+                             .queries = rows,
+                             .query_position = first + before,
+                             .key_row = pages * cache.shape().page_rows,
+                             .keys = before + rows,
+                             .key_position = first});
+    layout.queries += rows;
     pages += pages_of(cache, before + rows);
   }
-  placement.keys = pages * cache.shape().page_rows;
-  return placement;
+  layout.keys = pages * cache.shape().page_rows;
+  return layout;
 }
 
-void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Placement& placement) {
+void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Layout& layout) {
   for (size_t n = 0; n < texts.size(); ++n)
-    cache.truncate(texts[n].text, placement.cached[n].keys - texts[n].rows);
+    cache.truncate(texts[n].text, layout.cached[n].keys - texts[n].rows);
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
-                         std::span<const TextGrowth> texts, const Placement& placement,
-                         int64_t layer, Parameters parameters) {
-  if (placement.queries == 0)
+                         std::span<const TextGrowth> texts, const Layout& layout, int64_t layer,
+                         Parameters parameters) {
+  if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
-  const at::Tensor table = page_table(cache, texts, placement.keys / cache.shape().page_rows);
+  const at::Tensor table = page_table(cache, texts, layout.keys / cache.shape().page_rows);
   at::Tensor k = as_tensor(cache.key_pages()), v = as_tensor(cache.value_pages());
-  const bool copied = method.dresses_keys();
+  const bool copied = method.changes_keys();
   if (copied) {
-    k = gathered(k, table, placement.keys);
-    v = gathered(v, table, placement.keys);
+    k = gathered(k, table, layout.keys);
+    v = gathered(v, table, layout.keys);
   }
-  Operands operands = plain_operands(q, k, v, placement);
-  if (!copied) operands.pages = table, operands.key_rows = placement.keys;
-  operands = placed(method, std::move(operands), placement, layer, parameters);
+  Operands operands = plain_operands(q, k, v, layout);
+  if (!copied) operands.pages = table, operands.key_rows = layout.keys;
+  operands = placed(method, std::move(operands), layout, layer, parameters);
   check_plain(cache, texts, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

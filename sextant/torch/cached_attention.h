@@ -1,6 +1,6 @@
 // Methods over a cache of keys and values (sextant/cache/kv_cache.h), which holds them plain.
 //
-//   const Placement placement = continued(cache, texts);   // where the new rows will stand
+//   const Layout placement = continued(cache, texts);   // where the new rows will stand
 //   cache.append(...);                                     // for each text
 //   attend_cached(method, q, cache, texts, placement, layer, parameters);
 //
@@ -25,17 +25,17 @@ struct TextGrowth {
 };
 
 // Throws Error if a text is not in the cache, or is named twice.
-Placement continued(const KvCache& cache, std::span<const TextGrowth> texts);
+Layout continued(const KvCache& cache, std::span<const TextGrowth> texts);
 
 // Takes back the growth that `placement` was for, as far as it has come.
-void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Placement& placement);
+void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Layout& layout);
 
 // q [1, heads, rows of all texts, key_columns] -> [1, heads, rows, value_columns]. The cache holds
 // the new rows; `placement` is what continued() said before. Differentiable in q and the parameters: keys and
 // values are constants. Throws Error as placed() does, and if a text's keys are held turned while the method
 // turns keys, too.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
-                         std::span<const TextGrowth> texts, const Placement& placement,
-                         int64_t layer, Parameters parameters);
+                         std::span<const TextGrowth> texts, const Layout& layout, int64_t layer,
+                         Parameters parameters);
 
 }  // namespace sextant

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kEverything = int64_t{1} << 53;
 
 [[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got) {
-  fail("placement: " + field + ": expected " + expected + ", but got " + std::to_string(got));
+  fail("layout: " + field + ": expected " + expected + ", but got " + std::to_string(got));
 }
 
 void check_lengths(const std::string& field, const std::vector<int64_t>& sums, int64_t rows) {
@@ -25,9 +25,9 @@ void check_lengths(const std::string& field, const std::vector<int64_t>& sums, i
     if (sums[n] < sums[n - 1]) bad(field, "cumulative lengths that never fall", sums[n]);
 }
 
-void check_cached(const Placement& p) {
+void check_cached(const Layout& p) {
   if (!p.packed_queries.empty() || !p.packed_keys.empty())
-    fail("placement: cached: expected no packed texts beside those of a cache");
+    fail("layout: cached: expected no packed texts beside those of a cache");
   int64_t queries = 0, keys = 0;
   for (const Frame& text : p.cached) {
     if (text.query_row != queries)
@@ -45,7 +45,7 @@ void check_cached(const Placement& p) {
     bad("cached.queries", std::to_string(p.queries) + " in all texts", queries);
 }
 
-void check(const Placement& p) {
+void check(const Layout& p) {
   for (const auto& [field, size] :
        {std::pair{"batch", p.batch}, {"queries", p.queries}, {"keys", p.keys}})
     if (size < 0) bad(field, "at least 0", size);
@@ -65,7 +65,7 @@ struct Distances {
   int64_t nearest = 0, farthest = -1;
 };
 
-Distances distances(const Placement& p) {
+Distances distances(const Layout& p) {
   Distances seen;
   bool any = false;
   for (const Frame& text : texts(p)) {
@@ -85,12 +85,12 @@ Distances distances(const Placement& p) {
 
 // For each query, at a position, the keys of its text at positions within_positions(position).
 template <class F>
-at::Tensor runs(const Placement& p, F&& within_positions) {
+at::Tensor runs(const Layout& p, F&& within_positions) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
   int64_t* run = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
     for (int64_t n = 0; n < text.queries; ++n) {
-      const Run seen = within_positions(text.query_position + n);
+      const KeyRange seen = within_positions(text.query_position + n);
       for (const int64_t position : {seen.first, seen.last})
         *run++ = std::clamp(position - text.key_position + text.key_row, text.key_row,
                             text.key_row + text.keys);
@@ -104,7 +104,7 @@ at::Tensor times(const std::string& field, const at::Tensor& given, const at::Te
   if (!given.defined()) return positions.view({1, 1, rows}).expand({1, axes, rows}).contiguous();
   if (given.scalar_type() != at::kLong || !given.is_cpu() || given.dim() != 3 ||
       (given.size(0) != 1 && given.size(0) != batch) || given.size(2) != rows)
-    fail("placement: " + field + ": expected int64 [1 or " + std::to_string(batch) + ", axes, " +
+    fail("layout: " + field + ": expected int64 [1 or " + std::to_string(batch) + ", axes, " +
          std::to_string(rows) + "] on the CPU, but got " + at::toString(given.scalar_type()) +
          " of " + std::to_string(given.dim()) + " dimensions");
   if (given.size(1) != axes)
@@ -114,7 +114,7 @@ at::Tensor times(const std::string& field, const at::Tensor& given, const at::Te
 
 }  // namespace
 
-std::vector<Frame> texts(const Placement& p) {
+std::vector<Frame> texts(const Layout& p) {
   check(p);
   if (!p.cached.empty()) return p.cached;
   if (p.packed_queries.empty())
@@ -135,15 +135,15 @@ std::vector<Frame> texts(const Placement& p) {
   return result;
 }
 
-int64_t Placement::nearest_distance() const { return distances(*this).nearest; }
-int64_t Placement::farthest_distance() const { return distances(*this).farthest; }
+int64_t Layout::nearest_distance() const { return distances(*this).nearest; }
+int64_t Layout::farthest_distance() const { return distances(*this).farthest; }
 
-Diagonals Placement::diagonals() const {
+Diagonals Layout::diagonals() const {
   const Distances seen = distances(*this);
   return {.farthest = seen.farthest, .count = seen.farthest - seen.nearest + 1};
 }
 
-at::Tensor frames(const Placement& p) {
+at::Tensor frames(const Layout& p) {
   const std::vector<Frame> all = texts(p);
   at::Tensor result = at::empty({static_cast<int64_t>(all.size()), 7}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
@@ -154,22 +154,22 @@ at::Tensor frames(const Placement& p) {
   return result;
 }
 
-at::Tensor visible_runs(const Placement& p) {
+at::Tensor visible_runs(const Layout& p) {
   return near_runs(p, kEverything, p.causal ? 0 : kEverything);
 }
 
-at::Tensor near_runs(const Placement& p, int64_t before, int64_t after) {
-  return runs(p, [&](int64_t at) { return Run{at - before, at + after + 1}; });
+at::Tensor near_runs(const Layout& p, int64_t before, int64_t after) {
+  return runs(p, [&](int64_t at) { return KeyRange{at - before, at + after + 1}; });
 }
 
-at::Tensor chunk_runs(const Placement& p, int64_t size, int64_t origin, int64_t beside) {
+at::Tensor chunk_runs(const Layout& p, int64_t size, int64_t origin, int64_t beside) {
   return runs(p, [&](int64_t at) {
     const int64_t start = at - ((at - origin) % size + size) % size;
-    return Run{start - beside * size, start + (beside + 1) * size};
+    return KeyRange{start - beside * size, start + (beside + 1) * size};
   });
 }
 
-at::Tensor first_runs(const Placement& p, int64_t count) {
+at::Tensor first_runs(const Layout& p, int64_t count) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
   int64_t* run = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
@@ -180,30 +180,31 @@ at::Tensor first_runs(const Placement& p, int64_t count) {
   return result;
 }
 
-at::Tensor query_times(const Placement& p, int64_t axes) {
-  return times("query_times", p.query_times, query_positions(p), p.batch, axes);
+at::Tensor query_rotary_positions(const Layout& p, int64_t axes) {
+  return times("query_rotary_positions", p.query_rotary_positions, query_positions(p), p.batch,
+               axes);
 }
 
-at::Tensor key_times(const Placement& p, int64_t axes) {
-  return times("key_times", p.key_times, key_positions(p), p.batch, axes);
+at::Tensor key_rotary_positions(const Layout& p, int64_t axes) {
+  return times("key_rotary_positions", p.key_rotary_positions, key_positions(p), p.batch, axes);
 }
 
-const at::Tensor& query_words(const Placement& p) {
+const at::Tensor& query_words(const Layout& p) {
   const at::Tensor& words = p.words;
   const std::string expected =
       "int64 [" + std::to_string(p.batch) + ", " + std::to_string(p.queries) + "] on the CPU";
   if (!words.defined())
-    fail("placement: words: expected " + expected +
+    fail("layout: words: expected " + expected +
          ", as the method goes by them, but there are none");
   if (words.scalar_type() != at::kLong || !words.is_cpu() || words.dim() != 2 ||
       words.size(0) != p.batch || words.size(1) != p.queries)
-    fail("placement: words: expected " + expected + ", but got " +
-         at::toString(words.scalar_type()) + " of " + std::to_string(words.dim()) +
-         " dimensions and " + std::to_string(words.numel()) + " elements");
+    fail("layout: words: expected " + expected + ", but got " + at::toString(words.scalar_type()) +
+         " of " + std::to_string(words.dim()) + " dimensions and " + std::to_string(words.numel()) +
+         " elements");
   return words;
 }
 
-at::Tensor query_positions(const Placement& p) {
+at::Tensor query_positions(const Layout& p) {
   at::Tensor result = at::empty({p.queries}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
@@ -211,7 +212,7 @@ at::Tensor query_positions(const Placement& p) {
   return result;
 }
 
-at::Tensor key_positions(const Placement& p) {
+at::Tensor key_positions(const Layout& p) {
   at::Tensor result = at::zeros({p.keys}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p))
@@ -219,7 +220,7 @@ at::Tensor key_positions(const Placement& p) {
   return result;
 }
 
-at::Tensor text_starts(const Placement& p) {
+at::Tensor text_starts(const Layout& p) {
   at::Tensor result = at::empty({p.queries}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
   for (const Frame& text : texts(p)) to = std::fill_n(to, text.queries, text.key_position);

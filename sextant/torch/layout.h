@@ -18,7 +18,7 @@ namespace sextant {
 //
 // `cached` is the same for texts of a cache, each at positions of its own: their query rows follow one
 // another, their key rows lie apart (each begins with a page), and rows between them are nobody's.
-struct Placement {
+struct Layout {
   int64_t batch = 1;
   int64_t queries = 0, keys = 0;
   int64_t first_query = 0, first_key = 0;
@@ -29,7 +29,7 @@ struct Placement {
   at::Tensor mask = {};
   // int64 [1 or batch, axes, rows], or undefined: where rows stand for methods that turn them, instead
   // of at their positions; what is seen, and distances, go by position all the same
-  at::Tensor query_times = {}, key_times = {};
+  at::Tensor query_rotary_positions = {}, key_rotary_positions = {};
   // int64 [batch, rows], or undefined: which text of a pair a row belongs to (XLNet)
   at::Tensor query_segments = {}, key_segments = {};
   // int64 [batch, queries], or undefined: which word of the vocabulary stands in each row
@@ -43,29 +43,29 @@ struct Placement {
 };
 
 // All throw Error if a size is negative or cumulative lengths do not fit.
-std::vector<Frame> texts(const Placement& placement);    // one, or as many as are packed or cached
-at::Tensor frames(const Placement& placement);           // the same as int64 [texts, 7]
-at::Tensor visible_runs(const Placement& placement);     // int64 [1, queries, 2], causal or whole
-at::Tensor query_positions(const Placement& placement);  // int64 [queries]
-at::Tensor key_positions(const Placement& placement);    // int64 [keys]; 0 for nobody's rows
+std::vector<Frame> texts(const Layout& layout);    // one, or as many as are packed or cached
+at::Tensor frames(const Layout& layout);           // the same as int64 [texts, 7]
+at::Tensor visible_runs(const Layout& layout);     // int64 [1, queries, 2], causal or whole
+at::Tensor query_positions(const Layout& layout);  // int64 [queries]
+at::Tensor key_positions(const Layout& layout);    // int64 [keys]; 0 for nobody's rows
 // The position of the first key of each query's text, int64 [queries].
-at::Tensor text_starts(const Placement& placement);
+at::Tensor text_starts(const Layout& layout);
 
 // Where rows stand for methods that turn them: the times given, or else their positions, the same on
 // each axis. int64 [1 or batch, axes, rows]. Throws Error if those given are of another shape.
-at::Tensor query_times(const Placement& placement, int64_t axes);
-at::Tensor key_times(const Placement& placement, int64_t axes);
+at::Tensor query_rotary_positions(const Layout& layout, int64_t axes);
+at::Tensor key_rotary_positions(const Layout& layout, int64_t axes);
 
 // The words given. Throws Error if there are none, or if they are of another shape or type.
-const at::Tensor& query_words(const Placement& placement);
+const at::Tensor& query_words(const Layout& layout);
 
 // Runs as int64 [1, queries, 2]; none goes beyond a query's own text, but beyond the causal mask.
 // The keys at distances -after .. before:
-at::Tensor near_runs(const Placement& placement, int64_t before, int64_t after);
+at::Tensor near_runs(const Layout& layout, int64_t before, int64_t after);
 // The first `count` keys:
-at::Tensor first_runs(const Placement& placement, int64_t count);
+at::Tensor first_runs(const Layout& layout, int64_t count);
 // The keys whose position is in the query's own chunk, or in one of `beside` chunks on either side:
 // positions from `origin` on are cut every `size`.
-at::Tensor chunk_runs(const Placement& placement, int64_t size, int64_t origin, int64_t beside = 0);
+at::Tensor chunk_runs(const Layout& layout, int64_t size, int64_t origin, int64_t beside = 0);
 
 }  // namespace sextant

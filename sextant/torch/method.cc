@@ -32,59 +32,62 @@ void check_parameters(const Method& method, Parameters parameters) {
 
 }  // namespace
 
-at::Tensor Method::embed(const at::Tensor& x, const Placement&, Parameters) const { return x; }
-at::Tensor Method::embed_last(const at::Tensor& x, const Placement&, Parameters) const { return x; }
+at::Tensor Method::embed(const at::Tensor& x, const Layout&, Parameters) const { return x; }
+at::Tensor Method::embed_last(const at::Tensor& x, const Layout&, Parameters) const { return x; }
 at::Tensor Method::key_columns(const at::Tensor&, int64_t, Parameters) const { return {}; }
-void Method::place(Operands&, const Placement&, int64_t, Parameters) const {}
+void Method::apply(Operands&, const Layout&, int64_t, Parameters) const {}
 
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const Placement& placement) {
+                        const Layout& layout) {
   if (q.dim() != 4) fail("attend: q: expected 4 dimensions, but got " + std::to_string(q.dim()));
   const auto head_dim = static_cast<double>(std::max<int64_t>(q.size(3), 1));
   return {.q = q,
           .k = k,
           .v = v,
           .scale = 1 / std::sqrt(head_dim),
-          .frames = frames(placement),
-          .sweeps = {{.runs = visible_runs(placement)}},
-          .farthest = placement.farthest_distance(),
-          .mask = placement.mask};
+          .frames = frames(layout),
+          .sweeps = {{.runs = visible_runs(layout)}},
+          .farthest = layout.farthest_distance(),
+          .mask = layout.mask};
 }
 
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters) {
   check_parameters(method, parameters);
-  const at::Tensor more = method.key_columns(widened(x), layer, all_widened(parameters));
+  const at::Tensor more = method.key_columns(to_float(x), layer, all_to_float(parameters));
   return more.defined() ? at::cat({k, more.to(k.scalar_type())}, 3) : k;
 }
 
-Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
+Operands placed(const Method& method, Operands operands, const Layout& layout, int64_t layer,
                 Parameters parameters) {
   check_parameters(method, parameters);
-  if ((placement.query_times.defined() || placement.key_times.defined()) && !method.reads_times())
-    fail("method: query_times, key_times: expected none, as the method does not go by them");
-  const bool dresses = method.dresses_keys();
+  if ((layout.query_rotary_positions.defined() || layout.key_rotary_positions.defined()) &&
+      !method.reads_times())
+    fail(
+        "method: query_rotary_positions, key_rotary_positions: expected none, as the method does "
+        "not go by them");
+  const bool dresses = method.changes_keys();
   const std::array<at::Tensor*, 3> rows = {&operands.q, &operands.k, &operands.v};
   std::array<at::Tensor, 3> given, handed;
   for (size_t n = 0; n < rows.size(); ++n) {
     given[n] = *rows[n];
-    handed[n] = *rows[n] = n == 0 || dresses ? widened(given[n]) : given[n];
+    handed[n] = *rows[n] = n == 0 || dresses ? to_float(given[n]) : given[n];
   }
-  method.place(operands, placement, layer, all_widened(parameters));
+  method.apply(operands, layout, layer, all_to_float(parameters));
   for (size_t n = 0; n < rows.size(); ++n) {
     if (rows[n]->is_same(handed[n]))
       *rows[n] = given[n];
     else if (n > 0 && !dresses)
-      fail("method: dresses_keys: expected true, as place() changes keys or values, but got false");
+      fail("method: changes_keys: expected true, as apply() changes keys or values, but got false");
   }
   return operands;
 }
 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
-                       const at::Tensor& v, const Placement& placement, int64_t layer,
+                       const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters) {
   const Operands operands =
-      placed(method, plain_operands(q, k, v, placement), placement, layer, parameters);
+      placed(method, plain_operands(q, k, v, layout), layout, layer, parameters);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 

@@ -67,17 +67,16 @@ class Method {
   virtual bool relative() const { return true; }
 
   // Whether embed() goes by the words of a placement.
-  virtual bool reads_words() const { return false; }
+  virtual bool reads_token_ids() const { return false; }
 
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
-  virtual at::Tensor embed(const at::Tensor& x, const Placement& placement,
-                           Parameters parameters) const;
+  virtual at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const;
 
   // Absolute positions in the last layers: what the last layer's queries and its residual stream start
   // from, made of x, the output of the layer before; that layer's keys and values come from x itself. It
   // runs last_layer_runs() times, each time on queries made of its own result and on the keys of x. All
   // other methods return x, for which one run is a layer like any.
-  virtual at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+  virtual at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                                 Parameters parameters) const;
   virtual int64_t last_layer_runs() const { return 1; }
 
@@ -92,11 +91,11 @@ class Method {
 
   // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and the pages
   // where they lie otherwise.
-  virtual bool dresses_keys() const { return false; }
+  virtual bool changes_keys() const { return false; }
 
   // Relative methods: changes the operands that plain attention would have (q, k, v, scale
   // 1/sqrt(head_dim), one sweep over what is visible, no tables).
-  virtual void place(Operands& operands, const Placement& placement, int64_t layer,
+  virtual void apply(Operands& operands, const Layout& layout, int64_t layer,
                      Parameters parameters) const;
 };
 
@@ -121,7 +120,7 @@ nlohmann::json complete_options(std::string_view name, const nlohmann::json& opt
 
 // What Method::place() starts from.
 Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const Placement& placement);
+                        const Layout& layout);
 
 // k [batch, key_heads, rows, head_dim] with the method's further columns, if it has any.
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
@@ -129,13 +128,13 @@ at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at:
 
 // `operands`, placed by the method. Throws Error if `parameters` are not those of method.parameters(), in
 // number and in shape, or if the placement has what the method does not read.
-Operands placed(const Method& method, Operands operands, const Placement& placement, int64_t layer,
+Operands placed(const Method& method, Operands operands, const Layout& layout, int64_t layer,
                 Parameters parameters);
 
 // The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
 // k is with_key_columns(). Throws Error as placed() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
-                       const at::Tensor& v, const Placement& placement, int64_t layer,
+                       const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters);
 
 }  // namespace sextant

@@ -64,7 +64,7 @@ at::Tensor stacked(const Sweeps& sweeps, std::vector<Turns> SweepOperand::*field
   return offsets;
 }
 
-void pack_rotations(const Sweeps& sweeps, int64_t pairs, Arguments& a) {
+void pack_rotations(const Sweeps& sweeps, int64_t pairs, FlatOperands& a) {
   const auto count = static_cast<int64_t>(sweeps.size());
   a.pairs = at::full({count, pairs, 3}, -1, at::kLong);
   a.speeds = at::zeros({count, pairs, 2}, at::kLong);
@@ -81,14 +81,14 @@ void pack_rotations(const Sweeps& sweeps, int64_t pairs, Arguments& a) {
       a.growth.data_ptr<double>()[at++] = pair.growth;
     }
   }
-  a.query_times = stacked(sweeps, &SweepOperand::query_times);
-  a.key_times = stacked(sweeps, &SweepOperand::key_times);
+  a.query_rotary_positions = stacked(sweeps, &SweepOperand::query_rotary_positions);
+  a.key_rotary_positions = stacked(sweeps, &SweepOperand::key_rotary_positions);
   a.query_offsets = stacked(sweeps, &SweepOperand::query_offset, pairs);
   a.key_offsets = stacked(sweeps, &SweepOperand::key_offset, pairs);
 }
 
 // Speeds of frames; a sweep that has none of its own turns all of them alike.
-void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, Arguments& a) {
+void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, FlatOperands& a) {
   const auto count = static_cast<int64_t>(sweeps.size());
   a.frame_speeds = at::zeros({count, frames, pairs, 2}, at::kLong);
   a.frame_gains = at::empty({count, frames}, at::kDouble);
@@ -111,8 +111,8 @@ void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, A
   }
 }
 
-Arguments pack(const Operands& o) {
-  Arguments a;
+FlatOperands pack(const Operands& o) {
+  FlatOperands a;
   a.q = o.q, a.k = o.k, a.v = o.v, a.scale = o.scale, a.frames = o.frames;
   a.runs = stacked(o.sweeps, &SweepOperand::runs);
   if (!a.runs.defined()) a.runs = at::empty({0, 1, o.q.size(2), 2}, at::kLong);

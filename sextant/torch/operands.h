@@ -27,7 +27,8 @@ struct SweepOperand {
   Rotation rotation = {};  // no pairs: q and k as they are
   // One for each frame, with the pairs of `rotation` at speeds and gains of their own; or empty.
   std::vector<Rotation> of_frames = {};
-  at::Tensor query_times = {}, key_times = {};            // int64 [1 or batch, axes, rows]
+  at::Tensor query_rotary_positions = {},
+             key_rotary_positions = {};                   // int64 [1 or batch, axes, rows]
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 

@@ -2,7 +2,7 @@
 //
 // attend_with() and its like take them for q, k, v, the parameters and what is embedded, and give results
 // of the type of q (or x). A method never sees them where it computes: placed() hands it parameters, q, and,
-// if it dresses_keys(), k and v in float32; of these, what it leaves alone goes to the kernel as it was given.
+// if it changes_keys(), k and v in float32; of these, what it leaves alone goes to the kernel as it was given.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,13 +21,13 @@ inline at::ScalarType wide_type(const at::Tensor& x) {
 }
 
 // x as it is, or in float32 if it is narrow; differentiable.
-inline at::Tensor widened(const at::Tensor& x) { return is_narrow(x) ? x.to(at::kFloat) : x; }
+inline at::Tensor to_float(const at::Tensor& x) { return is_narrow(x) ? x.to(at::kFloat) : x; }
 
 template <class Tensors>
-std::vector<at::Tensor> all_widened(const Tensors& tensors) {
+std::vector<at::Tensor> all_to_float(const Tensors& tensors) {
   std::vector<at::Tensor> wide;
   wide.reserve(tensors.size());
-  for (const at::Tensor& x : tensors) wide.push_back(widened(x));
+  for (const at::Tensor& x : tensors) wide.push_back(to_float(x));
   return wide;
 }
 

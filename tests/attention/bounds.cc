@@ -63,7 +63,8 @@ double value_product(const Pair& at, const AnyView<const double>& d_out) {
 
 // The columns of a turned row, as they meet the other side's gradient when it is turned back: either
 // column of a pair may get all of both, and the gain once more.
-std::vector<double> turned_magnitudes(const reference::Rows& rows, int64_t row, const Turn& turn) {
+std::vector<double> turned_magnitudes(const reference::Rows& rows, int64_t row,
+                                      const SideRotation& turn) {
   std::vector<double> x(rows.row(row), rows.row(row) + rows.columns);
   for (double& element : x) element = std::abs(element);
   if (!turn.rotation) return x;

@@ -34,7 +34,7 @@ struct Case {
   std::vector<int32_t> row_at = {0, 0, 1, 1, 2, 2, 2};
   std::vector<double> sink = {0, 0, 0, 0};
   std::vector<uint8_t> mask = std::vector<uint8_t>(15, 1);
-  std::vector<Run> runs = {{0, 3}, {0, 4}, {0, 5}};
+  std::vector<KeyRange> runs = {{0, 3}, {0, 4}, {0, 5}};
   std::vector<int64_t> times = {0, 1, 2, 3, 4};
   Rotation rotation = {.pairs = {{.first = 0, .second = 2}, {.first = 1, .second = 3}}};
   Score<double> score;

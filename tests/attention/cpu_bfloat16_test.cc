@@ -150,7 +150,7 @@ class Text {
     return {x.data(), 1, 1, kRows, kColumns, 0, 0, kColumns};
   }
   std::vector<float> k_, v_, out_, lse_;
-  std::vector<Run> runs_;
+  std::vector<KeyRange> runs_;
 };
 
 TEST(CpuBfloat16, WeightsAddUpToOne) {

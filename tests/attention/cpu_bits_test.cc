@@ -38,7 +38,7 @@ TEST(CpuBits, OfNumbersOf16BitsAreThoseOfTheSameNumbersInFloat32) {
     RandomOptions narrow = draw_narrow_options(seed);
     narrow.formats.out = Format::kWide;
     RandomOptions wide = narrow;
-    wide.formats.widened = true;
+    wide.formats.computed_wide = true;
     SCOPED_TRACE(to_string(narrow));
     const Executor& executor = seed % 2 == 0 ? serial_executor() : *pool;
     expect_same_bits(CpuOutcome(narrow, executor), CpuOutcome(wide, executor));

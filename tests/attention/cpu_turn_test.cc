@@ -42,7 +42,7 @@ std::vector<int64_t> times_of(int64_t count) {
   return times;
 }
 
-void turn_by_formula(const View<float>& x, const Turn& turn) {
+void turn_by_formula(const View<float>& x, const SideRotation& turn) {
   const Rotation& rotation = *turn.rotation;
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
@@ -63,7 +63,8 @@ void turn_by_formula(const View<float>& x, const Turn& turn) {
 
 void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
   const std::vector<int64_t> times = times_of(sizes.batch * sizes.rows);
-  const Turn turn = {.rotation = &rotation, .times = times.data(), .batch_stride = sizes.rows};
+  const SideRotation turn = {
+      .rotation = &rotation, .times = times.data(), .batch_stride = sizes.rows};
   Sizes other = sizes;
   other.heads = 1;
   other.columns += 5;
@@ -71,7 +72,7 @@ void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
   turn_by_formula(expected_a.view, turn);
   turn_by_formula(expected_b.view, turn);
   const View<float> views[] = {a.view, b.view};
-  turn_rows(views, turn, *make_thread_pool(threads));
+  rotate_rows(views, turn, *make_thread_pool(threads));
   EXPECT_EQ(a.data, expected_a.data);
   EXPECT_EQ(b.data, expected_b.data);
 }
@@ -116,11 +117,11 @@ TEST(CpuTurn, RefusesColumnsThatAreNotThereAndGrowth) {
   Operand x({.columns = 16});
   const View<float> views[] = {x.view};
   Rotation wide = rotation_of(32, Pairing::kHalfSplit);
-  EXPECT_THROW(turn_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
+  EXPECT_THROW(rotate_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
                Error);
   Rotation growing = rotation_of(16, Pairing::kHalfSplit);
   growing.pairs[0].growth = 0.01;
-  EXPECT_THROW(turn_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
+  EXPECT_THROW(rotate_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
                Error);
 }
 

@@ -11,8 +11,8 @@ Table<T> table(const OwnedTable<T>& owned) {
   return {owned.rows.view(), owned.row_at};
 }
 
-Turn turn(const OwnedSweep& sweep, const std::vector<int64_t>& times,
-          const std::vector<Turns>& offset, int64_t rows) {
+SideRotation turn(const OwnedSweep& sweep, const std::vector<int64_t>& times,
+                  const std::vector<Turns>& offset, int64_t rows) {
   if (sweep.rotation.pairs.empty()) return {};
   return {
       .rotation = &sweep.rotation, .times = times.data(), .axis_stride = rows, .offset = offset};
@@ -25,10 +25,11 @@ Score<T> Problem<T>::score() const {
   Score<T> s{.q = q.view(), .k = k.view(), .v = v.view(), .scale = scale, .frames = frames};
   for (const OwnedSweep& sweep : sweeps) {
     const bool shared = static_cast<int64_t>(sweep.runs.size()) == q.rows;
-    s.sweeps.push_back({.query = turn(sweep, sweep.query_times, sweep.query_offset, q.rows),
-                        .key = turn(sweep, sweep.key_times, sweep.key_offset, k.rows),
-                        .runs = sweep.runs.data(),
-                        .batch_stride = shared ? 0 : q.rows});
+    s.sweeps.push_back(
+        {.query = turn(sweep, sweep.query_rotary_positions, sweep.query_offset, q.rows),
+         .key = turn(sweep, sweep.key_rotary_positions, sweep.key_offset, k.rows),
+         .runs = sweep.runs.data(),
+         .batch_stride = shared ? 0 : q.rows});
   }
   s.diagonals = diagonals;
   if (!q_imag.data.empty()) s.q_imag = q_imag.view();
@@ -72,28 +73,28 @@ Problem<U> Problem<T>::as() const {
 }
 
 template <class T>
-void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<Run> visible) {
+void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<KeyRange> visible) {
   const int64_t queries = problem.q.rows, keys = problem.k.rows;
   problem.frames = {{.queries = queries, .query_position = first_query, .keys = keys}};
   problem.sweeps = {{.runs = std::move(visible)}};
   problem.diagonals = {.farthest = first_query + queries - 1, .count = queries + keys - 1};
 }
 
-std::vector<Run> causal_runs(int64_t queries, int64_t first_query) {
-  std::vector<Run> runs;
+std::vector<KeyRange> causal_runs(int64_t queries, int64_t first_query) {
+  std::vector<KeyRange> runs;
   for (int64_t i = 0; i < queries; ++i) runs.push_back({0, first_query + i + 1});
   return runs;
 }
 
-std::vector<Run> whole_runs(int64_t queries, int64_t keys) {
-  return std::vector<Run>(static_cast<size_t>(queries), Run{0, keys});
+std::vector<KeyRange> whole_runs(int64_t queries, int64_t keys) {
+  return std::vector<KeyRange>(static_cast<size_t>(queries), KeyRange{0, keys});
 }
 
 template struct Problem<float>;
 template struct Problem<double>;
 template Problem<float> Problem<double>::as<float>() const;
 template Problem<double> Problem<float>::as<double>() const;
-template void place_plainly(Problem<float>&, int64_t, std::vector<Run>);
-template void place_plainly(Problem<double>&, int64_t, std::vector<Run>);
+template void place_plainly(Problem<float>&, int64_t, std::vector<KeyRange>);
+template void place_plainly(Problem<double>&, int64_t, std::vector<KeyRange>);
 
 }  // namespace sextant::oracle

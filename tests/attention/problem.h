@@ -17,9 +17,10 @@ struct OwnedTable {
 };
 
 struct OwnedSweep {
-  std::vector<Run> runs = {};                             // [queries], or [batch, queries]
-  Rotation rotation = {};                                 // no pairs: q and k as they are
-  std::vector<int64_t> query_times = {}, key_times = {};  // [axes, rows], for every batch entry
+  std::vector<KeyRange> runs = {};  // [queries], or [batch, queries]
+  Rotation rotation = {};           // no pairs: q and k as they are
+  std::vector<int64_t> query_rotary_positions = {},
+                       key_rotary_positions = {};  // [axes, rows], for every batch entry
   std::vector<Turns> query_offset = {}, key_offset = {};
 };
 
@@ -45,9 +46,9 @@ struct Problem {
 // One frame over all rows, one sweep over `visible`, and diagonals for every distance there is. Query
 // row i stands at first_query + i, key row j at j.
 template <class T>
-void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<Run> visible);
+void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<KeyRange> visible);
 
-std::vector<Run> causal_runs(int64_t queries, int64_t first_query);
-std::vector<Run> whole_runs(int64_t queries, int64_t keys);
+std::vector<KeyRange> causal_runs(int64_t queries, int64_t first_query);
+std::vector<KeyRange> whole_runs(int64_t queries, int64_t keys);
 
 }  // namespace sextant::oracle

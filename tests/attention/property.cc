@@ -39,8 +39,8 @@ OwnedTable<float> make_table(const Draw& draw, const Diagonals& diagonals, int64
   return table;
 }
 
-std::vector<Run> make_runs(const Draw& draw, std::mt19937_64& random) {
-  std::vector<Run> runs;
+std::vector<KeyRange> make_runs(const Draw& draw, std::mt19937_64& random) {
+  std::vector<KeyRange> runs;
   for (int64_t i = 0; i < draw.queries; ++i) {
     const int64_t own = draw.keys - draw.queries + i;
     const auto drawn = static_cast<int64_t>(random() % static_cast<uint64_t>(draw.keys + 1));
@@ -109,9 +109,9 @@ Problem<float> make_problem(const Draw& draw) {
     OwnedSweep& sweep = p.sweeps[0];
     sweep.rotation = rotation(rotary({.dim = draw.columns / 2 * 2, .base = 100}));
     for (int64_t i = 0; i < draw.queries; ++i) {
-      sweep.query_times.push_back(draw.keys - draw.queries + i);
+      sweep.query_rotary_positions.push_back(draw.keys - draw.queries + i);
     }
-    for (int64_t j = 0; j < draw.keys; ++j) sweep.key_times.push_back(j);
+    for (int64_t j = 0; j < draw.keys; ++j) sweep.key_rotary_positions.push_back(j);
   }
   if (draw.q_imag) {
     p.q_imag = random_tensor(draw.batch, heads, draw.queries, draw.columns, random());
@@ -205,7 +205,7 @@ std::string difference_in_bits(const Outcome& a, const Outcome& b) {
 
 std::string difference_beside(const Backend& backend, const std::string& what,
                               const Tensor<float>& a, const Tensor<float>& b) {
-  if (backend.bits_of_query_alone || a.data.size() != b.data.size())
+  if (backend.batch_invariant || a.data.size() != b.data.size())
     return difference_in_bits(what, a, b);
   constexpr double kRoundings = 1e-4;
   for (size_t n = 0; n < a.data.size(); ++n) {

@@ -16,21 +16,21 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class Edge : public Property {};
 
 // What query row i sees of the keys.
-Run seen_by(const Problem<float>& p, int64_t i) {
-  const Run run = p.sweeps[0].runs[static_cast<size_t>(i)];
+KeyRange seen_by(const Problem<float>& p, int64_t i) {
+  const KeyRange run = p.sweeps[0].runs[static_cast<size_t>(i)];
   return {std::max<int64_t>(run.first, 0), std::min(run.last, p.k.rows)};
 }
 bool sees(const Problem<float>& p, int64_t i, int64_t j) {
-  const Run run = seen_by(p, i);
+  const KeyRange run = seen_by(p, i);
   return run.first <= j && j < run.last;
 }
 bool sees_nothing(const Problem<float>& p, int64_t i) {
-  const Run run = seen_by(p, i);
+  const KeyRange run = seen_by(p, i);
   return run.first >= run.last;
 }
 // Whether query row i, the last of which stands at the last key, sees a key that meets a row of the queries' table.
 bool meets(const Problem<float>& p, int64_t i, int64_t row) {
-  const Run run = seen_by(p, i);
+  const KeyRange run = seen_by(p, i);
   for (int64_t j = run.first; j < run.last; ++j) {
     const int64_t n = p.diagonals.index(p.k.rows - p.q.rows + i - j);
     if (p.on_query.row_at[static_cast<size_t>(n)] == row) return true;

@@ -82,21 +82,21 @@ Problem<float> packed(const Problem<float>& p) {
   OwnedSweep& sweep = all.sweeps.at(0);
   all.frames.clear();
   sweep.runs.clear();
-  sweep.query_times.clear();
-  sweep.key_times.clear();
+  sweep.query_rotary_positions.clear();
+  sweep.key_rotary_positions.clear();
   for (int64_t b = 0; b < p.q.batch; ++b) {
     const int64_t key_row = b * p.k.rows;
     all.frames.push_back(frame);
     all.frames.back().query_row = b * p.q.rows;
     all.frames.back().key_row = key_row;
-    for (const Run& run : p.sweeps[0].runs) {
+    for (const KeyRange& run : p.sweeps[0].runs) {
       sweep.runs.push_back({run.first + key_row, run.last + key_row});
     }
     const auto append = [](std::vector<int64_t>& to, const std::vector<int64_t>& from) {
       to.insert(to.end(), from.begin(), from.end());
     };
-    append(sweep.query_times, p.sweeps[0].query_times);
-    append(sweep.key_times, p.sweeps[0].key_times);
+    append(sweep.query_rotary_positions, p.sweeps[0].query_rotary_positions);
+    append(sweep.key_rotary_positions, p.sweeps[0].key_rotary_positions);
   }
   return all;
 }
@@ -143,8 +143,8 @@ Problem<float> chunk(const Problem<float>& p, int64_t first, int64_t count, int6
   };
   OwnedSweep& sweep = part.sweeps.at(0);
   cut(sweep.runs, first, count);
-  cut(sweep.query_times, first, count);
-  cut(sweep.key_times, 0, keys);
+  cut(sweep.query_rotary_positions, first, count);
+  cut(sweep.key_rotary_positions, 0, keys);
   return part;
 }
 

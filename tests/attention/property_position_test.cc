@@ -23,8 +23,8 @@ Problem<float> shifted(Problem<float> p, int64_t by) {
     frame.key_position += by;
   }
   for (OwnedSweep& sweep : p.sweeps) {
-    for (int64_t& t : sweep.query_times) t += by;
-    for (int64_t& t : sweep.key_times) t += by;
+    for (int64_t& t : sweep.query_rotary_positions) t += by;
+    for (int64_t& t : sweep.key_rotary_positions) t += by;
   }
   return p;
 }
@@ -76,8 +76,9 @@ TEST_P(Position, KeysAreASet) {
     Problem<float> other = p;
     other.k = permuted(p.k, from);
     other.v = permuted(p.v, from);
-    for (size_t j = 0; j < p.sweeps[0].key_times.size(); ++j) {
-      other.sweeps[0].key_times[j] = p.sweeps[0].key_times[static_cast<size_t>(from[j])];
+    for (size_t j = 0; j < p.sweeps[0].key_rotary_positions.size(); ++j) {
+      other.sweeps[0].key_rotary_positions[j] =
+          p.sweeps[0].key_rotary_positions[static_cast<size_t>(from[j])];
     }
     const Tensor<float> d_out = random_d_out(p, draw.seed);
     Outcome plain = outcome(p, d_out, backend());

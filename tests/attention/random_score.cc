@@ -82,12 +82,12 @@ AnyView<T> RandomScore<T>::new_view_of(Format format, int64_t batch, int64_t hea
 template <class T>
 AnyView<const T> RandomScore<T>::drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
                                           int64_t columns) {
-  const AnyView<T> view =
-      new_view_of(options_.formats.widened ? Format::kWide : format, batch, heads, rows, columns);
+  const AnyView<T> view = new_view_of(options_.formats.computed_wide ? Format::kWide : format,
+                                      batch, heads, rows, columns);
   const auto rounded = [format](T x) {
     const auto number = static_cast<float>(x);
-    if (format == Format::kBfloat16) return widened(narrowed<Bfloat16>(number));
-    return format == Format::kFloat16 ? widened(narrowed<Float16>(number)) : number;
+    if (format == Format::kBfloat16) return to_float(narrowed<Bfloat16>(number));
+    return format == Format::kFloat16 ? to_float(narrowed<Float16>(number)) : number;
   };
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
@@ -145,9 +145,9 @@ void RandomScore<T>::place() {
 
 // The keys that a query sees, cut into one run for each sweep.
 template <class T>
-std::vector<Run> RandomScore<T>::runs_of(const Frame& frame, int64_t query) {
+std::vector<KeyRange> RandomScore<T>::runs_of(const Frame& frame, int64_t query) {
   const int64_t own = frame.key_row + (query - frame.query_row) + frame.keys - frame.queries;
-  Run seen = {frame.key_row, own + 1};
+  KeyRange seen = {frame.key_row, own + 1};
   switch (options_.runs) {
     case RandomOptions::Runs::kCausal:
       break;
@@ -164,7 +164,7 @@ std::vector<Run> RandomScore<T>::runs_of(const Frame& frame, int64_t query) {
       seen.first = frame.key_row + static_cast<int64_t>(random_() % 7) - 1;
       seen.last = seen.first + static_cast<int64_t>(random_() % 40) - 3;
   }
-  std::vector<Run> cut;
+  std::vector<KeyRange> cut;
   for (int n = 0; n < options_.sweeps; ++n) {
     const int64_t length = std::max<int64_t>(seen.last - seen.first, 0);
     cut.push_back({seen.first + length * n / options_.sweeps,
@@ -177,12 +177,12 @@ template <class T>
 void RandomScore<T>::see() {
   score.sweeps.resize(static_cast<size_t>(options_.sweeps));
   for (Sweep& sweep : score.sweeps) {
-    std::vector<Run>& runs = runs_.emplace_back(static_cast<size_t>(options_.queries) + 1);
+    std::vector<KeyRange>& runs = runs_.emplace_back(static_cast<size_t>(options_.queries) + 1);
     sweep.runs = runs.data();
   }
   for (const Frame& frame : score.frames)
     for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
-      const std::vector<Run> cut = runs_of(frame, i);
+      const std::vector<KeyRange> cut = runs_of(frame, i);
       for (size_t n = 0; n < cut.size(); ++n) runs_[n][static_cast<size_t>(i)] = cut[n];
     }
 }

@@ -32,7 +32,7 @@ struct RandomOptions {
   bool odd_strides = false;  // columns two apart, rows backwards, gaps between heads
   struct {
     Format q = Format::kWide, k = q, v = q, q_imag = q, d_out = q, out = q;
-    bool widened = false;  // operands and d_out are of these numbers, but lie in memory as T
+    bool computed_wide = false;  // operands and d_out are of these numbers, but lie in memory as T
   } formats = {};
   uint64_t seed = 1;
 };
@@ -69,14 +69,14 @@ class RandomScore {
   void place();
   void see();
   void turn();
-  std::vector<Run> runs_of(const Frame& frame, int64_t query);
+  std::vector<KeyRange> runs_of(const Frame& frame, int64_t query);
 
   RandomOptions options_;
   std::mt19937_64 random_;
   std::deque<std::vector<T>> memory_;
   std::deque<std::vector<Bfloat16>> bfloat16_memory_;
   std::deque<std::vector<Float16>> float16_memory_;
-  std::deque<std::vector<Run>> runs_;
+  std::deque<std::vector<KeyRange>> runs_;
   std::deque<std::vector<int64_t>> times_;
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;

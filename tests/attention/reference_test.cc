@@ -117,7 +117,7 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
 
 TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
   RandomScore<double> one({.runs = RandomOptions::Runs::kRagged, .bias = true});
-  std::vector<sextant::Run> nothing(7, sextant::Run{3, 3});
+  std::vector<sextant::KeyRange> nothing(7, sextant::KeyRange{3, 3});
   one.score.sweeps[0].runs = nothing.data();
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
@@ -137,7 +137,7 @@ TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
 
 TEST(Reference, OneVisibleKeyGivesItsValue) {
   RandomScore<double> one({.bias = true});
-  std::vector<sextant::Run> own;
+  std::vector<sextant::KeyRange> own;
   for (int64_t i = 0; i < 7; ++i) own.push_back({i, i + 1});
   one.score.sweeps[0].runs = own.data();
   const Attended<double> result = one.new_attended();

@@ -13,9 +13,9 @@ bool is_aligned(const void* data, uintptr_t to) {
   return reinterpret_cast<uintptr_t>(data) % to == 0;
 }
 
-TEST(Floats, LieOnLinesAndInHugePages) {
-  EXPECT_TRUE(is_aligned(Floats(3).data(), 64));
-  EXPECT_TRUE(is_aligned(Floats(int64_t{1} << 23).data(), uintptr_t{1} << 21));
+TEST(AlignedFloats, LieOnLinesAndInHugePages) {
+  EXPECT_TRUE(is_aligned(AlignedFloats(3).data(), 64));
+  EXPECT_TRUE(is_aligned(AlignedFloats(int64_t{1} << 23).data(), uintptr_t{1} << 21));
 }
 
 TEST(LinesAllocator, KeepsWhatAGrowingVectorHolds) {

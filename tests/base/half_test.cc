@@ -42,17 +42,17 @@ double defined(int bits) {
 
 template <class Number>
 class Narrow : public testing::Test {};
-using Numbers = testing::Types<Bfloat16, Float16>;
-TYPED_TEST_SUITE(Narrow, Numbers);
+using HalfTypes = testing::Types<Bfloat16, Float16>;
+TYPED_TEST_SUITE(Narrow, HalfTypes);
 
 TYPED_TEST(Narrow, NumbersAreWhatTheirBitsSayAndComeBack) {
   for (int bits = 0; bits < kPatterns; ++bits) {
-    const auto x = static_cast<double>(widened(at<TypeParam>(bits)));
+    const auto x = static_cast<double>(to_float(at<TypeParam>(bits)));
     const double expected = defined<TypeParam>(bits);
     const int back = narrowed<TypeParam>(static_cast<float>(x)).bits;
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(x)) << bits;
-      EXPECT_TRUE(std::isnan(widened(at<TypeParam>(back)))) << bits;
+      EXPECT_TRUE(std::isnan(to_float(at<TypeParam>(back)))) << bits;
     } else {
       EXPECT_EQ(x, expected) << bits;
       EXPECT_EQ(back, bits);
@@ -101,7 +101,7 @@ TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
   const std::vector<float> zeros(kRows);
   std::vector<TypeParam> out(kPatterns);
   std::vector<float> lse(kRows);
-  std::vector<Run> runs;
+  std::vector<KeyRange> runs;
   for (int64_t i = 0; i < kRows; ++i) runs.push_back({i, i + 1});
   const Score<float> score = {.q = packed(zeros.data(), 1, 1, kRows, 1),
                               .k = packed(zeros.data(), 1, 1, kRows, 1),
@@ -113,8 +113,8 @@ TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
                   {packed(out.data(), 1, 1, kRows, kColumns), packed(lse.data(), 1, 1, kRows, 1)},
                   backend, serial_executor());
     for (int bits = 0; bits < kPatterns; ++bits) {
-      const float got = widened(out[static_cast<size_t>(bits)]),
-                  expected = widened(at<TypeParam>(bits));
+      const float got = to_float(out[static_cast<size_t>(bits)]),
+                  expected = to_float(at<TypeParam>(bits));
       ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected)))
           << bits << ": expected " << expected << ", but got " << got;
     }

@@ -59,8 +59,8 @@ Rows read(const KvCache& cache, int64_t text) {
 }
 
 int64_t filled(KvCache& cache, const Rows& rows, int64_t first_position = 0,
-               const std::optional<Rotation>& turned_by = {}) {
-  const int64_t text = cache.add(first_position, turned_by);
+               const std::optional<Rotation>& rotated_by = {}) {
+  const int64_t text = cache.add(first_position, rotated_by);
   cache.append(text, rows.k.view(), rows.v.view());
   return text;
 }
@@ -168,13 +168,13 @@ struct Model1 {
 Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_position) {
   const int64_t n = m.q.rows;
   const Tensor<double> q = m.q.as<double>(), k = m.rows.k.as<double>(), v = m.rows.v.as<double>();
-  std::vector<Run> runs;
+  std::vector<KeyRange> runs;
   std::vector<int64_t> times;
   for (int64_t i = 0; i < n; ++i) {
     runs.push_back({0, i + 1});
     times.push_back(first_position + i);
   }
-  const Turn turn = {.rotation = rotation, .times = times.data()};
+  const SideRotation turn = {.rotation = rotation, .times = times.data()};
   const Score<double> score = {
       .q = q.view(),
       .k = k.view(),
@@ -216,7 +216,7 @@ Tensor<float> copied(const View<const float>& x) {
 
 class Held : public ::testing::TestWithParam<bool> {
  protected:
-  std::optional<Rotation> turned_by(const Rotation& rotation) const {
+  std::optional<Rotation> rotated_by(const Rotation& rotation) const {
     return GetParam() ? std::optional(rotation) : std::nullopt;
   }
 };
@@ -235,7 +235,7 @@ TEST_P(Held, EverySplitOfATextGivesTheSame) {
                      .key_columns = kColumns,
                      .value_columns = kValueColumns,
                      .page_rows = seed % 2 == 0 ? 16 : 256});
-      const int64_t text = cache.add(first_position, turned_by(rotation));
+      const int64_t text = cache.add(first_position, rotated_by(rotation));
       const int64_t most = seed == 0 ? 1 : 60;  // single steps; or prefill and chunks
       for (int64_t first = 0, last; first < length; first = last) {
         last = std::min(length, first + 1 + static_cast<int64_t>(engine() % most));
@@ -259,7 +259,7 @@ TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
   for (size_t b = 0; b < 4; ++b) {
     const Model1 m(lengths[b], 10 + b);
     const auto first = static_cast<int64_t>(100 * b);
-    entries.push_back({filled(cache, m.rows, first, turned_by(rotations[b])), &rotations[b]});
+    entries.push_back({filled(cache, m.rows, first, rotated_by(rotations[b])), &rotations[b]});
     expected.push_back(
         copied(part(whole(m, &rotations[b], first), lengths[b] - queries, lengths[b])));
     const Tensor<float> latest = copied(part(m.q, lengths[b] - queries, lengths[b]));
@@ -285,8 +285,8 @@ class Narrow : public ::testing::TestWithParam<Format> {
   }
   Tensor<float> rounded(Tensor<float> x) const {
     for (float& element : x.data)
-      element = GetParam() == Format::kBfloat16 ? widened(narrowed<Bfloat16>(element))
-                                                : widened(narrowed<Float16>(element));
+      element = GetParam() == Format::kBfloat16 ? to_float(narrowed<Bfloat16>(element))
+                                                : to_float(narrowed<Float16>(element));
     return x;
   }
   Rows rounded(Rows rows) const {
@@ -395,7 +395,7 @@ TEST(KvCache, SaysWhatItDoesNotTake) {
   fails([&] { cache.append(text, rows.k.view(), rows.v.view(), 1); }, "b: expected 0 to 0");
   fails([&] { cache.rerotate(text, rope()); }, "held turned");
   fails([&] { cache.add(0, rotation(with_xpos(rotary({.dim = 8}), 0.4, 512))); }, "without growth");
-  fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); }, "turned_by.pairs: expected 0 to 7");
+  fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); }, "rotated_by.pairs: expected 0 to 7");
   const Rotation one = rope(), other = rope(2);
   const int64_t turned = filled(cache, rows, 0, one);
   const CachedBatch::Entry entry = {turned, &other};

@@ -5,7 +5,7 @@
 namespace sextant::chart {
 namespace {
 
-void collect(const Element& element, std::vector<TextBox>& out) {
+void add_boxes(const Element& element, std::vector<TextBox>& out) {
   if (!element.attribute("transform").empty()) return;
   if (element.name == "text" && !element.text.empty()) {
     const double size = element.is("title") ? 15 : element.is("small") ? 11 : 12;
@@ -15,14 +15,14 @@ void collect(const Element& element, std::vector<TextBox>& out) {
     const double left = anchor == "end" ? x - width : anchor == "middle" ? x - width / 2 : x;
     out.push_back({left, y - 0.76 * size, left + width, y + 0.24 * size, element.text});
   }
-  for (const Element& child : element.children) collect(child, out);
+  for (const Element& child : element.children) add_boxes(child, out);
 }
 
 }  // namespace
 
 std::vector<TextBox> text_boxes(const Element& svg) {
   std::vector<TextBox> out;
-  collect(svg, out);
+  add_boxes(svg, out);
   return out;
 }
 

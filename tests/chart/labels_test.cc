@@ -20,10 +20,10 @@ double cost(const std::vector<double>& wanted, const std::vector<double>& placed
   return sum;
 }
 
-RC_GTEST_PROP(Spread, KeepsLabelsApartInOrderAndInside, ()) {
+RC_GTEST_PROP(SpreadOut, KeepsLabelsApartInOrderAndInside, ()) {
   const std::vector<double> wanted = wishes();
   const double high = *rc::gen::inRange(50, 1000);
-  const std::vector<double> placed = spread(wanted, 15, 10, high);
+  const std::vector<double> placed = spread_out(wanted, 15, 10, high);
   RC_ASSERT(placed.size() == wanted.size());
   const double fits = wanted.size() < 2 ? 15 : (high - 10) / static_cast<double>(wanted.size() - 1);
   const double spacing = std::min(15.0, fits);
@@ -38,9 +38,9 @@ RC_GTEST_PROP(Spread, KeepsLabelsApartInOrderAndInside, ()) {
 }
 
 // No small change of a placement that keeps the rules comes nearer to the wishes.
-RC_GTEST_PROP(Spread, NoLabelCouldStandNearerToItsWish, ()) {
+RC_GTEST_PROP(SpreadOut, NoLabelCouldStandNearerToItsWish, ()) {
   const std::vector<double> wanted = wishes();
-  const std::vector<double> placed = spread(wanted, 15, 0, 1e4);
+  const std::vector<double> placed = spread_out(wanted, 15, 0, 1e4);
   std::vector<double> sorted = placed;
   std::sort(sorted.begin(), sorted.end());
   for (size_t first = 0; first < sorted.size(); ++first) {
@@ -61,13 +61,14 @@ RC_GTEST_PROP(Spread, NoLabelCouldStandNearerToItsWish, ()) {
   }
 }
 
-TEST(Spread, LeavesLabelsThatHaveRoomWhereTheyAre) {
+TEST(SpreadOut, LeavesLabelsThatHaveRoomWhereTheyAre) {
   const std::vector<double> wanted = {100, 20, 60};
-  EXPECT_EQ(spread(wanted, 15, 0, 200), wanted);
+  EXPECT_EQ(spread_out(wanted, 15, 0, 200), wanted);
 }
 
-TEST(Spread, EqualWishesKeepTheOrderOfTheList) {
-  EXPECT_EQ(spread(std::vector<double>{50, 50, 50}, 10, 0, 100), (std::vector<double>{40, 50, 60}));
+TEST(SpreadOut, EqualWishesKeepTheOrderOfTheList) {
+  EXPECT_EQ(spread_out(std::vector<double>{50, 50, 50}, 10, 0, 100),
+            (std::vector<double>{40, 50, 60}));
 }
 
 }  // namespace

@@ -11,18 +11,19 @@
 namespace sextant::dense {
 namespace {
 
-using Numbers = std::vector<float>;
+using FloatVector = std::vector<float>;
 
 struct Result {
-  Numbers loss, lse, d_logits;
+  FloatVector loss, lse, d_logits;
 };
 
-Result run(const Numbers& logits, const std::vector<int64_t>& targets, const Numbers& d_loss,
-           const Executor& executor) {
+Result run(const FloatVector& logits, const std::vector<int64_t>& targets,
+           const FloatVector& d_loss, const Executor& executor) {
   const auto rows = static_cast<int64_t>(targets.size());
   const Answers answers = {logits.data(), targets.data(), rows,
                            static_cast<int64_t>(logits.size()) / rows};
-  Result r{Numbers(targets.size(), NAN), Numbers(targets.size(), NAN), Numbers(logits.size(), NAN)};
+  Result r{FloatVector(targets.size(), NAN), FloatVector(targets.size(), NAN),
+           FloatVector(logits.size(), NAN)};
   cross_entropy(answers, r.loss.data(), r.lse.data(), executor);
   differentiate_cross_entropy(answers, r.lse.data(), d_loss.data(), r.d_logits.data(), executor);
   return r;
@@ -31,9 +32,9 @@ Result run(const Numbers& logits, const std::vector<int64_t>& targets, const Num
 TEST(CrossEntropy, AndItsDerivativeAreThoseOfTheFormula) {
   for (const int64_t columns : {1, 2, 15, 16, 17, 256, 40000}) {
     const int64_t rows = 5;
-    Numbers logits = draws(rows * columns, 1);
+    FloatVector logits = draws(rows * columns, 1);
     for (float& logit : logits) logit = 20 * logit;
-    const Numbers d_loss = draws(rows, 2);
+    const FloatVector d_loss = draws(rows, 2);
     const std::vector<int64_t> targets = {0, columns - 1, columns / 2, columns / 3, 0};
     const Result r = run(logits, targets, d_loss, serial_executor());
     for (size_t row = 0; row < targets.size(); ++row) {
@@ -74,7 +75,7 @@ TEST(CrossEntropy, OfLogitsThatAreNoNumbers) {
 }
 
 TEST(CrossEntropy, HasTheSameBitsForAnyNumberOfThreads) {
-  const Numbers logits = draws(300 * 700, 1), d_loss = draws(300, 2);
+  const FloatVector logits = draws(300 * 700, 1), d_loss = draws(300, 2);
   std::vector<int64_t> targets(300);
   for (size_t n = 0; n < targets.size(); ++n) targets[n] = static_cast<int64_t>(2 * n);
   const Result one = run(logits, targets, d_loss, serial_executor());

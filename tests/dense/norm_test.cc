@@ -9,14 +9,15 @@
 namespace sextant::dense {
 namespace {
 
-using Numbers = std::vector<float>;
+using FloatVector = std::vector<float>;
 
 // The norm's value and derivatives in float64, as they are defined.
 struct Expected {
   std::vector<double> y, d_x, d_gain;
 };
 
-Expected expected(const Norm& norm, const Numbers& x, const Numbers& gain, const Numbers& d_y) {
+Expected expected(const Norm& norm, const FloatVector& x, const FloatVector& gain,
+                  const FloatVector& d_y) {
   const auto width = static_cast<size_t>(norm.width), rows = static_cast<size_t>(norm.rows);
   const auto count = static_cast<double>(width);
   Expected result{std::vector<double>(x.size()), std::vector<double>(x.size()),
@@ -43,20 +44,20 @@ Expected expected(const Norm& norm, const Numbers& x, const Numbers& gain, const
   return result;
 }
 
-void expect_near(const Numbers& values, const std::vector<double>& expected, double bound) {
+void expect_near(const FloatVector& values, const std::vector<double>& expected, double bound) {
   ASSERT_EQ(values.size(), expected.size());
   for (size_t n = 0; n < values.size(); ++n) ASSERT_NEAR(values[n], expected[n], bound) << n;
 }
 
 struct Result {
-  Numbers y, mean, inverse, d_x, d_gain;
+  FloatVector y, mean, inverse, d_x, d_gain;
 };
 
-Result run(const Norm& norm, const Numbers& x, const Numbers& gain, const Numbers& d_y,
+Result run(const Norm& norm, const FloatVector& x, const FloatVector& gain, const FloatVector& d_y,
            const Executor& executor) {
   const auto rows = static_cast<size_t>(norm.rows);
-  Result r{Numbers(x.size(), NAN), Numbers(rows), Numbers(rows), Numbers(x.size(), NAN),
-           Numbers(gain.size(), NAN)};
+  Result r{FloatVector(x.size(), NAN), FloatVector(rows), FloatVector(rows),
+           FloatVector(x.size(), NAN), FloatVector(gain.size(), NAN)};
   float* const mean = norm.centered ? r.mean.data() : nullptr;
   normalize(norm, x.data(), gain.data(), r.y.data(), mean, r.inverse.data(), executor);
   differentiate_norm(norm, {x.data(), gain.data(), mean, r.inverse.data()}, d_y.data(), nullptr,
@@ -68,9 +69,9 @@ TEST(Norm, AndItsDerivativesAreThoseOfTheFormula) {
   for (const bool centered : {true, false}) {
     for (const int64_t width : {1, 3, 8, 17, 64, 130}) {
       const Norm norm = {.rows = 70, .width = width, .epsilon = 1e-5, .centered = centered};
-      Numbers x = draws(norm.rows * width, 1);
+      FloatVector x = draws(norm.rows * width, 1);
       for (float& number : x) number = 3 * number + 2;
-      const Numbers gain = draws(width, 2), d_y = draws(norm.rows * width, 3);
+      const FloatVector gain = draws(width, 2), d_y = draws(norm.rows * width, 3);
       const Result r = run(norm, x, gain, d_y, serial_executor());
       const Expected e = expected(norm, x, gain, d_y);
       SCOPED_TRACE(testing::Message() << "width " << width << ", centered " << centered);
@@ -88,7 +89,7 @@ TEST(Norm, AndItsDerivativesAreThoseOfTheFormula) {
 
 TEST(Norm, HasTheSameBitsForAnyNumberOfThreads) {
   const Norm norm = {.rows = 300, .width = 40, .epsilon = 1e-5};
-  const Numbers x = draws(12000, 1), gain = draws(40, 2), d_y = draws(12000, 3);
+  const FloatVector x = draws(12000, 1), gain = draws(40, 2), d_y = draws(12000, 3);
   const Result one = run(norm, x, gain, d_y, serial_executor());
   for (const int threads : {2, 3}) {
     const Result many = run(norm, x, gain, d_y, *make_thread_pool(threads));
@@ -100,9 +101,9 @@ TEST(Norm, HasTheSameBitsForAnyNumberOfThreads) {
 
 TEST(Norm, AddsWhatElseFlowsBack) {
   const Norm norm = {.rows = 3, .width = 21, .epsilon = 1e-5};
-  const Numbers x = draws(63, 1), gain = draws(21, 2), d_y = draws(63, 3), base = draws(63, 4);
+  const FloatVector x = draws(63, 1), gain = draws(21, 2), d_y = draws(63, 3), base = draws(63, 4);
   const Result alone = run(norm, x, gain, d_y, serial_executor());
-  Numbers d_x(63, NAN), d_gain(21, NAN);
+  FloatVector d_x(63, NAN), d_gain(21, NAN);
   differentiate_norm(norm, {x.data(), gain.data(), alone.mean.data(), alone.inverse.data()},
                      d_y.data(), base.data(), d_x.data(), d_gain.data(), serial_executor());
   for (size_t n = 0; n < d_x.size(); ++n) EXPECT_NEAR(d_x[n], alone.d_x[n] + base[n], 1e-6) << n;

@@ -47,7 +47,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 // softmax and log-sum-exp of the rows of the file's scores.
 struct Softmax {
-  Numbers probabilities, lse;
+  Doubles probabilities, lse;
 };
 Softmax softmax(const oracle::Tensor<double>& scores) {
   Softmax result{scores.data, {}};

@@ -39,7 +39,7 @@ Trial left_padded(const Golden& golden) {
   Trial trial = plain_trial(golden);
   oracle::Problem<double>& p = trial.problem;
   const auto real = golden.integers("attention_mask");
-  const Numbers slopes = golden.numbers("slopes");
+  const Doubles slopes = golden.numbers("slopes");
   p.bias.rows = {1, p.q.heads, p.diagonals.count, 1};
   for (int64_t h = 0; h < p.q.heads; ++h) {
     for (int64_t n = 0; n < p.diagonals.count; ++n) {
@@ -63,13 +63,13 @@ Trial left_padded(const Golden& golden) {
         out.data[static_cast<size_t>(n)] = padded.data[static_cast<size_t>(n)];
       }
     }
-    return std::map<std::string, Numbers>{{"out", out.data}};
+    return std::map<std::string, Doubles>{{"out", out.data}};
   };
   return trial;
 }
 
 // [T, heads, D] -> [1, heads, T, D], and back.
-oracle::Tensor<double> heads_first(const Numbers& x, int64_t rows, int64_t heads) {
+oracle::Tensor<double> heads_first(const Doubles& x, int64_t rows, int64_t heads) {
   oracle::Tensor<double> y(1, heads, rows, static_cast<int64_t>(x.size()) / rows / heads);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t h = 0; h < heads; ++h) {
@@ -80,8 +80,8 @@ oracle::Tensor<double> heads_first(const Numbers& x, int64_t rows, int64_t heads
   }
   return y;
 }
-Numbers rows_first(const oracle::Tensor<double>& x) {
-  Numbers y;
+Doubles rows_first(const oracle::Tensor<double>& x) {
+  Doubles y;
   for (int64_t i = 0; i < x.rows; ++i) {
     for (int64_t h = 0; h < x.heads; ++h) {
       for (int64_t c = 0; c < x.columns; ++c) y.push_back(x(0, h, i, c));
@@ -101,15 +101,15 @@ Trial learned_sinks(const Golden& golden) {
   p.v = heads_first(golden.numbers("V"), rows, key_heads);
   p.sink = golden.numbers("S");
   p.scale = golden.meta().at("scale").get<double>();
-  std::vector<Run> runs = oracle::causal_runs(rows, 0);
+  std::vector<KeyRange> runs = oracle::causal_runs(rows, 0);
   const std::string window = golden.name().substr(golden.name().rfind('w') + 1);
   if (const int64_t w = std::stoll(window); w > 0) {
-    for (Run& run : runs) run.first = std::max<int64_t>(0, run.last - w);
+    for (KeyRange& run : runs) run.first = std::max<int64_t>(0, run.last - w);
   }
   oracle::place_plainly(p, 0, std::move(runs));
   trial.d_out = heads_first(golden.numbers("gout"), rows, heads);
   trial.answers = [](const auto& result, const auto& gradients) {
-    return std::map<std::string, Numbers>{{"out", rows_first(result.out)},
+    return std::map<std::string, Doubles>{{"out", rows_first(result.out)},
                                           {"dQ", rows_first(gradients.q)},
                                           {"dK", rows_first(gradients.k)},
                                           {"dV", rows_first(gradients.v)},

@@ -94,15 +94,15 @@ struct Joint {
   int64_t joint_row(int64_t part, int64_t row) const {
     return (row / columns * 3 + part) * columns + row % columns;
   }
-  Numbers part(const Numbers& joint, int64_t part) const {
-    Numbers rows;
+  Doubles part(const Doubles& joint, int64_t part) const {
+    Doubles rows;
     for (int64_t r = 0; r < heads * columns; ++r) {
       const auto first = joint.begin() + joint_row(part, r) * width;
       rows.insert(rows.end(), first, first + width);
     }
     return rows;
   }
-  void put(const Numbers& rows, int64_t part, Numbers& joint) const {
+  void put(const Doubles& rows, int64_t part, Doubles& joint) const {
     for (int64_t r = 0; r < heads * columns; ++r) {
       std::copy_n(rows.begin() + r * width, width, joint.begin() + joint_row(part, r) * width);
     }
@@ -113,10 +113,10 @@ Trial version_1(const Golden& golden) {
   const auto& shape = golden.shape("x");
   const auto heads = golden.meta().at("H").get<int64_t>();
   const Joint joint{heads, golden.meta().at("d_head").get<int64_t>(), shape[2]};
-  const Numbers x = golden.numbers("x"), weights = golden.numbers("in_proj_w");
+  const Doubles x = golden.numbers("x"), weights = golden.numbers("in_proj_w");
   const auto projected = [&](int64_t part, const std::string& bias) {
     return split_heads(linear(x, joint.part(weights, part), joint.width,
-                              golden.has(bias) ? golden.numbers(bias) : Numbers()),
+                              golden.has(bias) ? golden.numbers(bias) : Doubles()),
                        shape[0], shape[1], heads);
   };
   Trial trial =
@@ -129,13 +129,13 @@ Trial version_1(const Golden& golden) {
   if (p2c) put_table(golden, p, to_content, p.on_key);
   trial.answers = [=](const auto& result, const auto& g) {
     Answers answers{{"out", merge_heads(result.out)}};
-    Numbers& d_weights = answers["grad_in_proj_w"];
+    Doubles& d_weights = answers["grad_in_proj_w"];
     d_weights.resize(weights.size());
     const std::pair<const oracle::Tensor<double>*, const char*> parts[] = {
         {&g.q, "grad_q_bias"}, {&g.k, ""}, {&g.v, "grad_v_bias"}};
     for (int64_t part = 0; part < 3; ++part) {
       const auto& [gradient, bias] = parts[part];
-      const Numbers d = merge_heads(*gradient);
+      const Doubles d = merge_heads(*gradient);
       joint.put(linear_d_weight(d, x, joint.width), part, d_weights);
       add_answer(answers, "grad_x", linear_d_input(d, joint.part(weights, part), joint.width));
       if (*bias != '\0') answers[bias] = column_sums(d, heads * joint.columns);

@@ -54,7 +54,7 @@ const std::vector<int64_t>& Golden::shape(const std::string& array) const {
   return at(array).shape;
 }
 
-Numbers Golden::numbers(const std::string& array) const {
+Doubles Golden::numbers(const std::string& array) const {
   return std::visit([&](const auto& e) { return converted<double>(array, e); }, at(array).elements);
 }
 
@@ -111,7 +111,7 @@ std::vector<std::string> names_starting_with(const std::vector<std::string_view>
   return names;
 }
 
-std::string difference(const std::string& what, const Numbers& got, const Numbers& expected,
+std::string difference(const std::string& what, const Doubles& got, const Doubles& expected,
                        double tolerance) {
   if (got.size() != expected.size()) {
     return what + ": expected " + std::to_string(expected.size()) + " elements, but got " +

@@ -17,7 +17,7 @@
 
 namespace sextant::golden {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 // All accessors throw Error if there is no such array, or not of that kind.
 class Golden {
@@ -29,7 +29,7 @@ class Golden {
 
   bool has(const std::string& array) const { return arrays_.contains(array); }
   const std::vector<int64_t>& shape(const std::string& array) const;
-  Numbers numbers(const std::string& array) const;  // of any numeric type or truths
+  Doubles numbers(const std::string& array) const;  // of any numeric type or truths
   std::vector<int64_t> integers(const std::string& array) const;
   oracle::Tensor<double> tensor(const std::string& array) const;  // of 4 axes
 
@@ -53,7 +53,7 @@ std::vector<std::string> kept_names();
 std::vector<std::string> names_starting_with(const std::vector<std::string_view>& prefixes);
 
 // |got - expected| <= tolerance * max(1, max |expected|), element by element; else what is wrong.
-std::string difference(const std::string& what, const Numbers& got, const Numbers& expected,
+std::string difference(const std::string& what, const Doubles& got, const Doubles& expected,
                        double tolerance);
 
 }  // namespace sextant::golden

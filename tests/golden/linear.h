@@ -8,13 +8,13 @@
 
 namespace sextant::golden {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 // y[n, o] = sum_i x[n, i] w[o, i] + b[o]; b may be empty.
-inline Numbers linear(const Numbers& x, const Numbers& w, int64_t inputs, const Numbers& b = {}) {
+inline Doubles linear(const Doubles& x, const Doubles& w, int64_t inputs, const Doubles& b = {}) {
   const auto in = static_cast<size_t>(inputs);
   const size_t rows = x.size() / in, outputs = w.size() / in;
-  Numbers y(rows * outputs);
+  Doubles y(rows * outputs);
   for (size_t n = 0; n < rows; ++n) {
     for (size_t o = 0; o < outputs; ++o) {
       double sum = b.empty() ? 0 : b[o];
@@ -26,10 +26,10 @@ inline Numbers linear(const Numbers& x, const Numbers& w, int64_t inputs, const 
 }
 
 // dx[n, i] = sum_o dy[n, o] w[o, i]
-inline Numbers linear_d_input(const Numbers& dy, const Numbers& w, int64_t inputs) {
+inline Doubles linear_d_input(const Doubles& dy, const Doubles& w, int64_t inputs) {
   const auto in = static_cast<size_t>(inputs);
   const size_t outputs = w.size() / in, rows = dy.size() / outputs;
-  Numbers dx(rows * in);
+  Doubles dx(rows * in);
   for (size_t n = 0; n < rows; ++n) {
     for (size_t o = 0; o < outputs; ++o) {
       for (size_t i = 0; i < in; ++i) dx[n * in + i] += dy[n * outputs + o] * w[o * in + i];
@@ -39,10 +39,10 @@ inline Numbers linear_d_input(const Numbers& dy, const Numbers& w, int64_t input
 }
 
 // dw[o, i] = sum_n dy[n, o] x[n, i]
-inline Numbers linear_d_weight(const Numbers& dy, const Numbers& x, int64_t inputs) {
+inline Doubles linear_d_weight(const Doubles& dy, const Doubles& x, int64_t inputs) {
   const auto in = static_cast<size_t>(inputs);
   const size_t rows = x.size() / in, outputs = dy.size() / rows;
-  Numbers dw(outputs * in);
+  Doubles dw(outputs * in);
   for (size_t n = 0; n < rows; ++n) {
     for (size_t o = 0; o < outputs; ++o) {
       for (size_t i = 0; i < in; ++i) dw[o * in + i] += dy[n * outputs + o] * x[n * in + i];
@@ -52,19 +52,19 @@ inline Numbers linear_d_weight(const Numbers& dy, const Numbers& x, int64_t inpu
 }
 
 // db[o] = sum_n dy[n, o]
-inline Numbers column_sums(const Numbers& dy, int64_t columns) {
-  Numbers sums(static_cast<size_t>(columns));
+inline Doubles column_sums(const Doubles& dy, int64_t columns) {
+  Doubles sums(static_cast<size_t>(columns));
   for (size_t n = 0; n < dy.size(); ++n) sums[n % sums.size()] += dy[n];
   return sums;
 }
 
-inline Numbers sum(Numbers a, const Numbers& b) {
+inline Doubles sum(Doubles a, const Doubles& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
   return a;
 }
 
 // [batch, rows, heads * columns] -> [batch, heads, rows, columns]
-inline oracle::Tensor<double> split_heads(const Numbers& x, int64_t batch, int64_t rows,
+inline oracle::Tensor<double> split_heads(const Doubles& x, int64_t batch, int64_t rows,
                                           int64_t heads) {
   oracle::Tensor<double> y(batch, heads, rows,
                            static_cast<int64_t>(x.size()) / (batch * rows * heads));
@@ -80,8 +80,8 @@ inline oracle::Tensor<double> split_heads(const Numbers& x, int64_t batch, int64
 }
 
 // ... and back.
-inline Numbers merge_heads(const oracle::Tensor<double>& x) {
-  Numbers y;
+inline Doubles merge_heads(const oracle::Tensor<double>& x) {
+  Doubles y;
   for (int64_t b = 0; b < x.batch; ++b) {
     for (int64_t i = 0; i < x.rows; ++i) {
       for (int64_t h = 0; h < x.heads; ++h) {

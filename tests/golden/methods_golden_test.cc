@@ -31,7 +31,7 @@ using Tensors = std::map<std::string, at::Tensor>;
 constexpr double kTolerance = 1e-12;
 
 at::Tensor tensor_of(const Golden& file, const std::string& array) {
-  Numbers numbers = file.numbers(array);
+  Doubles numbers = file.numbers(array);
   return at::from_blob(numbers.data(), file.shape(array), at::kDouble).clone();
 }
 at::Tensor integers_of(const Golden& file, const std::string& array) {
@@ -69,15 +69,14 @@ void expect_answers(const Golden& file, const at::Tensor& out, const std::string
 }
 
 // Where the file's queries and keys stand; they are consecutive in all cases here.
-Placement placement_of(const Golden& file, const at::Tensor& q, const at::Tensor& k, bool causal) {
-  Placement placement{
-      .batch = q.size(0), .queries = q.size(2), .keys = k.size(2), .causal = causal};
-  placement.first_query = placement.keys - placement.queries;
+Layout placement_of(const Golden& file, const at::Tensor& q, const at::Tensor& k, bool causal) {
+  Layout layout{.batch = q.size(0), .queries = q.size(2), .keys = k.size(2), .causal = causal};
+  layout.first_query = layout.keys - layout.queries;
   if (file.has("pos_q")) {
-    placement.first_query = file.integers("pos_q")[0];
-    placement.first_key = file.integers("pos_k")[0];
+    layout.first_query = file.integers("pos_q")[0];
+    layout.first_key = file.integers("pos_k")[0];
   }
-  return placement;
+  return layout;
 }
 
 // Files in the rotary convention: q, k, v, gout, dq, dk, dv.
@@ -230,14 +229,14 @@ TEST(MethodsGolden, WindowsSeeWhatThoseOfOtherCodesSee) {
   };
   for (const auto& [mask, window, causal] : windows) {
     const int64_t rows = file.shape(mask)[0];
-    const Placement placement{.queries = rows, .keys = rows, .causal = causal};
+    const Layout layout{.queries = rows, .keys = rows, .causal = causal};
     const auto made = make_method("window", {.head_dim = 1, .train_length = rows},
                                   {{"window", window}, {"of", "none"}});
     const at::Tensor x = at::zeros({1, 1, rows, 1}, at::kDouble);
-    Operands operands = plain_operands(x, x, x, placement);
-    made->place(operands, placement, 0, {});
+    Operands operands = plain_operands(x, x, x, layout);
+    made->apply(operands, layout, 0, {});
     const at::Tensor runs = operands.sweeps.at(0).runs.contiguous();
-    Numbers seen;
+    Doubles seen;
     for (int64_t i = 0; i < rows; ++i) {
       const auto* run = runs.data_ptr<int64_t>() + 2 * i;
       for (int64_t j = 0; j < rows; ++j) seen.push_back(j >= run[0] && j < run[1] ? 1 : 0);
@@ -307,10 +306,10 @@ TEST(MethodsGolden, Learned) {
     const std::vector<at::Tensor> parameters = {table};
     std::vector<at::Tensor> texts;  // each starts at a position of its own
     for (int64_t b = 0; b < x.size(0); ++b) {
-      const Placement placement{.queries = x.size(1),
-                                .keys = x.size(1),
-                                .first_query = positions.at(static_cast<size_t>(b * x.size(1)))};
-      texts.push_back(made->embed(x.narrow(0, b, 1), placement, parameters));
+      const Layout layout{.queries = x.size(1),
+                          .keys = x.size(1),
+                          .first_query = positions.at(static_cast<size_t>(b * x.size(1)))};
+      texts.push_back(made->embed(x.narrow(0, b, 1), layout, parameters));
     }
     const at::Tensor sum = at::cat(texts);
     expect_equal(file, "pre_ln", sum);
@@ -349,10 +348,10 @@ TEST(MethodsGolden, SinusoidalOfFairseq) {
   const at::Tensor words = integers_of(file, "fairseq_mask_tokens");
   const auto made =
       make_method("sinusoidal", {.width = 8}, {{"layout", "fairseq"}, {"padding_idx", 0}});
-  const Placement placement{
+  const Layout layout{
       .batch = words.size(0), .queries = words.size(1), .keys = words.size(1), .words = words};
   const at::Tensor rows =
-      made->embed(at::zeros({words.size(0), words.size(1), 8}, at::kDouble), placement, {});
+      made->embed(at::zeros({words.size(0), words.size(1), 8}, at::kDouble), layout, {});
   const auto* data = rows.data_ptr<double>();
   EXPECT_EQ(difference("fairseq", {data, data + rows.numel()}, file.numbers("fairseq_mask_out_d8"),
                        0x1p-24),
@@ -381,13 +380,13 @@ TEST(MethodsGolden, ComplexWords) {
     std::vector<at::Tensor> parameters = {in.at("r"), in.at("w")};
     if (in.contains("theta")) parameters.push_back(in.at("theta"));
     const at::Tensor ids = integers_of(file, "input_ids");
-    const Placement placement{.batch = ids.size(0),
-                              .queries = ids.size(1),
-                              .keys = ids.size(1),
-                              .first_query = file.integers("positions")[0] - 1,
-                              .words = ids};
+    const Layout layout{.batch = ids.size(0),
+                        .queries = ids.size(1),
+                        .keys = ids.size(1),
+                        .first_query = file.integers("positions")[0] - 1,
+                        .words = ids};
     const auto parts = made->embed(at::zeros({ids.size(0), ids.size(1), 2 * half}, at::kDouble),
-                                   placement, parameters)
+                                   layout, parameters)
                            .chunk(2, -1);
     expect_equal(file, "re", parts[0]);
     expect_equal(file, "im", parts[1]);
@@ -403,8 +402,8 @@ TEST(MethodsGolden, SinusoidalOnScaledTokens) {
   const at::Tensor& x = in.at("x");
   const auto made = make_method("sinusoidal", {.width = x.size(2)},
                                 {{"token_scale", std::sqrt(static_cast<double>(x.size(2)))}});
-  const Placement placement{.batch = x.size(0), .queries = x.size(1), .keys = x.size(1)};
-  expect_answers(file, made->embed(x, placement, {}), "g", in, "grad_");
+  const Layout layout{.batch = x.size(0), .queries = x.size(1), .keys = x.size(1)};
+  expect_answers(file, made->embed(x, layout, {}), "g", in, "grad_");
 }
 
 }  // namespace

@@ -40,15 +40,15 @@ const Curve kDecay = {
     },
 };
 
-using Place = oracle::OwnedTable<double> oracle::Problem<double>::*;
+using ProblemTable = oracle::OwnedTable<double> oracle::Problem<double>::*;
 using Gradient = oracle::Tensor<double> oracle::Gradients<double>::*;
 
 // Fills a table by a curve whose parameters [heads] the file calls r1 and r2, and adds their gradients to
 // the answers.
 void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std::string& name1,
-               const std::string& name2, Place place, Gradient gradient) {
+               const std::string& name2, ProblemTable place, Gradient gradient) {
   oracle::Problem<double>& p = trial.problem;
-  const Numbers r1 = golden.numbers(name1), r2 = golden.numbers(name2);
+  const Doubles r1 = golden.numbers(name1), r2 = golden.numbers(name2);
   const Diagonals diagonals = p.diagonals;
   oracle::Tensor<double>& rows = (p.*place).rows;
   rows = {1, p.q.heads, diagonals.count, 1};
@@ -66,7 +66,7 @@ void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std
   });
   trial.answers = [=, before = trial.answers](const auto& result, const auto& gradients) {
     auto answers = before(result, gradients);
-    Numbers d1(r1.size()), d2(r2.size());
+    Doubles d1(r1.size()), d2(r2.size());
     each([&](int64_t h, int64_t n, double a, double b, double d) {
       const double above = (gradients.*gradient)(0, h, n, 0);
       d1[static_cast<size_t>(h)] += above * curve.by_r1(a, b, d);
@@ -78,7 +78,7 @@ void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std
   };
 }
 
-constexpr Place kBias = &oracle::Problem<double>::bias;
+constexpr ProblemTable kBias = &oracle::Problem<double>::bias;
 constexpr Gradient kBiasGradient = &oracle::Gradients<double>::bias;
 
 // The official code's parameters, after its clamps; for the logarithm p is r1, for the power a is.
@@ -108,7 +108,7 @@ Trial kerple_original(const Golden& golden) {
   Trial trial = plain_trial(golden);
   oracle::Problem<double>& p = trial.problem;
   // Keys after the query are hidden, and the file has what does not matter there.
-  Numbers bias = golden.numbers("additive");
+  Doubles bias = golden.numbers("additive");
   p.bias.rows = {1, p.q.heads, p.diagonals.count, 1};
   for (int64_t h = 0; h < p.q.heads; ++h) {
     for (int64_t i = 0; i < p.q.rows; ++i) {
@@ -123,7 +123,7 @@ Trial kerple_original(const Golden& golden) {
 oracle::Tensor<double> beside(const Golden& golden, const std::string& left, double left_factor,
                               const std::string& right, double right_factor) {
   const auto& shape = golden.shape(left);
-  const Numbers a = golden.numbers(left), b = golden.numbers(right);
+  const Doubles a = golden.numbers(left), b = golden.numbers(right);
   oracle::Tensor<double> both(shape[0], 1, shape[1], 2 * shape[2]);
   const auto columns = static_cast<size_t>(shape[2]);
   for (size_t n = 0; n < a.size(); ++n) {
@@ -135,8 +135,8 @@ oracle::Tensor<double> beside(const Golden& golden, const std::string& left, dou
 }
 
 // The left or right halves of all rows.
-Numbers half(const oracle::Tensor<double>& both, bool right) {
-  Numbers part;
+Doubles half(const oracle::Tensor<double>& both, bool right) {
+  Doubles part;
   const int64_t columns = both.columns / 2;
   for (int64_t n = 0; n < static_cast<int64_t>(both.data.size()); ++n) {
     if ((n % both.columns >= columns) == right) part.push_back(both.data[static_cast<size_t>(n)]);
@@ -144,8 +144,8 @@ Numbers half(const oracle::Tensor<double>& both, bool right) {
   return part;
 }
 
-Numbers combined(const Numbers& a, double factor, const Numbers& b) {
-  Numbers result = a;
+Doubles combined(const Doubles& a, double factor, const Doubles& b) {
+  Doubles result = a;
   for (size_t n = 0; n < a.size(); ++n) result[n] = factor * a[n] + b[n];
   return result;
 }
@@ -162,7 +162,7 @@ Trial complex_modulus(const Golden& golden) {
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
   oracle::place_plainly(p, p.k.rows - p.q.rows, oracle::whole_runs(p.q.rows, p.k.rows));
   if (golden.has("mask")) {  // true where hidden
-    Numbers seen = golden.numbers("mask");
+    Doubles seen = golden.numbers("mask");
     for (double& flag : seen) flag = 1 - flag;
     p.sweeps[0].runs = runs_of(seen, p.q.batch * p.q.rows, p.k.rows);
   } else {
@@ -171,7 +171,7 @@ Trial complex_modulus(const Golden& golden) {
   }
   trial.d_out = beside(golden, "g_re", 1, "g_im", 1);
   trial.answers = [](const auto& result, const auto& g) {
-    return std::map<std::string, Numbers>{
+    return std::map<std::string, Doubles>{
         {"out_re", half(result.out, false)},
         {"out_im", half(result.out, true)},
         {"grad_q_re", combined(half(g.q, false), 1, half(g.q_imag, true))},

@@ -10,11 +10,11 @@
 
 namespace sextant::golden {
 
-using Answers = std::map<std::string, Numbers>;
+using Answers = std::map<std::string, Doubles>;
 
 // Adds to what is there: an array that is used twice has the sum of both gradients.
-inline void add_answer(Answers& answers, const std::string& name, const Numbers& gradient) {
-  Numbers& sum_so_far = answers[name];
+inline void add_answer(Answers& answers, const std::string& name, const Doubles& gradient) {
+  Doubles& sum_so_far = answers[name];
   sum_so_far = sum_so_far.empty() ? gradient : sum(sum_so_far, gradient);
 }
 
@@ -24,12 +24,12 @@ struct Projection {
 
   int64_t inputs(const Golden& golden) const { return golden.shape(x).back(); }
 
-  Numbers forward(const Golden& golden) const {
+  Doubles forward(const Golden& golden) const {
     return linear(golden.numbers(x), golden.numbers(w), inputs(golden),
-                  golden.has(b) ? golden.numbers(b) : Numbers());
+                  golden.has(b) ? golden.numbers(b) : Doubles());
   }
 
-  void backward(const Golden& golden, const Numbers& dy, Answers& answers) const {
+  void backward(const Golden& golden, const Doubles& dy, Answers& answers) const {
     add_answer(answers, "grad_" + x, linear_d_input(dy, golden.numbers(w), inputs(golden)));
     add_answer(answers, "grad_" + w, linear_d_weight(dy, golden.numbers(x), inputs(golden)));
     if (golden.has(b)) add_answer(answers, "grad_" + b, column_sums(dy, golden.shape(b)[0]));

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kHidden = -5000;  // masks hide by adding less than this
 
-Numbers visible(const Numbers& mask) {
-  Numbers flags;
+Doubles visible(const Doubles& mask) {
+  Doubles flags;
   for (const double x : mask) flags.push_back(x > kHidden ? 1 : 0);
   return flags;
 }
@@ -40,7 +40,7 @@ oracle::Tensor<double> table_and_zeros(const Golden& golden, const std::string& 
   const auto& shape = golden.shape(array);
   const int64_t heads = shape.size() == 3 ? shape[0] : 1;
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
-  const Numbers numbers = golden.numbers(array);
+  const Doubles numbers = golden.numbers(array);
   oracle::Tensor<double> table(1, heads, rows + 1, columns);
   for (int64_t h = 0; h < heads; ++h) {
     std::copy_n(numbers.begin() + h * rows * columns, rows * columns,
@@ -50,8 +50,8 @@ oracle::Tensor<double> table_and_zeros(const Golden& golden, const std::string& 
 }
 
 // Without its last row, head by head.
-Numbers without_last_row(const oracle::Tensor<double>& table) {
-  Numbers rows;
+Doubles without_last_row(const oracle::Tensor<double>& table) {
+  Doubles rows;
   for (int64_t h = 0; h < table.heads; ++h) {
     const auto first = table.data.begin() + h * table.rows * table.columns;
     rows.insert(rows.end(), first, first + (table.rows - 1) * table.columns);
@@ -67,7 +67,7 @@ Trial with_tables(const Golden& golden, Trial trial,
   p.on_query = {table_and_zeros(golden, "rel_k"), map};
   if (golden.has("rel_v")) p.on_value = {table_and_zeros(golden, "rel_v"), map};
   trial.answers = [](const auto& result, const auto& gradients) {
-    return std::map<std::string, Numbers>{{"out", result.out.data},
+    return std::map<std::string, Doubles>{{"out", result.out.data},
                                           {"grad_q", gradients.q.data},
                                           {"grad_k", gradients.k.data},
                                           {"grad_v", gradients.v.data},
@@ -159,11 +159,11 @@ Trial nezha(const Golden& golden) {
   p.on_query.row_at =
       row_map(p.diagonals, [most](int64_t d) { return std::clamp(-d, -most, most) + most; });
   p.on_value = p.on_query;
-  const Numbers flags = visible(golden.numbers("attention_mask"));  // [B, 1, 1, keys]
+  const Doubles flags = visible(golden.numbers("attention_mask"));  // [B, 1, 1, keys]
   p.sweeps[0].runs.clear();
   for (int64_t b = 0; b < p.q.batch; ++b) {
-    const Numbers own(flags.begin() + b * p.k.rows, flags.begin() + (b + 1) * p.k.rows);
-    const Run run = runs_of(own, 1, p.k.rows)[0];
+    const Doubles own(flags.begin() + b * p.k.rows, flags.begin() + (b + 1) * p.k.rows);
+    const KeyRange run = runs_of(own, 1, p.k.rows)[0];
     p.sweeps[0].runs.insert(p.sweeps[0].runs.end(), static_cast<size_t>(p.q.rows), run);
   }
   return trial;
@@ -200,7 +200,7 @@ Trial t5(const Golden& golden) {
   const auto& shape = golden.shape("x");
   const int64_t batch = shape[0], rows = shape[1], width = shape[2];
   const int64_t buckets = golden.shape("rel_bias")[0], heads = golden.shape("rel_bias")[1];
-  const Numbers x = golden.numbers("x");
+  const Doubles x = golden.numbers("x");
   const auto projected = [&](const std::string& which) {
     const auto now =
         split_heads(linear(x, golden.numbers(which + "_w"), width), batch, rows, heads);
@@ -214,14 +214,14 @@ Trial t5(const Golden& golden) {
   const int64_t keys = p.k.rows;
   oracle::place_plainly(p, keys - rows, oracle::whole_runs(rows, keys));
   if (golden.has("mask")) {
-    const Numbers flags = visible(golden.numbers("mask"));
+    const Doubles flags = visible(golden.numbers("mask"));
     auto& runs = p.sweeps.at(0).runs;
     runs.clear();
     const int64_t masks = static_cast<int64_t>(flags.size()) / (rows * keys);
     runs = runs_of(flags, masks * rows, keys);
   }
   p.bias.rows = {1, heads, buckets, 1};
-  const Numbers table = golden.numbers("rel_bias");
+  const Doubles table = golden.numbers("rel_bias");
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t r = 0; r < buckets; ++r) {
       p.bias.rows(0, h, r, 0) = table[static_cast<size_t>(r * heads + h)];
@@ -231,18 +231,18 @@ Trial t5(const Golden& golden) {
     p.bias.row_at.push_back(static_cast<int32_t>(row));
   }
   const int64_t inner = heads * p.v.columns;
-  const Numbers output = golden.numbers("o_w"), g = golden.numbers("g");
+  const Doubles output = golden.numbers("o_w"), g = golden.numbers("g");
   trial.d_out = split_heads(linear_d_input(g, output, inner), batch, rows, heads);
   trial.scores = golden.tensor("scores");
   trial.answers = [=](const auto& result, const auto& gradients) {
-    const Numbers context = merge_heads(result.out);
-    std::map<std::string, Numbers> answers{{"out", linear(context, output, inner)},
+    const Doubles context = merge_heads(result.out);
+    std::map<std::string, Doubles> answers{{"out", linear(context, output, inner)},
                                            {"grad_o_w", linear_d_weight(g, context, inner)}};
-    Numbers d_x(x.size());
+    Doubles d_x(x.size());
     for (const auto& [which, gradient] :
          {std::pair{"q", &gradients.q}, std::pair{"k", &gradients.k},
           std::pair{"v", &gradients.v}}) {
-      const Numbers d = merge_heads(last_rows(*gradient, rows));
+      const Doubles d = merge_heads(last_rows(*gradient, rows));
       const std::string weight = std::string(which) + "_w";
       answers["grad_" + weight] = linear_d_weight(d, x, width);
       d_x = sum(d_x, linear_d_input(d, golden.numbers(weight), width));

@@ -16,7 +16,7 @@ std::vector<int64_t> counted(int64_t first, int64_t count) {
 }
 
 // Pairs of `columns` rotated columns from the first one on, of the speeds that the file gives.
-Spectrum spectrum_of(const Numbers& speeds, Pairing pairing) {
+Spectrum spectrum_of(const Doubles& speeds, Pairing pairing) {
   const int half = static_cast<int>(speeds.size());
   Spectrum spectrum;
   for (int f = 0; f < half; ++f) {
@@ -34,14 +34,15 @@ double greatest(const std::vector<int64_t>& times) {
   return most;
 }
 
-void turn(Trial& trial, const Spectrum& spectrum, std::vector<int64_t> query_times,
-          std::vector<int64_t> key_times) {
+void turn(Trial& trial, const Spectrum& spectrum, std::vector<int64_t> query_rotary_positions,
+          std::vector<int64_t> key_rotary_positions) {
   oracle::OwnedSweep& sweep = trial.problem.sweeps.at(0);
   sweep.rotation = rotation(spectrum);
   // The files' angles are products in float64, wrong by half an ulp of the angle.
-  trial.tolerance += 0x1p-52 * std::max(greatest(query_times), greatest(key_times));
-  sweep.query_times = std::move(query_times);
-  sweep.key_times = std::move(key_times);
+  trial.tolerance +=
+      0x1p-52 * std::max(greatest(query_rotary_positions), greatest(key_rotary_positions));
+  sweep.query_rotary_positions = std::move(query_rotary_positions);
+  sweep.key_rotary_positions = std::move(key_rotary_positions);
 }
 
 // RoPE whose speeds come from our own formula, which must be those of the file.
@@ -51,17 +52,18 @@ Trial rope(const Golden& golden, Pairing pairing, int64_t sense) {
       rotary({.dim = golden.meta().value("rotary_dim", trial.problem.q.columns),
               .base = golden.meta().value("base", 10000.0),
               .pairing = pairing});
-  Numbers speeds;
+  Doubles speeds;
   for (const auto& pair : spectrum.pairs) speeds.push_back(static_cast<double>(pair.speed));
   if (const std::string wrong = difference("inv_freq", speeds, golden.numbers("inv_freq"), 1e-15);
       !wrong.empty()) {
     fail("golden: " + golden.name() + ": " + wrong);
   }
-  auto query_times = golden.integers("pos_q"), key_times = golden.integers("pos_k");
-  for (auto* times : {&query_times, &key_times}) {
+  auto query_rotary_positions = golden.integers("pos_q"),
+       key_rotary_positions = golden.integers("pos_k");
+  for (auto* times : {&query_rotary_positions, &key_rotary_positions}) {
     for (int64_t& t : *times) t *= sense;
   }
-  turn(trial, spectrum, std::move(query_times), std::move(key_times));
+  turn(trial, spectrum, std::move(query_rotary_positions), std::move(key_rotary_positions));
   return trial;
 }
 
@@ -109,7 +111,7 @@ Trial picture(const Golden& golden) {
 Trial xpos(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const auto half = static_cast<int>(trial.problem.q.columns / 2);
-  Numbers speeds;
+  Doubles speeds;
   for (int f = 0; f < half; ++f)
     speeds.push_back(std::pow(10000.0, -static_cast<double>(f) / half));
   Spectrum spectrum = spectrum_of(speeds, golden.name().find("halfsplit") == std::string::npos
@@ -126,7 +128,7 @@ Trial xpos(const Golden& golden) {
 }
 
 // Multiplies each query by a number, and so its gradient.
-void scale_queries(Trial& trial, const Numbers& factors) {
+void scale_queries(Trial& trial, const Doubles& factors) {
   const auto multiply = [factors](oracle::Tensor<double> x) {
     for (int64_t n = 0; n < static_cast<int64_t>(x.data.size()); ++n) {
       x.data[static_cast<size_t>(n)] *= factors[static_cast<size_t>(n / x.columns % x.rows)];
@@ -142,20 +144,21 @@ void scale_queries(Trial& trial, const Numbers& factors) {
 
 // Sweeps by hand. Their offsets are radians per radian-per-position: speed times `query_offset`.
 struct Piece {
-  std::vector<Run> runs = {};
-  std::vector<int64_t> query_times = {}, key_times = {};
+  std::vector<KeyRange> runs = {};
+  std::vector<int64_t> query_rotary_positions = {}, key_rotary_positions = {};
   double divisor = 1;  // of speeds
   double query_offset = 0;
 };
 
-void take_pieces(Trial& trial, const Numbers& speeds, const std::vector<Piece>& pieces,
+void take_pieces(Trial& trial, const Doubles& speeds, const std::vector<Piece>& pieces,
                  double gain = 1) {
   trial.problem.sweeps.clear();
   for (const Piece& piece : pieces) {
     Spectrum spectrum = spectrum_of(speeds, Pairing::kHalfSplit);
     spectrum.gain = gain;
-    oracle::OwnedSweep sweep{
-        .runs = piece.runs, .query_times = piece.query_times, .key_times = piece.key_times};
+    oracle::OwnedSweep sweep{.runs = piece.runs,
+                             .query_rotary_positions = piece.query_rotary_positions,
+                             .key_rotary_positions = piece.key_rotary_positions};
     for (auto& pair : spectrum.pairs) {
       sweep.query_offset.push_back(turns(pair.speed * Real(piece.query_offset)));
       pair.speed = pair.speed / Real(piece.divisor);
@@ -166,16 +169,16 @@ void take_pieces(Trial& trial, const Numbers& speeds, const std::vector<Piece>& 
 }
 
 // The keys less than `window` before the query and itself; those before.
-std::vector<Run> near_runs(int64_t queries, int64_t first_query, int64_t window) {
-  std::vector<Run> runs;
+std::vector<KeyRange> near_runs(int64_t queries, int64_t first_query, int64_t window) {
+  std::vector<KeyRange> runs;
   for (int64_t i = first_query; i < first_query + queries; ++i) {
     runs.push_back({std::max<int64_t>(0, i - window + 1), i + 1});
   }
   return runs;
 }
-std::vector<Run> far_runs(int64_t queries, int64_t first_query, int64_t window) {
-  std::vector<Run> runs = near_runs(queries, first_query, window);
-  for (Run& run : runs) run = {0, run.first};
+std::vector<KeyRange> far_runs(int64_t queries, int64_t first_query, int64_t window) {
+  std::vector<KeyRange> runs = near_runs(queries, first_query, window);
+  for (KeyRange& run : runs) run = {0, run.first};
   return runs;
 }
 
@@ -190,14 +193,14 @@ Trial windowed(const Golden& golden, int64_t window, Piece far) {
   const oracle::Problem<double>& p = trial.problem;
   const int64_t queries = p.q.rows, keys = p.k.rows, first = keys - queries;
   far.runs = far_runs(queries, first, window);
-  if (far.query_times.empty()) {
-    far.query_times = counted(first, queries);
-    far.key_times = counted(0, keys);
+  if (far.query_rotary_positions.empty()) {
+    far.query_rotary_positions = counted(first, queries);
+    far.key_rotary_positions = counted(0, keys);
   }
   take_pieces(trial, golden.numbers("inv_freq"),
               {{.runs = near_runs(queries, first, window),
-                .query_times = counted(first, queries),
-                .key_times = counted(0, keys)},
+                .query_rotary_positions = counted(first, queries),
+                .key_rotary_positions = counted(0, keys)},
                far});
   if (golden.has("q_scale")) scale_queries(trial, golden.numbers("q_scale"));
   if (golden.meta().contains("training_length") && !golden.has("q_scale")) {
@@ -212,10 +215,11 @@ Trial windowed(const Golden& golden, int64_t window, Piece far) {
 Trial rerope(const Golden& golden) {
   const auto window = golden.meta().at("window").get<int64_t>();
   const Trial plain = plain_trial(golden);
-  return windowed(golden, window,
-                  {.query_times = std::vector<int64_t>(static_cast<size_t>(plain.problem.q.rows)),
-                   .key_times = std::vector<int64_t>(static_cast<size_t>(plain.problem.k.rows)),
-                   .query_offset = static_cast<double>(window)});
+  return windowed(
+      golden, window,
+      {.query_rotary_positions = std::vector<int64_t>(static_cast<size_t>(plain.problem.q.rows)),
+       .key_rotary_positions = std::vector<int64_t>(static_cast<size_t>(plain.problem.k.rows)),
+       .query_offset = static_cast<double>(window)});
 }
 
 // Leaky ReRoPE: beyond the window distances grow by 1 / k.
@@ -234,8 +238,8 @@ Trial self_extend(const Golden& golden) {
   const int64_t queries = plain.problem.q.rows, keys = plain.problem.k.rows;
   const auto w = static_cast<double>(window);
   return windowed(golden, window,
-                  {.query_times = divided(counted(keys - queries, queries), group),
-                   .key_times = divided(counted(0, keys), group),
+                  {.query_rotary_positions = divided(counted(keys - queries, queries), group),
+                   .key_rotary_positions = divided(counted(0, keys), group),
                    .query_offset = w - w / static_cast<double>(group)});
 }
 
@@ -245,20 +249,20 @@ Trial dual_chunk(const Golden& golden) {
   const int64_t keys = trial.problem.k.rows, first = keys - trial.problem.q.rows;
   const auto size = golden.meta().at("chunk_size").get<int64_t>();
   const int64_t chunk = size - golden.meta().at("local_window").get<int64_t>();
-  std::vector<int64_t> key_times = counted(0, keys);
-  for (int64_t& t : key_times) t %= chunk;
+  std::vector<int64_t> key_rotary_positions = counted(0, keys);
+  for (int64_t& t : key_rotary_positions) t %= chunk;
   std::vector<Piece> pieces(3);
   for (int64_t i = first; i < keys; ++i) {
     const int64_t start = i / chunk * chunk, before = std::max<int64_t>(0, start - chunk);
-    const Run runs[] = {{start, i + 1}, {before, start}, {0, before}};
+    const KeyRange runs[] = {{start, i + 1}, {before, start}, {0, before}};
     const int64_t times[] = {i % chunk, std::min(i % chunk + chunk, size),
                              std::min(2 * chunk - 1, size)};
     for (size_t n = 0; n < 3; ++n) {
       pieces[n].runs.push_back(runs[n]);
-      pieces[n].query_times.push_back(times[n]);
+      pieces[n].query_rotary_positions.push_back(times[n]);
     }
   }
-  for (Piece& piece : pieces) piece.key_times = key_times;
+  for (Piece& piece : pieces) piece.key_rotary_positions = key_rotary_positions;
   take_pieces(trial, golden.numbers("inv_freq"), pieces, golden.meta().value("mscale", 1.0));
   // The official code merges three attentions and does not differentiate the weights of the merge: with
   // them held fixed the formula gives the file's numbers to 1e-15, with them it gives ours.
@@ -274,13 +278,14 @@ Trial streaming(const Golden& golden) {
   const auto start = golden.meta().at("start_size").get<int64_t>();
   const auto recent = golden.meta().at("recent_size").get<int64_t>();
   const int64_t rows = trial.problem.q.rows;
-  Piece sinks{.key_times = counted(0, rows)};
-  Piece latest{.query_times = counted(0, rows), .key_times = counted(0, rows)};
+  Piece sinks{.key_rotary_positions = counted(0, rows)};
+  Piece latest{.query_rotary_positions = counted(0, rows),
+               .key_rotary_positions = counted(0, rows)};
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t kept = std::min(i, start + recent);
     const int64_t first = std::min(start, i);
     sinks.runs.push_back({0, first});
-    sinks.query_times.push_back(kept);
+    sinks.query_rotary_positions.push_back(kept);
     latest.runs.push_back({std::max(first, i - recent), i + 1});
   }
   take_pieces(trial, golden.numbers("inv_freq"), {sinks, latest});

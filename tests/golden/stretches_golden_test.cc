@@ -26,9 +26,9 @@ class Stretches : public testing::Test {
 
   void expect_speeds(const std::string& array, const Spectrum& spectrum,
                      double tolerance = 1e-15) const {
-    Numbers speeds;
+    Doubles speeds;
     for (const auto& pair : spectrum.pairs) speeds.push_back(static_cast<double>(pair.speed));
-    const Numbers expected = file().numbers(array);
+    const Doubles expected = file().numbers(array);
     ASSERT_EQ(speeds.size(), expected.size()) << array;
     for (size_t f = 0; f < speeds.size(); ++f) {
       // Relative: the slowest pairs matter most.
@@ -82,7 +82,7 @@ TEST_F(Stretches, Yarn) {
 
 TEST_F(Stretches, DynamicNtkOfHuggingFaceAndQwen) {
   OPEN_OR_SKIP("dynamic_ntk_tables");
-  const Numbers factors = file().numbers("factor"), speeds = file().numbers("inv_freq");
+  const Doubles factors = file().numbers("factor"), speeds = file().numbers("inv_freq");
   const auto lengths = file().integers("seq");
   DynamicStretch dynamic{.stretch = Ntk{}, .growth = Growth::kHuggingFace, .original_length = 2048};
   auto expected = speeds.begin();
@@ -108,7 +108,7 @@ TEST_F(Stretches, DynamicNtkOfAFreshModule) {
   OPEN_OR_SKIP("dynamic_ntk_hf_state");
   const DynamicStretch dynamic{
       .stretch = Ntk{}, .growth = Growth::kHuggingFace, .original_length = 16, .factor = 2};
-  Numbers got;
+  Doubles got;
   for (const int64_t length : file().integers("seq_len")) {
     for (const auto& pair : stretched(rotary({.dim = 8}), stretch_at(dynamic, length)).pairs) {
       got.push_back(static_cast<double>(pair.speed));
@@ -124,14 +124,14 @@ TEST_F(Stretches, DynamicYarnOfItsAuthors) {
   for (const auto& [name, length] : {std::pair{"50", 50}, {"65", 65}, {"128", 128}, {"100", 128}}) {
     const Spectrum yarn = stretched(rotary({.dim = 32}), stretch_at(dynamic, length));
     expect_speeds(std::string("yarn_inv_freq_after_") + name, yarn, kLadder);
-    const Numbers gain = file().numbers(std::string("yarn_mscale_after_") + name);
+    const Doubles gain = file().numbers(std::string("yarn_mscale_after_") + name);
     EXPECT_NEAR(yarn.gain, gain[0], 1e-15);
   }
 }
 
 TEST_F(Stretches, LongRopeOfMicrosoft) {
   OPEN_OR_SKIP("ext_longrope_microsoft");
-  const Numbers factors = file().numbers("rescale_factors");
+  const Doubles factors = file().numbers("rescale_factors");
   const double gain = longrope_gain(8, 64);
   EXPECT_NEAR(gain, file().meta().at("mscale_su").get<double>(), 1e-15);
   EXPECT_NEAR(yarn_temperature(8), file().meta().at("mscale_yarn").get<double>(), 1e-15);
@@ -140,7 +140,7 @@ TEST_F(Stretches, LongRopeOfMicrosoft) {
                 kLadder);
   DynamicStretch dynamic{
       .stretch = LongRope{.factors = factors}, .original_length = 64, .factor = 8};
-  Numbers got;
+  Doubles got;
   for (const int64_t length : file().integers("dynamic_len")) {
     for (const auto& pair : stretched(rotary({.dim = 16}), stretch_at(dynamic, length)).pairs) {
       got.push_back(static_cast<double>(pair.speed));
@@ -157,7 +157,7 @@ TEST_F(Stretches, ByPartsForEachQuery) {
                                                   .slow = meta.at("beta_slow").get<double>(),
                                                   .fast = meta.at("beta_fast").get<double>()},
                                .original_length = length};
-  Numbers speeds, gains;
+  Doubles speeds, gains;
   for (const int64_t position : file().integers("pos")) {
     const Stretch stretch = stretch_at(dynamic, position + 1);
     const Spectrum plain = rotary({.dim = 8, .base = meta.at("base").get<double>()});
@@ -173,7 +173,7 @@ TEST_F(Stretches, ByPartsForEachQuery) {
 TEST_F(Stretches, LognOfSuAndQwen) {
   OPEN_OR_SKIP("logn_scale");
   const auto positions = file().integers("pos");
-  Numbers clipped, unclipped;
+  Doubles clipped, unclipped;
   for (const int64_t length : file().integers("L")) {
     for (const double x : query_factors({QueryLaw::kLogn, length}, positions)) clipped.push_back(x);
     for (const double x : query_factors({QueryLaw::kLognUnclipped, length}, positions)) {

@@ -18,8 +18,8 @@ namespace {
 Golden golden(const std::string& name) { return Golden(golden_files().at(name)); }
 
 // [heads, heads] of which row n holds the slopes of n heads.
-Numbers slopes_of(const Golden& file, const std::string& array, int64_t heads) {
-  const Numbers all = file.numbers(array);
+Doubles slopes_of(const Golden& file, const std::string& array, int64_t heads) {
+  const Doubles all = file.numbers(array);
   const auto first = all.begin() + heads * file.shape(array)[1];
   return {first, first + heads};
 }
@@ -30,7 +30,7 @@ TEST(TablesGolden, SlopesAreThoseOfTheAuthorsForAnyHeadCount) {
   ASSERT_GE(most, 128);
   for (int64_t heads = 1; heads <= most; ++heads) {
     SCOPED_TRACE(heads);
-    const Numbers slopes = alibi_slopes(heads);
+    const Doubles slopes = alibi_slopes(heads);
     EXPECT_EQ(difference("fairseq", slopes, slopes_of(file, "slopes", heads), 1e-15), "");
     EXPECT_EQ(difference("ggml", slopes, slopes_of(file, "slopes_ggml", heads), 1e-15), "");
     // These two are float32.
@@ -86,7 +86,7 @@ class SinusoidGolden : public testing::Test {
  protected:
   void expect_table(const std::string& array, SinusoidOptions options, int64_t first = 0) const {
     options.width = file_.shape(array)[1];
-    const Numbers rows = Sinusoid(options).rows(first, file_.shape(array)[0]);
+    const Doubles rows = Sinusoid(options).rows(first, file_.shape(array)[0]);
     EXPECT_EQ(difference(array, rows, file_.numbers(array), 1e-14), "");
   }
 
@@ -117,17 +117,17 @@ TEST_F(SinusoidGolden, OddWidthsAndOtherTimescalesToo) {
 }
 
 TEST_F(SinusoidGolden, RowsAreRightAtAnyPosition) {
-  const Numbers rows = Sinusoid({.width = 8}).rows(file_.integers("large_positions"));
+  const Doubles rows = Sinusoid({.width = 8}).rows(file_.integers("large_positions"));
   EXPECT_EQ(difference("large", rows, file_.numbers("large_interleaved_d8_exact"), 1e-15), "");
 }
 
 TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
   const auto tokens = file_.integers("fairseq_mask_tokens");
   const int64_t length = file_.shape("fairseq_mask_tokens")[1];
-  Numbers rows;
+  Doubles rows;
   for (size_t first = 0; first < tokens.size(); first += static_cast<size_t>(length)) {
     const auto text = std::span(tokens).subspan(first, static_cast<size_t>(length));
-    const Numbers of_text =
+    const Doubles of_text =
         Sinusoid({.width = 8, .layout = SinusoidLayout::kTensor2Tensor, .padding_position = 0})
             .rows(fairseq_positions(text, 0));
     rows.insert(rows.end(), of_text.begin(), of_text.end());
@@ -140,7 +140,7 @@ TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
 // pair], as the files have them.
 std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
   std::vector<Rotation> all;
-  for (const double base : file.meta().at("bases").get<Numbers>()) {
+  for (const double base : file.meta().at("bases").get<Doubles>()) {
     all.push_back(rotation(rotary({.dim = file.meta().at("rotary_dim").get<int64_t>(),
                                    .base = base,
                                    .float32_speeds = float32_speeds})));
@@ -149,7 +149,7 @@ std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
 }
 
 void expect_phases(const Golden& file, bool float32_speeds, const std::string& suffix) {
-  Numbers cosines, sines;
+  Doubles cosines, sines;
   for (const Rotation& rotation : rotations(file, float32_speeds)) {
     for (const double position : file.numbers("positions")) {  // all are integers below 2^53
       for (const auto& pair : rotation.pairs) {
@@ -185,7 +185,7 @@ TEST(TablesGolden, PhasesOfFloat32SpeedsAreExactToo) {
 
 TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
   const Golden file = golden("rope_layout_permutation");
-  const Numbers x = file.numbers("x");
+  const Doubles x = file.numbers("x");
   const auto& scores_shape = file.shape("scores_interleaved");
   const int64_t width = file.shape("x")[1], rows = file.shape("x")[0], heads = scores_shape[1];
   const auto expect_scores = [&](const std::string& suffix, Pairing pairing,
@@ -196,10 +196,10 @@ TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
     p.v = p.k;
     oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
     p.sweeps[0].rotation = rotation(rotary({.dim = p.q.columns, .pairing = pairing}));
-    p.sweeps[0].query_times = p.sweeps[0].key_times = file.integers("pos");
+    p.sweeps[0].query_rotary_positions = p.sweeps[0].key_rotary_positions = file.integers("pos");
     const auto weights = oracle::probabilities(p.score(), reference_backend());
     const auto lse = oracle::attend(p.score(), reference_backend()).lse;
-    Numbers got;
+    Doubles got;
     for (size_t n = 0; n < weights.data.size(); ++n) {
       got.push_back(std::log(weights.data[n]) + lse.data[n / static_cast<size_t>(rows)]);
     }

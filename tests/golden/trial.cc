@@ -33,7 +33,7 @@ Trial plain_trial(const Golden& golden) {
   if (golden.has("gout")) trial.d_out = golden.tensor("gout");
   if (golden.has("scores")) trial.scores = golden.tensor("scores");
   trial.answers = [](const auto& result, const auto& gradients) {
-    return std::map<std::string, Numbers>{{"out", result.out.data},
+    return std::map<std::string, Doubles>{{"out", result.out.data},
                                           {"dq", gradients.q.data},
                                           {"dk", gradients.k.data},
                                           {"dv", gradients.v.data}};
@@ -41,8 +41,8 @@ Trial plain_trial(const Golden& golden) {
   return trial;
 }
 
-std::vector<Run> runs_of(const Numbers& flags, int64_t queries, int64_t keys) {
-  std::vector<Run> runs;
+std::vector<KeyRange> runs_of(const Doubles& flags, int64_t queries, int64_t keys) {
+  std::vector<KeyRange> runs;
   for (int64_t i = 0; i < queries; ++i) {
     const auto row = flags.begin() + i * keys;
     const auto seen = [](double flag) { return flag != 0; };
@@ -56,7 +56,7 @@ std::vector<Run> runs_of(const Numbers& flags, int64_t queries, int64_t keys) {
   return runs;
 }
 
-oracle::Tensor<double> by_diagonal(const Numbers& matrix, int64_t heads, int64_t queries,
+oracle::Tensor<double> by_diagonal(const Doubles& matrix, int64_t heads, int64_t queries,
                                    int64_t keys) {
   oracle::Tensor<double> rows(1, heads, queries + keys - 1, 1);
   std::fill(rows.data.begin(), rows.data.end(), std::numeric_limits<double>::quiet_NaN());

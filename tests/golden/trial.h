@@ -21,7 +21,7 @@ struct Trial {
   // Answers of the file that attention need not give, and why.
   std::map<std::string, std::string> excused;
   // What the official module makes of attention's result and gradients, by the file's names.
-  std::function<std::map<std::string, Numbers>(const oracle::Result<double>&,
+  std::function<std::map<std::string, Doubles>(const oracle::Result<double>&,
                                                const oracle::Gradients<double>&)>
       answers;
 };
@@ -48,11 +48,11 @@ std::optional<Family> family_of(std::string_view name);
 Trial plain_trial(const Golden& golden);
 
 // For each query the one run of keys whose flags are not 0. Throws Error if it is not one run.
-std::vector<Run> runs_of(const Numbers& flags, int64_t queries, int64_t keys);
+std::vector<KeyRange> runs_of(const Doubles& flags, int64_t queries, int64_t keys);
 
 // Element [h, i, j] of a matrix that depends on the distance only, as one number per diagonal: rows
 // [1, H, diagonals, 1]. Throws Error if the matrix is no function of the distance.
-oracle::Tensor<double> by_diagonal(const Numbers& matrix, int64_t heads, int64_t queries,
+oracle::Tensor<double> by_diagonal(const Doubles& matrix, int64_t heads, int64_t queries,
                                    int64_t keys);
 
 // A row map by signed distance (query minus key) for the problem's diagonals.

@@ -220,7 +220,7 @@ class Decoding(unittest.TestCase):
         cache = sextant.Cache()
         cache.prepare(k, v)
         plain = cache.add(first_position=5)
-        turned = cache.add(first_position=5, turned_by='{"base": 500}')
+        turned = cache.add(first_position=5, rotated_by='{"base": 500}')
         for text in (plain, turned):
             cache.append(k[:, :, :19], v[:, :, :19], texts=[text])
             cache.drop(text, 4, 3)
@@ -232,7 +232,7 @@ class Decoding(unittest.TestCase):
         out = sextant.attention(*new, method="rope", base=500, cache=cache, texts=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
         # Keys that are held turned are turned on to another spectrum; queries are turned outside.
-        cache.rerotate(turned, turned_by='{"base": 700}')
+        cache.rerotate(turned, rotated_by='{"base": 700}')
         with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
             sextant.attention(*new, method="rope", base=700, cache=cache, texts=[turned])
         query = sextant.turn(new[0], torch.tensor([1016]), base=700)

@@ -82,7 +82,7 @@ TEST(Config, IsReadAsWritten) {
   error_of({.local_base = -1}, "--local-base: expected a number from");
 }
 
-TEST(Scaling, ErrorsNameTheKey) {
+TEST(RopeScaling, ErrorsNameTheKey) {
   const Wrong all[] = {
       {R"({"type": "linear"})", "factor: expected a number from 1"},
       {R"({"type": "linear", "factor": 0.5})", "factor: expected a number from 1"},
@@ -114,7 +114,7 @@ TEST(Scaling, ErrorsNameTheKey) {
   }
 }
 
-TEST(Scaling, WarnsOfWhatEnginesReadDifferently) {
+TEST(RopeScaling, WarnsOfWhatEnginesReadDifferently) {
   const auto warnings = [](const std::string& scaling) {
     const std::string config =
         R"({"head_dim": 64, "rope_theta": 1e4, "max_position_embeddings": 8192, "rope_scaling": )" +

@@ -383,9 +383,9 @@ TEST(Attend, EmptySizesWork) {
     o.q = normal({s.batch, s.heads, s.queries, s.columns}).set_requires_grad(true);
     o.k = normal({s.batch, s.heads, s.keys, s.columns}).set_requires_grad(true);
     o.v = normal({s.batch, s.heads, s.keys, s.value_columns}).set_requires_grad(true);
-    const Placement placement = {.batch = s.batch, .queries = s.queries, .keys = s.keys};
-    o.frames = frames(placement);
-    o.sweeps = {{.runs = visible_runs(placement)}};
+    const Layout layout = {.batch = s.batch, .queries = s.queries, .keys = s.keys};
+    o.frames = frames(layout);
+    o.sweeps = {{.runs = visible_runs(layout)}};
     const at::Tensor out = out_of(o);
     EXPECT_EQ(out.sizes(), at::IntArrayRef({s.batch, s.heads, s.queries, s.value_columns}));
     EXPECT_TRUE(out.isfinite().all().item<bool>());
@@ -419,13 +419,13 @@ at::Tensor with_precision(at::Float32MatmulPrecision precision, const Operands& 
 // that of a steep ALiBi: weights and score gradients from 1 to nothing.
 TEST(Attend, LongTextsInFloat32AreNearFloat64WithEveryPrecision) {
   constexpr int64_t kRows = 1100, kColumns = 16;
-  const Placement placement = {.batch = 1, .queries = kRows, .keys = kRows};
+  const Layout layout = {.batch = 1, .queries = kRows, .keys = kRows};
   Operands o;
   for (at::Tensor* x : {&o.q, &o.k, &o.v})
     *x = normal({1, 2, kRows, kColumns}, static_cast<uint64_t>(x - &o.q) + 31);
   o.scale = 0.25;
-  o.frames = frames(placement);
-  o.sweeps = {{.runs = visible_runs(placement)}};
+  o.frames = frames(layout);
+  o.sweeps = {{.runs = visible_runs(layout)}};
   o.farthest = kRows - 1;
   const at::Tensor distance = at::arange(kRows - 1, -1, -1, at::kDouble);
   o.bias.rows = at::stack({-0.5 * distance, -0.001 * distance});
@@ -455,9 +455,9 @@ TEST(Attend, MediumPrecisionMayRoundToBfloat16WhereThatIsFast) {
     o.q = normal({1, 2, 40, 16}).to(type);
     o.k = normal({1, 2, 40, 16}).to(type);
     o.v = normal({1, 2, 40, 16}).to(type);
-    const Placement placement = {.batch = 1, .queries = 40, .keys = 40};
-    o.frames = frames(placement);
-    o.sweeps = {{.runs = visible_runs(placement)}};
+    const Layout layout = {.batch = 1, .queries = 40, .keys = 40};
+    o.frames = frames(layout);
+    o.sweeps = {{.runs = visible_runs(layout)}};
     const at::Tensor exact = with_precision(at::Float32MatmulPrecision::HIGHEST, o);
     const at::Tensor medium = with_precision(at::Float32MatmulPrecision::MEDIUM, o);
     const bool rounded = multiplies_bfloat16() && type == at::kFloat;
@@ -508,8 +508,8 @@ TEST(Attend, ErrorsNameTheArgument) {
   fails("attend: runs: expected Long [*, 1 or 2, 7, 2], but got Int", [](Operands& o) {
     for (auto& s : o.sweeps) s.runs = s.runs.to(at::kInt);
   });
-  fails("attend: query_times: expected at least 2 axes", [](Operands& o) {
-    for (auto& s : o.sweeps) s.query_times = s.query_times.slice(1, 0, 1);
+  fails("attend: query_rotary_positions: expected at least 2 axes", [](Operands& o) {
+    for (auto& s : o.sweeps) s.query_rotary_positions = s.query_rotary_positions.slice(1, 0, 1);
   });
   fails("attend: offset: expected one for each of 2 pairs",
         [](Operands& o) { o.sweeps[0].query_offset = {Turns{}}; });

@@ -115,10 +115,10 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
     for (Text& text : texts) {
       text.length = 20 + up_to(20);
       text.first_position = up_to(10);
-      const Placement whole = {.queries = text.length,
-                               .keys = text.length,
-                               .first_query = text.first_position,
-                               .first_key = text.first_position};
+      const Layout whole = {.queries = text.length,
+                            .keys = text.length,
+                            .first_query = text.first_position,
+                            .first_key = text.first_position};
       const Layer layer(shape_, whole);
       text.q = layer.q.to(at::kFloat), text.k = keys_of(layer);
       text.v = layer.v.to(at::kFloat);
@@ -134,7 +134,7 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
         growing[n].rows = std::min(left, seed == 0 ? 1 : up_to(17));
         grows = grows || left > 0;
       }
-      const Placement placement = continued(cache, growing);
+      const Layout layout = continued(cache, growing);
       std::vector<at::Tensor> queries, expected;
       for (size_t n = 0; n < texts.size(); ++n) {
         const auto& [text, rows] = growing[n];
@@ -144,7 +144,7 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
         queries.push_back(texts[n].q.narrow(2, first, rows));
         expected.push_back(texts[n].out.narrow(2, first, rows));
       }
-      const at::Tensor out = attend_cached(*method_, at::cat(queries, 2), cache, growing, placement,
+      const at::Tensor out = attend_cached(*method_, at::cat(queries, 2), cache, growing, layout,
                                            /*layer=*/1, parameters);
       const at::Tensor wanted = at::cat(expected, 2);
       if (wanted.numel() == 0) continue;
@@ -175,12 +175,12 @@ TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   ModelShape shape = kSmallShape;
   const auto method =
       method_of("rope", shape, R"({"stretch": "dynamic-ntk", "dynamic": "length", "base": 50})");
-  const Placement whole = {.queries = 20, .keys = 20};
+  const Layout whole = {.queries = 20, .keys = 20};
   const Layer layer(shape, whole);
   const at::Tensor q = layer.q.to(at::kFloat), k = layer.k.to(at::kFloat),
                    v = layer.v.to(at::kFloat);
   const auto so_far = [&](int64_t first, int64_t last) {
-    const Placement part = {.queries = last - first, .keys = last, .first_query = first};
+    const Layout part = {.queries = last - first, .keys = last, .first_query = first};
     return attend_with(*method, q.slice(2, first, last), k.slice(2, 0, last), v.slice(2, 0, last),
                        part, 0, {});
   };
@@ -192,13 +192,13 @@ TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   double most = 0;
   for (int64_t first = 0; first < 20; first += 5) {
     growing[0].rows = 5;
-    const Placement placement = continued(cache, growing);
+    const Layout layout = continued(cache, growing);
     cache.append(growing[0].text, view_4d<const float>(k.slice(2, first, first + 5)),
                  view_4d<const float>(v.slice(2, first, first + 5)));
     grow(cache, growing[1].text, 1, 60);
     const at::Tensor out =
         attend_cached(*method, at::cat({q.slice(2, first, first + 5), floats(4, 1, 70)}, 2), cache,
-                      growing, placement, 0, {});
+                      growing, layout, 0, {});
     EXPECT_LE(largest_difference(out.slice(2, 0, 5), so_far(first, first + 5)), 1e-5);
     most =
         std::max(most, largest_difference(out.slice(2, 0, 5), at_once.slice(2, first, first + 5)));
@@ -211,9 +211,9 @@ TEST(CachedByLength, SlopesOfAllTextsAreThoseOfOneLength) {
   KvCache cache = small_cache();
   std::vector<TextGrowth> growing = {{cache.add(), 1}, {cache.add(), 1}};
   grow(cache, growing[1].text, 4, 50);
-  const Placement placement = continued(cache, growing);
+  const Layout layout = continued(cache, growing);
   for (const TextGrowth& text : growing) grow(cache, text.text, 1, 60);
-  EXPECT_THAT([&] { attend_cached(*method, floats(4, 2, 1), cache, growing, placement, 0, {}); },
+  EXPECT_THAT([&] { attend_cached(*method, floats(4, 2, 1), cache, growing, layout, 0, {}); },
               ThrowsMessage<Error>(HasSubstr("interpolation: expected texts of one length")));
 }
 
@@ -226,9 +226,9 @@ TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
   const auto attend = [&](const char* method, int64_t text, const at::Tensor& queries) {
     const std::vector<TextGrowth> growing = {{text, 1}};
     KvCache copy = cache;
-    const Placement placement = continued(copy, growing);
+    const Layout layout = continued(copy, growing);
     grow(copy, text, 1, 40);
-    return attend_cached(*method_of(method, kSmallShape), queries, copy, growing, placement, 0, {});
+    return attend_cached(*method_of(method, kSmallShape), queries, copy, growing, layout, 0, {});
   };
   at::Tensor turned_q = q.clone();
   for (const Rotation::Pair& pair : rotation(spectrum).pairs) {
@@ -259,10 +259,9 @@ TEST(CachedGradients, GoToQueriesAndParameters) {
   KvCache cache = small_cache();
   const std::vector<TextGrowth> growing = {{cache.add(), 2}};
   grow(cache, 0, 5, 20);
-  const Placement placement = continued(cache, growing);
+  const Layout layout = continued(cache, growing);
   grow(cache, 0, 2, 22);
-  const at::Tensor out =
-      attend_cached(*method, q, cache, growing, placement, 0, std::vector{table});
+  const at::Tensor out = attend_cached(*method, q, cache, growing, layout, 0, std::vector{table});
   at::Tensor k = at::empty({1, 2, 7, 6}), v = at::empty({1, 2, 7, 6});
   cache.read(0, 0, view_4d<float>(k), view_4d<float>(v));
   out.square().sum().backward();

@@ -7,7 +7,7 @@
 
 namespace sextant::testing {
 
-at::Tensor distances(const Placement& p) {
+at::Tensor distances(const Layout& p) {
   const at::Tensor queries = at::arange(p.first_query, p.first_query + p.queries, at::kLong);
   const at::Tensor keys = at::arange(p.first_key, p.first_key + p.keys, at::kLong);
   return queries.unsqueeze(1) - keys.unsqueeze(0);

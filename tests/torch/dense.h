@@ -10,7 +10,7 @@
 namespace sextant::testing {
 
 // Query minus key position, int64 [queries, keys], of one text.
-at::Tensor distances(const Placement& placement);
+at::Tensor distances(const Layout& layout);
 
 // Softmax over the visible keys, and its weights of v. scores [batch, heads, queries, keys], visible
 // bool [queries, keys]; a query that sees nothing gets zeros.

@@ -114,10 +114,10 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
   at::Tensor product, seen;
   for (const SweepOperand& sweep : o.sweeps) {
     const auto turned_q = [&](const at::Tensor& q) {
-      return turned(q, sweep.rotation, sweep.query_times, sweep.query_offset, +1);
+      return turned(q, sweep.rotation, sweep.query_rotary_positions, sweep.query_offset, +1);
     };
     const at::Tensor keys =
-        turned(k, sweep.rotation, sweep.key_times, sweep.key_offset, -1).transpose(2, 3);
+        turned(k, sweep.rotation, sweep.key_rotary_positions, sweep.key_offset, -1).transpose(2, 3);
     at::Tensor p = at::matmul(turned_q(o.q), keys);
     if (o.on_query.rows.defined()) p = p + against(o.q, gathered(o.on_query, diagonal));
     if (o.on_key.rows.defined()) {
@@ -177,12 +177,12 @@ Operands every_term() {
   close.rotation.pairs = {{.first = 0, .second = 1, .speed = fast, .growth = 0.02},
                           {.first = 4, .second = 2, .speed = slow, .axis = 1}};
   close.rotation.gain = 1.1;
-  close.query_times = times(kQueries, 4).expand({kBatch, 2, kQueries});
-  close.key_times = times(kKeys, 0);
+  close.query_rotary_positions = times(kQueries, 4).expand({kBatch, 2, kQueries});
+  close.key_rotary_positions = times(kKeys, 0);
   beyond.runs = far;
   beyond.rotation.pairs = {{.first = 3, .second = 5, .speed = slow}};
-  beyond.query_times = times(kQueries, 4);
-  beyond.key_times = times(kKeys, 0);
+  beyond.query_rotary_positions = times(kQueries, 4);
+  beyond.key_rotary_positions = times(kKeys, 0);
   beyond.query_offset = {fast};
   o.sweeps = {close, beyond};
   o.farthest = 4;  // diagonals 0 .. 7 are distances 4 .. -3

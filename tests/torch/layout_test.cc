@@ -18,8 +18,8 @@ std::vector<int64_t> values(const at::Tensor& x) {
   return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
 }
 
-TEST(Placement, QueriesSeeKeysUpToTheirOwnPosition) {
-  const Placement decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
+TEST(Layout, QueriesSeeKeysUpToTheirOwnPosition) {
+  const Layout decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
   EXPECT_THAT(values(visible_runs(decode)), ElementsAre(0, 4, 0, 5));
   EXPECT_THAT(values(query_positions(decode)), ElementsAre(13, 14));
   EXPECT_THAT(values(key_positions(decode)), ElementsAre(10, 11, 12, 13, 14));
@@ -27,17 +27,17 @@ TEST(Placement, QueriesSeeKeysUpToTheirOwnPosition) {
 }
 
 // Two texts of 3 and 18 rows in pages of 16, the second from position 100 on.
-const Placement kCached = {.queries = 3,
-                           .keys = 48,
-                           .cached = {{.queries = 1, .query_position = 2, .keys = 3},
-                                      {.query_row = 1,
-                                       .queries = 2,
-                                       .query_position = 116,
-                                       .key_row = 16,
-                                       .keys = 18,
-                                       .key_position = 100}}};
+const Layout kCached = {.queries = 3,
+                        .keys = 48,
+                        .cached = {{.queries = 1, .query_position = 2, .keys = 3},
+                                   {.query_row = 1,
+                                    .queries = 2,
+                                    .query_position = 116,
+                                    .key_row = 16,
+                                    .keys = 18,
+                                    .key_position = 100}}};
 
-TEST(Placement, CachedTextsLieApartAtPositionsOfTheirOwn) {
+TEST(Layout, CachedTextsLieApartAtPositionsOfTheirOwn) {
   EXPECT_THAT(values(visible_runs(kCached)), ElementsAre(0, 3, 16, 33, 16, 34));
   EXPECT_THAT(values(query_positions(kCached)), ElementsAre(2, 116, 117));
   EXPECT_THAT(values(text_starts(kCached)), ElementsAre(0, 100, 100));
@@ -49,34 +49,34 @@ TEST(Placement, CachedTextsLieApartAtPositionsOfTheirOwn) {
   EXPECT_EQ(kCached.farthest_distance(), 17);
 }
 
-TEST(Placement, RefusesCachedTextsThatOverlap) {
+TEST(Layout, RefusesCachedTextsThatOverlap) {
   const auto fails = [](auto change, const char* says) {
-    Placement p = kCached;
+    Layout p = kCached;
     change(p);
     EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(says)));
   };
-  fails([](Placement& p) { p.cached[1].key_row = 2; }, "cached.key_row: expected at least 3");
-  fails([](Placement& p) { p.cached[1].query_row = 2; }, "cached.query_row: expected 1");
-  fails([](Placement& p) { p.cached[1].keys = 33; }, "cached.keys: expected 0 to 32");
-  fails([](Placement& p) { p.cached[1].queries = 1; }, "cached.queries: expected 3 in all");
-  fails([](Placement& p) { p.packed_queries = {0, 3}; }, "cached: expected no packed texts");
+  fails([](Layout& p) { p.cached[1].key_row = 2; }, "cached.key_row: expected at least 3");
+  fails([](Layout& p) { p.cached[1].query_row = 2; }, "cached.query_row: expected 1");
+  fails([](Layout& p) { p.cached[1].keys = 33; }, "cached.keys: expected 0 to 32");
+  fails([](Layout& p) { p.cached[1].queries = 1; }, "cached.queries: expected 3 in all");
+  fails([](Layout& p) { p.packed_queries = {0, 3}; }, "cached: expected no packed texts");
 }
 
-TEST(Placement, WithoutACausalMaskEverythingIsSeen) {
-  const Placement whole = {.queries = 2, .keys = 3, .causal = false};
+TEST(Layout, WithoutACausalMaskEverythingIsSeen) {
+  const Layout whole = {.queries = 2, .keys = 3, .causal = false};
   EXPECT_THAT(values(visible_runs(whole)), ElementsAre(0, 3, 0, 3));
 }
 
-TEST(Placement, AWindowReachesToBothSides) {
-  const Placement p = {.queries = 4, .keys = 4};
+TEST(Layout, AWindowReachesToBothSides) {
+  const Layout p = {.queries = 4, .keys = 4};
   constexpr int64_t kFar = int64_t{1} << 52;
   EXPECT_THAT(values(near_runs(p, 1, 1)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
   EXPECT_THAT(values(near_runs(p, kFar, kFar)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
   EXPECT_THAT(values(near_runs(p, 2, 0)), ElementsAre(0, 1, 0, 2, 0, 3, 1, 4));
 }
 
-TEST(Placement, ChunksAreCutByPosition) {
-  const Placement decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
+TEST(Layout, ChunksAreCutByPosition) {
+  const Layout decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
   EXPECT_THAT(values(chunk_runs(decode, 4, 0)), ElementsAre(2, 5, 2, 5));
   EXPECT_THAT(values(chunk_runs(decode, 4, 14)), ElementsAre(0, 4, 4, 5));
   EXPECT_THAT(values(chunk_runs(decode, 2, 0, 1)), ElementsAre(0, 5, 2, 5));
@@ -84,17 +84,18 @@ TEST(Placement, ChunksAreCutByPosition) {
   EXPECT_THAT(values(first_runs(decode, 9)), ElementsAre(0, 5, 0, 5));
 }
 
-TEST(Placement, TimesArePositionsUnlessGiven) {
-  Placement p = {.queries = 1, .keys = 2, .first_query = 1};
-  EXPECT_THAT(values(key_times(p, 2)), ElementsAre(0, 1, 0, 1));
-  p.key_times = at::tensor({7, 9}, at::kLong).view({1, 1, 2});
-  EXPECT_THAT(values(key_times(p, 1)), ElementsAre(7, 9));
-  EXPECT_THAT(values(query_times(p, 1)), ElementsAre(1));
-  EXPECT_THAT([&] { key_times(p, 3); }, ThrowsMessage<Error>(HasSubstr("expected 3 axes")));
+TEST(Layout, TimesArePositionsUnlessGiven) {
+  Layout p = {.queries = 1, .keys = 2, .first_query = 1};
+  EXPECT_THAT(values(key_rotary_positions(p, 2)), ElementsAre(0, 1, 0, 1));
+  p.key_rotary_positions = at::tensor({7, 9}, at::kLong).view({1, 1, 2});
+  EXPECT_THAT(values(key_rotary_positions(p, 1)), ElementsAre(7, 9));
+  EXPECT_THAT(values(query_rotary_positions(p, 1)), ElementsAre(1));
+  EXPECT_THAT([&] { key_rotary_positions(p, 3); },
+              ThrowsMessage<Error>(HasSubstr("expected 3 axes")));
 }
 
-TEST(Placement, PackedTextsStartAgainAndTheirQueriesAreTheLast) {
-  const Placement p = {
+TEST(Layout, PackedTextsStartAgainAndTheirQueriesAreTheLast) {
+  const Layout p = {
       .queries = 5, .keys = 7, .packed_queries = {0, 2, 2, 5}, .packed_keys = {0, 3, 4, 7}};
   EXPECT_THAT(values(query_positions(p)), ElementsAre(1, 2, 0, 1, 2));
   EXPECT_THAT(values(key_positions(p)), ElementsAre(0, 1, 2, 0, 0, 1, 2));
@@ -104,9 +105,9 @@ TEST(Placement, PackedTextsStartAgainAndTheirQueriesAreTheLast) {
                                              -1, 2, 3, 0, 4, 3, 0));
 }
 
-TEST(Placement, DistancesAreThoseThatAreSeen) {
+TEST(Layout, DistancesAreThoseThatAreSeen) {
   struct Case {
-    Placement placement;
+    Layout layout;
     int64_t farthest, count;
   };
   for (const auto& [p, farthest, count] : {
@@ -126,11 +127,11 @@ TEST(Placement, DistancesAreThoseThatAreSeen) {
   }
 }
 
-TEST(Placement, WhatDoesNotFitIsRefused) {
-  const auto fails = [](const char* text, const Placement& p) {
+TEST(Layout, WhatDoesNotFitIsRefused) {
+  const auto fails = [](const char* text, const Layout& p) {
     EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
-  fails("placement: keys: expected at least 0, but got -1", {.keys = -1});
+  fails("layout: keys: expected at least 0, but got -1", {.keys = -1});
   fails("packed_keys: expected cumulative lengths",
         {.queries = 2, .keys = 2, .packed_queries = {0, 2}});
   fails("packed_queries: expected to start at 0",

@@ -24,15 +24,15 @@ class EveryMethod : public ::testing::TestWithParam<std::string> {
   const std::unique_ptr<Method> method_ = method_of(GetParam(), shape_, subject_.options);
   const std::vector<at::Tensor> parameters_ = random_parameters(*method_);
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement) const {
-    return method_->embed(x, placement, parameters_);
+  at::Tensor embed(const at::Tensor& x, const Layout& layout) const {
+    return method_->embed(x, layout, parameters_);
   }
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    const Placement& placement) const {
-    return attend_with(*method_, q, k, v, placement, /*layer=*/1, parameters_);
+                    const Layout& layout) const {
+    return attend_with(*method_, q, k, v, layout, /*layer=*/1, parameters_);
   }
-  at::Tensor attend(const Layer& layer, const Placement& placement) const {
-    return attend(layer.q, keys(layer), layer.v, placement);
+  at::Tensor attend(const Layer& layer, const Layout& layout) const {
+    return attend(layer.q, keys(layer), layer.v, layout);
   }
   // Keys with what the method keeps besides.
   at::Tensor keys(const Layer& layer) const {
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryMethod, ::testing::ValuesIn(names()), title);
 TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
   if (!subject_.smooth) GTEST_SKIP() << GetParam() << " has kinks";
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 5, .keys = 7, .first_query = 2, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 5, .keys = 7, .first_query = 2, .causal = causal};
     const Layer layer(shape_, p);
     Tensors inputs = {layer.x, layer.q, layer.k, layer.v, layer.seen};
     inputs.insert(inputs.end(), parameters_.begin(), parameters_.end());
@@ -78,10 +78,10 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
 TEST_P(EveryMethod, ShiftingAllPositionsChangesNothing) {
   if (subject_.absolute) GTEST_SKIP() << GetParam() << " knows absolute positions";
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 9, .keys = 9, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = causal};
     const Layer layer(shape_, p);
     for (const int64_t shift : {int64_t{1}, int64_t{-1000}, int64_t{1} << 31}) {
-      Placement shifted = p;
+      Layout shifted = p;
       shifted.first_query = shifted.first_key = shift;
       EXPECT_LE(largest_difference(attend(layer, p), attend(layer, shifted)), subject_.rounding);
       EXPECT_TRUE(at::equal(embed(layer.x, p), embed(layer.x, shifted)));
@@ -92,9 +92,9 @@ TEST_P(EveryMethod, ShiftingAllPositionsChangesNothing) {
 TEST_P(EveryMethod, SaysWhetherAShiftChangesAnything) {
   EXPECT_EQ(method_->relative(), !subject_.absolute);
   if (!subject_.absolute) return;
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9};
   const Layer layer(shape_, p);
-  Placement shifted = p;
+  Layout shifted = p;
   shifted.first_query = shifted.first_key = 1;
   EXPECT_FALSE(at::equal(attend(layer, p), attend(layer, shifted)) &&
                at::equal(embed(layer.x, p), embed(layer.x, shifted)) &&
@@ -103,15 +103,14 @@ TEST_P(EveryMethod, SaysWhetherAShiftChangesAnything) {
 }
 
 TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
-  const Placement whole = {.batch = 2, .queries = 11, .keys = 11};
+  const Layout whole = {.batch = 2, .queries = 11, .keys = 11};
   const Layer layer(shape_, whole);
   const at::Tensor embedded = embed(layer.x, whole), out = attend(layer, whole);
   const at::Tensor k = keys(layer);
   for (const int64_t chunk : {1, 4})
     for (int64_t first = 0; first < whole.queries; first += chunk) {
       const int64_t last = std::min(first + chunk, whole.queries);
-      const Placement part = {
-          .batch = 2, .queries = last - first, .keys = last, .first_query = first};
+      const Layout part = {.batch = 2, .queries = last - first, .keys = last, .first_query = first};
       const at::Tensor part_out = attend(layer.q.slice(2, first, last), k.slice(2, 0, last),
                                          layer.v.slice(2, 0, last), part);
       EXPECT_LE(largest_difference(part_out, out.slice(2, first, last)), kSame);
@@ -123,7 +122,7 @@ TEST_P(EveryMethod, OneByOneIsChunkByChunkIsAllAtOnce) {
 TEST_P(EveryMethod, SharedKeyHeadsAreRepeatedOnes) {
   if (!subject_.shares_key_heads)
     GTEST_SKIP() << GetParam() << " wants a key head for each query's";
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9};
   const Layer layer(shape_, p);
   ModelShape repeated = shape_;
   repeated.key_heads = repeated.heads;
@@ -137,12 +136,12 @@ TEST_P(EveryMethod, SharedKeyHeadsAreRepeatedOnes) {
 
 TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
   for (const bool causal : {true, false}) {
-    const Placement packed = {.batch = 1,
-                              .queries = 12,
-                              .keys = 14,
-                              .causal = causal,
-                              .packed_queries = {0, 3, 3, 12},
-                              .packed_keys = {0, 5, 5, 14}};
+    const Layout packed = {.batch = 1,
+                           .queries = 12,
+                           .keys = 14,
+                           .causal = causal,
+                           .packed_queries = {0, 3, 3, 12},
+                           .packed_keys = {0, 5, 5, 14}};
     const Layer layer(shape_, packed);
     const at::Tensor out = attend(layer, packed), embedded = embed(layer.x, packed);
     const at::Tensor k = keys(layer);
@@ -151,10 +150,10 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
         return x.narrow(dim, text.query_row, text.queries);
       };
       const auto seen = [&](const at::Tensor& x) { return x.narrow(2, text.key_row, text.keys); };
-      const Placement alone = {.queries = text.queries,
-                               .keys = text.keys,
-                               .first_query = text.query_position,
-                               .causal = causal};
+      const Layout alone = {.queries = text.queries,
+                            .keys = text.keys,
+                            .first_query = text.query_position,
+                            .causal = causal};
       const at::Tensor one = attend(queries(layer.q, 2), seen(k), seen(layer.v), alone);
       EXPECT_LE(largest_difference(one, queries(out, 2)), kSame);
       const at::Tensor one_embedded = embed(queries(layer.x, 1), alone);
@@ -164,7 +163,7 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
 }
 
 TEST_P(EveryMethod, Float32IsNearFloat64) {
-  const Placement p = {.batch = 2, .queries = 33, .keys = 33};
+  const Layout p = {.batch = 2, .queries = 33, .keys = 33};
   const Layer layer(shape_, p);
   std::vector<at::Tensor> narrow;
   for (const at::Tensor& parameter : parameters_) narrow.push_back(parameter.to(at::kFloat));
@@ -179,7 +178,7 @@ TEST_P(EveryMethod, Float32IsNearFloat64) {
 }
 
 TEST_P(EveryMethod, RefusesParametersOfOtherShapes) {
-  const Placement p = {.batch = 1, .queries = 2, .keys = 2};
+  const Layout p = {.batch = 1, .queries = 2, .keys = 2};
   const Layer layer(shape_, p);
   std::vector<at::Tensor> wrong = parameters_;
   const auto fails = [&](const char* text) {

@@ -20,7 +20,7 @@ std::vector<at::Tensor> random_parameters(const Method& method) {
   return parameters;
 }
 
-Layer::Layer(const ModelShape& shape, const Placement& p)
+Layer::Layer(const ModelShape& shape, const Layout& p)
     : x(normal({p.batch, p.queries, shape.width}, 1)),
       q(normal({p.batch, shape.heads, p.queries, shape.head_dim}, 2)),
       k(normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 3)),

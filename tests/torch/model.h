@@ -21,7 +21,7 @@ std::vector<at::Tensor> random_parameters(const Method& method);
 
 // Random q, k, v and input of a layer, float64.
 struct Layer {
-  Layer(const ModelShape& shape, const Placement& placement);
+  Layer(const ModelShape& shape, const Layout& layout);
   at::Tensor x, q, k, v;  // x [batch, queries, width]
   at::Tensor seen;        // what keys are made of, [batch, keys, width]
 };

@@ -70,7 +70,7 @@ class _RoundedCase(Case):
 
 def allowances(path, library, handler):
     """What Case takes as allowed, for float32."""
-    spread = {}
+    largest = {}
     for seed in range(TRIALS):
         one = _RoundedCase(path, library)
         with _Rounding(seed):
@@ -78,5 +78,5 @@ def allowances(path, library, handler):
         one.compare()
         for comparison in one.comparisons:
             key = comparison.what, comparison.number
-            spread[key] = max(spread.get(key, 0.0), comparison.error)
-    return {key: FACTOR * error + FLOOR for key, error in spread.items()}
+            largest[key] = max(largest.get(key, 0.0), comparison.error)
+    return {key: FACTOR * error + FLOOR for key, error in largest.items()}

@@ -11,11 +11,11 @@ namespace sextant::cpu {
 // Hands out pieces of a block of floats. Without a block it only counts, so that the same layout
 // code first learns the size and then cuts:
 //
-//   Carver measure;  layout(measure);  Floats block(measure.used());
-//   Carver carver(block.data());  layout(carver);
-class Carver {
+//   Arena measure;  layout(measure);  AlignedFloats block(measure.used());
+//   Arena arena(block.data());  layout(arena);
+class Arena {
  public:
-  explicit Carver(float* block = nullptr) : block_(block) {}
+  explicit Arena(float* block = nullptr) : block_(block) {}
   float* floats(int64_t count) { return take<float>(count); }
   // With a cache line on either side that may be read and written too.
   float* fenced_floats(int64_t count) {

@@ -39,19 +39,19 @@ class Scratches {
  public:
   template <class... Sizes>
   explicit Scratches(int workers, const Sizes&... sizes) {
-    Carver measure;
+    Arena measure;
     Scratch(sizes..., measure);
     blocks_.reserve(static_cast<size_t>(workers));
     for (int n = 0; n < workers; ++n) {
       blocks_.emplace_back(measure.used());
-      Carver carver(blocks_.back().data());
-      list_.emplace_back(sizes..., carver);
+      Arena arena(blocks_.back().data());
+      list_.emplace_back(sizes..., arena);
     }
   }
   Scratch& operator[](int worker) { return list_[static_cast<size_t>(worker)]; }
 
  private:
-  std::vector<Floats> blocks_;
+  std::vector<AlignedFloats> blocks_;
   std::vector<Scratch> list_;
 };
 
@@ -98,13 +98,13 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
   for (const View<float>& x : {grad.k, grad.v})
     if (x && !backward.keys_once) zero(executor, x);
 
-  LaneSums tables(backward);
+  TableGradients tables(backward);
   if (!backward.lanes.empty()) {
     Scratches<BackwardScratch> scratches(executor.workers(), backward);
     const bool cut = backward.cut && backward.wants_queries();
-    SplitSums splits(backward);
+    QueryGradients splits(backward);
     executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
-      const Lane& lane = backward.lanes[static_cast<size_t>(n)];
+      const TableTasks& lane = backward.lanes[static_cast<size_t>(n)];
       const TableSums& table_sums = tables.take(n);
       for (int64_t task = lane.first_task; task < lane.last_task; ++task) {
         BackwardScratch& scratch = scratches[worker];
@@ -138,7 +138,7 @@ const Backend& cpu_bfloat16_backend() {
   static const Backend backend{.name = "cpu-bf16",
                                .description = "as cpu, with products of bfloat16 forward",
                                .products = Format::kBfloat16,
-                               .bits_of_query_alone = false,
+                               .batch_invariant = false,
                                .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,
                                .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
@@ -152,7 +152,7 @@ const Backend& cpu_amx_backend() {
   static const Backend backend{
       .name = "cpu-amx",
       .description = "as cpu, with float32 multiplied in parts by AMX",
-      .bits_of_query_alone = false,
+      .batch_invariant = false,
       .attend_f32 = cpu::attend<cpu::Pass::kForwardOfParts>,
       .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfParts>};
   return backend;

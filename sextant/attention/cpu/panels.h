@@ -28,29 +28,29 @@ struct Panels {
 
   Panels() = default;
   // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
-  Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Carver& carver)
+  Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Arena& arena)
       : has_plain(read_plain),
-        turned(carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()))) {
+        turned(arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()))) {
     const int64_t size = round_up(rows, kLanes) * problem.depth16;
-    for (const Way& way : problem.ways.list) has_plain = has_plain || !rotation(way, side);
-    if (has_plain) plain = carver.floats(size);
+    for (const RotationPair& way : problem.ways.list) has_plain = has_plain || !rotation(way, side);
+    if (has_plain) plain = arena.floats(size);
     for (size_t w = 0; w < problem.ways.list.size(); ++w) {
-      float* own = rotation(problem.ways.list[w], side) ? carver.floats(size) : plain;
+      float* own = rotation(problem.ways.list[w], side) ? arena.floats(size) : plain;
       if (turned) turned[w] = own;
     }
     if (problem.parts > 0) {
-      parts = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+      parts = arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
       part_step = round_up(rows, amx::kDepth) * amx::paired(problem.depth16);
       for (size_t w = 0; w < problem.ways.list.size(); ++w) {
-        float* own = carver.floats(problem.parts * part_step);
+        float* own = arena.floats(problem.parts * part_step);
         if (parts) parts[w] = own;
       }
-      if (side == Side::kQuery) lines = carver.floats(kLanes * problem.depth16);
+      if (side == Side::kQuery) lines = arena.floats(kLanes * problem.depth16);
     }
     if (!problem.pairs) return;
-    pairs = carver.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
+    pairs = arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
     for (size_t w = 0; w < problem.ways.list.size(); ++w) {
-      float* own = carver.floats(size / 2);
+      float* own = arena.floats(size / 2);
       if (pairs) pairs[w] = own;
     }
   }
@@ -58,14 +58,14 @@ struct Panels {
   // What products read.
   const float* const* factors() const { return pairs ? pairs : turned; }
 
-  static const Rotation* rotation(const Way& way, Side side) {
+  static const Rotation* rotation(const RotationPair& way, Side side) {
     return side == Side::kQuery ? way.query.rotation : way.key.rotation;
   }
 };
 
 // Some queries of one head, from `first` of the frame on, a multiple of kLanes.
 struct QueryTile {
-  const Block* block = nullptr;
+  const BatchFrame* block = nullptr;
   int64_t head = 0, first = 0, rows = 0;
   const float* plain = nullptr;
   const float* const* turned = nullptr;     // [ways]; in pairs, if products are of those
@@ -75,7 +75,7 @@ struct QueryTile {
 
 // The keys of one unit.
 struct KeyTile {
-  Run keys;  // of the frame
+  KeyRange keys;  // of the frame
   const float* plain = nullptr;
   const float* const* turned = nullptr;  // [ways]; in pairs, if products are of those
 };
@@ -83,19 +83,19 @@ struct KeyTile {
 // k . B of a tile of queries with a unit of keys.
 struct KeyProducts {
   // Of the tile's queries and sixteen keys each. Far keys of a clipped table have the same for all.
-  Addend* panels = nullptr;  // [unit / kLanes]
-  float* near = nullptr;     // [rows16][kScoreRow]
-  float* far = nullptr;      // [kScoreRow]
-  float* across = nullptr;   // [kLanes][rows16], with keys for rows; kLanes wide when scoring
+  EpilogueTerm* panels = nullptr;  // [unit / kLanes]
+  float* near = nullptr;           // [rows16][kScoreStride]
+  float* far = nullptr;            // [kScoreStride]
+  float* across = nullptr;         // [kLanes][rows16], with keys for rows; kLanes wide when scoring
 
   KeyProducts() = default;
   // Of at most `rows16` queries; nothing if there is no B.
-  KeyProducts(const Problem& problem, int64_t rows16, Carver& carver) {
+  KeyProducts(const Problem& problem, int64_t rows16, Arena& arena) {
     if (!problem.on_key) return;
-    panels = carver.take<Addend>(problem.unit / kLanes);
-    near = carver.floats(rows16 * kScoreRow);
-    far = carver.floats(kScoreRow);
-    across = carver.floats(kLanes * rows16);
+    panels = arena.take<EpilogueTerm>(problem.unit / kLanes);
+    near = arena.floats(rows16 * kScoreStride);
+    far = arena.floats(kScoreStride);
+    across = arena.floats(kLanes * rows16);
   }
 };
 
@@ -107,7 +107,7 @@ struct QueryProducts {
   int64_t* panel_row = nullptr;  // [strips]: the first of these rows, or -1
 };
 
-// Where the scores of a strip go: [kStrip][kScoreRow] each.
+// Where the scores of a strip go: [kStrip][kScoreStride] each.
 struct ScoreStrip {
   float* scores = nullptr;
   // The product before weight and modulus. Without a need for it: `real` is `scores`.

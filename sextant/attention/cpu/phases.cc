@@ -11,25 +11,25 @@
 namespace sextant::cpu {
 namespace {
 
-bool same(const Turn& a, const Turn& b) {
+bool same(const SideRotation& a, const SideRotation& b) {
   return a.rotation == b.rotation && a.times == b.times && a.batch_stride == b.batch_stride &&
          a.axis_stride == b.axis_stride && a.row_stride == b.row_stride &&
          a.offset.data() == b.offset.data() && a.offset.size() == b.offset.size();
 }
 
 // Turns nothing: no pairs and no gain to give them.
-Turn effective(const Turn& turn) {
-  return turn.rotation && !turn.rotation->pairs.empty() ? turn : Turn{};
+SideRotation effective(const SideRotation& turn) {
+  return turn.rotation && !turn.rotation->pairs.empty() ? turn : SideRotation{};
 }
 
-bool grows(const Turn& turn) {
+bool grows(const SideRotation& turn) {
   return turn.rotation && std::ranges::any_of(turn.rotation->pairs,
                                               [](const auto& pair) { return pair.growth != 0; });
 }
 
 // Some rows of one side, whose phases are to be computed.
 struct Rows {
-  const Turn* turn;
+  const SideRotation* turn;
   int64_t batch, first, count;
   bool key;
 
@@ -129,11 +129,11 @@ void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
 
 }  // namespace
 
-Ways ways_of(const std::vector<Sweep>& sweeps) {
-  Ways ways;
+Rotations ways_of(const std::vector<Sweep>& sweeps) {
+  Rotations ways;
   for (const Sweep& sweep : sweeps) {
-    const Way way = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
-    const auto found = std::ranges::find_if(ways.list, [&](const Way& other) {
+    const RotationPair way = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
+    const auto found = std::ranges::find_if(ways.list, [&](const RotationPair& other) {
       return same(way.query, other.query) && same(way.key, other.key);
     });
     ways.of_sweep.push_back(static_cast<size_t>(found - ways.list.begin()));
@@ -142,10 +142,10 @@ Ways ways_of(const std::vector<Sweep>& sweeps) {
   return ways;
 }
 
-int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t unit) {
+int64_t unit_of_growth(const Rotations& ways, int64_t keys, int64_t batch, int64_t unit) {
   constexpr double kMostExponent = 16;  // twice, and once more in between: below e^88
   double fastest = 0;                   // growth from one key to the next
-  for (const Way& way : ways.list) {
+  for (const RotationPair& way : ways.list) {
     if (!way.grows) continue;
     for (int64_t b = 0; b < (way.key.batch_stride == 0 ? 1 : batch); ++b)
       for (const Rotation::Pair& pair : way.key.rotation->pairs) {
@@ -161,7 +161,8 @@ int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t un
   return unit;
 }
 
-void fill_phases(const Turn& turn, int64_t batch, Run run, int64_t stride, float* cos, float* sin) {
+void fill_phases(const SideRotation& turn, int64_t batch, KeyRange run, int64_t stride, float* cos,
+                 float* sin) {
   const Rows rows = {&turn, batch, run.first, run.last - run.first, false};
   const auto axes = time_runs(rows);
   for (size_t f = 0; f < turn.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
@@ -170,7 +171,7 @@ void fill_phases(const Turn& turn, int64_t batch, Run run, int64_t stride, float
   }
 }
 
-Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
+Phases::Phases(const Rotations& ways, const std::vector<Frame>& frames, int64_t unit,
                const Executor& executor)
     : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {
   struct Task {
@@ -188,7 +189,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
   int64_t size = 0, work = 0;
   for (size_t n = 0; n < list_.size(); ++n) {
     const Frame& frame = frames[n / ways_];
-    const Way& way = ways.list[n % ways_];
+    const RotationPair& way = ways.list[n % ways_];
     const auto add = [&](const Rows& rows, SidePhases& side) {
       if (!rows.turn->rotation || rows.count == 0) return;
       const int64_t group = rows.key ? unit : kLanes;
@@ -208,7 +209,7 @@ Phases::Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
       add(keys, list_[n].key);
   }
   if (tasks.empty()) return;
-  data_ = Floats(size);
+  data_ = AlignedFloats(size);
   std::vector<Piece> pieces;
   for (const Task& task : tasks) {
     task.side->data = data_.data() + task.at;

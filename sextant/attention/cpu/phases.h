@@ -21,20 +21,20 @@
 namespace sextant::cpu {
 
 // One way of turning; sweeps that turn alike share it. Without a rotation: as the rows are.
-struct Way {
-  Turn query, key;
+struct RotationPair {
+  SideRotation query, key;
   bool grows = false;
 };
 
 // The different turns among the sweeps, and which of them each sweep has.
-struct Ways {
-  std::vector<Way> list;
+struct Rotations {
+  std::vector<RotationPair> list;
   std::vector<size_t> of_sweep;
 };
-Ways ways_of(const std::vector<Sweep>& sweeps);
+Rotations ways_of(const std::vector<Sweep>& sweeps);
 
 // The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
-int64_t unit_of_growth(const Ways& ways, int64_t keys, int64_t batch, int64_t unit);
+int64_t unit_of_growth(const Rotations& ways, int64_t keys, int64_t batch, int64_t unit);
 
 // The rows of one side of one frame, turned one way.
 struct SidePhases {
@@ -57,13 +57,14 @@ struct FramePhases {
 
 // cos and sin of rows of one side, times the rotation's gain: of pair f and the i-th of the rows, at
 // [f * stride + i]. Without growth.
-void fill_phases(const Turn& turn, int64_t batch, Run rows, int64_t stride, float* cos, float* sin);
+void fill_phases(const SideRotation& turn, int64_t batch, KeyRange rows, int64_t stride, float* cos,
+                 float* sin);
 
 class Phases {
  public:
   Phases() = default;
   // One set for each of `frames` (with the batch entry that its times are read from) and way.
-  Phases(const Ways& ways, const std::vector<Frame>& frames, int64_t unit,
+  Phases(const Rotations& ways, const std::vector<Frame>& frames, int64_t unit,
          const Executor& executor);
 
   const FramePhases& at(int64_t frame, size_t way) const {
@@ -73,7 +74,7 @@ class Phases {
  private:
   size_t ways_ = 0;
   std::vector<FramePhases> list_;
-  Floats data_;
+  AlignedFloats data_;
 };
 
 }  // namespace sextant::cpu

@@ -25,7 +25,7 @@ namespace HWY_NAMESPACE {
 // Rows [first, first + rows) of a frame, from `x` of one head; first is a multiple of kLanes.
 struct FrameRows {
   const Problem& problem;
-  const Block& block;
+  const BatchFrame& block;
   Side side;
   int64_t first, rows;
 
@@ -143,16 +143,16 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
   for (int64_t i = 0; i < rows; ++i, from += row_stride, to += columns16) {
     int64_t c = 0;
     if (column_stride == 1)
-      for (; c + kPart <= columns; c += kPart)
+      for (; c + kVectorLanes <= columns; c += kVectorLanes)
         hn::StoreU(hn::Mul(times, load_part(from + c)), F32(), to + c);
-    for (; c < columns; ++c) to[c] = factor * widened(from[c * column_stride]);
+    for (; c < columns; ++c) to[c] = factor * to_float(from[c * column_stride]);
     std::fill(to + columns, to + columns16, 0.0F);
   }
 }
 
 // Copies the rows [some.first, some.last) of those of x, times factor.
 HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                          Run some, float* to, float factor = 1) {
+                          KeyRange some, float* to, float factor = 1) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);

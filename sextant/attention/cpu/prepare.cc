@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 // Rows [row, row + kLanes) of one head.
 void pack_table_rows(const Table<float>& table, float factor, int64_t head, int64_t row,
-                     Vectors* vectors) {
+                     PackedTable* vectors) {
   const View<const float>& x = table.rows;
   const float* from = x.at(0, head, row);
   const int64_t count = std::min(kLanes, vectors->count - row);
@@ -41,11 +41,11 @@ HWY_EXPORT(has_dots);
 
 bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 
-void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,
+void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
                   const Executor& executor) {
   const int64_t size = vectors.heads * vectors.count16 * vectors.columns16;
-  vectors.panels = Floats(size);
-  if (rows) vectors.rows = Floats(size);
+  vectors.panels = AlignedFloats(size);
+  if (rows) vectors.rows = AlignedFloats(size);
   vectors.finite.resize(static_cast<size_t>(vectors.heads * vectors.count16 / kLanes));
   constexpr double kSecondsOfFloat = 0.5e-9;
   const int64_t panels = vectors.count16 / kLanes;

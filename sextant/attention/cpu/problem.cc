@@ -8,12 +8,13 @@
 namespace sextant::cpu {
 namespace {
 
-Numbers numbers(const Table<float>& table, const Diagonals& diagonals, const Executor& executor) {
-  Numbers n;
+PackedBias numbers(const Table<float>& table, const Diagonals& diagonals,
+                   const Executor& executor) {
+  PackedBias n;
   if (!table.rows || diagonals.count == 0) return n;
   n.heads = table.rows.heads;
   n.stride = round_up(diagonals.count + 2 * RowMap::kMargin, kLanes);
-  n.data = Floats(n.heads * n.stride);
+  n.data = AlignedFloats(n.heads * n.stride);
   constexpr double kSecondsOfNumber = 1e-9;
   share_out(executor, n.heads, kSecondsOfNumber * static_cast<double>(n.heads * n.stride),
             [&](int64_t h, int) {
@@ -39,9 +40,9 @@ struct Reading {
   bool any_row_order = false;  // scores and results do not sum over rows
 };
 
-Vectors vectors(Table<float> table, const Diagonals& diagonals, const Reading& reading,
-                const Executor& executor) {
-  Vectors v;
+PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Reading& reading,
+                    const Executor& executor) {
+  PackedTable v;
   if (!table.rows || diagonals.count == 0 || table.rows.columns == 0) return v;
   v.heads = table.rows.heads;
   v.count = table.rows.rows;
@@ -58,13 +59,13 @@ Vectors vectors(Table<float> table, const Diagonals& diagonals, const Reading& r
   return v;
 }
 
-bool any_turned(const Ways& ways) {
-  return std::ranges::any_of(ways.list,
-                             [](const Way& way) { return way.query.rotation || way.key.rotation; });
+bool any_turned(const Rotations& ways) {
+  return std::ranges::any_of(
+      ways.list, [](const RotationPair& way) { return way.query.rotation || way.key.rotation; });
 }
 
-bool same_times_for_all_batches(const Ways& ways) {
-  return std::ranges::all_of(ways.list, [](const Way& way) {
+bool same_times_for_all_batches(const Rotations& ways) {
+  return std::ranges::all_of(ways.list, [](const RotationPair& way) {
     return (!way.query.rotation || way.query.batch_stride == 0) &&
            (!way.key.rotation || way.key.batch_stride == 0);
   });
@@ -113,10 +114,10 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
                         .diagonal = s.diagonals.index(frame.query_position - frame.key_position)});
     }
   }
-  std::ranges::stable_sort(blocks, {}, [](const Block& block) { return block.frame.batch; });
+  std::ranges::stable_sort(blocks, {}, [](const BatchFrame& block) { return block.frame.batch; });
   for (int64_t b = 0; b <= s.q.batch; ++b)
     blocks_of_batch.push_back(static_cast<size_t>(
-        std::ranges::lower_bound(blocks, b, {}, [](const Block& x) { return x.frame.batch; }) -
+        std::ranges::lower_bound(blocks, b, {}, [](const BatchFrame& x) { return x.frame.batch; }) -
         blocks.begin()));
   phases = Phases(ways, stands, unit, executor);
 

@@ -16,17 +16,17 @@
 namespace sextant::cpu {
 
 // A frame of one batch entry. Inside it queries and keys are counted from its first ones.
-struct Block {
+struct BatchFrame {
   Frame frame;           // batch is a batch entry
   int64_t phases = 0;    // which Phases hold for it
   int64_t diagonal = 0;  // of its first query and first key
 };
 
 // A table of one column, by diagonal: w or b.
-struct Numbers {
+struct PackedBias {
   int64_t heads = 0;  // 0: absent
   int64_t stride = 0;
-  Floats data;
+  AlignedFloats data;
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
@@ -44,12 +44,12 @@ enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward, kBac
 // are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
 // tiles have keys for rows: there the diagonal falls from one query to the next. Rows of A and B may lie
 // from last to first (map.rows_turned()).
-struct Vectors {
+struct PackedTable {
   int64_t heads = 0;  // 0: absent
   int64_t count = 0, columns = 0;
   int64_t count16 = 0, columns16 = 0;
   RowMap map;
-  Floats panels, rows;          // no rows if the pass does not read them
+  AlignedFloats panels, rows;   // no rows if the pass does not read them
   std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: no infinity or NaN in a panel
 
   explicit operator bool() const { return heads > 0; }
@@ -61,7 +61,7 @@ struct Vectors {
   const float* row(int64_t h, int64_t row) const {
     return rows.data() + (head_index(h) * count16 + row) * columns16;
   }
-  bool all_finite(int64_t h, Run some) const {
+  bool all_finite(int64_t h, KeyRange some) const {
     const auto at = [&](int64_t panel) {
       return finite.begin() + head_index(h) * count16 / kLanes + panel;
     };
@@ -77,15 +77,15 @@ struct Problem {
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
   int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
-  bool pairs = false;         // q k and p v are products of pairs (pairs-inl.h)
-  bool dots = false;          // which are one instruction
-  int64_t unit = 0;           // keys that are scored at once; a power of two, at least kLanes
-  std::vector<Block> blocks;  // by batch entry; every one has queries
+  bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
+  bool dots = false;               // which are one instruction
+  int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
+  std::vector<BatchFrame> blocks;  // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
-  Ways ways;
+  Rotations ways;
   Phases phases;
-  Numbers weight, bias;
-  Vectors on_query, on_key, on_value;
+  PackedBias weight, bias;
+  PackedTable on_query, on_key, on_value;
 
   Problem(const Score<float>& score, Pass pass, int64_t longest_unit, const Executor& executor);
   Problem(const Problem&) = delete;
@@ -95,7 +95,7 @@ struct Problem {
 bool has_dots_of_pairs();
 
 // Fills the panels of a table and, if asked, its rows; in prepare.cc, for it is done by vectors.
-void pack_vectors(const Table<float>& table, float factor, bool rows, Vectors& vectors,
+void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
                   const Executor& executor);
 
 }  // namespace sextant::cpu

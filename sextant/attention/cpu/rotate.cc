@@ -54,11 +54,11 @@ HWY_INLINE void turn_pair(V cos, V sin, V& x, V& y) {
   x = turned;
 }
 
-// Up to kPart pairs of any columns.
+// Up to kVectorLanes pairs of any columns.
 HWY_INLINE void turn_gathered(const PairRun& run, int64_t n, int64_t count, const float* cos,
                               const float* sin, int64_t column_stride, float* row) {
   const F32 d;
-  HWY_ALIGN float x[kPart] = {}, y[kPart] = {};
+  HWY_ALIGN float x[kVectorLanes] = {}, y[kVectorLanes] = {};
   for (int64_t i = 0; i < count; ++i) {
     x[i] = row[(run.x + (n + i) * run.step) * column_stride];
     y[i] = row[(run.y + (n + i) * run.step) * column_stride];
@@ -73,7 +73,7 @@ HWY_INLINE void turn_gathered(const PairRun& run, int64_t n, int64_t count, cons
   }
 }
 
-HWY_INLINE void ask_for(const float* at) { LinesAhead::ask_at<LinesAhead::Into::kL1>(at); }
+HWY_INLINE void ask_for(const float* at) { Prefetcher::ask_at<Prefetcher::Into::kL1>(at); }
 
 // soon: the row that is turned some rows later, whose lines are asked for meanwhile.
 HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
@@ -81,7 +81,7 @@ HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
   const F32 d;
   int64_t n = 0;
   if (column_stride == 1 && run.halves()) {
-    for (; n + kPart <= run.count; n += kPart) {
+    for (; n + kVectorLanes <= run.count; n += kVectorLanes) {
       ask_for(soon + run.x + n);
       ask_for(soon + run.y + n);
       V x = hn::LoadU(d, row + run.x + n), y = hn::LoadU(d, row + run.y + n);
@@ -91,9 +91,9 @@ HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
       hn::StoreU(y, d, row + run.y + n);
     }
   } else if (column_stride == 1 && run.neighbours()) {
-    for (; n + kPart <= run.count; n += kPart) {
+    for (; n + kVectorLanes <= run.count; n += kVectorLanes) {
       ask_for(soon + run.x + 2 * n);
-      ask_for(soon + run.x + 2 * n + kPart);
+      ask_for(soon + run.x + 2 * n + kVectorLanes);
       V x, y;
       hn::LoadInterleaved2(d, row + run.x + 2 * n, x, y);
       turn_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
@@ -101,12 +101,13 @@ HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
       hn::StoreInterleaved2(x, y, d, row + run.x + 2 * n);
     }
   }
-  for (; n < run.count; n += kPart)
-    turn_gathered(run, n, std::min<int64_t>(kPart, run.count - n), cos, sin, column_stride, row);
+  for (; n < run.count; n += kVectorLanes)
+    turn_gathered(run, n, std::min<int64_t>(kVectorLanes, run.count - n), cos, sin, column_stride,
+                  row);
 }
 
 void turn_block(const std::vector<PairRun>& runs, const Angles& angles, const View<float>& x,
-                int64_t batch, Run rows) {
+                int64_t batch, KeyRange rows) {
   const int64_t bytes = static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(x.columns, 1);
   const int64_t count = rows.last - rows.first, ahead = std::min(kBytesAhead / bytes, count - 1);
   const auto row_ahead = [&](int64_t head, int64_t row) {
@@ -158,21 +159,22 @@ std::vector<PairRun> runs_of(const Rotation& rotation) {
   return runs;
 }
 
-void check(std::span<const View<float>> views, const Turn& turn) {
+void check(std::span<const View<float>> views, const SideRotation& turn) {
   for (const View<float>& x : views) {
     if (x.batch != views[0].batch || x.rows != views[0].rows)
-      fail("turn_rows: views: expected the same batch and rows, but got " +
+      fail("rotate_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
            std::to_string(views[0].batch) + " x " + std::to_string(views[0].rows));
     check_rotation("turn", turn, *turn.rotation, x.batch * x.heads * x.rows, x.columns);
   }
   for (const Rotation::Pair& pair : turn.rotation->pairs)
     if (pair.growth != 0)
-      fail("turn_rows: rotation: expected one that does not grow, but got growth " +
+      fail("rotate_rows: rotation: expected one that does not grow, but got growth " +
            std::to_string(pair.growth));
 }
 
-void turn_views(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
+void turn_views(std::span<const View<float>> views, const SideRotation& turn,
+                const Executor& executor) {
   if (views.empty()) return;
   check(views, turn);
   // Enough for an even run of phases to be cheap; their angles stay in the L2 cache.
@@ -187,12 +189,12 @@ void turn_views(std::span<const View<float>> views, const Turn& turn, const Exec
   double floats = 0;
   for (const View<float>& x : views)
     floats += static_cast<double>(batch * x.heads * rows * x.columns);
-  std::vector<Floats> scratch;
+  std::vector<AlignedFloats> scratch;
   scratch.reserve(static_cast<size_t>(executor.workers()));
   for (int n = 0; n < executor.workers(); ++n) scratch.emplace_back(4 * stride * most + kLanes);
   share_out(executor, batch * blocks, kSecondsOfFloat * floats, [&](int64_t n, int worker) {
     const int64_t b = n / blocks, first = n % blocks * most;
-    const Run block = {first, std::min(first + most, rows)};
+    const KeyRange block = {first, std::min(first + most, rows)};
     float* const cos = scratch[static_cast<size_t>(worker)].data();
     float* const sin = cos + stride * most;
     float* const cos_of_row = sin + stride * most;
@@ -212,7 +214,8 @@ void turn_views(std::span<const View<float>> views, const Turn& turn, const Exec
 
 namespace sextant {
 
-void turn_rows(std::span<const View<float>> views, const Turn& turn, const Executor& executor) {
+void rotate_rows(std::span<const View<float>> views, const SideRotation& turn,
+                 const Executor& executor) {
   cpu::turn_views(views, turn, executor);
 }
 

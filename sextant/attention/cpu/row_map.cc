@@ -5,7 +5,7 @@
 namespace sextant::cpu {
 
 RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
-               int64_t turn_rows) {
+               int64_t rotate_rows) {
   const int64_t size = round_up(diagonals + 2 * kMargin, kLanes);
   row_.resize(static_cast<size_t>(size));
   for (int64_t n = 0; n < size; ++n) {
@@ -16,13 +16,13 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   }
 
   int64_t rises = 0;
-  for (int64_t n = 1; n < size && turn_rows > 0; ++n) {
+  for (int64_t n = 1; n < size && rotate_rows > 0; ++n) {
     const int32_t step = row_[static_cast<size_t>(n)] - row_[static_cast<size_t>(n - 1)];
     rises += step > 0 ? 1 : step < 0 ? -1 : 0;
   }
   rows_turned_ = rises < 0;
   if (rows_turned_)
-    for (int32_t& row : row_) row = static_cast<int32_t>(turn_rows - 1) - row;
+    for (int32_t& row : row_) row = static_cast<int32_t>(rotate_rows - 1) - row;
 
   stays_to_.resize(row_.size());
   rises_to_.resize(row_.size());
@@ -46,7 +46,7 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
   }
 }
 
-Run RowMap::look_for_rows_of(int64_t diagonal, int64_t count) const {
+KeyRange RowMap::look_for_rows_of(int64_t diagonal, int64_t count) const {
   int32_t low = *rows(diagonal), high = low;
   const auto include = [&](int64_t from, int64_t to) {
     for (int64_t n = from; n < to;) {

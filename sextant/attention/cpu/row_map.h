@@ -19,7 +19,7 @@
 namespace sextant::cpu {
 
 // To multiples of kLanes.
-constexpr Run rounded_out(Run rows) {
+constexpr KeyRange rounded_out(KeyRange rows) {
   return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
 }
 
@@ -29,10 +29,11 @@ class RowMap {
   static constexpr int64_t kMargin = 1024;
 
   RowMap() = default;
-  // row_at empty: row = diagonal. backwards: counted from the last diagonal. turn_rows: where rows would fall
+  // row_at empty: row = diagonal. backwards: counted from the last diagonal. rotate_rows: where rows would fall
   // from one diagonal to the next, those of a table of so many are counted from its last, for tiles want
   // rows that rise; 0: they stay.
-  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards, int64_t turn_rows = 0);
+  RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
+         int64_t rotate_rows = 0);
 
   bool rows_turned() const { return rows_turned_; }
 
@@ -50,14 +51,14 @@ class RowMap {
   bool stays(int64_t diagonal, int64_t count) const { return same(diagonal) >= count; }
   bool rises(int64_t diagonal, int64_t count) const { return rising(diagonal) >= count; }
   // From the least to the greatest row of `count` diagonals.
-  Run rows_of(int64_t diagonal, int64_t count) const {
+  KeyRange rows_of(int64_t diagonal, int64_t count) const {
     if (!monotone_) return look_for_rows_of(diagonal, count);
     const auto [low, high] = std::minmax(*rows(diagonal), *rows(diagonal + count - 1));
     return {low, int64_t{high} + 1};
   }
 
  private:
-  Run look_for_rows_of(int64_t diagonal, int64_t count) const;
+  KeyRange look_for_rows_of(int64_t diagonal, int64_t count) const;
 
   bool rows_turned_ = false;
   bool monotone_ = true;  // rows never fall, or never rise

@@ -20,10 +20,10 @@ inline constexpr int64_t kUnit = 256;  // keys
 // Floats between a line of scores, or of what comes of them, and the next: not a power of two, for the cache; and so
 // many beyond a unit that lines may be read a strip and a panel further on or back (collect_table()).
 inline constexpr int64_t kLineMargin = 2 * kLanes;
-inline constexpr int64_t kScoreRow = kUnit + kLineMargin;
+inline constexpr int64_t kScoreStride = kUnit + kLineMargin;
 inline constexpr int64_t kAmxRows = 4 * kStrip;  // queries that AMX multiplies at once
 // Of a query's weights in pairs; not a power of two either.
-inline constexpr int64_t kPairRow = kUnit / 2 + kLanes;
+inline constexpr int64_t kPairStride = kUnit / 2 + kLanes;
 // Columns of a row that vectors do before AMX gets its next piece of work.
 inline constexpr int64_t kBetween = 64;
 

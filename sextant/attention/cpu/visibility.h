@@ -10,10 +10,12 @@
 
 namespace sextant::cpu {
 
-inline Run meet(Run a, Run b) { return {std::max(a.first, b.first), std::min(a.last, b.last)}; }
-inline bool empty(Run run) { return run.first >= run.last; }
+inline KeyRange meet(KeyRange a, KeyRange b) {
+  return {std::max(a.first, b.first), std::min(a.last, b.last)};
+}
+inline bool empty(KeyRange run) { return run.first >= run.last; }
 // The shortest run that holds both.
-inline Run span(Run a, Run b) {
+inline KeyRange span(KeyRange a, KeyRange b) {
   if (empty(a)) return b;
   if (empty(b)) return a;
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
@@ -28,31 +30,32 @@ struct WaysSeen {
 };
 inline constexpr WaysSeen kEveryWay = {0, true};
 
-class Sight {
+class Visibility {
  public:
   // Room for `rows` queries.
-  Sight(const Problem& problem, int64_t rows, Carver& carver)
+  Visibility(const Problem& problem, int64_t rows, Arena& arena)
       : problem_(&problem),
         sweeps_(static_cast<int64_t>(problem.score.sweeps.size())),
         rows_(round_up(rows, kStrip)),
-        runs_(carver.take<Run>(sweeps_ * rows_)),
-        bands_(carver.take<Run>(sweeps_ * rows_ / kStrip)),
-        cores_(carver.take<Run>(sweeps_ * rows_ / kStrip)) {}
+        runs_(arena.take<KeyRange>(sweeps_ * rows_)),
+        bands_(arena.take<KeyRange>(sweeps_ * rows_ / kStrip)),
+        cores_(arena.take<KeyRange>(sweeps_ * rows_ / kStrip)) {}
 
   // Looks at queries [first, first + rows) of a block.
-  void look(const Block& block, int64_t first, int64_t rows) {
+  void look(const BatchFrame& block, int64_t first, int64_t rows) {
     all_ = {};
     for (int64_t n = 0; n < sweeps_; ++n) {
       const Sweep& sweep = problem_->score.sweeps[static_cast<size_t>(n)];
       const Frame& frame = block.frame;
-      std::fill_n(bands_ + n * rows_ / kStrip, rows_ / kStrip, Run{});
+      std::fill_n(bands_ + n * rows_ / kStrip, rows_ / kStrip, KeyRange{});
       for (int64_t i = 0; i < rows; ++i) {
-        Run run = visible_keys(sweep, frame, frame.batch, frame.query_row + first + i);
-        run = empty(run) ? Run{} : Run{run.first - frame.key_row, run.last - frame.key_row};
+        KeyRange run = visible_keys(sweep, frame, frame.batch, frame.query_row + first + i);
+        run =
+            empty(run) ? KeyRange{} : KeyRange{run.first - frame.key_row, run.last - frame.key_row};
         runs_[n * rows_ + i] = run;
-        Run& band = bands_[(n * rows_ + i) / kStrip];
+        KeyRange& band = bands_[(n * rows_ + i) / kStrip];
         band = span(band, run);
-        Run& core = cores_[(n * rows_ + i) / kStrip];
+        KeyRange& core = cores_[(n * rows_ + i) / kStrip];
         core = i % kStrip == 0 ? run : meet(core, run);
         all_ = span(all_, run);
       }
@@ -60,30 +63,32 @@ class Sight {
   }
 
   int64_t sweeps() const { return sweeps_; }
-  Run run(int64_t sweep, int64_t row) const { return runs_[sweep * rows_ + row]; }
+  KeyRange run(int64_t sweep, int64_t row) const { return runs_[sweep * rows_ + row]; }
   // Holds the runs of a strip's queries.
-  Run band(int64_t sweep, int64_t strip) const { return bands_[sweep * rows_ / kStrip + strip]; }
+  KeyRange band(int64_t sweep, int64_t strip) const {
+    return bands_[sweep * rows_ / kStrip + strip];
+  }
   // Holds the runs of all queries.
-  Run all() const { return all_; }
+  KeyRange all() const { return all_; }
 
   // Of a strip, clipped to `keys`, in the sweeps of some ways.
-  Run band_in(int64_t strip, Run keys, WaysSeen ways = kEveryWay) const {
-    Run all;
+  KeyRange band_in(int64_t strip, KeyRange keys, WaysSeen ways = kEveryWay) const {
+    KeyRange all;
     for (int64_t n = 0; n < sweeps_; ++n)
       if (is_of(n, ways)) all = span(all, meet(band(n, strip), keys));
     return all;
   }
 
   // Whether some sweep shows all of `keys` to every query of a strip.
-  bool sees_all(int64_t strip, Run keys) const {
+  bool sees_all(int64_t strip, KeyRange keys) const {
     for (int64_t n = 0; n < sweeps_; ++n) {
-      const Run& core = cores_[n * rows_ / kStrip + strip];
+      const KeyRange& core = cores_[n * rows_ / kStrip + strip];
       if (core.first <= keys.first && keys.last <= core.last) return true;
     }
     return false;
   }
 
-  WaysSeen ways_seen(int64_t first_strip, int64_t last_strip, Run keys) const {
+  WaysSeen ways_seen(int64_t first_strip, int64_t last_strip, KeyRange keys) const {
     WaysSeen seen;
     bool any = false;
     for (int64_t n = 0; n < sweeps_; ++n)
@@ -99,19 +104,19 @@ class Sight {
 
   // Calls f(run) for each run of keys within `keys` that `row` sees in the sweeps of some ways.
   template <class F>
-  void each_run(int64_t row, Run keys, WaysSeen ways, F&& f) const {
+  void each_run(int64_t row, KeyRange keys, WaysSeen ways, F&& f) const {
     for (int64_t n = 0; n < sweeps_; ++n) {
       if (!is_of(n, ways)) continue;
-      const Run seen = meet(run(n, row), keys);
+      const KeyRange seen = meet(run(n, row), keys);
       if (!empty(seen)) f(seen);
     }
   }
 
   // Sets to `value` what `row` does not see of `keys`; line[0] belongs to keys.first.
-  void fill_unseen(int64_t row, Run keys, float value, float* line) const {
+  void fill_unseen(int64_t row, KeyRange keys, float value, float* line) const {
     for (int64_t at = keys.first; at < keys.last;) {
-      Run next = {keys.last, keys.last};
-      each_run(row, {at, keys.last}, kEveryWay, [&](Run seen) {
+      KeyRange next = {keys.last, keys.last};
+      each_run(row, {at, keys.last}, kEveryWay, [&](KeyRange seen) {
         if (seen.first < next.first) next = seen;
       });
       std::fill(line + (at - keys.first), line + (next.first - keys.first), value);
@@ -126,10 +131,10 @@ class Sight {
 
   const Problem* problem_;
   int64_t sweeps_, rows_;
-  Run* runs_;
-  Run* bands_;
-  Run* cores_;  // what all queries of a strip see, by strip as bands_
-  Run all_;
+  KeyRange* runs_;
+  KeyRange* bands_;
+  KeyRange* cores_;  // what all queries of a strip see, by strip as bands_
+  KeyRange all_;
 };
 
 }  // namespace sextant::cpu

@@ -106,12 +106,12 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
 }
 
 // Turns the gradients of turned rows back, into those of the rows.
-void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps, Turn Sweep::*side,
-               int64_t b, int64_t rows, Rows& to) {
+void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps,
+               SideRotation Sweep::*side, int64_t b, int64_t rows, Rows& to) {
   for (size_t n = 0; n < sweeps.size(); ++n)
     for (int64_t i = 0; i < rows; ++i) {
       std::vector<double> x(from[n].row(i), from[n].row(i) + to.columns);
-      turn_row(sweeps[n].*side, b, i, Way::kTurnBack, x.data());
+      turn_row(sweeps[n].*side, b, i, Direction::kBackward, x.data());
       for (int64_t c = 0; c < to.columns; ++c) to.row(i)[c] += x[static_cast<size_t>(c)];
     }
 }

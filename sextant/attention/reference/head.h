@@ -25,15 +25,15 @@ struct Rows {
   const double* row(int64_t i) const { return data.data() + i * columns; }
 };
 
-enum class Way { kTurn, kTurnBack };
+enum class Direction { kForward, kBackward };
 
-inline int64_t time_of(const Turn& turn, int64_t b, int axis, int64_t row) {
+inline int64_t time_of(const SideRotation& turn, int64_t b, int axis, int64_t row) {
   return turn.times[b * turn.batch_stride + axis * turn.axis_stride + row * turn.row_stride];
 }
 
 // One row turned, or turned back, which is also the gradient of turning. Growth is not applied
 // here: only the difference of two times is sure not to overflow.
-inline void turn_row(const Turn& turn, int64_t b, int64_t row, Way way, double* x) {
+inline void turn_row(const SideRotation& turn, int64_t b, int64_t row, Direction way, double* x) {
   if (!turn.rotation) return;
   const Rotation& rotation = *turn.rotation;
   for (size_t f = 0; f < rotation.pairs.size(); ++f) {
@@ -41,7 +41,7 @@ inline void turn_row(const Turn& turn, int64_t b, int64_t row, Way way, double* 
     Turns phase = pair.speed * time_of(turn, b, pair.axis, row);
     if (!turn.offset.empty()) phase = phase + turn.offset[f];
     CosSin angle = cos_sin(phase);
-    if (way == Way::kTurnBack) angle.sin = -angle.sin;
+    if (way == Direction::kBackward) angle.sin = -angle.sin;
     const double a = x[pair.first], c = x[pair.second];
     x[pair.first] = rotation.gain * (a * angle.cos - c * angle.sin);
     x[pair.second] = rotation.gain * (a * angle.sin + c * angle.cos);
@@ -68,9 +68,9 @@ Rows stored_rows(const Score<T>& s, const AnyView<const T>& x, int64_t b, int64_
   return rows;
 }
 
-inline Rows turned(Rows rows, const Turn& turn, int64_t b) {
+inline Rows turned(Rows rows, const SideRotation& turn, int64_t b) {
   for (int64_t i = 0; rows.columns > 0 && i < rows.count(); ++i) {
-    turn_row(turn, b, i, Way::kTurn, rows.row(i));
+    turn_row(turn, b, i, Direction::kForward, rows.row(i));
   }
   return rows;
 }
@@ -125,7 +125,7 @@ struct Head {
   // What growth makes of the product of columns c of q_i and k_j: all 1 without growth.
   std::vector<double> growth(size_t n, int64_t i, int64_t j) const {
     std::vector<double> factor(static_cast<size_t>(s.q.columns), 1.0);
-    const Turn& query = s.sweeps[n].query;
+    const SideRotation& query = s.sweeps[n].query;
     if (!query.rotation) return factor;
     for (const Rotation::Pair& pair : query.rotation->pairs) {
       if (pair.growth == 0) continue;
@@ -173,7 +173,7 @@ struct Head {
   template <class F>
   void each_key(const Frame& frame, int64_t i, F&& f) const {
     for (size_t n = 0; n < s.sweeps.size(); ++n) {
-      const Run run = visible_keys(s.sweeps[n], frame, b, i);
+      const KeyRange run = visible_keys(s.sweeps[n], frame, b, i);
       for (int64_t j = run.first; j < run.last; ++j)
         if (!s.mask || s.mask(b, h, i, j) != 0) f(n, j, s.diagonals.index(frame.distance(i, j)));
     }

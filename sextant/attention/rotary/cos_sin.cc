@@ -44,10 +44,10 @@
 #define SEXTANT_ATTENTION_COS_SIN_ONCE
 namespace sextant {
 
-inline constexpr int64_t kGroup = 32;                // times for each m
-inline constexpr int64_t kGroups = 8;                // m for each b
-inline constexpr int64_t kBlock = kGroups * kGroup;  // times for each b
-inline constexpr int64_t kLap = 8 * kBlock;          // times for each h
+inline constexpr int64_t kGroup = 32;                      // times for each m
+inline constexpr int64_t kGroups = 8;                      // m for each b
+inline constexpr int64_t kTimesAtOnce = kGroups * kGroup;  // times for each b
+inline constexpr int64_t kLap = 8 * kTimesAtOnce;          // times for each h
 
 // cos and sin of `count` phases.
 template <int64_t count>
@@ -174,7 +174,7 @@ class Wheel {
     for (int64_t n = 0; n < run.count;) {
       const int64_t time = run.first + n * run.step, at = time & (kLap - 1);
       if (time - at != lap_) start_lap(time - at);
-      const int64_t ahead = run.step > 0 ? kBlock - 1 - at % kBlock : at % kBlock;
+      const int64_t ahead = run.step > 0 ? kTimesAtOnce - 1 - at % kTimesAtOnce : at % kTimesAtOnce;
       const int64_t in_block = std::min(ahead / std::abs(run.step) + 1, run.count - n);
       turn_in_block(at, run.step, in_block, cos + n, sin + n);
       n += in_block;
@@ -196,11 +196,11 @@ class Wheel {
     const int64_t first = std::min(at, end) & -kGroup;
     const int64_t groups = (std::max(at, end) - first) / kGroup + 1;
     const bool whole = step == 1 && groups * kGroup == count;
-    float part[2][kBlock];
+    float part[2][kTimesAtOnce];
     float* const c = whole ? cos : part[0];
     float* const s = whole ? sin : part[1];
     Arrows<kGroups> anchors;
-    turn_anchors(first / kBlock, anchors);
+    turn_anchors(first / kTimesAtOnce, anchors);
     if (HWY_UNLIKELY(turn_groups(anchors, first, groups, c, s)))
       do_again(first, groups * kGroup, c, s);
     if (whole) return;
@@ -226,7 +226,7 @@ class Wheel {
                               float* cos, float* sin) const {
     const F32 f;
     const U32 u;
-    const int64_t first = at % kBlock / kGroup;
+    const int64_t first = at % kTimesAtOnce / kGroup;
     auto marks = marks_from(at);
     const auto next = hn::Set(u, static_cast<uint32_t>(kMarks) * near_.step());
     auto least = marks;

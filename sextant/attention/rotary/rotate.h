@@ -17,6 +17,7 @@ namespace sextant {
 //
 // Bits are those of rows turned within attention, for any number of threads. Costs about what copying costs
 // if 16 heads or more share the angles and pairs are halves of a row or neighbours.
-void turn_rows(std::span<const View<float>> views, const Turn& turn, const Executor& executor);
+void rotate_rows(std::span<const View<float>> views, const SideRotation& turn,
+                 const Executor& executor);
 
 }  // namespace sextant

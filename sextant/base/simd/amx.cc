@@ -36,7 +36,7 @@ static_assert(sizeof(Configuration) == 64);
 // Tiles 0 to 3 are sums, [row block][block]; 4 and 5 a's row blocks, 6 and 7 b's blocks. Intrinsics take their numbers
 // as literals.
 template <int kRowBlocks, int kBlocks>
-struct Block {
+struct TileConfig {
   const Left& a;
   const Right& b;
   const float *left, *right;
@@ -117,8 +117,8 @@ template <int kRowBlocks, int kBlocks>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply_block(const Product& p, int64_t row_block,
                                                          int64_t block_of_b) {
   float* const c = p.c + row_block * 16 * p.c_row + block_of_b * 16;
-  Block<kRowBlocks, kBlocks> block{p.a, p.b, p.a.data + row_block * 16 * p.a.row_step,
-                                   p.b.data + block_of_b * p.b.block_step};
+  TileConfig<kRowBlocks, kBlocks> block{p.a, p.b, p.a.data + row_block * 16 * p.a.row_step,
+                                        p.b.data + block_of_b * p.b.block_step};
   block.begin(c, p.c_row, p.adds);
   for (int64_t k = 0; k < p.steps; ++k, block.left += 16, block.right += 16 * p.b.depth_step) {
     add_phase(block, p.parts, 0);
@@ -144,8 +144,8 @@ template <int kRowBlocks>
   }();
   float* const c = p.c + row_block * 16 * p.c_row;
   const Left& a = p.a;
-  const Block<kRowBlocks, 1> block{a, p.b, a.data + row_block * 16 * a.row_step + step * 16,
-                                   nullptr};
+  const TileConfig<kRowBlocks, 1> block{a, p.b, a.data + row_block * 16 * a.row_step + step * 16,
+                                        nullptr};
   if (step == 0) block.begin(c, p.c_row, false);
   _tile_loadd(6, kOnes.data(), 64);
   for (int64_t part = 1; part < p.parts; ++part) {
@@ -210,7 +210,7 @@ void multiply(const Product& p) {
   finish_writing();
 }
 
-void Pieces::add(const Request& request, int64_t pieces) {
+void TileQueue::add(const Request& request, int64_t pieces) {
   if (pieces == 0) return;
   if (left_ == 0) {
     list_.clear();
@@ -221,21 +221,21 @@ void Pieces::add(const Request& request, int64_t pieces) {
 }
 
 // Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
-void Pieces::add(const Product& p) {
+void TileQueue::add(const Product& p) {
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
   add({p, false}, wide * high * p.steps * phases_of(p.parts) +
                       (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2));
 }
 
 // A piece is a step.
-void Pieces::add_totals(Product p, float* c) {
+void TileQueue::add_totals(Product p, float* c) {
   p.blocks = 1;
   p.c = c;
   p.c_row = kTotals;
   add({p, true}, (p.row_blocks + 1) / 2 * p.steps);
 }
 
-void Pieces::next_block(const Product& p) {
+void TileQueue::next_block(const Product& p) {
   step_ = 0;
   if ((row_block_ += 2) < p.row_blocks) return;
   row_block_ = 0;
@@ -244,7 +244,7 @@ void Pieces::next_block(const Product& p) {
   ++first_;
 }
 
-[[gnu::target("amx-tile,amx-bf16")]] void Pieces::multiply_one(const Request& request) {
+[[gnu::target("amx-tile,amx-bf16")]] void TileQueue::multiply_one(const Request& request) {
   const Product& p = request.product;
   if (request.totals) {
     multiply_by_ones(p, row_block_, step_);
@@ -256,8 +256,8 @@ void Pieces::next_block(const Product& p) {
     return next_block(p);
   }
   float* const c = p.c + row_block_ * 16 * p.c_row + block_ * 16;
-  const Block<2, 2> block{p.a, p.b, p.a.data + row_block_ * 16 * p.a.row_step + step_ * 16,
-                          p.b.data + block_ * p.b.block_step + step_ * 16 * p.b.depth_step};
+  const TileConfig<2, 2> block{p.a, p.b, p.a.data + row_block_ * 16 * p.a.row_step + step_ * 16,
+                               p.b.data + block_ * p.b.block_step + step_ * 16 * p.b.depth_step};
   if (step_ == 0 && phase_ == 0) block.begin(c, p.c_row, p.adds);
   add_phase(block, p.parts, phase_);
   if (++phase_ < phases_of(p.parts)) return;
@@ -267,12 +267,12 @@ void Pieces::next_block(const Product& p) {
   next_block(p);
 }
 
-void Pieces::share(int64_t calls) {
+void TileQueue::share(int64_t calls) {
   share_ = (left_ * kWhole + calls - 1) / calls;
   due_ = 0;
 }
 
-void Pieces::multiply_some(int64_t pieces) {
+void TileQueue::multiply_some(int64_t pieces) {
   finish_writing();
   for (; pieces > 0 && left_ > 0; --pieces, --left_) multiply_one(list_[first_]);
   finish_writing();
@@ -288,10 +288,10 @@ bool available() { return false; }
 Tiles::Tiles() {}
 Tiles::~Tiles() {}
 void multiply(const Product&) {}
-void Pieces::add(const Product&) {}
-void Pieces::add_totals(Product, float*) {}
-void Pieces::share(int64_t) {}
-void Pieces::multiply_some(int64_t) {}
+void TileQueue::add(const Product&) {}
+void TileQueue::add_totals(Product, float*) {}
+void TileQueue::share(int64_t) {}
+void TileQueue::multiply_some(int64_t) {}
 
 }  // namespace sextant::amx
 

@@ -60,7 +60,7 @@ struct Product {
 void multiply(const Product& product);
 
 // Products in pieces of some hundred cycles, to be made between other work: then tiles and vectors work at once.
-class Pieces {
+class TileQueue {
  public:
   void add(const Product& product);
   // The sums of rows of a product's left side instead, bit by bit what it would be if b were 1: sixteen times the same,

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant {
 namespace HWY_NAMESPACE {
 
-using Floats = hwy::HWY_NAMESPACE::Vec512<float>;
+using Floats512 = hwy::HWY_NAMESPACE::Vec512<float>;
 using Ints = hwy::HWY_NAMESPACE::Vec512<int32_t>;
 
 // Lane i: that of the 32 numbers of two vectors that the lower five bits of indices[i] tell.
@@ -22,43 +22,44 @@ HWY_INLINE Ints look_up_32(Ints indices, Ints first, Ints second) {
 }
 
 // Pairs of floats that `indices` tell, eight to a vector, from 8 on those of b.
-HWY_INLINE Floats look_up_pairs(Floats a, Floats b, __m512i indices) {
-  return Floats{_mm512_castpd_ps(
+HWY_INLINE Floats512 look_up_pairs(Floats512 a, Floats512 b, __m512i indices) {
+  return Floats512{_mm512_castpd_ps(
       _mm512_permutex2var_pd(_mm512_castps_pd(a.raw), indices, _mm512_castps_pd(b.raw)))};
 }
 
 // One of each in turn: pairs of floats of both, or blocks of four, from their lower halves or their upper ones.
-HWY_INLINE Floats interleave_pairs(Floats a, Floats b, bool upper) {
+HWY_INLINE Floats512 interleave_pairs(Floats512 a, Floats512 b, bool upper) {
   return look_up_pairs(a, b,
                        upper ? _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15)
                              : _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11));
 }
-HWY_INLINE Floats interleave_blocks(Floats a, Floats b, bool upper) {
+HWY_INLINE Floats512 interleave_blocks(Floats512 a, Floats512 b, bool upper) {
   return look_up_pairs(a, b,
                        upper ? _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15)
                              : _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11));
 }
 
 // Even blocks of four of both, or odd ones, in turn.
-HWY_INLINE Floats even_blocks(Floats a, Floats b) {
+HWY_INLINE Floats512 even_blocks(Floats512 a, Floats512 b) {
   return look_up_pairs(a, b, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13));
 }
-HWY_INLINE Floats odd_blocks(Floats a, Floats b) {
+HWY_INLINE Floats512 odd_blocks(Floats512 a, Floats512 b) {
   return look_up_pairs(a, b, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15));
 }
 
 // Even blocks of a, then those of b, or odd ones.
-HWY_INLINE Floats concat_even_blocks(Floats a, Floats b) {
-  return Floats{_mm512_shuffle_f32x4(a.raw, b.raw, 0x88)};
+HWY_INLINE Floats512 concat_even_blocks(Floats512 a, Floats512 b) {
+  return Floats512{_mm512_shuffle_f32x4(a.raw, b.raw, 0x88)};
 }
-HWY_INLINE Floats concat_odd_blocks(Floats a, Floats b) {
-  return Floats{_mm512_shuffle_f32x4(a.raw, b.raw, 0xdd)};
+HWY_INLINE Floats512 concat_odd_blocks(Floats512 a, Floats512 b) {
+  return Floats512{_mm512_shuffle_f32x4(a.raw, b.raw, 0xdd)};
 }
 
 // a * b + c, and 0 where x < least. Where x is NaN, what is computed.
-HWY_INLINE Floats mul_add_unless_less(Floats a, Floats b, Floats c, Floats x, Floats least) {
+HWY_INLINE Floats512 mul_add_unless_less(Floats512 a, Floats512 b, Floats512 c, Floats512 x,
+                                         Floats512 least) {
   const __mmask16 some = _mm512_cmp_ps_mask(x.raw, least.raw, _CMP_NLT_UQ);
-  return Floats{_mm512_maskz_fmadd_ps(some, a.raw, b.raw, c.raw)};
+  return Floats512{_mm512_maskz_fmadd_ps(some, a.raw, b.raw, c.raw)};
 }
 
 // Pairs of bfloat16 in the place of float32: sum + a.x * b.x + a.y * b.y, and numbers of two vectors, one after the
@@ -69,8 +70,8 @@ HWY_INLINE V add_product_of_pairs(V a, V b, V sum) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
   return sum;
 }
-HWY_INLINE Floats round_to_pairs(Floats first, Floats second) {
-  Floats pairs;
+HWY_INLINE Floats512 round_to_pairs(Floats512 first, Floats512 second) {
+  Floats512 pairs;
   __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs.raw) : "v"(first.raw), "v"(second.raw));
   return pairs;
 }

@@ -109,7 +109,7 @@ std::string weights_of(const std::string& label, bool reads, json& options) {
 }
 
 // Without its seed; weights_from is a label.
-Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ForAll& all) {
+Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ArmDefaults& all) {
   const Lengths lengths = lengths_of(settings, task);
   json given = json::parse(request.options);
   for (auto& [name, value] : given.items()) {
@@ -193,7 +193,7 @@ ArmRequest request_of(const std::string& text) {
 }
 
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
-                           const Settings& settings, const ForAll& all) {
+                           const Settings& settings, const ArmDefaults& all) {
   if (requests.empty()) fail("methods: expected at least one, but got none");
   if (seeds < 1) fail("seeds: expected at least 1, but got " + std::to_string(seeds));
   if (all.memory < 0) {
@@ -213,7 +213,7 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     const auto asked = std::ranges::find(requests, arm.weights_from, &ArmRequest::label);
     const bool found = asked != requests.end();
     Arm trained = arm_of(found ? *asked : request_of(arm.weights_from), settings, arm.task,
-                         found ? all : ForAll{});
+                         found ? all : ArmDefaults{});
     if (!trained.weights_from.empty()) {
       fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
            arm.weights_from);
@@ -246,7 +246,7 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
 }
 
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
-                           const Settings& settings, const ForAll& all) {
+                           const Settings& settings, const ArmDefaults& all) {
   std::vector<ArmRequest> requests;
   requests.reserve(methods.size());
   for (const std::string& text : methods) requests.push_back(request_of(text));

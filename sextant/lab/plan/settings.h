@@ -35,7 +35,7 @@ struct TestOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
-// One-hop retrieval (pair_task.h), learned by a model smaller than the one that reads text: this one learns it
+// One-hop retrieval (retrieval_task.h), learned by a model smaller than the one that reads text: this one learns it
 // in 400 steps with every encoding. Heads, norm, activation and what is not said here of the training are
 // the text model's.
 struct RetrievalOptions {

@@ -19,9 +19,9 @@ using nlohmann::json;
 constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
                                    "sense", "float32_speeds", "axes", "sections"};
 
-class Ways {
+class StretchCandidates {
  public:
-  Ways(const json& options, int64_t train_length, int64_t length)
+  StretchCandidates(const json& options, int64_t train_length, int64_t length)
       : train_length_(train_length),
         length_(length),
         factor_(static_cast<double>(length) / static_cast<double>(train_length)) {
@@ -30,7 +30,7 @@ class Ways {
     }
   }
 
-  std::vector<Way> all() && {
+  std::vector<StretchCandidate> all() && {
     add("direct", "as it was trained (Su et al. 2021)", "rope", {});
     stretch("pi", "positions interpolated (Chen et al. 2023)", named("pi"));
     stretch("ntk", "another base (bloc97 2023)", named("ntk"));
@@ -96,7 +96,7 @@ class Ways {
   int64_t train_length_, length_;
   double factor_;
   json shared_ = json::object();
-  std::vector<Way> ways_;
+  std::vector<StretchCandidate> ways_;
 };
 
 // In each layer a window and its like see the last keys alone: their loss on text holds, for the last words
@@ -161,7 +161,7 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
     for (size_t block = 0; block < here.size(); ++block) {
       behind.push_back(here[block] - blocks[block]);
     }
-    const Interval interval = interval95(behind);
+    const MeanInterval interval = interval95(behind);
     if (interval.mean - interval.half <= 0) ties.push_back({.way = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
@@ -205,13 +205,13 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
 
 }  // namespace
 
-std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_length,
-                              int64_t length) {
+std::vector<StretchCandidate> ways_to_read(const std::string& rope_options, int64_t train_length,
+                                           int64_t length) {
   if (length <= train_length) {
     fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
                      length));
   }
-  return Ways(json::parse(rope_options), train_length, length).all();
+  return StretchCandidates(json::parse(rope_options), train_length, length).all();
 }
 
 Recommendation recommend(const Extension& extension) {

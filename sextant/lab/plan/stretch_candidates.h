@@ -13,8 +13,8 @@ namespace sextant::lab {
 
 // Of a rope with these options (JSON object; what they say of a stretch is left out), trained at length L,
 // for texts of `length`: the rope as it is, first, and every stretch and piecewise rotation.
-std::vector<Way> ways_to_read(const std::string& rope_options, int64_t train_length,
-                              int64_t length);
+std::vector<StretchCandidate> ways_to_read(const std::string& rope_options, int64_t train_length,
+                                           int64_t length);
 
 struct Recommendation {
   size_t best = 0;                 // index into Extension::ways
@@ -22,7 +22,7 @@ struct Recommendation {
   // Others that may be as good as the best: the 95 % interval of the difference, block by block, has zero in it.
   struct Tie {
     size_t way = 0;
-    Interval behind;  // at the longest length and in what is made worse at L, together
+    MeanInterval behind;  // at the longest length and in what is made worse at L, together
   };
   std::vector<Tie> ties;  // the nearest first
   std::string reason;     // a sentence with the numbers; of ties, too

@@ -52,7 +52,7 @@ Series series(const std::string& name, std::span<const ArmResult> seeds, std::ve
   for (size_t n = 0; n < line.x.size(); ++n) {
     std::vector<double> values;
     for (const ArmResult& seed : seeds) values.push_back(values_at(seed, n));
-    const auto over_seeds = spread(values);
+    const auto over_seeds = seed_mean(values);
     line.y.push_back(over_seeds.mean);
     if (over_seeds.half) {
       line.low.push_back(over_seeds.mean - *over_seeds.half);

@@ -115,7 +115,7 @@ const MethodResult* find(std::span<const MethodResult> methods, const std::strin
   return found == methods.end() || !is_measured(measure, *found) ? nullptr : &*found;
 }
 
-Finding compare(const Interval& interval, bool below, double bound) {
+Finding compare(const MeanInterval& interval, bool below, double bound) {
   const double over = (below ? 1 : -1) * (interval.mean - bound);
   if (over + interval.half < 0) return Finding::kHolds;
   return over - interval.half > 0 ? Finding::kFails : Finding::kUndecided;

@@ -74,27 +74,29 @@ const ArmResult* of_seed(const std::vector<ArmResult>& arms, uint64_t seed) {
 Measured of_one_seed(const Sample& sample) {
   if (sample.blocks.size() >= 2) {
     return {.interval = interval95(sample.blocks),
-            .over = Measured::Over::kBlocks,
+            .over = Measured::ComparedOver::kBlocks,
             .count = sample.blocks.size()};
   }
   return {.interval = {.mean = sample.mean.value, .half = kNormal95 * sample.mean.error},
-          .over = sample.right.empty() ? Measured::Over::kBlocks : Measured::Over::kTexts,
+          .over = sample.right.empty() ? Measured::ComparedOver::kBlocks
+                                       : Measured::ComparedOver::kTexts,
           .count = sample.right.size()};
 }
 
 Measured of_one_seed(const Sample& sample, const Sample& other) {
   if (const auto blocks = differences(sample.blocks, other.blocks); blocks.size() >= 2) {
-    return {
-        .interval = interval95(blocks), .over = Measured::Over::kBlocks, .count = blocks.size()};
+    return {.interval = interval95(blocks),
+            .over = Measured::ComparedOver::kBlocks,
+            .count = blocks.size()};
   }
   if (!sample.right.empty() && sample.right.size() == other.right.size()) {
     return {.interval = difference95_of_shares(sample.right, other.right),
-            .over = Measured::Over::kTexts,
+            .over = Measured::ComparedOver::kTexts,
             .count = sample.right.size()};
   }
   return {.interval = {.mean = sample.mean.value - other.mean.value,
                        .half = kNormal95 * std::hypot(sample.mean.error, other.mean.error)},
-          .over = Measured::Over::kApart};
+          .over = Measured::ComparedOver::kApart};
 }
 
 }  // namespace
@@ -119,14 +121,14 @@ bool is_measured(Measure measure, const MethodResult& method) {
 
 std::string words(const Measured& measured) {
   switch (measured.over) {
-    case Measured::Over::kSeeds:
+    case Measured::ComparedOver::kSeeds:
       return fmt::format("over {} seeds", measured.count);
-    case Measured::Over::kBlocks:
+    case Measured::ComparedOver::kBlocks:
       return measured.count > 0 ? fmt::format("over {} blocks", measured.count)
                                 : "over the test text";
-    case Measured::Over::kTexts:
+    case Measured::ComparedOver::kTexts:
       return fmt::format("over {} texts", measured.count);
-    case Measured::Over::kApart:
+    case Measured::ComparedOver::kApart:
       break;
   }
   return "not paired: one result is of a version that kept no blocks";

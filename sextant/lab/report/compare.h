@@ -24,11 +24,11 @@ const char* name(Measure measure);
 bool is_measured(Measure measure, const MethodResult& method);
 
 struct Measured {
-  Interval interval;  // 95 %
+  MeanInterval interval;  // 95 %
   // What it is over. kBlocks, kTexts: of one seed; that says nothing of what another seed would do.
   // kApart: two methods of one seed of which one was measured by a version that kept no blocks: as if they had been
   // tested on different texts, which is too wide.
-  enum class Over { kSeeds, kBlocks, kTexts, kApart } over = Over::kSeeds;
+  enum class ComparedOver { kSeeds, kBlocks, kTexts, kApart } over = ComparedOver::kSeeds;
   size_t count = 0;  // so many
 };
 // "over 3 seeds", "over 64 blocks"

@@ -74,7 +74,7 @@ std::vector<Summary> summary(std::span<const MethodResult> methods) {
                      .length = at.length,
                      .distance = at.distance,
                      .seeds = method.pairs.size(),
-                     .value = method.found(at.length, at.distance).value_or(Spread{})});
+                     .value = method.found(at.length, at.distance).value_or(SeedMean{})});
     }
   }
   return all;

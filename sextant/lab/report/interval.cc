@@ -28,7 +28,7 @@ double mean_of(std::span<const double> values) {
 
 }  // namespace
 
-Interval interval95(std::span<const double> values) {
+MeanInterval interval95(std::span<const double> values) {
   if (values.size() < 2) {
     fail(fmt::format("interval: expected two values at least, but got {}", values.size()));
   }
@@ -40,7 +40,7 @@ Interval interval95(std::span<const double> values) {
           .half = student(values.size() - 1) * std::sqrt(squares / (count - 1) / count)};
 }
 
-Interval difference95_of_shares(std::string_view ours, std::string_view theirs) {
+MeanInterval difference95_of_shares(std::string_view ours, std::string_view theirs) {
   if (ours.size() != theirs.size() || ours.empty()) {
     fail(fmt::format("interval: expected answers to the same texts, but got {} and {}", ours.size(),
                      theirs.size()));
@@ -57,9 +57,9 @@ Interval difference95_of_shares(std::string_view ours, std::string_view theirs) 
           .half = kNormal95 * std::sqrt((unlike / guarded - apart * apart) / guarded)};
 }
 
-Spread spread(std::span<const double> values) {
+SeedMean seed_mean(std::span<const double> values) {
   if (values.size() < 2) return {.mean = mean_of(values)};
-  const Interval interval = interval95(values);
+  const MeanInterval interval = interval95(values);
   return {.mean = interval.mean, .half = interval.half};
 }
 

@@ -24,7 +24,7 @@ chart::Tone tone(const std::string& verdict) {
   return verdict == "drifts" ? chart::Tone::kPlain : chart::Tone::kBad;
 }
 
-chart::Cell cell(const std::optional<Spread>& found, const FoundTable::Column& column) {
+chart::Cell cell(const std::optional<SeedMean>& found, const FoundTable::Column& column) {
   if (!found) return chart::words("", chart::Tone::kQuiet);
   chart::Cell cell = chart::number(found->mean, column.decimals);
   if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {

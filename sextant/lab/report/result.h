@@ -38,7 +38,7 @@ struct AtDistance {
   std::string right = {};
 };
 
-// Of one layer, in windows of this length: see spread_of_attention.h.
+// Of one layer, in windows of this length: see attention_entropy.h.
 struct AttentionAt {
   int64_t length = 0, layer = 0;
   double entropy = 0;  // nats

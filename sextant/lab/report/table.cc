@@ -19,10 +19,10 @@ size_t index_of(int64_t length, const Settings& settings) {
                              settings.test.lengths.begin());
 }
 
-std::string shown(const Spread& spread, const FoundTable::Column& column) {
-  std::string text = column.sign ? signed_fixed(spread.mean, column.decimals)
-                                 : fixed(spread.mean, column.decimals);
-  if (spread.half) text += fmt::format(" ±{:.{}f}", *spread.half, column.decimals);
+std::string shown(const SeedMean& mean, const FoundTable::Column& column) {
+  std::string text =
+      column.sign ? signed_fixed(mean.mean, column.decimals) : fixed(mean.mean, column.decimals);
+  if (mean.half) text += fmt::format(" ±{:.{}f}", *mean.half, column.decimals);
   return text;
 }
 
@@ -51,7 +51,7 @@ std::string text_of(const FoundTable& table, size_t labels, size_t width) {
   for (const FoundTable::Row& row : table.rows) {
     text += fmt::format("{:<{}}", row.label, labels);
     const bool empty = std::ranges::none_of(
-        row.values, [](const std::optional<Spread>& value) { return value.has_value(); });
+        row.values, [](const std::optional<SeedMean>& value) { return value.has_value(); });
     for (size_t n = 0; n < row.values.size() && !empty; ++n) {
       const FoundTable::Column& column = table.columns[n];
       text +=
@@ -228,13 +228,13 @@ const char* const kCaveat =
     "Loss on text shows where a method breaks past its training length, not long-range use: a "
     "model this small gains nothing beyond a few words of context. Retrieval tests long-range use.";
 
-Spread MethodResult::at(Mean AtLength::*what, size_t index) const {
+SeedMean MethodResult::at(Mean AtLength::*what, size_t index) const {
   std::vector<double> values;
   for (const ArmResult& seed : seeds) values.push_back((seed.lengths.at(index).*what).value);
-  return spread(values);
+  return seed_mean(values);
 }
 
-Spread MethodResult::attention(double AttentionAt::*what, size_t index) const {
+SeedMean MethodResult::attention(double AttentionAt::*what, size_t index) const {
   std::vector<double> values;
   for (const ArmResult& seed : seeds) {
     double sum = 0, layers = 0;
@@ -245,10 +245,10 @@ Spread MethodResult::attention(double AttentionAt::*what, size_t index) const {
     }
     values.push_back(sum / layers);
   }
-  return spread(values);
+  return seed_mean(values);
 }
 
-std::optional<Spread> MethodResult::found(int64_t length, int64_t distance) const {
+std::optional<SeedMean> MethodResult::found(int64_t length, int64_t distance) const {
   std::vector<double> values;
   for (const ArmResult& seed : pairs) {
     for (const AtDistance& at : seed.retrieval) {
@@ -256,7 +256,7 @@ std::optional<Spread> MethodResult::found(int64_t length, int64_t distance) cons
     }
   }
   if (values.empty()) return {};
-  return spread(values);
+  return seed_mean(values);
 }
 
 std::vector<MethodResult> by_method(std::span<const ArmResult> results) {
@@ -284,8 +284,8 @@ const MethodResult* find_method(std::span<const MethodResult> methods, const std
   return found == methods.end() || found->seeds.empty() ? nullptr : &*found;
 }
 
-Spread change(const MethodResult& method, std::span<const MethodResult> methods,
-              const Settings& settings) {
+SeedMean change(const MethodResult& method, std::span<const MethodResult> methods,
+                const Settings& settings) {
   const size_t longest = settings.test.lengths.size() - 1;
   const MethodResult* const base = find_method(methods, method.reads);
   if (base == nullptr) return method.at(&AtLength::sliding_change, longest);
@@ -298,7 +298,7 @@ Spread change(const MethodResult& method, std::span<const MethodResult> methods,
         seed.lengths.at(longest).sliding.value -
         theirs->lengths.at(index_of(settings.training.length, settings)).sliding.value);
   }
-  return spread(values);
+  return seed_mean(values);
 }
 
 std::string verdict(const MethodResult& method, std::span<const MethodResult> methods,

@@ -21,11 +21,11 @@ struct MethodResult {
   int64_t diverged = 0;          // on text
 
   // The measure `what` at lengths[index], over seeds.
-  Spread at(Mean AtLength::*what, size_t index) const;
+  SeedMean at(Mean AtLength::*what, size_t index) const;
   // Entropy or span of attention at lengths[index], over layers and seeds.
-  Spread attention(double AttentionAt::*what, size_t index) const;
+  SeedMean attention(double AttentionAt::*what, size_t index) const;
   // Share found; none if it was not asked so.
-  std::optional<Spread> found(int64_t length, int64_t distance) const;
+  std::optional<SeedMean> found(int64_t length, int64_t distance) const;
 };
 
 // In the order of the labels' first arms. Arms without a result are left out.
@@ -36,8 +36,8 @@ const MethodResult* find_method(std::span<const MethodResult> methods, const std
 
 // By how much the sliding loss of the longest windows is above that at L: for a method that reads
 // another's weights, above the other's, since its cost on short sequences counts, too.
-Spread change(const MethodResult& method, std::span<const MethodResult> methods,
-              const Settings& settings);
+SeedMean change(const MethodResult& method, std::span<const MethodResult> methods,
+                const Settings& settings);
 
 // Nats per byte by which the last bytes of the longest windows may be worse than at L. Between the
 // two: XPOS, +0.23. Seeds move a change by 0.001 where a method holds and by 0.1 where it breaks.
@@ -60,9 +60,9 @@ struct FoundTable {
   };
   struct Row {
     std::string label;
-    std::vector<std::optional<Spread>> values;  // of each column
-    std::string word;                           // "holds"; or empty
-    std::string remark;                         // "(1 of 3 diverged)"; or empty
+    std::vector<std::optional<SeedMean>> values;  // of each column
+    std::string word;                             // "holds"; or empty
+    std::string remark;                           // "(1 of 3 diverged)"; or empty
   };
   std::string caption;
   std::string unit;  // shared by the columns that have none of their own; or empty
@@ -88,7 +88,7 @@ struct Summary {
   int64_t length = 0;
   std::optional<int64_t> distance;  // of retrieval
   size_t seeds = 0;
-  Spread value;
+  SeedMean value;
 };
 std::vector<Summary> summary(std::span<const MethodResult> methods);
 

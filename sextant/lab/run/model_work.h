@@ -35,7 +35,7 @@ struct ModelEvaluation {
 };
 
 // A way to read a trained rope past its length.
-struct Way {
+struct StretchCandidate {
   std::string name;              // "yarn"
   std::string summary;           // "YaRN: ... (Peng et al. 2023)"
   std::string method;            // in the registry
@@ -44,7 +44,7 @@ struct Way {
 };
 
 struct WayMeasured {
-  Way way;
+  StretchCandidate way;
   std::vector<AtLength> lengths;  // changes: minus the model as it is at L
   Mean behind;  // the sliding loss at the longest length minus the lowest of all ways
 };

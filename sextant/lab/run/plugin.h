@@ -77,7 +77,7 @@ struct Plugin {
   // See evaluate_model.h and extend_model.h.
   ModelEvaluation (*evaluate_model)(const EvaluationRequest& request, const OnBlock& on_block);
   Extension (*extend_model)(const EvaluationRequest& request, const OnBlock& on_block);
-  void (*write_extended)(const std::filesystem::path& model, const Way& way,
+  void (*write_extended)(const std::filesystem::path& model, const StretchCandidate& way,
                          const std::filesystem::path& folder);
   Encoding (*encode)(const EncodingRequest& request);
 };

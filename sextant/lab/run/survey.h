@@ -61,7 +61,7 @@ ArmsFile read_arms_file(const std::filesystem::path& path);
 Settings laid_over(const Settings& settings, const std::string& json, const std::string& where);
 
 // Defaults of every arm.
-struct ForAll {
+struct ArmDefaults {
   int64_t memory = 0;
   int64_t tune = 0;  // steps; 0: nothing is tuned
 };
@@ -78,9 +78,9 @@ struct ForAll {
 // Values such as "L", "2L" or "L/4" follow the training length. Each request gives an arm for text
 // and, unless settings.retrieval.steps is 0 or it has a memory, one for pairs.
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
-                           const Settings& settings, const ForAll& all = {});
+                           const Settings& settings, const ArmDefaults& all = {});
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
-                           const Settings& settings, const ForAll& all = {});
+                           const Settings& settings, const ArmDefaults& all = {});
 
 // The methods of a survey that names none: some that are trained, and all stretches that are not
 // dynamic.

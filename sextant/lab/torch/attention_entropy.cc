@@ -60,24 +60,24 @@ at::Tensor weights_of(Operands operands) {
 }
 
 // Adds up what each layer attends to.
-class Watched final : public Over {
+class Watched final : public MethodWrapper {
  public:
   Watched(std::unique_ptr<Method> of, int64_t queries, std::shared_ptr<Seen> watch)
-      : Over(std::move(of)), queries_(queries), watch_(std::move(watch)) {}
+      : MethodWrapper(std::move(of)), queries_(queries), watch_(std::move(watch)) {}
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    const int64_t first = placement.queries - queries_;
-    Placement last = placement;
+    const int64_t first = layout.queries - queries_;
+    Layout last = layout;
     last.first_query += first;
     last.queries = queries_;
     Operands watched =
         plain_operands(operands.q.narrow(2, first, queries_), operands.k, operands.v, last);
-    Over::place(operands, placement, layer, parameters);
-    Over::place(watched, last, layer, parameters);
+    MethodWrapper::apply(operands, layout, layer, parameters);
+    MethodWrapper::apply(watched, last, layer, parameters);
     const at::Tensor p = weights_of(watched).to(at::kDouble);
-    const at::Tensor from = at::arange(first, placement.queries, at::kDouble).unsqueeze(1);
-    const at::Tensor distance = from - at::arange(0, placement.keys, at::kDouble).unsqueeze(0);
+    const at::Tensor from = at::arange(first, layout.queries, at::kDouble).unsqueeze(1);
+    const at::Tensor distance = from - at::arange(0, layout.keys, at::kDouble).unsqueeze(0);
     Sum& sum = watch_->layers.at(static_cast<size_t>(layer));
     sum.entropy -= (p * at::log(p.clamp_min(1e-30))).sum(3).mean().item<double>();
     sum.span += (p * distance).sum(3).mean().item<double>();
@@ -113,10 +113,10 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& map, double divisor) 
 
 }  // namespace
 
-std::vector<AttentionAt> spread_of_attention(Decoder& decoder, std::unique_ptr<Method> method,
-                                             std::span<const std::string_view> blocks,
-                                             const TestOptions& options, int64_t train_length,
-                                             Pictures* pictures) {
+std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Method> method,
+                                           std::span<const std::string_view> blocks,
+                                           const TestOptions& options, int64_t train_length,
+                                           Pictures* pictures) {
   const at::NoGradGuard no_gradients;
   const auto watch = std::make_shared<Seen>();
   decoder.replace_method(

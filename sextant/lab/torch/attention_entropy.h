@@ -23,9 +23,9 @@ namespace sextant::lab {
 // `method` is the decoder's own, made anew; the decoder keeps it. Builds matrices of length x length, one text
 // at a time. pictures: if not null, is given `attention` and `cell`, of the first block; not where the longest length
 // cannot be parted into 64 cells.
-std::vector<AttentionAt> spread_of_attention(Decoder& decoder, std::unique_ptr<Method> method,
-                                             std::span<const std::string_view> blocks,
-                                             const TestOptions& options, int64_t train_length,
-                                             Pictures* pictures = nullptr);
+std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Method> method,
+                                           std::span<const std::string_view> blocks,
+                                           const TestOptions& options, int64_t train_length,
+                                           Pictures* pictures = nullptr);
 
 }  // namespace sextant::lab

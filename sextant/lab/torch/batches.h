@@ -15,7 +15,7 @@ namespace sextant::lab {
 // int64 [size]: a byte is a token.
 at::Tensor tokens_of(std::string_view text);
 
-// int64 [batch, length] each. A target of kNotAsked (pair_task.h) is not counted.
+// int64 [batch, length] each. A target of kNotAsked (retrieval_task.h) is not counted.
 struct Batch {
   at::Tensor tokens, targets;
 };

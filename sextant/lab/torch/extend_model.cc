@@ -11,7 +11,7 @@
 namespace sextant::lab {
 namespace {
 
-ModelConfig read_by(ModelConfig config, const Way& way) {
+ModelConfig read_by(ModelConfig config, const StretchCandidate& way) {
   config.method = way.method;
   config.options = way.options;
   return config;
@@ -44,11 +44,11 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
     fail("extend: lengths: expected the training length among them, " +
          std::to_string(config.train_length));
   }
-  const std::vector<Way> ways =
+  const std::vector<StretchCandidate> ways =
       ways_to_read(config.options, config.train_length, request.lengths.back());
   const auto total = static_cast<int64_t>(ways.size()) * model.test.blocks;
   std::vector<Evaluation> evaluations;
-  for (const Way& way : ways) {
+  for (const StretchCandidate& way : ways) {
     model.saved.decoder.replace_method(method_of(read_by(config, way)));
     const auto before = static_cast<int64_t>(evaluations.size()) * model.test.blocks;
     evaluations.push_back(model.evaluate([&](int64_t done) { on_block(before + done, total); }));
@@ -78,7 +78,7 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
   return extension;
 }
 
-void write_extended(const std::filesystem::path& model, const Way& way,
+void write_extended(const std::filesystem::path& model, const StretchCandidate& way,
                     const std::filesystem::path& folder) {
   const SavedModel saved = read_model(model);
   check_rope(saved.config);

@@ -12,7 +12,7 @@ namespace sextant::lab {
 Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block);
 
 // The model with another way of reading, as a folder: see model_folder.h.
-void write_extended(const std::filesystem::path& model, const Way& way,
+void write_extended(const std::filesystem::path& model, const StretchCandidate& way,
                     const std::filesystem::path& folder);
 
 }  // namespace sextant::lab

@@ -31,10 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using hugging_face::Family;
-using hugging_face::Place;
 using hugging_face::ReadConfig;
+using hugging_face::TensorMapping;
 using nlohmann::json;
-using Form = Place::Form;
+using Form = TensorMapping::Form;
 
 constexpr const char* kTokenizerFile = "tokenizer.json";
 constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";
@@ -46,11 +46,11 @@ std::string shown(at::IntArrayRef shape) {
 }
 
 // The parameters under their own names, or the family's places of them.
-std::vector<Place> places_of(const Decoder& decoder, const ReadConfig& config) {
+std::vector<TensorMapping> places_of(const Decoder& decoder, const ReadConfig& config) {
   if (config.family != Family::kOwn) {
     return hugging_face::places(config.config, config.family, config.one_matrix);
   }
-  std::vector<Place> places;
+  std::vector<TensorMapping> places;
   for (const NamedParameter& parameter : decoder.parameters()) {
     places.push_back({.tensor = parameter.name,
                       .parameter = parameter.name,
@@ -76,12 +76,13 @@ double embedding_scale(const ModelConfig& config) {
 }
 
 // The rows of the parameter that the file has, or the number that it is.
-at::Tensor rows_of(const at::Tensor& parameter, const Place& place) {
+at::Tensor rows_of(const at::Tensor& parameter, const TensorMapping& place) {
   return place.shape.empty() ? parameter : parameter.narrow(0, place.first_row, place.shape[0]);
 }
 
 // A tensor of the file, made of the parameter.
-at::Tensor in_file(const Place& place, const at::Tensor& parameter, const ModelConfig& config) {
+at::Tensor in_file(const TensorMapping& place, const at::Tensor& parameter,
+                   const ModelConfig& config) {
   switch (place.form) {
     case Form::kZeros:
       return at::zeros(place.shape);
@@ -98,7 +99,7 @@ at::Tensor in_file(const Place& place, const at::Tensor& parameter, const ModelC
 }
 
 // The other way: puts a tensor of the file where it belongs in the parameter.
-void from_file(const Place& place, const at::Tensor& tensor, const at::Tensor& parameter,
+void from_file(const TensorMapping& place, const at::Tensor& tensor, const at::Tensor& parameter,
                const ModelConfig& config) {
   switch (place.form) {
     case Form::kZeros:
@@ -167,14 +168,15 @@ void check_size(const WeightsFile& file, const DecoderOptions& model) {
 }
 
 // Exactly the tensors that the places name, in their shapes.
-std::vector<at::Tensor> read_tensors(const WeightsFile& file, const std::vector<Place>& places) {
+std::vector<at::Tensor> read_tensors(const WeightsFile& file,
+                                     const std::vector<TensorMapping>& places) {
   const Safetensors& content = file.content;
   const std::string where = "weights: " + file.path.string() + ": ";
   std::map<std::string, const TensorBytes*> by_name;
   for (const TensorBytes& tensor : content.tensors) by_name[tensor.name] = &tensor;
   std::map<std::string, bool> named;
   std::vector<at::Tensor> tensors;
-  for (const Place& place : places) {
+  for (const TensorMapping& place : places) {
     const auto found = by_name.find(place.tensor);
     if (found == by_name.end()) {
       fail(where + place.tensor + ": expected " + shown(place.shape) + ", but it is missing");
@@ -198,7 +200,7 @@ std::vector<at::Tensor> read_tensors(const WeightsFile& file, const std::vector<
 // Puts the file's tensors into a decoder that has the parameters of the folder's.
 void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& file) {
   const at::NoGradGuard no_gradients;
-  const std::vector<Place> places = places_of(decoder, read);
+  const std::vector<TensorMapping> places = places_of(decoder, read);
   const std::vector<at::Tensor> tensors = read_tensors(file, places);
   std::map<std::string, at::Tensor> parameters;
   for (const NamedParameter& parameter : decoder.parameters()) {
@@ -247,7 +249,7 @@ Decoder blank(const ModelConfig& config) {
 std::string write_model(const ModelConfig& config, const Decoder& decoder, const fs::path& folder) {
   const at::NoGradGuard no_gradients;
   const hugging_face::Choice choice = hugging_face::choose_family(config);
-  const std::vector<Place> places =
+  const std::vector<TensorMapping> places =
       places_of(decoder, {.config = config, .family = choice.family, .one_matrix = false});
   std::map<std::string, at::Tensor> parameters;
   for (const NamedParameter& parameter : decoder.parameters()) {
@@ -256,7 +258,7 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
   Safetensors content;
   content.metadata = {{"format", "pt"}, {"made_by", "sextant"}};
   std::vector<at::Tensor> tensors;  // what the content refers to
-  for (const Place& place : places) {
+  for (const TensorMapping& place : places) {
     tensors.push_back(in_file(
         place, place.form == Form::kZeros ? at::Tensor() : parameters.at(place.parameter), config));
     content.tensors.push_back(

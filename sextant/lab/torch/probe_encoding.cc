@@ -32,13 +32,13 @@ std::vector<double> numbers(const at::Tensor& x) {
 
 }  // namespace
 
-std::vector<double> added_by(const Method& method, const ModelShape& shape,
-                             const Placement& placement, Parameters parameters) {
-  Placement placed = placement;
-  if (method.reads_words())  // one and the same
-    placed.words = at::zeros({placement.batch, placement.queries}, at::kLong);
+std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
+                             Parameters parameters) {
+  Layout placed = layout;
+  if (method.reads_token_ids())  // one and the same
+    placed.words = at::zeros({layout.batch, layout.queries}, at::kLong);
   for (const double value : {0.0, 1.0}) {
-    const at::Tensor x = at::full({1, placement.queries, shape.width}, value, at::kDouble);
+    const at::Tensor x = at::full({1, layout.queries, shape.width}, value, at::kDouble);
     for (const at::Tensor& made :
          {method.embed(x, placed, parameters), method.embed_last(x, placed, parameters)})
       if (!made.equal(x)) return numbers(made);
@@ -47,23 +47,22 @@ std::vector<double> added_by(const Method& method, const ModelShape& shape,
 }
 
 // Attention over the identity gives its weights p, and s = log p + lse.
-std::vector<double> scores_by(const Method& method, const ModelShape& shape,
-                              const Placement& placement, Parameters parameters) {
+std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
+                              Parameters parameters) {
   const int64_t heads = shape.heads, key_heads = shape.key_heads, size = shape.head_dim;
   const at::Tensor key = normal_values({1, key_heads, 1, size}, 0, 1, kSeed, "plot");
   const at::Tensor query = key.unsqueeze(2)
                                .expand({1, key_heads, heads / key_heads, 1, size})
                                .reshape({1, heads, 1, size});
-  const at::Tensor q = query.expand({1, heads, placement.queries, size});
-  const at::Tensor x = key.expand({1, key_heads, placement.keys, size});
+  const at::Tensor q = query.expand({1, heads, layout.queries, size});
+  const at::Tensor x = key.expand({1, key_heads, layout.keys, size});
   const at::Tensor input =
-      normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, placement.keys, -1});
+      normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, layout.keys, -1});
   const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
-  Operands operands = plain_operands(q, k, x, placement);
-  method.place(operands, placement, /*layer=*/0, parameters);
+  Operands operands = plain_operands(q, k, x, layout);
+  method.apply(operands, layout, /*layer=*/0, parameters);
   operands.on_value = {};
-  operands.v =
-      at::eye(placement.keys, at::kDouble).expand({1, key_heads, placement.keys, placement.keys});
+  operands.v = at::eye(layout.keys, at::kDouble).expand({1, key_heads, layout.keys, layout.keys});
   const auto [weights, lse] = attend(operands);
   return numbers((at::log(weights) + lse.unsqueeze(3)).masked_fill(weights == 0, std::nan("")));
 }
@@ -80,10 +79,10 @@ Encoding encode(const EncodingRequest& request) {
   std::vector<at::Tensor> parameters;
   for (const ParameterSpec& spec : method->parameters())
     parameters.push_back(initial_value(spec, kSeed, "position." + spec.name));
-  const Placement placement = {
+  const Layout layout = {
       .queries = request.length, .keys = request.length, .causal = request.causal};
-  return {.input = added_by(*method, shape, placement, parameters),
-          .scores = scores_by(*method, shape, placement, parameters)};
+  return {.input = added_by(*method, shape, layout, parameters),
+          .scores = scores_by(*method, shape, layout, parameters)};
 }
 
 }  // namespace sextant::lab

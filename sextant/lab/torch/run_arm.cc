@@ -206,8 +206,8 @@ class ArmRun {
         const bool draws = task_.arm.seed == 0;
         if (draws) draw();
         result_.attention =
-            spread_of_attention(decoder_, method_of(task_.arm, task_.settings), blocks, options,
-                                length_, draws ? &result_.pictures : nullptr);
+            attention_entropy(decoder_, method_of(task_.arm, task_.settings), blocks, options,
+                              length_, draws ? &result_.pictures : nullptr);
       }
     }
     result_.test_seconds = seconds_since(start);

@@ -144,7 +144,7 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
 at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
   check_tokens(tokens);
   const Reading reading = {
-      .placement = {.batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)},
+      .layout = {.batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)},
       .last_only = true};
   return logits_of(read(tokens, reading, [](size_t, const at::Tensor& x) { return x; })).squeeze(1);
 }
@@ -155,7 +155,7 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   // Positions count from the first that is remembered: of a relative method only distances matter.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
   const Reading reading = {
-      .placement = {
+      .layout = {
           .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before}};
   const int64_t kept = std::min(memory.limit, keys);
   std::vector<at::Tensor> remembered;
@@ -190,9 +190,9 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
   if (cache.layers_.size() != layers_.size())
     fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
          std::to_string(cache.layers_.size()));
-  Reading reading = {.placement = {}, .cache = &cache};
+  Reading reading = {.layout = {}, .cache = &cache};
   for (const int64_t text : texts) reading.texts.push_back({text, tokens.size(1)});
-  reading.placement = continued(cache.layers_[0], reading.texts);
+  reading.layout = continued(cache.layers_[0], reading.texts);
   const at::NoGradGuard no_gradients;
   try {
     // All texts are one entry, one after the other.
@@ -200,27 +200,27 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
                           [](size_t, const at::Tensor& x) { return x; }))
         .view({tokens.size(0), tokens.size(1), -1});
   } catch (...) {
-    for (KvCache& layer : cache.layers_) shrink(layer, reading.texts, reading.placement);
+    for (KvCache& layer : cache.layers_) shrink(layer, reading.texts, reading.layout);
     throw;
   }
 }
 
 template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
-  Placement placement = reading.placement;
-  if (method_->reads_words()) placement.words = tokens;
+  Layout layout = reading.layout;
+  if (method_->reads_token_ids()) layout.words = tokens;
   reading.parameters = method_parameters();
   at::Tensor x = at::embedding(embedding_, tokens);
   if (options_.tied) x = x * embedding_scale_;
-  x = method_->embed(x, placement, reading.parameters);
+  x = method_->embed(x, layout, reading.parameters);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
-  x = method_->embed_last(x, placement, reading.parameters);
-  if (reading.last_only && placement.queries > 1) {
-    x = x.narrow(1, placement.queries - 1, 1);
-    reading.placement.first_query += placement.queries - 1;
-    reading.placement.queries = 1;
+  x = method_->embed_last(x, layout, reading.parameters);
+  if (reading.last_only && layout.queries > 1) {
+    x = x.narrow(1, layout.queries - 1, 1);
+    reading.layout.first_query += layout.queries - 1;
+    reading.layout.queries = 1;
   }
   for (int64_t n = 0; n < method_->last_layer_runs(); ++n) x = run(x, seen, last, reading);
   return x;
@@ -280,17 +280,17 @@ at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t
   std::vector<at::Tensor> heads = heads_of(of_queries, of_keys, layer);
   heads[1] = with_key_columns(*method_, heads[1], of_keys, static_cast<int64_t>(index),
                               reading.parameters);
-  const at::Tensor out =
-      reading.cache ? attend_over(reading.cache->layers_[index], heads, index, reading)
-                    : attend_with(*method_, heads[0], heads[1], heads[2], reading.placement,
-                                  static_cast<int64_t>(index), reading.parameters);
+  const at::Tensor out = reading.cache
+                             ? attend_over(reading.cache->layers_[index], heads, index, reading)
+                             : attend_with(*method_, heads[0], heads[1], heads[2], reading.layout,
+                                           static_cast<int64_t>(index), reading.parameters);
   return projected(out.transpose(1, 2).reshape(x.sizes()), layer.attention_out, x);
 }
 
 at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
                                 const Reading& reading) const {
   for (size_t n = 0; n < reading.texts.size(); ++n) {
-    const Frame& frame = reading.placement.cached[n];
+    const Frame& frame = reading.layout.cached[n];
     // A layer that runs again has put them there already.
     if (cache.rows(reading.texts[n].text) == frame.keys) continue;
     const auto rows = [&](const at::Tensor& x) {
@@ -298,7 +298,7 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
     };
     cache.append(reading.texts[n].text, rows(heads[1]), rows(heads[2]));
   }
-  return attend_cached(*method_, heads[0], cache, reading.texts, reading.placement,
+  return attend_cached(*method_, heads[0], cache, reading.texts, reading.layout,
                        static_cast<int64_t>(index), reading.parameters);
 }
 

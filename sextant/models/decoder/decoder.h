@@ -111,7 +111,7 @@ class Decoder {
 
   // What is read: where its rows stand, and, if there is a cache, the keys and values before them.
   struct Reading {
-    Placement placement;
+    Layout layout;
     DecoderCache* cache = nullptr;
     std::vector<TextGrowth> texts = {};
     bool last_only = false;                   // of each text only the last row is asked for

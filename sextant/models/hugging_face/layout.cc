@@ -6,7 +6,7 @@
 namespace sextant::hugging_face {
 namespace {
 
-using Form = Place::Form;
+using Form = TensorMapping::Form;
 
 // What a family calls the parts of its decoder.
 struct Words {
@@ -72,21 +72,21 @@ class Layout {
         gpt2_(family == Family::kGpt2),
         turned_(pairing_of(config) == "interleaved" ? Form::kInterleaved : Form::kRows) {}
 
-  std::vector<Place> all(int64_t position_rows, bool one_matrix) && {
+  std::vector<TensorMapping> all(int64_t position_rows, bool one_matrix) && {
     const std::vector<int64_t> tokens = {model_.vocabulary, model_.width};
-    place(words_.embedding, "embedding", tokens, model_.tied ? Form::kScaled : Form::kRows);
+    apply(words_.embedding, "embedding", tokens, model_.tied ? Form::kScaled : Form::kRows);
     if (!words_.positions.empty()) {
-      place(words_.positions, "position.position_embeddings.weight", {position_rows, model_.width});
+      apply(words_.positions, "position.position_embeddings.weight", {position_rows, model_.width});
     }
     for (int64_t n = 0; n < model_.layers; ++n) layer(n);
     norm(words_.final_norm, "final_norm");
-    place(one_matrix ? words_.embedding : "lm_head", model_.tied ? "embedding" : "unembedding",
+    apply(one_matrix ? words_.embedding : "lm_head", model_.tied ? "embedding" : "unembedding",
           tokens);
     return std::move(places_);
   }
 
  private:
-  void place(const std::string& module, const std::string& parameter, std::vector<int64_t> shape,
+  void apply(const std::string& module, const std::string& parameter, std::vector<int64_t> shape,
              Form form = Form::kRows, int64_t first_row = 0) {
     places_.push_back({.tensor = module + ".weight",
                        .parameter = parameter,
@@ -101,15 +101,15 @@ class Layout {
   }
 
   void norm(const std::string& module, const std::string& parameter) {
-    place(module, parameter, {model_.width});
+    apply(module, parameter, {model_.width});
     if (norm_bias_) zeros(module, model_.width);
   }
 
   // GPT-2 has its matrices the other way round, and biases.
   void matrix(const std::string& module, const std::string& parameter, int64_t rows,
               int64_t columns) {
-    if (!gpt2_) return place(module, parameter, {rows, columns});
-    place(module, parameter, {columns, rows}, Form::kTransposed);
+    if (!gpt2_) return apply(module, parameter, {rows, columns});
+    apply(module, parameter, {columns, rows}, Form::kTransposed);
     zeros(module, rows);
   }
 
@@ -122,11 +122,11 @@ class Layout {
     norm(theirs + words_.mlp_norm, ours + "mlp.norm");
     int64_t first_row = 0;
     if (!words_.gate.empty()) {
-      place(theirs + words_.gate, ours + "mlp.up", {model_.mlp_width, model_.width});
+      apply(theirs + words_.gate, ours + "mlp.up", {model_.mlp_width, model_.width});
       first_row = model_.mlp_width;
     }
     if (first_row > 0) {
-      place(theirs + words_.up, ours + "mlp.up", {model_.mlp_width, model_.width}, Form::kRows,
+      apply(theirs + words_.up, ours + "mlp.up", {model_.mlp_width, model_.width}, Form::kRows,
             first_row);
     } else {
       matrix(theirs + words_.up, ours + "mlp.up", model_.mlp_width, model_.width);
@@ -141,9 +141,9 @@ class Layout {
       return matrix(theirs + words_.attention, parameter, query_rows + 2 * key_rows, model_.width);
     }
     const std::string attention = theirs + "self_attn.";
-    place(attention + "q_proj", parameter, {query_rows, model_.width}, turned_);
-    place(attention + "k_proj", parameter, {key_rows, model_.width}, turned_, query_rows);
-    place(attention + "v_proj", parameter, {key_rows, model_.width}, Form::kRows,
+    apply(attention + "q_proj", parameter, {query_rows, model_.width}, turned_);
+    apply(attention + "k_proj", parameter, {key_rows, model_.width}, turned_, query_rows);
+    apply(attention + "v_proj", parameter, {key_rows, model_.width}, Form::kRows,
           query_rows + key_rows);
   }
 
@@ -151,7 +151,7 @@ class Layout {
   Words words_;
   bool norm_bias_, gpt2_;
   Form turned_;
-  std::vector<Place> places_;
+  std::vector<TensorMapping> places_;
 };
 
 int64_t position_rows(const ModelConfig& config) {
@@ -168,7 +168,7 @@ std::string pairing_of(const ModelConfig& config) {
   return options.value("pairing", "half-split");
 }
 
-std::vector<Place> places(const ModelConfig& config, Family family, bool one_matrix) {
+std::vector<TensorMapping> places(const ModelConfig& config, Family family, bool one_matrix) {
   const int64_t rows = family == Family::kGpt2 ? position_rows(config) : 0;
   return Layout(config, family).all(rows, one_matrix);
 }

@@ -18,7 +18,7 @@
 
 namespace sextant::hugging_face {
 
-struct Place {
+struct TensorMapping {
   enum class Form {
     kRows,         // rows first_row .. of the parameter, as they are
     kTransposed,   // the parameter, its columns as rows
@@ -34,7 +34,8 @@ struct Place {
 };
 
 // Every tensor of the file. one_matrix: see ReadConfig.
-std::vector<Place> places(const ModelConfig& config, Family family, bool one_matrix = false);
+std::vector<TensorMapping> places(const ModelConfig& config, Family family,
+                                  bool one_matrix = false);
 
 // The pairing of the rope that the method is or stands over; "half-split" if it is none.
 std::string pairing_of(const ModelConfig& config);

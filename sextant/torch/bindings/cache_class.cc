@@ -84,17 +84,17 @@ class KvCacheClass final : public torch::CustomClassHolder {
   int64_t rows(int64_t text) const { return cache_.rows(text); }
   int64_t first_position(int64_t text) const { return cache_.first_position(text); }
 
-  int64_t add(int64_t first_position, const c10::optional<std::string>& turned_by) {
-    if (!turned_by) return cache_.add(first_position);
-    return cache_.add(first_position, rotation_of(*turned_by));
+  int64_t add(int64_t first_position, const c10::optional<std::string>& rotated_by) {
+    if (!rotated_by) return cache_.add(first_position);
+    return cache_.add(first_position, rotation_of(*rotated_by));
   }
   int64_t fork(int64_t text, int64_t rows) { return cache_.fork(text, rows); }
   void remove(int64_t text) { cache_.remove(text); }
   void truncate(int64_t text, int64_t rows) { cache_.truncate(text, rows); }
   void drop(int64_t text, int64_t first, int64_t count) { cache_.drop(text, first, count); }
   void move_to(int64_t text, int64_t first_position) { cache_.rerotate(text, first_position); }
-  void rerotate(int64_t text, const std::string& turned_by) {
-    cache_.rerotate(text, rotation_of(turned_by));
+  void rerotate(int64_t text, const std::string& rotated_by) {
+    cache_.rerotate(text, rotation_of(rotated_by));
   }
 
   void append(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) {
@@ -129,25 +129,26 @@ class KvCacheClass final : public torch::CustomClassHolder {
     if (q.size(2) != k.size(2))
       fail("kv cache: q: expected the " + std::to_string(k.size(2)) + " rows of k, but got " +
            std::to_string(q.size(2)));
-    const auto named = recent_method(method, shape, options);
+    const auto named = cached_method(method, shape, options);
     std::vector<TextGrowth> growing;
     for (const int64_t text : texts) growing.push_back({text, k.size(2)});
-    const Placement placement = continued(cache_, growing);
+    const Layout layout = continued(cache_, growing);
     if (texts.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
     try {
       append(k, v, texts);
-      return parted(attend_cached(*named, joined(q), cache_, growing, placement, layer, parameters),
+      return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters),
                     q.size(0))
           .contiguous();
     } catch (...) {
-      shrink(cache_, growing, placement);
+      shrink(cache_, growing, layout);
       throw;
     }
   }
 
  private:
   Rotation rotation_of(const std::string& rope_options) const {
-    return rotation(rope_spectrum("kv cache: turned_by", rope_options, cache_.shape().key_columns));
+    return rotation(
+        rope_spectrum("kv cache: rotated_by", rope_options, cache_.shape().key_columns));
   }
 
   void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) const {

@@ -61,7 +61,7 @@ class RecentMethods {
 
 }  // namespace
 
-std::shared_ptr<const Method> recent_method(const std::string& name,
+std::shared_ptr<const Method> cached_method(const std::string& name,
                                             const std::vector<int64_t>& shape,
                                             const std::string& options) {
   static RecentMethods recent;

@@ -13,7 +13,7 @@ namespace sextant {
 
 // shape: the fields of ModelShape in their order, but for the vocabulary, which methods take as an option; options: a JSON object. Throws Error as make_method() does.
 // May be called from any thread.
-std::shared_ptr<const Method> recent_method(const std::string& name,
+std::shared_ptr<const Method> cached_method(const std::string& name,
                                             const std::vector<int64_t>& shape,
                                             const std::string& options);
 

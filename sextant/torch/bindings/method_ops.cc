@@ -45,10 +45,10 @@ constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
     "Tensor? query_segments=None, Tensor? key_segments=None, "
-    "Tensor? query_times=None, Tensor? key_times=None";
+    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None";
 
 std::shared_ptr<const Method> method_of(const Stack& arguments) {
-  return recent_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
+  return cached_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
                        arguments[2].toStringRef());
 }
 
@@ -66,22 +66,22 @@ struct Embed {
     if (x.dim() != 3)
       fail("method_embed: x: expected [batch, length, width], but got " + std::to_string(x.dim()) +
            " dimensions");
-    const Placement placement = {.batch = x.size(0),
-                                 .queries = x.size(1),
-                                 .keys = x.size(1),
-                                 .first_query = a[5].toInt(),
-                                 .first_key = a[5].toInt(),
-                                 .causal = a[6].toBool(),
-                                 .packed_queries = a[7].toIntVector(),
-                                 .packed_keys = a[7].toIntVector(),
-                                 .words = optional_tensor(a[9])};
+    const Layout layout = {.batch = x.size(0),
+                           .queries = x.size(1),
+                           .keys = x.size(1),
+                           .first_query = a[5].toInt(),
+                           .first_key = a[5].toInt(),
+                           .causal = a[6].toBool(),
+                           .packed_queries = a[7].toIntVector(),
+                           .packed_keys = a[7].toIntVector(),
+                           .words = optional_tensor(a[9])};
     const auto method = method_of(a);
-    if (placement.words.defined() && !method->reads_words())
+    if (layout.words.defined() && !method->reads_token_ids())
       fail("method_embed: words: expected none, as the method does not go by them");
-    const std::vector<at::Tensor> parameters = all_widened(a[3].toTensorVector());
-    const at::Tensor wide = widened(x);
-    const at::Tensor embedded = a[8].toBool() ? method->embed_last(wide, placement, parameters)
-                                              : method->embed(wide, placement, parameters);
+    const std::vector<at::Tensor> parameters = all_to_float(a[3].toTensorVector());
+    const at::Tensor wide = to_float(x);
+    const at::Tensor embedded = a[8].toBool() ? method->embed_last(wide, layout, parameters)
+                                              : method->embed(wide, layout, parameters);
     return embedded.is_same(wide) ? x : embedded.to(x.scalar_type());
   }
   static at::Tensor meta(const Stack& a) {
@@ -98,20 +98,20 @@ struct Attend {
       if (x.dim() != 4)
         fail("method_attend: q, k, v: expected [batch, heads, rows, columns], but got " +
              std::to_string(x.dim()) + " dimensions");
-    const Placement placement = {.batch = q.size(0),
-                                 .queries = q.size(2),
-                                 .keys = k.size(2),
-                                 .first_query = a[8].toInt(),
-                                 .first_key = a[9].toInt(),
-                                 .causal = a[10].toBool(),
-                                 .packed_queries = a[11].toIntVector(),
-                                 .packed_keys = a[12].toIntVector(),
-                                 .mask = optional_tensor(a[13]),
-                                 .query_times = optional_tensor(a[16]),
-                                 .key_times = optional_tensor(a[17]),
-                                 .query_segments = optional_tensor(a[14]),
-                                 .key_segments = optional_tensor(a[15])};
-    return attend_with(*method_of(a), q, k, v, placement, a[7].toInt(), a[3].toTensorVector());
+    const Layout layout = {.batch = q.size(0),
+                           .queries = q.size(2),
+                           .keys = k.size(2),
+                           .first_query = a[8].toInt(),
+                           .first_key = a[9].toInt(),
+                           .causal = a[10].toBool(),
+                           .packed_queries = a[11].toIntVector(),
+                           .packed_keys = a[12].toIntVector(),
+                           .mask = optional_tensor(a[13]),
+                           .query_rotary_positions = optional_tensor(a[16]),
+                           .key_rotary_positions = optional_tensor(a[17]),
+                           .query_segments = optional_tensor(a[14]),
+                           .key_segments = optional_tensor(a[15])};
+    return attend_with(*method_of(a), q, k, v, layout, a[7].toInt(), a[3].toTensorVector());
   }
   static at::Tensor meta(const Stack& a) {
     const at::Tensor &q = a[4].toTensor(), &v = a[6].toTensor();
@@ -260,7 +260,7 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
                                                                      const std::string& options) {
   json specs = json::array();
   std::vector<at::Tensor> initial;
-  for (const ParameterSpec& spec : recent_method(name, shape.vec(), options)->parameters()) {
+  for (const ParameterSpec& spec : cached_method(name, shape.vec(), options)->parameters()) {
     specs.push_back({{"name", spec.name},
                      {"sizes", spec.sizes},
                      {"init", name_of(spec.init)},
@@ -279,7 +279,7 @@ std::tuple<std::string, std::vector<at::Tensor>> describe_parameters(const std::
 
 int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
                         const std::string& options) {
-  return recent_method(name, shape.vec(), options)->last_layer_runs();
+  return cached_method(name, shape.vec(), options)->last_layer_runs();
 }
 
 // What a method keeps with each key besides it; no columns where it keeps nothing. Made of tensor
@@ -287,8 +287,8 @@ int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
 at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
                        const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        int64_t layer) {
-  const at::Tensor columns = recent_method(name, shape.vec(), options)
-                                 ->key_columns(widened(x), layer, all_widened(parameters));
+  const at::Tensor columns = cached_method(name, shape.vec(), options)
+                                 ->key_columns(to_float(x), layer, all_to_float(parameters));
   if (columns.defined()) return columns.to(x.scalar_type());
   return at::empty_symint({x.sym_size(0), shape[2], x.sym_size(1), 0}, x.options());
 }

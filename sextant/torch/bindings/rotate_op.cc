@@ -57,13 +57,13 @@ at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spect
   const View<float> rows[] = {{out.data_ptr<float>(), out.size(0), out.size(1), out.size(2),
                                out.size(3), out.stride(0), out.stride(1), out.stride(2),
                                out.stride(3)}};
-  turn_rows(rows,
-            {.rotation = &plan,
-             .times = times.data_ptr<int64_t>(),
-             .batch_stride = times.size(0) == 1 ? 0 : times.stride(0),
-             .axis_stride = times.stride(1),
-             .row_stride = times.stride(2)},
-            torch_executor());
+  rotate_rows(rows,
+              {.rotation = &plan,
+               .times = times.data_ptr<int64_t>(),
+               .batch_stride = times.size(0) == 1 ? 0 : times.stride(0),
+               .axis_stride = times.stride(1),
+               .row_stride = times.stride(2)},
+              torch_executor());
   return out.to(x.scalar_type());
 }
 
@@ -73,8 +73,8 @@ at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_vi
     fail("turn: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
          " dimensions");
   const Spectrum spectrum = rope_spectrum("turn", std::string(options), x.size(3));
-  const Placement placement = {.batch = x.size(0), .queries = x.size(2), .query_times = times};
-  const at::Tensor at = query_times(placement, axes_of(spectrum));
+  const Layout layout = {.batch = x.size(0), .queries = x.size(2), .query_rotary_positions = times};
+  const at::Tensor at = query_rotary_positions(layout, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
   // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
   if (wide_type(x) == at::kFloat) return turned_rows(x, at, forth_or_back);

@@ -69,9 +69,9 @@ Distances distances(const Diagonals& diagonals) {
   return {past, future};
 }
 
-int64_t last_length(const Placement& placement) {
+int64_t last_length(const Layout& layout) {
   std::vector<int64_t> lengths;
-  for (const Frame& text : texts(placement))
+  for (const Frame& text : texts(layout))
     lengths.push_back(std::max<int64_t>(text.key_position + text.keys, 1));
   if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) != lengths.end())
     fail("alibi: interpolation: expected texts of one length, as slopes are those of all");
@@ -103,7 +103,7 @@ class Alibi final : public Method {
  public:
   explicit Alibi(AlibiOptions options) : options_(std::move(options)) {}
 
-  bool dresses_keys() const override { return options_.flavour == AlibiFlavour::kBloom; }
+  bool changes_keys() const override { return options_.flavour == AlibiFlavour::kBloom; }
 
   std::vector<ParameterSpec> parameters() const override {
     const auto heads = static_cast<int64_t>(options_.slopes.size());
@@ -115,22 +115,21 @@ class Alibi final : public Method {
             {.name = "slopes_right", .sizes = {heads}, .initial = options_.future_scale * start}};
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     double scale = options_.flavour == AlibiFlavour::kFalcon ? operands.scale : 1;
     if (options_.interpolation != Interpolation::kNone)
-      scale *=
-          interpolated_slope(options_.train_length, options_.interpolation == Interpolation::kStatic
-                                                        ? options_.length
-                                                        : last_length(placement));
+      scale *= interpolated_slope(
+          options_.train_length,
+          options_.interpolation == Interpolation::kStatic ? options_.length : last_length(layout));
     const at::Tensor slopes = scale * given(parameters);
     if (options_.flavour == AlibiFlavour::kBloom) {
-      if (!placement.causal) fail("alibi: flavour bloom: expected causal attention");
+      if (!layout.causal) fail("alibi: flavour bloom: expected causal attention");
       return count_shown_keys(operands, slopes);
     }
     const at::Tensor future = options_.train == Train::kTwo ? scale * parameters[1].to(at::kDouble)
                                                             : options_.future_scale * slopes;
-    const Distances apart = distances(placement.diagonals());
+    const Distances apart = distances(layout.diagonals());
     operands.bias.rows = -(slopes.unsqueeze(1) * apart.past + future.unsqueeze(1) * apart.future)
                               .to(operands.q.options());
   }

@@ -19,10 +19,10 @@ std::unique_ptr<Method> make_binary(const ModelShape& shape, const nlohmann::jso
   const BinaryLevels levels = options.choice("levels", {"0/1", "-1/1"}) == 0
                                   ? BinaryLevels::kZeroOne
                                   : BinaryLevels::kMinusOneOne;
-  return std::make_unique<Code>("binary", bits, shape.width, options.flag("projected"),
-                                [bits, levels](std::span<const int64_t> positions) {
-                                  return binary_rows(bits, levels, positions);
-                                });
+  return std::make_unique<PositionCode>("binary", bits, shape.width, options.flag("projected"),
+                                        [bits, levels](std::span<const int64_t> positions) {
+                                          return binary_rows(bits, levels, positions);
+                                        });
 }
 
 }  // namespace

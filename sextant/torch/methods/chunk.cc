@@ -16,17 +16,17 @@
 namespace sextant {
 namespace {
 
-class Chunk final : public Over {
+class Chunk final : public MethodWrapper {
  public:
   Chunk(std::unique_ptr<Method> of, int64_t chunk, int64_t origin)
-      : Over(std::move(of)), chunk_(chunk), origin_(origin) {}
+      : MethodWrapper(std::move(of)), chunk_(chunk), origin_(origin) {}
 
   bool relative() const override { return false; }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    Over::place(operands, placement, layer, parameters);
-    const at::Tensor own = chunk_runs(placement, chunk_, origin_);
+    MethodWrapper::apply(operands, layout, layer, parameters);
+    const at::Tensor own = chunk_runs(layout, chunk_, origin_);
     for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, own);
   }
 

@@ -29,7 +29,7 @@ std::unique_ptr<Method> make_clock(const ModelShape& shape, const nlohmann::json
   if (periods.empty() || periods.size() != list.size())
     options.refuse("periods", "a list of integers of at least 1");
   const auto columns = static_cast<int64_t>(2 * periods.size());
-  return std::make_unique<Code>(
+  return std::make_unique<PositionCode>(
       "clock", columns, shape.width, options.flag("projected"),
       [periods](std::span<const int64_t> positions) { return clock_rows(periods, positions); });
 }

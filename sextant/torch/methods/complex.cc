@@ -55,7 +55,7 @@ class Complex final : public Method {
   explicit Complex(const ComplexOptions& options) : options_(options) {}
 
   bool relative() const override { return false; }
-  bool reads_words() const override { return options_.tells_words_apart(); }
+  bool reads_token_ids() const override { return options_.tells_words_apart(); }
 
   // Those there are of r, w, theta.
   std::vector<ParameterSpec> parameters() const override {
@@ -84,10 +84,10 @@ class Complex final : public Method {
     return specs;
   }
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    const at::Tensor times = (query_positions(placement) + 1).to(x.options()).unsqueeze(1);
-    const at::Tensor words = reads_words() ? query_words(placement) : at::Tensor();
+    const at::Tensor times = (query_positions(layout) + 1).to(x.options()).unsqueeze(1);
+    const at::Tensor words = reads_token_ids() ? query_words(layout) : at::Tensor();
     if (words.defined()) check_words(words, options_.words);
     const bool own_amplitude = options_.amplitude != Per::kNothing;
     const Parameters turning = parameters.subspan(own_amplitude ? 1 : 0);
@@ -102,7 +102,7 @@ class Complex final : public Method {
     return at::cat({parts[0] * cosine - parts[1] * sine, parts[0] * sine + parts[1] * cosine}, -1);
   }
 
-  void place(Operands& operands, const Placement&, int64_t, Parameters) const override {
+  void apply(Operands& operands, const Layout&, int64_t, Parameters) const override {
     if (operands.q.size(3) % 2 != 0)
       fail("complex: head_dim: expected an even number (two halves), but got " +
            std::to_string(operands.q.size(3)));

@@ -84,7 +84,7 @@ class Deberta final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const int64_t terms = (options_.c2p ? 1 : 0) + (options_.p2c ? 1 : 0);
     operands.scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim * (1 + terms)));
@@ -92,7 +92,7 @@ class Deberta final : public Method {
     if (options_.norm)
       table = at::layer_norm(table, {width_}, parameters[1], parameters[2], options_.norm_eps);
     Parameters own = of_this_layer(parameters, layer);
-    const std::vector<int32_t> rows = row_of(placement.diagonals());
+    const std::vector<int32_t> rows = row_of(layout.diagonals());
     if (options_.c2p) {
       const bool bias = options_.version > 1;
       operands.on_query = {.rows = heads(table, own[0], bias ? own[1] : at::Tensor()),
@@ -102,7 +102,7 @@ class Deberta final : public Method {
     if (options_.p2c) {
       const bool paper = options_.flavour == DebertaFlavour::kPaper;
       operands.on_key = {.rows = heads(table, own[0], own[1]),
-                         .row_at = tensor_of(paper ? reversed(placement.diagonals()) : rows)};
+                         .row_at = tensor_of(paper ? reversed(layout.diagonals()) : rows)};
     }
   }
 

@@ -47,7 +47,7 @@ struct Stands {
 // What scores are multiplied by beyond the training length.
 struct Sharpening {
   enum class Law { kNone, kChunkLlama, kQwen } law = Law::kNone;
-  bool by_query = true;
+  bool query_blocks = true;
   double train_length = 0;
 
   double factor(int64_t length) const {
@@ -64,35 +64,36 @@ class DualChunk final : public Method {
 
   bool relative() const override { return false; }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    if (sharpening_.law != Sharpening::Law::kNone) sharpen(operands, placement);
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+    if (sharpening_.law != Sharpening::Law::kNone) sharpen(operands, layout);
     const at::Tensor runs = operands.sweeps.at(0).runs;
-    const at::Tensor own = chunk_runs(placement, chunk_, 0);
-    const at::Tensor beside = chunk_runs(placement, chunk_, 0, 1);
+    const at::Tensor own = chunk_runs(layout, chunk_, 0);
+    const at::Tensor beside = chunk_runs(layout, chunk_, 0, 1);
     const at::Tensor near = intersection(runs, beside);
-    const Stands query = stands(query_times(placement, 1)), key = stands(key_times(placement, 1));
+    const Stands query = stands(query_rotary_positions(layout, 1)),
+                 key = stands(key_rotary_positions(layout, 1));
     operands.sweeps = {sweep(intersection(runs, own), query.own, key.own),
                        sweep(before(near, own), query.beside, key.own),
                        sweep(before(runs, beside), query.beyond, key.own)};
-    if (placement.causal) return;
+    if (layout.causal) return;
     operands.sweeps.push_back(sweep(after(near, own), query.own, key.beside));
     operands.sweeps.push_back(sweep(after(runs, beside), query.own, key.beyond));
   }
 
  private:
-  void sharpen(Operands& operands, const Placement& placement) const {
-    std::vector<double> factors(static_cast<size_t>(placement.queries), 1);
-    for (const Frame& text : texts(placement))
+  void sharpen(Operands& operands, const Layout& layout) const {
+    std::vector<double> factors(static_cast<size_t>(layout.queries), 1);
+    for (const Frame& text : texts(layout))
       for (int64_t n = 0; n < text.queries; ++n)
         factors[static_cast<size_t>(text.query_row + n)] = sharpening_.factor(
-            sharpening_.by_query ? text.query_position + n + 1 : text.key_position + text.keys);
+            sharpening_.query_blocks ? text.query_position + n + 1 : text.key_position + text.keys);
     // ChunkLlama's is a gain of turned channels, Qwen's one of all.
     const int64_t columns = operands.q.size(3);
     const bool all = sharpening_.law == Sharpening::Law::kQwen;
     std::vector<double> turned(static_cast<size_t>(columns), all ? 1 : 0);
     for (const Rotation::Pair& pair : rotation_.pairs)
       for (const int column : {pair.first, pair.second}) turned[static_cast<size_t>(column)] = 1;
-    const at::Tensor more = tensor_of(factors, {1, 1, placement.queries, 1}) - 1;
+    const at::Tensor more = tensor_of(factors, {1, 1, layout.queries, 1}) - 1;
     const at::Tensor factor = 1 + more * tensor_of(turned, {1, 1, 1, columns});
     operands.q = operands.q * factor.to(operands.q.options());
   }
@@ -103,7 +104,10 @@ class DualChunk final : public Method {
             .beyond = at::full_like(times, std::min(2 * chunk_ - 1, size_))};
   }
   SweepOperand sweep(const at::Tensor& runs, const at::Tensor& query, const at::Tensor& key) const {
-    return {.runs = runs, .rotation = rotation_, .query_times = query, .key_times = key};
+    return {.runs = runs,
+            .rotation = rotation_,
+            .query_rotary_positions = query,
+            .key_rotary_positions = key};
   }
 
   Rotation rotation_;
@@ -113,7 +117,7 @@ class DualChunk final : public Method {
 
 Sharpening read_sharpening(const Options& options, int64_t train_length) {
   using Law = Sharpening::Law;
-  Sharpening sharpening = {.by_query = options.choice("dynamic", {"query", "length"}) == 0,
+  Sharpening sharpening = {.query_blocks = options.choice("dynamic", {"query", "length"}) == 0,
                            .train_length = static_cast<double>(train_length)};
   if (options.value("mscale").is_number()) return sharpening;
   sharpening.law =

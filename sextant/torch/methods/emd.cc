@@ -29,16 +29,16 @@ struct EmdOptions {
   double init_std = 0;
 };
 
-class Emd final : public Over {
+class Emd final : public MethodWrapper {
  public:
   Emd(std::unique_ptr<Method> of, const EmdOptions& options)
-      : Over(std::move(of)), options_(options) {}
+      : MethodWrapper(std::move(of)), options_(options) {}
 
   bool relative() const override { return false; }
 
   // Those of the other method, then p.
   std::vector<ParameterSpec> parameters() const override {
-    std::vector<ParameterSpec> specs = Over::parameters();
+    std::vector<ParameterSpec> specs = MethodWrapper::parameters();
     specs.push_back({.name = "position_embeddings.weight",
                      .sizes = {options_.rows, options_.width},
                      .init = ParameterSpec::Init::kNormal,
@@ -46,18 +46,18 @@ class Emd final : public Over {
     return specs;
   }
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    return Over::embed(x, placement, others(parameters));
+    return MethodWrapper::embed(x, layout, others(parameters));
   }
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    Over::place(operands, placement, layer, others(parameters));
+    MethodWrapper::apply(operands, layout, layer, others(parameters));
   }
 
-  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                         Parameters parameters) const override {
-    const at::Tensor positions = query_positions(placement);
+    const at::Tensor positions = query_positions(layout);
     for (int64_t n = 0; n < positions.numel(); ++n)
       if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= options_.rows)
         fail("emd: position: expected 0 to " + std::to_string(options_.rows - 1) +

@@ -74,12 +74,12 @@ class Fire final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const size_t first = options_.networks > 1 ? kParameters * static_cast<size_t>(layer) : 0;
     of_layer(parameters, static_cast<int64_t>(first + kParameters) - 1);
     const Parameters own = parameters.subspan(first, kParameters);
-    const Diagonals diagonals = placement.diagonals();
+    const Diagonals diagonals = layout.diagonals();
     const auto type = wide_type(operands.q);
     const auto rows = [threshold = options_.threshold, type](const std::vector<at::Tensor>& inputs,
                                                              const std::vector<int64_t>& positions,

@@ -37,7 +37,7 @@ class Floater final : public Method {
 
   // Starts as in the official code: Xavier's, with Glorot's fans of each tensor.
   bool relative() const override { return false; }
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     const auto xavier = [](double fan_in, double fan_out) {
       return std::sqrt(6 / (fan_in + fan_out));
@@ -76,14 +76,14 @@ class Floater final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     // Layers do not meet in the linear flow, so this one's rows are enough.
     const bool alone = flow_ == Flow::kLinear;
     const at::Tensor start = alone ? parameters[0].slice(1, layer, layer + 1) : parameters[0];
     const at::Tensor rows =
-        floater_positions(start, parameters.subspan(1), injected_rows(placement), flow_, gradient_);
-    inject(operands, placement, alone ? rows.squeeze(2) : rows.select(2, layer));
+        floater_positions(start, parameters.subspan(1), injected_rows(layout), flow_, gradient_);
+    inject(operands, layout, alone ? rows.squeeze(2) : rows.select(2, layer));
   }
 
  private:

@@ -43,9 +43,9 @@ namespace {
 constexpr int64_t kFar = int64_t{1} << 52;
 
 // The row of the key that stands where a query stands, int64 [queries].
-at::Tensor own_keys(const Placement& placement) {
-  at::Tensor rows = at::empty({placement.queries}, at::kLong);
-  for (const Frame& text : texts(placement))
+at::Tensor own_keys(const Layout& layout) {
+  at::Tensor rows = at::empty({layout.queries}, at::kLong);
+  for (const Frame& text : texts(layout))
     for (int64_t n = 0; n < text.queries; ++n) {
       const int64_t key = text.query_position + n - text.key_position;
       if (key < 0 || key >= text.keys)
@@ -59,9 +59,9 @@ at::Tensor own_keys(const Placement& placement) {
 }
 
 // Whether a key row belongs to no text, bool [keys, 1].
-at::Tensor of_nobody(const Placement& placement) {
-  at::Tensor nobody = at::ones({placement.keys, 1}, at::kBool);
-  for (const Frame& text : texts(placement)) nobody.narrow(0, text.key_row, text.keys).zero_();
+at::Tensor of_nobody(const Layout& layout) {
+  at::Tensor nobody = at::ones({layout.keys, 1}, at::kBool);
+  for (const Frame& text : texts(layout)) nobody.narrow(0, text.key_row, text.keys).zero_();
   return nobody;
 }
 
@@ -96,7 +96,7 @@ class Fox final : public Method {
     return specs;
   }
 
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
 
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
     const at::Tensor& bias = of_layer(parameters, shape_.layers > 1 ? 2 * layer + 1 : 1);
@@ -106,7 +106,7 @@ class Fox final : public Method {
         .permute({0, 2, 1, 3});
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
     const int64_t columns = operands.q.size(3);
     if (operands.k.size(3) != columns + group_)
       fail("fox: k: expected " + std::to_string(columns) + " columns and " +
@@ -115,10 +115,10 @@ class Fox final : public Method {
     // [batch, key heads, keys, group], counted from the last key, near which a decoder looks.
     const at::Tensor forgotten = at::log_sigmoid(operands.k.slice(3, columns).to(at::kDouble));
     // Rows of no text, which a cache has between pages, may hold anything.
-    at::Tensor c = at::cumsum(forgotten.masked_fill(of_nobody(placement), 0), 2);
+    at::Tensor c = at::cumsum(forgotten.masked_fill(of_nobody(layout), 0), 2);
     if (c.numel() > 0) c = c - c.slice(2, -1).detach();
-    dress(operands, Parts(c), own_keys(placement));
-    if (!placement.causal) mirror(operands, placement);
+    dress(operands, Parts(c), own_keys(layout));
+    if (!layout.causal) mirror(operands, layout);
   }
 
  private:
@@ -147,17 +147,17 @@ class Fox final : public Method {
   }
 
   // Keys in the future meet queries whose gate columns are turned by half a turn: c_j - c_i.
-  void mirror(Operands& operands, const Placement& placement) const {
+  void mirror(Operands& operands, const Layout& layout) const {
     SweepOperand past = operands.sweeps.at(0), future = past;
-    const at::Tensor behind = near_runs(placement, kFar, 0);
+    const at::Tensor behind = near_runs(layout, kFar, 0);
     past.runs = intersection(past.runs, behind);
     future.runs = after(future.runs, behind);
     for (int pair = 0; pair <= static_cast<int>(group_); ++pair) {
       future.rotation.pairs.push_back({.first = 2 * pair, .second = 2 * pair + 1});
       future.query_offset.push_back({.high = uint64_t{1} << 63});
     }
-    future.query_times = at::zeros({1, 1, placement.queries}, at::kLong);
-    future.key_times = at::zeros({1, 1, placement.keys}, at::kLong);
+    future.query_rotary_positions = at::zeros({1, 1, layout.queries}, at::kLong);
+    future.key_rotary_positions = at::zeros({1, 1, layout.keys}, at::kLong);
     operands.sweeps = {past, future};
   }
 

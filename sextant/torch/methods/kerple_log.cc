@@ -29,11 +29,11 @@ class KerpleLog final : public Method {
     return kerple_parameters("bias", heads_, how_);
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const at::Tensor p = bounded(parameters[0], {}, how_).view({heads_, 1});
     const at::Tensor a = bounded(parameters[1], {}, how_).view({heads_, 1});
-    const at::Tensor rows = -p * at::log1p(a * sizes_of_distances(placement.diagonals()));
+    const at::Tensor rows = -p * at::log1p(a * sizes_of_distances(layout.diagonals()));
     operands.bias.rows = rows.to(operands.q.options());
   }
 

@@ -40,9 +40,9 @@ class KerplePower final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
-    const at::Tensor sizes = sizes_of_distances(placement.diagonals());
+    const at::Tensor sizes = sizes_of_distances(layout.diagonals());
     const auto penalty = [&](Parameters pair) {
       const at::Tensor p = bounded(pair[0], {.high = 2}, how_).view({heads_, 1});
       const at::Tensor a = bounded(pair[1], {}, how_).view({heads_, 1});

@@ -31,12 +31,12 @@ class LeakyRerope final : public Method {
 
   bool relative() const override { return log_n_ == 0; }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    scale_by_log_n(operands, placement, log_n_);
-    turn_within_and_beyond(operands, placement, within_, window_,
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+    scale_by_log_n(operands, layout, log_n_);
+    turn_within_and_beyond(operands, layout, within_, window_,
                            {.rotation = beyond_,
-                            .query_times = query_times(placement, 1),
-                            .key_times = key_times(placement, 1),
+                            .query_rotary_positions = query_rotary_positions(layout, 1),
+                            .key_rotary_positions = key_rotary_positions(layout, 1),
                             .offset = offset_});
   }
 

@@ -35,9 +35,9 @@ class Learned final : public Method {
              .init_high = init_std_}};
   }
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    const at::Tensor positions = query_positions(placement);
+    const at::Tensor positions = query_positions(layout);
     for (int64_t n = 0; n < positions.numel(); ++n)
       if (const int64_t t = positions.data_ptr<int64_t>()[n]; t < 0 || t >= rows_)
         fail("learned: position: expected 0 to " + std::to_string(rows_ - 1) +

@@ -39,11 +39,11 @@ class TanhRecurrence final : public Method {
             {.name = "b", .sizes = {width_}}};
   }
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
     const at::Tensor rows =
-        tanh_positions(parameters[0], parameters[1], parameters[2], injected_rows(placement));
-    return x + rows.index_select(0, query_positions(placement));
+        tanh_positions(parameters[0], parameters[1], parameters[2], injected_rows(layout));
+    return x + rows.index_select(0, query_positions(layout));
   }
 
  private:
@@ -55,7 +55,7 @@ class GruRecurrence final : public Method {
   GruRecurrence(int64_t layers, int64_t width) : layers_(layers), width_(width) {}
 
   bool relative() const override { return false; }
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     const double bound = 1 / std::sqrt(static_cast<double>(width_));
     const auto uniform = [&](const std::string& name, std::vector<int64_t> sizes) {
@@ -76,11 +76,10 @@ class GruRecurrence final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const at::Tensor start = parameters[0].select(2, layer);
-    inject(operands, placement,
-           gru_positions(start, parameters.subspan(1), injected_rows(placement)));
+    inject(operands, layout, gru_positions(start, parameters.subspan(1), injected_rows(layout)));
   }
 
  private:

@@ -39,10 +39,10 @@ class RelativeKey final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    const Diagonals diagonals = placement.diagonals();
-    for (const int64_t distance : {placement.nearest_distance(), placement.farthest_distance()})
+    const Diagonals diagonals = layout.diagonals();
+    for (const int64_t distance : {layout.nearest_distance(), layout.farthest_distance()})
       if (diagonals.count > 0 && (distance <= -positions_ || distance >= positions_))
         fail("relative-key: distance: expected less than " + std::to_string(positions_) +
              " (option max_position_embeddings) to either side, but got " +

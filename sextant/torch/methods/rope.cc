@@ -9,7 +9,7 @@
 // "half-split": GPT-NeoX and everything in Hugging Face's layout, the default. The frequencies are the
 // same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a model.
 //
-// Positions need not follow each other (Placement::query_times), and a row may have several: M-RoPE, see
+// Positions need not follow each other (Layout::query_rotary_positions), and a row may have several: M-RoPE, see
 // rotary_options.h for these and the other options. A stretch, which may depend on the length of the text,
 // and factors for queries: rotary_plan.h. `train` makes the frequencies parameters (GRAPE's
 // log_freq, gradient included); the angles are then computed in float64 as the parameters allow.
@@ -40,9 +40,9 @@ class Rope final : public Method {
   bool relative() const override { return plan_.relative(); }
   std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
-    plan_.place(operands, placement, parameters);
+    plan_.apply(operands, layout, parameters);
   }
 
  private:
@@ -54,7 +54,7 @@ class TrainedRope final : public Method {
   explicit TrainedRope(Spectrum spectrum) : spectrum_(std::move(spectrum)) {}
 
   bool reads_times() const override { return true; }
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {
     std::vector<double> logs;
@@ -64,11 +64,11 @@ class TrainedRope final : public Method {
     return {{.name = "log_freq", .sizes = {pairs}, .initial = tensor_of(logs, {pairs})}};
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const int64_t axes = axes_of(spectrum_);
-    operands.q = at_times(operands.q, query_times(placement, axes), parameters[0]);
-    operands.k = at_times(operands.k, key_times(placement, axes), parameters[0]);
+    operands.q = at_times(operands.q, query_rotary_positions(layout, axes), parameters[0]);
+    operands.k = at_times(operands.k, key_rotary_positions(layout, axes), parameters[0]);
   }
 
  private:

@@ -2,7 +2,7 @@
 //
 // Heo, Park, Han and Yun 2024 (RoPE for Vision Transformer, arXiv 2403.13298, "RoPE-Mixed"; code
 // naver-ai/rope-vit): pair f of head h is turned by x fx[h, f] + y fy[h, f], with fx and fy trained, per
-// layer. Pairs are interleaved. Positions are two per row: Placement::query_times with axes x and y; a row
+// layer. Pairs are interleaved. Positions are two per row: Layout::query_rotary_positions with axes x and y; a row
 // of text has both equal.
 //
 // freqs [2, layers, heads * head_dim / 2]. It starts, as in the code, with magnitudes base^(-4i/D), each
@@ -40,7 +40,7 @@ class RopeMixed final : public Method {
         pairs_(rotary({.dim = shape.head_dim, .pairing = Pairing::kInterleaved})) {}
 
   bool reads_times() const override { return true; }
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {
     const int64_t pairs = shape_.head_dim / 2;
@@ -49,7 +49,7 @@ class RopeMixed final : public Method {
              .initial = start().expand({2, shape_.layers, shape_.heads * pairs}).contiguous()}};
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (operands.k.size(1) != shape_.heads)
       fail(
@@ -57,8 +57,8 @@ class RopeMixed final : public Method {
           "but got " +
           std::to_string(operands.k.size(1)));
     const at::Tensor freqs = parameters[0].select(1, layer).view({2, shape_.heads, 1, -1});
-    operands.q = in_blocks(operands.q, query_times(placement, 2), freqs);
-    operands.k = in_blocks(operands.k, key_times(placement, 2), freqs);
+    operands.q = in_blocks(operands.q, query_rotary_positions(layout, 2), freqs);
+    operands.k = in_blocks(operands.k, key_rotary_positions(layout, 2), freqs);
   }
 
  private:
@@ -100,7 +100,7 @@ class RopeMixed final : public Method {
                          pairs = pairs_](const std::vector<at::Tensor>& inputs) {
         return std::vector<at::Tensor>{at_times(inputs[0], at, inputs[1], pairs)};
       };
-      blocks.push_back(recomputed(turn, {rows, freqs})[0]);
+      blocks.push_back(checkpointed(turn, {rows, freqs})[0]);
       first += rows.size(2);
     }
     return at::cat(blocks, 2);

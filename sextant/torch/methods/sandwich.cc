@@ -24,8 +24,8 @@ class Sandwich final : public Method {
   Sandwich(int64_t heads, int64_t width, int64_t first)
       : heads_(heads), width_(width), first_(first) {}
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    const Diagonals diagonals = placement.diagonals();
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+    const Diagonals diagonals = layout.diagonals();
     std::vector<int64_t> distances;
     for (int64_t n = 0; n < diagonals.count; ++n) distances.push_back(diagonals.distance(n));
     const std::vector<double> curve = sandwich_curve(distances, width_, first_);

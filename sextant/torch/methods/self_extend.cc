@@ -33,13 +33,14 @@ class SelfExtend final : public Method {
 
   bool relative() const override { return false; }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
-    scale_by_log_n(operands, placement, log_n_);
-    turn_within_and_beyond(operands, placement, rotation_, window_,
-                           {.rotation = rotation_,
-                            .query_times = at::floor_divide(query_times(placement, 1), group_),
-                            .key_times = at::floor_divide(key_times(placement, 1), group_),
-                            .offset = offset_});
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+    scale_by_log_n(operands, layout, log_n_);
+    turn_within_and_beyond(
+        operands, layout, rotation_, window_,
+        {.rotation = rotation_,
+         .query_rotary_positions = at::floor_divide(query_rotary_positions(layout, 1), group_),
+         .key_rotary_positions = at::floor_divide(key_rotary_positions(layout, 1), group_),
+         .offset = offset_});
   }
 
  private:

@@ -42,11 +42,11 @@ class Shaw final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const auto layers = static_cast<size_t>(layers_);
     const at::Tensor row_at =
-        tensor_of(clipped_row_map(placement.diagonals(), clip_, RowOrder::kKeyMinusQuery));
+        tensor_of(clipped_row_map(layout.diagonals(), clip_, RowOrder::kKeyMinusQuery));
     const auto table = [&](Parameters tables) {
       return TableOperand{.rows = of_layer(tables, layer).unsqueeze(0), .row_at = row_at};
     };

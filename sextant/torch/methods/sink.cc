@@ -13,14 +13,14 @@
 namespace sextant {
 namespace {
 
-class Sink final : public Over {
+class Sink final : public MethodWrapper {
  public:
   Sink(std::unique_ptr<Method> of, const ModelShape& shape)
-      : Over(std::move(of)), layers_(shape.layers), heads_(shape.heads) {}
+      : MethodWrapper(std::move(of)), layers_(shape.layers), heads_(shape.heads) {}
 
   // Those of the other method, then one for each layer.
   std::vector<ParameterSpec> parameters() const override {
-    std::vector<ParameterSpec> specs = Over::parameters();
+    std::vector<ParameterSpec> specs = MethodWrapper::parameters();
     for (int64_t n = 0; n < layers_; ++n) {
       const std::string block = layers_ > 1 ? "block." + std::to_string(n) + ".attn." : "";
       specs.push_back({.name = block + "sinks", .sizes = {heads_}});
@@ -28,19 +28,19 @@ class Sink final : public Over {
     return specs;
   }
 
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    return Over::embed(x, placement, others(parameters));
+    return MethodWrapper::embed(x, layout, others(parameters));
   }
 
-  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                         Parameters parameters) const override {
-    return Over::embed_last(x, placement, others(parameters));
+    return MethodWrapper::embed_last(x, layout, others(parameters));
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    Over::place(operands, placement, layer, others(parameters));
+    MethodWrapper::apply(operands, layout, layer, others(parameters));
     operands.sink = of_layer(parameters.last(static_cast<size_t>(layers_)), layer);
   }
 

@@ -38,15 +38,15 @@ class Sinusoidal final : public Method {
         token_scale_(token_scale) {}
 
   bool relative() const override { return false; }
-  bool reads_words() const override { return padding_.has_value(); }
-  at::Tensor embed(const at::Tensor& x, const Placement& placement, Parameters) const override {
-    if (padding_ && !placement.words.defined())
+  bool reads_token_ids() const override { return padding_.has_value(); }
+  at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters) const override {
+    if (padding_ && !layout.words.defined())
       fail(
           "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "
           "got " +
           std::to_string(*padding_));
     const at::Tensor positions =
-        padding_ ? counted_positions(placement) : query_positions(placement) + first_;
+        padding_ ? counted_positions(layout) : query_positions(layout) + first_;
     const auto size = static_cast<size_t>(positions.numel());
     const auto rows = sinusoid_.rows(std::span(positions.data_ptr<int64_t>(), size));
     std::vector<int64_t> sizes = positions.sizes().vec();
@@ -56,12 +56,12 @@ class Sinusoidal final : public Method {
 
  private:
   // int64 [batch, queries]
-  at::Tensor counted_positions(const Placement& placement) const {
-    const at::Tensor words = query_words(placement).contiguous();
+  at::Tensor counted_positions(const Layout& layout) const {
+    const at::Tensor words = query_words(layout).contiguous();
     at::Tensor positions = at::empty_like(words);
-    for (int64_t entry = 0; entry < placement.batch; ++entry)
-      for (const Frame& text : texts(placement)) {
-        const int64_t start = entry * placement.queries + text.query_row;
+    for (int64_t entry = 0; entry < layout.batch; ++entry)
+      for (const Frame& text : texts(layout)) {
+        const int64_t start = entry * layout.queries + text.query_row;
         const std::span tokens(words.data_ptr<int64_t>() + start,
                                static_cast<size_t>(text.queries));
         int64_t* to = positions.data_ptr<int64_t>() + start;

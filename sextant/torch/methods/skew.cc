@@ -54,15 +54,15 @@ class Skew final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    if (!options_.unmasked && !placement.causal)
+    if (!options_.unmasked && !layout.causal)
       fail("skew: unmasked: expected true without a causal mask, but got false");
     const LinearRows linear = {.rows = rows(),
                                .zero_distance = options_.positions - 1,
                                .order = RowOrder::kKeyMinusQuery,
                                .outside = Outside::kZero};
-    const at::Tensor row_at = tensor_of(row_map(placement.diagonals(), linear));
+    const at::Tensor row_at = tensor_of(row_map(layout.diagonals(), linear));
     const auto table = [&](Parameters tables) {
       const at::Tensor& rows = of_layer(tables, layer);
       const at::Tensor by_head = options_.share_heads ? rows.unsqueeze(0) : rows;

@@ -29,20 +29,21 @@ class Streaming final : public Method {
   Streaming(const Spectrum& spectrum, int64_t sinks, int64_t recent)
       : rotation_(rotation(spectrum)), sinks_(sinks), recent_(recent) {}
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters) const override {
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
     const at::Tensor runs = operands.sweeps.at(0).runs;
-    const at::Tensor near = near_runs(placement, recent_, recent_);
-    const at::Tensor first = before(first_runs(placement, sinks_), near);
-    const at::Tensor query = query_times(placement, 1), key = key_times(placement, 1);
+    const at::Tensor near = near_runs(layout, recent_, recent_);
+    const at::Tensor first = before(first_runs(layout, sinks_), near);
+    const at::Tensor query = query_rotary_positions(layout, 1),
+                     key = key_rotary_positions(layout, 1);
     operands.sweeps = {
         {.runs = intersection(runs, near),
          .rotation = rotation_,
-         .query_times = query,
-         .key_times = key},
+         .query_rotary_positions = query,
+         .key_rotary_positions = key},
         {.runs = intersection(runs, first),
          .rotation = rotation_,
-         .query_times = at::minimum(query, text_starts(placement) + (sinks_ + recent_)),
-         .key_times = key}};
+         .query_rotary_positions = at::minimum(query, text_starts(layout) + (sinks_ + recent_)),
+         .key_rotary_positions = key}};
   }
 
  private:

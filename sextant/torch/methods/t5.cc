@@ -48,13 +48,13 @@ class T5 final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    const bool use_causal = causal_ && (placement.causal || !bidirectional_);
+    const bool use_causal = causal_ && (layout.causal || !bidirectional_);
     const T5Buckets& buckets = use_causal ? *causal_ : *bidirectional_;
     const at::Tensor& table = of_layer(parameters, options_.tables > 1 ? layer : 0);
     operands.bias = {.rows = table.transpose(0, 1),
-                     .row_at = tensor_of(row_map(placement.diagonals(), buckets))};
+                     .row_at = tensor_of(row_map(layout.diagonals(), buckets))};
     if (!options_.scaled) operands.scale = 1;
   }
 

@@ -48,11 +48,11 @@ class Tener final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (!scaled_) operands.scale = 1;
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
-    const ClippedDistances distances = clipped_distances(placement.diagonals(), -kFar, kFar);
+    const ClippedDistances distances = clipped_distances(layout.diagonals(), -kFar, kFar);
     const auto table = [&](int64_t sign) {
       return TableOperand{.rows = sinusoids_.rows(distances, sign, operands.q).unsqueeze(0),
                           .row_at = distances.row_at};

@@ -59,11 +59,11 @@ class TransformerXl final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
     const ClippedDistances distances =
-        clipped_distances(placement.diagonals(), -kFar, options_.clamp > 0 ? options_.clamp : kFar);
+        clipped_distances(layout.diagonals(), -kFar, options_.clamp > 0 ? options_.clamp : kFar);
     const auto of = [&](int64_t kind) {
       return parameters.subspan(static_cast<size_t>(kind * biases()));
     };

@@ -60,7 +60,7 @@ class Tupe final : public Method {
       : shape_(shape), max_positions_(max_positions), relative_(std::move(relative)) {}
 
   bool relative() const override { return false; }
-  bool dresses_keys() const override { return true; }
+  bool changes_keys() const override { return true; }
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
     const int64_t width = shape_.width, out = shape_.heads * shape_.head_dim;
@@ -82,14 +82,14 @@ class Tupe final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t, Parameters p) const override {
+  void apply(Operands& operands, const Layout& layout, int64_t, Parameters p) const override {
     if (operands.k.size(1) != shape_.heads)
       fail(
           "tupe: key heads: expected as many as query heads, as each has its own positions, but "
           "got " +
           std::to_string(operands.k.size(1)));
     operands.scale = 1 / std::sqrt(2.0 * static_cast<double>(shape_.head_dim));
-    const at::Tensor i = query_positions(placement), j = key_positions(placement);
+    const at::Tensor i = query_positions(layout), j = key_positions(layout);
     const auto like = operands.q.options();
     // 1 for [CLS], 0 for others: [1, 1, rows, 1]
     const at::Tensor cls_i = i.eq(0).to(like).view({1, 1, -1, 1});
@@ -109,7 +109,7 @@ class Tupe final : public Method {
     if (relative_) {
       const at::Tensor& table = p[kRelative];
       operands.bias = {.rows = table.transpose(0, 1),
-                       .row_at = tensor_of(row_map(placement.diagonals(), *relative_))};
+                       .row_at = tensor_of(row_map(layout.diagonals(), *relative_))};
       const at::Tensor reset = table[relative_->buckets()].view({1, -1, 1, 1});
       column = column + (reset - at_distances(table, i)) / operands.scale;
       q.push_back(column * (1 - cls_i));
@@ -142,7 +142,7 @@ class Tupe final : public Method {
                                          .view({1, -1, shape.heads, shape.head_dim})
                                          .transpose(1, 2)};
     };
-    return recomputed(project, {p[kPositions], p[kNormWeight], p[kNormBias], weight, bias})[0];
+    return checkpointed(project, {p[kPositions], p[kNormWeight], p[kNormBias], weight, bias})[0];
   }
 
   // b at each distance: [1, heads, distances, 1].

@@ -30,20 +30,23 @@ struct Reach {
   int64_t left = 0, right = 0;
 };
 
-class Window final : public Over {
+class Window final : public MethodWrapper {
  public:
   Window(std::unique_ptr<Method> of, Reach causal, Reach bidirectional, int64_t sinks)
-      : Over(std::move(of)), causal_(causal), bidirectional_(bidirectional), sinks_(sinks) {}
+      : MethodWrapper(std::move(of)),
+        causal_(causal),
+        bidirectional_(bidirectional),
+        sinks_(sinks) {}
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    Over::place(operands, placement, layer, parameters);
-    const Reach& reach = placement.causal ? causal_ : bidirectional_;
-    const at::Tensor near = near_runs(placement, reach.left, reach.right);
+    MethodWrapper::apply(operands, layout, layer, parameters);
+    const Reach& reach = layout.causal ? causal_ : bidirectional_;
+    const at::Tensor near = near_runs(layout, reach.left, reach.right);
     const std::vector<SweepOperand> whole = operands.sweeps;
     for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, near);
     if (sinks_ == 0) return;
-    const at::Tensor first = before(first_runs(placement, sinks_), near);
+    const at::Tensor first = before(first_runs(layout, sinks_), near);
     for (SweepOperand sweep : whole) {
       sweep.runs = intersection(sweep.runs, first);
       operands.sweeps.push_back(std::move(sweep));

@@ -12,7 +12,7 @@
 // "segments" needs the placement's segments. A key's segment is one-hot in columns beside the key; the
 // query brings (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the others: one product.
 //
-// Content and query stream share all parameters and differ in q and in the mask (Placement::mask).
+// Content and query stream share all parameters and differ in q and in the mask (Layout::mask).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
@@ -55,18 +55,18 @@ void check_segments(const char* field, const at::Tensor& segments, int64_t batch
 }
 
 // Widens q and k. `query`: q before it was dressed; s: [heads, head_dim]; e: [2, heads, head_dim].
-void place_segments(Operands& operands, const Placement& placement, const at::Tensor& query,
+void place_segments(Operands& operands, const Layout& layout, const at::Tensor& query,
                     const at::Tensor& s, const at::Tensor& e) {
   const at::Tensor& k = operands.k;
-  check_segments("query_segments", placement.query_segments, query.size(0), query.size(2));
-  check_segments("key_segments", placement.key_segments, k.size(0), k.size(2));
-  const at::Tensor sorted = std::get<0>(at::sort(placement.key_segments.flatten()));
+  check_segments("query_segments", layout.query_segments, query.size(0), query.size(2));
+  check_segments("key_segments", layout.key_segments, k.size(0), k.size(2));
+  const at::Tensor sorted = std::get<0>(at::sort(layout.key_segments.flatten()));
   const at::Tensor ids = std::get<0>(at::unique_consecutive(sorted));
   const at::Tensor biased = query + s.unsqueeze(1);
   const at::Tensor on_query =
-      at::where(one_hot(placement.query_segments, ids), product(biased, e.select(0, 0)),
+      at::where(one_hot(layout.query_segments, ids), product(biased, e.select(0, 0)),
                 product(biased, e.select(0, 1)));
-  const at::Tensor on_key = one_hot(placement.key_segments, ids).to(k.options());
+  const at::Tensor on_key = one_hot(layout.key_segments, ids).to(k.options());
   operands.q = at::cat({operands.q, on_query}, 3);
   operands.k = at::cat({k, on_key.expand({-1, k.size(1), -1, -1})}, 3);
 }
@@ -84,7 +84,7 @@ class Xlnet final : public Method {
         options_(options),
         sinusoids_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
 
-  bool dresses_keys() const override { return options_.segments; }
+  bool changes_keys() const override { return options_.segments; }
 
   // u, v and, with segments, s, of each layer or of all; then W, and e, of each layer.
   std::vector<ParameterSpec> parameters() const override {
@@ -107,7 +107,7 @@ class Xlnet final : public Method {
     return specs;
   }
 
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const auto next = [&](bool untied) -> const at::Tensor& {
       const auto count = untied ? static_cast<size_t>(shape_.layers) : 1;
@@ -118,19 +118,18 @@ class Xlnet final : public Method {
     const at::Tensor &u = next(options_.untied), &v = next(options_.untied);
     const at::Tensor s = options_.segments ? next(options_.untied) : at::Tensor();
     const at::Tensor query = operands.q;
-    place_with_biases(operands, table(operands, placement, next(true)), u, v);
+    place_with_biases(operands, table(operands, layout, next(true)), u, v);
     if (options_.segments)
-      place_segments(operands, placement, query, s, next(true));
-    else if (placement.query_segments.defined() || placement.key_segments.defined())
+      place_segments(operands, layout, query, s, next(true));
+    else if (layout.query_segments.defined() || layout.key_segments.defined())
       fail("xlnet: segments: expected true, as rows have segments, but got false");
   }
 
  private:
   // Rows by distance, projected: [heads, R, head_dim].
-  TableOperand table(const Operands& operands, const Placement& placement,
-                     const at::Tensor& w) const {
+  TableOperand table(const Operands& operands, const Layout& layout, const at::Tensor& w) const {
     const int64_t far = options_.clamp > 0 ? options_.clamp : std::numeric_limits<int64_t>::max();
-    const ClippedDistances distances = clipped_distances(placement.diagonals(), -far, far);
+    const ClippedDistances distances = clipped_distances(layout.diagonals(), -far, far);
     const at::Tensor rows = sinusoids_.rows(distances, options_.reversed ? -1 : 1, operands.q);
     return {.rows = at::matmul(rows, w.permute({1, 0, 2})), .row_at = distances.row_at};
   }

@@ -33,9 +33,9 @@ class Xpos final : public Method {
   bool relative() const override { return plan_.relative(); }
   std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
-  void place(Operands& operands, const Placement& placement, int64_t,
+  void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
-    plan_.place(operands, placement, parameters);
+    plan_.apply(operands, layout, parameters);
   }
 
  private:

@@ -35,16 +35,16 @@ variable_list results(Stack& stack) {
 
 // Arguments as one value of the context. The differentiable ones are saved by autograd itself, which
 // then notices if they are changed in place; here they are left out.
-at::IValue save_rest(Arguments arguments) {
+at::IValue save_rest(FlatOperands arguments) {
   for (at::Tensor* x : arguments.differentiable()) *x = at::Tensor();
   Stack stack;
   push(stack, arguments);
   return c10::ivalue::Tuple::create(std::move(stack));
 }
 
-Arguments load(const AutogradContext& context, const variable_list& saved) {
+FlatOperands load(const AutogradContext& context, const variable_list& saved) {
   Stack stack = context.saved_data.at("rest").toTupleRef().elements().vec();
-  Arguments arguments = pop_arguments(stack);
+  FlatOperands arguments = pop_arguments(stack);
   const auto of = arguments.differentiable();
   for (size_t n = 0; n < of.size(); ++n) *of[n] = saved[n];
   return arguments;
@@ -56,7 +56,7 @@ Arguments load(const AutogradContext& context, const variable_list& saved) {
 //
 // a column that is 0 in every value and, in query i, 1 in d_out and -d_lse_i in out adds p_ij d_lse_i.
 void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
-                    Arguments& arguments) {
+                    FlatOperands& arguments) {
   const auto padded = [](const at::Tensor& x, double with) {
     return x.defined() ? at::constant_pad_nd(x, {0, 1}, with) : x;
   };
@@ -71,7 +71,7 @@ void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
 class Attend : public torch::autograd::Function<Attend> {
  public:
   static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/,
-                               Arguments arguments, const c10::OperatorHandle& op) {
+                               FlatOperands arguments, const c10::OperatorHandle& op) {
     Stack stack;
     push(stack, arguments);
     call_below_autograd(op, stack);
@@ -88,7 +88,7 @@ class Attend : public torch::autograd::Function<Attend> {
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const variable_list saved = context->get_saved_variables();
-    Arguments arguments = load(*context, saved);
+    FlatOperands arguments = load(*context, saved);
     at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
     const at::Tensor& d_lse = d_outputs[1];
     if (d_lse.defined()) add_lse_column(d_lse, d_out, out, arguments);
@@ -119,15 +119,15 @@ class Attend : public torch::autograd::Function<Attend> {
 };
 
 // The backward pass does not read pages; a forward pass that will be differentiated reads what they hold.
-bool wants_gradient(const Arguments& arguments) {
+bool wants_gradient(const FlatOperands& arguments) {
   if (!at::GradMode::is_enabled()) return false;
-  Arguments a = arguments;
+  FlatOperands a = arguments;
   return std::ranges::any_of(
       a.differentiable(), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
 }
 
 void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
-  Arguments arguments = pop_arguments(*stack);
+  FlatOperands arguments = pop_arguments(*stack);
   if (arguments.pages.defined() && wants_gradient(arguments))
     arguments = without_pages(std::move(arguments));
   variable_list inputs;

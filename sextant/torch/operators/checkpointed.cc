@@ -15,17 +15,17 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Run = std::function<variable_list(const variable_list&)>;
+using Computation = std::function<variable_list(const variable_list&)>;
 
 // A function among the values that a context keeps.
 struct Kept : torch::CustomClassHolder {
-  explicit Kept(Run f) : run(std::move(f)) {}
-  Run run;
+  explicit Kept(Computation f) : run(std::move(f)) {}
+  Computation run;
 };
 
 class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
-  static variable_list forward(AutogradContext* context, at::TensorList inputs, Run run) {
+  static variable_list forward(AutogradContext* context, at::TensorList inputs, Computation run) {
     variable_list results = run(inputs.vec());
     context->save_for_backward(inputs.vec());
     context->mark_non_differentiable({results.begin() + 1, results.end()});
@@ -37,7 +37,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
   static variable_list backward(AutogradContext* context, const variable_list& d_results) {
     expect_first_derivative("attend");
     const auto kept = context->saved_data.at("run").toCapsule();
-    const Run& run = static_cast<const Kept&>(*kept).run;
+    const Computation& run = static_cast<const Kept&>(*kept).run;
     variable_list gradients =
         gradients_at([&](const variable_list& inputs) { return run(inputs)[0]; },
                      context->get_saved_variables(), d_results[0]);
@@ -65,7 +65,7 @@ std::vector<at::Tensor> gradients_at(
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
-std::vector<at::Tensor> recomputed(
+std::vector<at::Tensor> checkpointed(
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run,
     const std::vector<at::Tensor>& inputs) {
   return Recomputed::apply(at::TensorList(inputs), std::move(run));

@@ -21,7 +21,7 @@ std::vector<at::Tensor> gradients_at(
 
 // run(inputs). The first result is differentiable, once; the others are not. `run` must be a function of
 // its inputs: it holds no other tensor that gradients should go to. Costs a second forward pass.
-std::vector<at::Tensor> recomputed(
+std::vector<at::Tensor> checkpointed(
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run,
     const std::vector<at::Tensor>& inputs);
 

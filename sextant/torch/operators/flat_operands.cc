@@ -18,7 +18,7 @@ template <class A, class F>
 void each_argument(A& a, F&& f) {
   f(a.q), f(a.k), f(a.v), f(a.scale), f(a.frames), f(a.runs);
   f(a.pairs), f(a.speeds), f(a.growth), f(a.gains);
-  f(a.query_times), f(a.key_times), f(a.query_offsets), f(a.key_offsets);
+  f(a.query_rotary_positions), f(a.key_rotary_positions), f(a.query_offsets), f(a.key_offsets);
   f(a.frame_speeds), f(a.frame_gains), f(a.farthest);
   f(a.q_imag), f(a.weight), f(a.weight_rows);
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
@@ -106,11 +106,11 @@ void check_like_q(const char* argument, const at::Tensor& x, const at::Tensor& q
   bad(argument, text(types, sizes), text(x.scalar_type(), x.sym_sizes()));
 }
 
-c10::SymInt key_rows(const Arguments& a) {
+c10::SymInt key_rows(const FlatOperands& a) {
   return a.pages.defined() ? c10::SymInt(a.key_rows) : a.k.sym_size(2);
 }
 
-void check_pages(const Arguments& a) {
+void check_pages(const FlatOperands& a) {
   if (!a.pages.defined()) {
     if (a.key_rows != 0) bad("key_rows", "0, as there are no pages", std::to_string(a.key_rows));
     return;
@@ -124,13 +124,13 @@ void check_pages(const Arguments& a) {
   }
 }
 
-void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
+void check_rotation(const FlatOperands& a, const Size& sweeps, const Size& batch) {
   if (!a.pairs.defined()) {
     for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
                                   {"growth", &a.growth},
                                   {"gains", &a.gains},
-                                  {"query_times", &a.query_times},
-                                  {"key_times", &a.key_times},
+                                  {"query_rotary_positions", &a.query_rotary_positions},
+                                  {"key_rotary_positions", &a.key_rotary_positions},
                                   {"query_offsets", &a.query_offsets},
                                   {"key_offsets", &a.key_offsets},
                                   {"frame_speeds", &a.frame_speeds}})
@@ -140,15 +140,16 @@ void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
   check("pairs", a.pairs, at::kLong, {sweeps, {}, 3});
   const Size pairs = {Size::kExactly, a.pairs.sym_size(1)};
   for (const auto& [name, x] : {std::pair{"speeds", &a.speeds},
-                                {"query_times", &a.query_times},
-                                {"key_times", &a.key_times}})
+                                {"query_rotary_positions", &a.query_rotary_positions},
+                                {"key_rotary_positions", &a.key_rotary_positions}})
     if (!x->defined()) bad(name, "a tensor, as there are pairs", "none");
   check("speeds", a.speeds, at::kLong, {sweeps, pairs, 2});
   check("growth", a.growth, at::kDouble, {sweeps, pairs});
   check("gains", a.gains, at::kDouble, {sweeps});
-  check("query_times", a.query_times, at::kLong,
+  check("query_rotary_positions", a.query_rotary_positions, at::kLong,
         {sweeps, batch, {}, {Size::kExactly, a.q.sym_size(2)}});
-  check("key_times", a.key_times, at::kLong, {sweeps, batch, {}, {Size::kExactly, key_rows(a)}});
+  check("key_rotary_positions", a.key_rotary_positions, at::kLong,
+        {sweeps, batch, {}, {Size::kExactly, key_rows(a)}});
   check("query_offsets", a.query_offsets, at::kLong, {sweeps, pairs, 2});
   check("key_offsets", a.key_offsets, at::kLong, {sweeps, pairs, 2});
   const Size frames = {Size::kExactly, a.frames.sym_size(0)};
@@ -161,12 +162,12 @@ void check_rotation(const Arguments& a, const Size& sweeps, const Size& batch) {
 
 }  // namespace
 
-void push(torch::jit::Stack& stack, const Arguments& arguments) {
+void push(torch::jit::Stack& stack, const FlatOperands& arguments) {
   each_argument(arguments, Push{stack});
 }
 
-Arguments pop_arguments(torch::jit::Stack& stack) {
-  Arguments arguments;
+FlatOperands pop_arguments(torch::jit::Stack& stack) {
+  FlatOperands arguments;
   each_argument(arguments, Read{stack.end() - kArguments});
   stack.resize(stack.size() - kArguments);
   return arguments;
@@ -181,7 +182,7 @@ at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) 
       .narrow(2, 0, rows);
 }
 
-Arguments without_pages(Arguments a) {
+FlatOperands without_pages(FlatOperands a) {
   if (!a.pages.defined()) return a;
   check_arguments(a);
   for (at::Tensor* x : {&a.k, &a.v})
@@ -191,7 +192,7 @@ Arguments without_pages(Arguments a) {
   return a;
 }
 
-void check_arguments(const Arguments& a) {
+void check_arguments(const FlatOperands& a) {
   if (wide_type(a.q) != at::kFloat && a.q.scalar_type() != at::kDouble)
     bad("q", "Float, BFloat16, Half or Double", text(a.q.scalar_type(), a.q.sym_sizes()));
   check("q", a.q, a.q.scalar_type(), {{}, {}, {}, {}});
@@ -227,7 +228,7 @@ void check_arguments(const Arguments& a) {
         {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
 }
 
-void check_results(const Arguments& a, const at::Tensor& d_out, const at::Tensor& out,
+void check_results(const FlatOperands& a, const at::Tensor& d_out, const at::Tensor& out,
                    const at::Tensor& lse) {
   const Size batch = {Size::kExactly, a.q.sym_size(0)}, heads = {Size::kExactly, a.q.sym_size(1)};
   const Size queries = {Size::kExactly, a.q.sym_size(2)};

@@ -13,7 +13,7 @@
 //   gains            float64 [S], or none
 //   frame_speeds     int64 [S, frames, P, 2], or none   in place of speeds, for each frame its own
 //   frame_gains      float64 [S, frames], or none       goes with frame_speeds
-//   query_times      int64 [S, 1 or batch, axes, queries]; key_times likewise, with keys
+//   query_rotary_positions      int64 [S, 1 or batch, axes, queries]; key_rotary_positions likewise, with keys
 //   query_offsets    int64 [S, P, 2], or none           turns added to the phase; key_offsets too
 //   farthest         the distance of diagonal 0
 //   weight, bias     [1 or heads, R]; on_query, on_key, on_value [1 or heads, R, columns];
@@ -40,7 +40,7 @@ namespace sextant {
 inline constexpr const char* kArgumentsSchema =
     "Tensor q, Tensor k, Tensor v, float scale, Tensor frames, Tensor runs, *, "
     "Tensor? pairs=None, Tensor? speeds=None, Tensor? growth=None, Tensor? gains=None, "
-    "Tensor? query_times=None, Tensor? key_times=None, "
+    "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None, "
     "Tensor? query_offsets=None, Tensor? key_offsets=None, "
     "Tensor? frame_speeds=None, Tensor? frame_gains=None, int farthest=0, "
     "Tensor? q_imag=None, Tensor? weight=None, Tensor? weight_rows=None, "
@@ -57,12 +57,12 @@ using Gradients = std::array<at::Tensor, kDifferentiable>;
 using Wanted = std::array<bool, kDifferentiable>;
 
 // Absent tensors are undefined.
-struct Arguments {
+struct FlatOperands {
   at::Tensor q, k, v;
   double scale = 1;
   at::Tensor frames, runs;
   at::Tensor pairs, speeds, growth, gains;
-  at::Tensor query_times, key_times, query_offsets, key_offsets;
+  at::Tensor query_rotary_positions, key_rotary_positions, query_offsets, key_offsets;
   at::Tensor frame_speeds, frame_gains;
   int64_t farthest = 0;
   at::Tensor q_imag, weight, weight_rows;
@@ -79,8 +79,8 @@ struct Arguments {
 };
 
 // Appends the arguments to a stack in the order of the schema, and takes them off its end.
-void push(torch::jit::Stack& stack, const Arguments& arguments);
-Arguments pop_arguments(torch::jit::Stack& stack);
+void push(torch::jit::Stack& stack, const FlatOperands& arguments);
+FlatOperands pop_arguments(torch::jit::Stack& stack);
 
 // x [pages, heads, page rows, columns] -> the first `rows` rows of each entry of `pages`, [1 or batch, heads,
 // rows, columns]. Differentiable.
@@ -88,12 +88,12 @@ at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows);
 
 // The same attention over keys and values that are gathered from their pages, differentiably: gradients go
 // back into the pages, those of a shared page summed. Costs a copy of what is seen.
-Arguments without_pages(Arguments arguments);
+FlatOperands without_pages(FlatOperands arguments);
 
 // Throws Error that names the argument whose type, device or shape is not the one above. Works on
 // meta tensors and on symbolic sizes; whether contents fit together is check_score()'s to say.
-void check_arguments(const Arguments& arguments);
-void check_results(const Arguments& arguments, const at::Tensor& d_out, const at::Tensor& out,
+void check_arguments(const FlatOperands& arguments);
+void check_results(const FlatOperands& arguments, const at::Tensor& d_out, const at::Tensor& out,
                    const at::Tensor& lse);
 
 }  // namespace sextant

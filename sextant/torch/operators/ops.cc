@@ -76,14 +76,14 @@ at::Tensor new_lse(const at::Tensor& q) {
 }
 
 template <class T>
-void run_attend(const Arguments& arguments, const at::Tensor& out, const at::Tensor& lse) {
-  const BoundScore<T> bound(arguments);
+void run_attend(const FlatOperands& arguments, const at::Tensor& out, const at::Tensor& lse) {
+  const ScoreOfTensors<T> bound(arguments);
   attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(arguments.q),
          torch_executor());
 }
 
 void attend_cpu(const c10::OperatorHandle&, Stack* stack) {
-  const Arguments a = pop_arguments(*stack);
+  const FlatOperands a = pop_arguments(*stack);
   check_arguments(a);
   const at::Tensor out = new_out(a.q, a.v), lse = new_lse(a.q);
   wide_type(a.q) == at::kFloat ? run_attend<float>(a, out, lse) : run_attend<double>(a, out, lse);
@@ -91,7 +91,7 @@ void attend_cpu(const c10::OperatorHandle&, Stack* stack) {
 }
 
 void attend_meta(const c10::OperatorHandle&, Stack* stack) {
-  const Arguments a = pop_arguments(*stack);
+  const FlatOperands a = pop_arguments(*stack);
   check_arguments(a);
   torch::jit::push(*stack, new_out(a.q, a.v), new_lse(a.q));
 }
@@ -99,7 +99,7 @@ void attend_meta(const c10::OperatorHandle&, Stack* stack) {
 struct BackwardArguments {
   at::Tensor d_out, out, lse;
   Wanted wanted;
-  Arguments operands;
+  FlatOperands operands;
 
   explicit BackwardArguments(Stack& stack) : operands(pop_arguments(stack)) {
     torch::jit::pop(stack, d_out, out, lse, wanted);
@@ -121,7 +121,7 @@ struct BackwardArguments {
 
 template <class T>
 void run_backward(const BackwardArguments& a, const Gradients& grads) {
-  const BoundScore<T> bound(a.operands);
+  const ScoreOfTensors<T> bound(a.operands);
   const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias] = grads;
   const auto& w = a.wanted;
   const ScoreGrad<T> to = {

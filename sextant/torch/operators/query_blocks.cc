@@ -87,8 +87,9 @@ Operands part_of(const Operands& o, const Rows& rows) {
   part.mask = narrow(o.mask, 2);
   for (SweepOperand& sweep : part.sweeps) {
     sweep.runs = sweep.runs.narrow(1, rows.first, rows.count());
-    if (sweep.query_times.defined())
-      sweep.query_times = sweep.query_times.narrow(2, rows.first, rows.count());
+    if (sweep.query_rotary_positions.defined())
+      sweep.query_rotary_positions =
+          sweep.query_rotary_positions.narrow(2, rows.first, rows.count());
     sweep.of_frames.clear();
   }
   std::vector<Frame> frames;
@@ -173,7 +174,7 @@ std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) 
     const auto [out, lse] = attend(o);
     return std::vector<at::Tensor>{out, lse};
   };
-  return recomputed(run, inputs);
+  return checkpointed(run, inputs);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ int narrow(const char* field, int64_t value) {
 }
 
 // The pairs of one sweep; those that only fill up are left out, together with their offsets.
-Rotation rotation_at(const Arguments& a, int64_t sweep) {
+Rotation rotation_at(const FlatOperands& a, int64_t sweep) {
   Rotation rotation;
   const int64_t pairs = a.pairs.size(1);
   const int64_t* columns = a.pairs.data_ptr<int64_t>() + sweep * pairs * 3;
@@ -42,7 +42,7 @@ Rotation rotation_at(const Arguments& a, int64_t sweep) {
   return rotation;
 }
 
-std::vector<Turns> offsets_at(const Arguments& a, const at::Tensor& offsets, int64_t sweep) {
+std::vector<Turns> offsets_at(const FlatOperands& a, const at::Tensor& offsets, int64_t sweep) {
   std::vector<Turns> result;
   const int64_t pairs = a.pairs.size(1);
   for (int64_t f = sweep * pairs; f < (sweep + 1) * pairs; ++f)
@@ -135,8 +135,8 @@ View<T> view_rows(const at::Tensor& x) {
 }
 
 template <class T>
-BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
-  Arguments& a = arguments_;
+ScoreOfTensors<T>::ScoreOfTensors(const FlatOperands& arguments) : arguments_(arguments) {
+  FlatOperands& a = arguments_;
   for (at::Tensor* x :
        {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets,
         &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
@@ -144,7 +144,7 @@ BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
     if (x->defined()) *x = x->contiguous();
   for (at::Tensor* x :
        {&a.weight, &a.bias, &a.on_query, &a.on_key, &a.on_value, &a.sink, &a.query_bias})
-    *x = widened(*x);
+    *x = to_float(*x);
   score_.q = any_view_4d<const T>(a.q);
   score_.k = any_view_4d<const T>(a.k);
   score_.v = any_view_4d<const T>(a.v);
@@ -165,7 +165,7 @@ BoundScore<T>::BoundScore(const Arguments& arguments) : arguments_(arguments) {
 }
 
 template <class T>
-void BoundScore<T>::bind_frames() {
+void ScoreOfTensors<T>::bind_frames() {
   const at::Tensor& frames = arguments_.frames;
   const int64_t* f = frames.data_ptr<int64_t>();
   for (int64_t n = 0; n < frames.size(0); ++n, f += 7)
@@ -179,12 +179,12 @@ void BoundScore<T>::bind_frames() {
 }
 
 template <class T>
-void BoundScore<T>::bind_rotations(int64_t sweep) {
-  const Arguments& a = arguments_;
+void ScoreOfTensors<T>::bind_rotations(int64_t sweep) {
+  const FlatOperands& a = arguments_;
   std::vector<Rotation>& all = rotations_.emplace_back();
   all.push_back(rotation_at(a, sweep));
-  check_axes("query_times", all[0], a.query_times);
-  check_axes("key_times", all[0], a.key_times);
+  check_axes("query_rotary_positions", all[0], a.query_rotary_positions);
+  check_axes("key_rotary_positions", all[0], a.key_rotary_positions);
   if (!a.frame_speeds.defined() || all[0].pairs.empty()) return;
   all.resize(static_cast<size_t>(a.frames.size(0)), all[0]);
   const int64_t pairs = a.pairs.size(1);
@@ -200,34 +200,35 @@ void BoundScore<T>::bind_rotations(int64_t sweep) {
 }
 
 template <class T>
-void BoundScore<T>::bind_sweep(int64_t sweep) {
-  const Arguments& a = arguments_;
-  static_assert(sizeof(Run) == 2 * sizeof(int64_t));
+void ScoreOfTensors<T>::bind_sweep(int64_t sweep) {
+  const FlatOperands& a = arguments_;
+  static_assert(sizeof(KeyRange) == 2 * sizeof(int64_t));
   const int64_t* runs = a.runs.data_ptr<int64_t>() + sweep * a.runs.stride(0);
-  Sweep bound = {.runs = reinterpret_cast<const Run*>(runs),
+  Sweep bound = {.runs = reinterpret_cast<const KeyRange*>(runs),
                  .batch_stride = shared_stride(a.runs, 1) / 2};
   if (a.pairs.defined()) {
     bind_rotations(sweep);
-    bound.query = bind_turn(sweep, a.query_times, a.query_offsets);
-    bound.key = bind_turn(sweep, a.key_times, a.key_offsets);
+    bound.query = bind_turn(sweep, a.query_rotary_positions, a.query_offsets);
+    bound.key = bind_turn(sweep, a.key_rotary_positions, a.key_offsets);
   }
   score_.sweeps.push_back(bound);
 }
 
 template <class T>
-Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets) {
+SideRotation ScoreOfTensors<T>::bind_turn(int64_t sweep, const at::Tensor& times,
+                                          const at::Tensor& offsets) {
   const std::vector<Rotation>& rotations = rotations_.back();
   if (rotations.empty() || rotations[0].pairs.empty()) return {};
   std::vector<Turns> phases;
   if (offsets.defined()) phases = offsets_at(arguments_, offsets, sweep);
   const bool by_frame = arguments_.frame_speeds.defined();
   if (!by_frame && turns_nothing(rotations[0], times, sweep, phases)) return {};
-  Turn turn = {.rotation = rotations.data(),
-               .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
-               .batch_stride = shared_stride(times, 1),
-               .axis_stride = times.stride(2),
-               .row_stride = times.stride(3),
-               .frame_stride = by_frame ? 1 : 0};
+  SideRotation turn = {.rotation = rotations.data(),
+                       .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
+                       .batch_stride = shared_stride(times, 1),
+                       .axis_stride = times.stride(2),
+                       .row_stride = times.stride(3),
+                       .frame_stride = by_frame ? 1 : 0};
   if (offsets.defined()) {
     offsets_.push_back(std::move(phases));
     turn.offset = offsets_.back();
@@ -237,8 +238,8 @@ Turn BoundScore<T>::bind_turn(int64_t sweep, const at::Tensor& times, const at::
 
 // Diagonals are counted by the maps; without any map, by the rows.
 template <class T>
-void BoundScore<T>::bind_tables() {
-  const Arguments& a = arguments_;
+void ScoreOfTensors<T>::bind_tables() {
+  const FlatOperands& a = arguments_;
   score_.weight = table(a.weight, a.weight_rows, &view_numbers<const T>);
   score_.bias = table(a.bias, a.bias_rows, &view_numbers<const T>);
   score_.on_query = table(a.on_query, a.on_query_rows, &view_vectors<const T>);
@@ -261,7 +262,7 @@ void BoundScore<T>::bind_tables() {
 }
 
 template <class T>
-void BoundScore<T>::bind_mask() {
+void ScoreOfTensors<T>::bind_mask() {
   const at::Tensor mask =
       arguments_.mask.expand({score_.q.batch, score_.q.heads, score_.q.rows, key_rows(score_)});
   score_.mask = {.data = reinterpret_cast<const uint8_t*>(mask.data_ptr<bool>()),
@@ -291,7 +292,7 @@ template View<float> view_rows(const at::Tensor&);
 template View<double> view_rows(const at::Tensor&);
 template View<const float> view_rows(const at::Tensor&);
 template View<const double> view_rows(const at::Tensor&);
-template class BoundScore<float>;
-template class BoundScore<double>;
+template class ScoreOfTensors<float>;
+template class ScoreOfTensors<double>;
 
 }  // namespace sextant

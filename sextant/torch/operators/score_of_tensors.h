@@ -24,23 +24,23 @@ View<T> view_rows(const at::Tensor& x);  // [batch, heads, rows]
 // Arguments that check_arguments() accepted, all on the CPU; T is wide_type() of q. Holds what the score
 // points to, so it stays where it is.
 template <class T>
-class BoundScore {
+class ScoreOfTensors {
  public:
-  explicit BoundScore(const Arguments& arguments);
-  BoundScore(const BoundScore&) = delete;
-  BoundScore& operator=(const BoundScore&) = delete;
+  explicit ScoreOfTensors(const FlatOperands& arguments);
+  ScoreOfTensors(const ScoreOfTensors&) = delete;
+  ScoreOfTensors& operator=(const ScoreOfTensors&) = delete;
 
   const Score<T>& score() const { return score_; }
 
  private:
   void bind_frames();
   void bind_sweep(int64_t sweep);
-  Turn bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets);
+  SideRotation bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets);
   void bind_rotations(int64_t sweep);
   void bind_tables();
   void bind_mask();
 
-  Arguments arguments_;                           // index tensors made contiguous, tables wide
+  FlatOperands arguments_;                        // index tensors made contiguous, tables wide
   std::vector<std::vector<Rotation>> rotations_;  // of each sweep: one, or one for each frame
   std::vector<std::vector<Turns>> offsets_;
   Score<T> score_;

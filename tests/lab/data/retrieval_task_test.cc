@@ -45,7 +45,7 @@ std::vector<int64_t> expect_answerable(const PairText& text) {
   return distances;
 }
 
-TEST(PairTask, TrainingTextsCanBeAnsweredAndEndWithAQuestion) {
+TEST(RetrievalTask, TrainingTextsCanBeAnsweredAndEndWithAQuestion) {
   std::set<int64_t> distances;
   for (uint64_t n = 0; n < 500; ++n) {
     const PairText text = pair_training_text(64, 3, n);
@@ -60,7 +60,7 @@ TEST(PairTask, TrainingTextsCanBeAnsweredAndEndWithAQuestion) {
   EXPECT_EQ(distances.size(), 63) << "every distance within the length occurs";
 }
 
-TEST(PairTask, TestTextsAskOnceAtTheDistanceAskedFor) {
+TEST(RetrievalTask, TestTextsAskOnceAtTheDistanceAskedFor) {
   for (const int64_t length : {16, 64, 256}) {
     for (const int64_t distance : {int64_t{1}, int64_t{7}, length / 2, length - 1}) {
       for (uint64_t n = 0; n < 20; ++n) {
@@ -73,14 +73,14 @@ TEST(PairTask, TestTextsAskOnceAtTheDistanceAskedFor) {
   }
 }
 
-TEST(PairTask, ATextIsAFunctionOfSeedAndNumber) {
+TEST(RetrievalTask, ATextIsAFunctionOfSeedAndNumber) {
   EXPECT_EQ(pair_training_text(64, 1, 5).tokens, pair_training_text(64, 1, 5).tokens);
   EXPECT_NE(pair_training_text(64, 1, 5).tokens, pair_training_text(64, 1, 6).tokens);
   EXPECT_NE(pair_training_text(64, 1, 5).tokens, pair_training_text(64, 2, 5).tokens);
   EXPECT_NE(pair_test_text(64, 9, 1, 5).tokens, pair_test_text(64, 9, 1, 6).tokens);
 }
 
-TEST(PairTask, RefusesWhatCannotBe) {
+TEST(RetrievalTask, RefusesWhatCannotBe) {
   EXPECT_THAT([] { pair_training_text(15, 0, 0); },
               ThrowsMessage<Error>(HasSubstr("length: expected at least 16, but got 15")));
   EXPECT_THAT([] { pair_test_text(64, 64, 0, 0); },

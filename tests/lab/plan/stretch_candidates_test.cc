@@ -20,11 +20,11 @@ using testing::HasSubstr;
 using testing::Optional;
 using testing::ThrowsMessage;
 
-TEST(Ways, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
+TEST(StretchCandidates, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
   const std::string options =
       R"({"base": 500.0, "pairing": "interleaved", "stretch": "yarn*2", "dynamic": "length"})";
   std::set<std::string> names;
-  for (const Way& way : ways_to_read(options, 128, 1024)) {
+  for (const StretchCandidate& way : ways_to_read(options, 128, 1024)) {
     const json given = json::parse(way.options);
     const json& rope = way.method == "window" ? given.at("options") : given;
     EXPECT_EQ(rope.at("base"), 500.0) << way.name;
@@ -38,7 +38,7 @@ TEST(Ways, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
   EXPECT_EQ(ways_to_read("{}", 128, 1024).front().name, "direct");
 }
 
-TEST(Ways, GoBeyondTheTrainedLength) {
+TEST(StretchCandidates, GoBeyondTheTrainedLength) {
   EXPECT_THAT([] { ways_to_read("{}", 128, 128); },
               ThrowsMessage<Error>(HasSubstr("expected more than the model's 128, but got 128")));
 }

@@ -12,7 +12,7 @@ namespace {
 
 // Half widths for 1, 2 and 3, whose deviation is 1: t(2) / sqrt(3); and for 0 and 2: t(1) sqrt(2) / sqrt(2).
 TEST(Interval95, IsStudents) {
-  const Interval three = interval95(std::vector<double>{1, 2, 3});
+  const MeanInterval three = interval95(std::vector<double>{1, 2, 3});
   EXPECT_DOUBLE_EQ(three.mean, 2);
   EXPECT_NEAR(three.half, 4.303 / std::sqrt(3.0), 1e-12);
   EXPECT_NEAR(interval95(std::vector<double>{0, 2}).half, 12.706, 1e-12);
@@ -26,10 +26,10 @@ TEST(Interval95, IsStudents) {
 
 // Agresti and Min 2005: (b - c) / n, and b, c, n of the error with half an answer added to each of four cells.
 TEST(Difference95OfShares, IsPaired) {
-  const Interval same = difference95_of_shares("1100", "1100");
+  const MeanInterval same = difference95_of_shares("1100", "1100");
   EXPECT_EQ(same.mean, 0);
   EXPECT_NEAR(same.half, 1.96 * std::sqrt(1.0 / 6 / 6), 1e-12) << "never certain";
-  const Interval apart = difference95_of_shares("1110", "1001");
+  const MeanInterval apart = difference95_of_shares("1110", "1001");
   EXPECT_DOUBLE_EQ(apart.mean, 0.25);
   EXPECT_NEAR(apart.half, 1.96 * std::sqrt((4.0 / 6 - 1.0 / 36) / 6), 1e-12);
   EXPECT_DOUBLE_EQ(difference95_of_shares("1001", "1110").mean, -0.25);
@@ -37,11 +37,11 @@ TEST(Difference95OfShares, IsPaired) {
   EXPECT_THROW(difference95_of_shares("", ""), Error);
 }
 
-TEST(Spread, HasAnIntervalFromTwoOn) {
-  const Spread one = spread(std::vector<double>{3});
+TEST(SeedMean, HasAnIntervalFromTwoOn) {
+  const SeedMean one = seed_mean(std::vector<double>{3});
   EXPECT_EQ(one.mean, 3);
   EXPECT_EQ(one.half, std::nullopt);
-  const Spread three = spread(std::vector<double>{1, 2, 3});
+  const SeedMean three = seed_mean(std::vector<double>{1, 2, 3});
   EXPECT_DOUBLE_EQ(three.mean, 2);
   EXPECT_NEAR(three.half.value_or(0), 4.303 / std::sqrt(3.0), 1e-12);
 }

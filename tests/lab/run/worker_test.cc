@@ -112,7 +112,7 @@ bool is_alive(pid_t process) {
 }
 
 // Its number is in the file.
-pid_t number_in(const std::filesystem::path& path) {
+pid_t number_of_field(const std::filesystem::path& path) {
   pid_t process = 0;
   while (process == 0) {
     const std::string text = read_text(path);
@@ -130,7 +130,7 @@ TEST(Worker, DiesWithItsParent) {
                   folder / "log.txt");
     ::pause();
   }
-  const pid_t worker = number_in(folder / "number");
+  const pid_t worker = number_of_field(folder / "number");
   EXPECT_TRUE(is_alive(worker));
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
@@ -143,7 +143,7 @@ TEST(Worker, DiesWithItsObject) {
   {
     Worker worker(shell("echo $$ > " + (folder / "number").string() + "; exec sleep 1000"),
                   folder / "log.txt");
-    process = number_in(folder / "number");
+    process = number_of_field(folder / "number");
   }
   EXPECT_FALSE(is_alive(process));
 }

@@ -23,7 +23,7 @@ std::vector<AttentionAt> of_flat_scores(const std::string& name, const nlohmann:
   }
   const std::string text(65, 'a');
   const std::vector<std::string_view> blocks{text, text};
-  return spread_of_attention(decoder, method(), blocks, settings.test, 16, pictures);
+  return attention_entropy(decoder, method(), blocks, settings.test, 16, pictures);
 }
 
 TEST(SpreadOfAttention, OfFlatScoresIsThatOfAllThatIsSeen) {

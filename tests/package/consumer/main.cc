@@ -7,7 +7,7 @@
 int main() {
   const std::array<float, 1> q{1};
   const std::array<float, 2> k{3, 3}, v{10, 20};
-  const std::array<sextant::Run, 1> runs{{{.first = 0, .last = 2}}};
+  const std::array<sextant::KeyRange, 1> runs{{{.first = 0, .last = 2}}};
   float out = 0, lse = 0;
 
   // [batch, heads, rows, columns] = [1, 1, rows, 1], rows one after the other

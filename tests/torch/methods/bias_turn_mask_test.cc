@@ -27,7 +27,7 @@ struct Trial {
   std::string options = "{}";
   ModelShape shape = {
       .layers = 2, .heads = 2, .key_heads = 2, .head_dim = 4, .width = 6, .train_length = 5};
-  Placement placement = {.queries = 4, .keys = 6, .first_query = 2};
+  Layout layout = {.queries = 4, .keys = 6, .first_query = 2};
 };
 
 void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
@@ -44,7 +44,7 @@ Tensors parameters_of(const Trial& trial) {
 
 Tensors inputs_of(const Trial& trial) {
   const ModelShape& shape = trial.shape;
-  const Placement& p = trial.placement;
+  const Layout& p = trial.layout;
   return {normal({p.batch, shape.heads, p.queries, shape.head_dim}, 1),
           normal({p.batch, shape.key_heads, p.keys, shape.head_dim}, 2),
           normal({p.batch, shape.key_heads, p.keys, 3}, 3)};
@@ -53,7 +53,7 @@ Tensors inputs_of(const Trial& trial) {
 at::Tensor out_of(const Trial& trial, const Tensors& inputs, const Tensors& parameters,
                   int64_t layer = 1) {
   return attend_with(*make_method(trial.method, trial.shape, json::parse(trial.options)), inputs[0],
-                     inputs[1], inputs[2], trial.placement, layer, parameters);
+                     inputs[1], inputs[2], trial.layout, layer, parameters);
 }
 
 at::Tensor out_of(const Trial& trial) {
@@ -76,7 +76,7 @@ TEST_P(ParameterGradients, AgreeWithDifferences) {
 constexpr auto kBothSides = [](std::string method, std::string options = "{}") {
   return Trial{.method = std::move(method),
                .options = std::move(options),
-               .placement = {.queries = 5, .keys = 5, .causal = false}};
+               .layout = {.queries = 5, .keys = 5, .causal = false}};
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -97,11 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
         kBothSides("tupe", R"({"buckets": 8, "max_distance": 6})")));
 
 TEST(Alibi, HolesInTheMaskAreClosedUpByBloomOnly) {
-  Trial paper = {.method = "alibi", .placement = {.queries = 6, .keys = 6}};
+  Trial paper = {.method = "alibi", .layout = {.queries = 6, .keys = 6}};
   Trial bloom = paper;
   bloom.options = R"({"flavour": "bloom"})";
   const auto with = [](Trial trial, std::vector<int64_t> shown) {
-    trial.placement.mask = at::tensor(shown, at::kLong).to(at::kBool).view({1, 1, 1, -1});
+    trial.layout.mask = at::tensor(shown, at::kLong).to(at::kBool).view({1, 1, 1, -1});
     return out_of(trial);
   };
   EXPECT_LT(largest_difference(with(paper, {0, 0, 1, 1, 1, 1}), with(bloom, {0, 0, 1, 1, 1, 1})),
@@ -131,8 +131,10 @@ TEST(Rope, GivenPositionsAreThoseOfTheRowsByDefault) {
   Trial trial = {.method = "rope"};
   const at::Tensor plain = out_of(trial);
   const auto at = [&](int64_t shift) {
-    trial.placement.query_times = at::arange(2 + shift, 6 + shift, at::kLong).view({1, 1, -1});
-    trial.placement.key_times = at::arange(0 + shift, 6 + shift, at::kLong).view({1, 1, -1});
+    trial.layout.query_rotary_positions =
+        at::arange(2 + shift, 6 + shift, at::kLong).view({1, 1, -1});
+    trial.layout.key_rotary_positions =
+        at::arange(0 + shift, 6 + shift, at::kLong).view({1, 1, -1});
     return out_of(trial);
   };
   EXPECT_LT(largest_difference(plain, at(0)), kExact);
@@ -145,8 +147,8 @@ TEST(Rope, TheOppositeSenseIsNegatedPositions) {
   Trial trial = {.method = "rope", .options = R"({"sense": "clockwise"})"};
   const at::Tensor clockwise = out_of(trial);
   trial.options = "{}";
-  trial.placement.query_times = -at::arange(2, 6, at::kLong).view({1, 1, -1});
-  trial.placement.key_times = -at::arange(0, 6, at::kLong).view({1, 1, -1});
+  trial.layout.query_rotary_positions = -at::arange(2, 6, at::kLong).view({1, 1, -1});
+  trial.layout.key_rotary_positions = -at::arange(0, 6, at::kLong).view({1, 1, -1});
   EXPECT_LT(largest_difference(clockwise, out_of(trial)), kExact);
 }
 
@@ -176,7 +178,7 @@ auto turn_operator() {
 
 // float32 has a kernel of its own: each result is two products of rounded numbers below 8 (with the gain of
 // YaRN by 8, 1.21).
-TEST(Turn, OfFloat32IsThatOfFloat64) {
+TEST(SideRotation, OfFloat32IsThatOfFloat64) {
   const auto turn = turn_operator();
   constexpr double kRounding = 4 * 8 * 0x1p-23;
   const at::Tensor x = normal({2, 3, 5, 40});
@@ -196,7 +198,7 @@ TEST(Turn, OfFloat32IsThatOfFloat64) {
     }
 }
 
-TEST(Turn, BackUndoesIt) {
+TEST(SideRotation, BackUndoesIt) {
   const auto turn = turn_operator();
   const char* options = R"({"dim": 4, "columns": "last", "pairing": "interleaved"})";
   const at::Tensor times = at::tensor({3, 1, 1000000007}, at::kLong).view({1, 1, 3});
@@ -213,12 +215,12 @@ TEST(Turn, BackUndoesIt) {
 TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
   Trial whole = {.method = "chunk",
                  .options = R"({"chunk": 3, "origin": 1})",
-                 .placement = {.queries = 6, .keys = 6}};
+                 .layout = {.queries = 6, .keys = 6}};
   const Tensors all = inputs_of(whole);
   const at::Tensor at_once = out_of(whole);
   for (int64_t n = 0; n < 6; ++n) {
     Trial one = whole;
-    one.placement = {.queries = 1, .keys = n + 1, .first_query = n};
+    one.layout = {.queries = 1, .keys = n + 1, .first_query = n};
     const at::Tensor out = out_of(
         one, {all[0].slice(2, n, n + 1), all[1].slice(2, 0, n + 1), all[2].slice(2, 0, n + 1)}, {});
     EXPECT_LT(largest_difference(out, at_once.slice(2, n, n + 1)), kExact);
@@ -228,13 +230,13 @@ TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
 TEST(Window, SinksStayInSight) {
   Trial trial = {.method = "window",
                  .options = R"({"window": 2, "sinks": 2, "of": "alibi"})",
-                 .placement = {.queries = 6, .keys = 6}};
+                 .layout = {.queries = 6, .keys = 6}};
   Trial same = trial;
   same.method = "alibi";
   same.options = "{}";
-  const at::Tensor distance = distances(same.placement);
+  const at::Tensor distance = distances(same.layout);
   const at::Tensor first = at::arange(6, at::kLong).lt(2).unsqueeze(0);
-  same.placement.mask = distance.lt(2).logical_or(first).view({1, 1, 6, 6});
+  same.layout.mask = distance.lt(2).logical_or(first).view({1, 1, 6, 6});
   EXPECT_LT(largest_difference(out_of(trial), out_of(same)), kExact);
 }
 
@@ -243,7 +245,7 @@ TEST(Sink, IsAKeyWithoutAValue) {
   const Tensors in = inputs_of(trial);
   const Tensors sinks = parameters_of(trial);
   const at::Tensor scores = at::matmul(in[0], in[1].transpose(2, 3)) / 2;
-  const at::Tensor seen = distances(trial.placement).ge(0);
+  const at::Tensor seen = distances(trial.layout).ge(0);
   const at::Tensor sink = sinks[1].view({1, -1, 1, 1}).expand({1, 2, 4, 1});
   const at::Tensor p =
       weights(at::cat({scores, sink}, 3), at::cat({seen, at::ones({4, 1}, at::kBool)}, 1));

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr int64_t kWords = 5, kHalf = kSmallShape.width / 2;
 
-Placement placement() {
+Layout layout() {
   return {.batch = 2,
           .queries = 4,
           .keys = 7,
@@ -51,7 +51,7 @@ at::Tensor of_rows(const json& shared, const Tensors& tables, size_t& next) {
   if (shared == "none") return at::zeros({2, 4, kHalf}, at::kDouble);
   const at::Tensor table = tables[next++];
   const at::Tensor of_all = table.dim() == 1 ? table.expand({kWords, kHalf}) : table;
-  return of_all.index({placement().words}).expand({2, 4, kHalf});
+  return of_all.index({layout().words}).expand({2, 4, kHalf});
 }
 
 TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
@@ -72,7 +72,7 @@ TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
     const at::Tensor angle = w * times + of_rows(options["phase"], tables, next);
     EXPECT_EQ(next, tables.size());
     const at::Tensor word = amplitude * at::polar(at::ones_like(angle), angle);
-    const at::Tensor out = method->embed(x, placement(), tables);
+    const at::Tensor out = method->embed(x, layout(), tables);
     EXPECT_LE(largest_difference(out, at::cat({at::real(word), at::imag(word)}, 2)), 1e-14)
         << options;
   }
@@ -84,7 +84,7 @@ TEST(Complex, GradientsOfItsTablesAgreeWithDifferences) {
     Tensors inputs = {normal({2, 4, kSmallShape.width})};
     for (const at::Tensor& table : random_parameters(*method)) inputs.push_back(table);
     const auto run = [&](const Tensors& values) {
-      const at::Tensor out = method->embed(values[0], placement(), Parameters(values).subspan(1));
+      const at::Tensor out = method->embed(values[0], layout(), Parameters(values).subspan(1));
       return at::cat({out, values[0]});  // which is not read where amplitudes are the method's own
     };
     EXPECT_LE(gradient_error(run, inputs, /*most=*/60), 1e-7) << options;
@@ -111,12 +111,11 @@ TEST(Complex, ReadsWordsUnderAnotherMethodToo) {
   const json options = {{"phase", "word"}, {"vocabulary", kWords}};
   const auto method = complex_of(options);
   const auto over = make_method("window", kSmallShape, {{"of", "complex"}, {"options", options}});
-  EXPECT_TRUE(over->reads_words());
-  EXPECT_FALSE(complex_of(json::object())->reads_words());
+  EXPECT_TRUE(over->reads_token_ids());
+  EXPECT_FALSE(complex_of(json::object())->reads_token_ids());
   const at::Tensor x = normal({2, 4, kSmallShape.width});
   const Tensors tables = random_parameters(*method);
-  EXPECT_TRUE(
-      at::equal(over->embed(x, placement(), tables), method->embed(x, placement(), tables)));
+  EXPECT_TRUE(at::equal(over->embed(x, layout(), tables), method->embed(x, layout(), tables)));
 }
 
 TEST(Complex, RefusesWordsThatItCannotUse) {
@@ -124,15 +123,15 @@ TEST(Complex, RefusesWordsThatItCannotUse) {
     EXPECT_THAT(
         [&] {
           const auto method = complex_of(options);
-          Placement place = placement();
+          Layout place = layout();
           place.words = words;
           method->embed(normal({2, 4, kSmallShape.width}), place, random_parameters(*method));
         },
         ::testing::ThrowsMessage<Error>(::testing::HasSubstr(says)));
   };
-  const at::Tensor good = placement().words;
+  const at::Tensor good = layout().words;
   const json own = {{"frequency", "word"}, {"vocabulary", kWords}};
-  fails(own, {}, "placement: words: expected int64 [2, 4]");
+  fails(own, {}, "layout: words: expected int64 [2, 4]");
   fails(own, good.to(at::kDouble), "words: expected int64 [2, 4] on the CPU, but got Double");
   fails(own, good.slice(1, 0, 3), "words: expected int64 [2, 4]");
   fails(own, good + 1, "complex: words: expected 0 to 4, but got 5");

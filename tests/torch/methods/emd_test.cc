@@ -9,7 +9,7 @@
 namespace sextant::testing {
 namespace {
 
-const Placement kPlacement = {.batch = 2, .queries = 5, .keys = 8, .first_query = 3};
+const Layout kPlacement = {.batch = 2, .queries = 5, .keys = 8, .first_query = 3};
 
 TEST(Emd, AddsTheRowOfEachPositionBeforeTheLastLayer) {
   const auto method = method_of("emd", kSmallShape);
@@ -46,7 +46,7 @@ TEST(Emd, GoesThroughMethodsLaidOverIt) {
 TEST(Emd, RefusesPositionsWithoutARow) {
   const auto method = method_of("emd", kSmallShape);
   const auto parameters = random_parameters(*method);
-  const Placement p = {.queries = 9, .keys = 9};
+  const Layout p = {.queries = 9, .keys = 9};
   EXPECT_THAT(
       [&] {
         method->embed_last(normal({1, 9, 24}), p, parameters);

@@ -13,7 +13,7 @@ namespace sextant::testing {
 namespace {
 
 // The bias of every pair, [heads, queries, keys], from the six parameters of one layer.
-at::Tensor bias(const Placement& p, const std::vector<at::Tensor>& of, double threshold) {
+at::Tensor bias(const Layout& p, const std::vector<at::Tensor>& of, double threshold) {
   const auto psi = [&](const at::Tensor& x) { return ((of[0] * x).abs() + 1).log(); };
   const at::Tensor limit = (of[1] * threshold).abs();
   const at::Tensor i = query_positions(p).to(at::kDouble).unsqueeze(1);
@@ -34,7 +34,7 @@ TEST(Fire, AsksTheNetworkForDistanceOverReach) {
   for (const bool causal : {true, false})
     for (const double multiplier : {0.05, 0.65, 1.0, -2.0})
       for (const int64_t first : {0, 7}) {
-        const Placement p = {
+        const Layout p = {
             .batch = 2, .queries = 9, .keys = 16, .first_query = first, .causal = causal};
         const Layer layer(kSmallShape, p);
         std::vector<at::Tensor> parameters = trained(*method, multiplier);
@@ -61,7 +61,7 @@ TEST(Fire, OneNetworkCanServeAllLayers) {
   const auto method = method_of("fire", kSmallShape, R"({"per_layer": false})");
   ASSERT_EQ(method->parameters().size(), 6U);
   EXPECT_EQ(method->parameters()[0].name, "c");
-  const Placement p = {.batch = 1, .queries = 4, .keys = 4};
+  const Layout p = {.batch = 1, .queries = 4, .keys = 4};
   const Layer layer(kSmallShape, p);
   const std::vector<at::Tensor> parameters = random_parameters(*method);
   EXPECT_TRUE(at::equal(attend_with(*method, layer.q, layer.k, layer.v, p, 0, parameters),

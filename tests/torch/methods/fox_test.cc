@@ -14,7 +14,7 @@ namespace sextant::testing {
 namespace {
 
 // -|c_i - c_j| of sums c of ln f: logits [batch, keys, heads] -> [batch, heads, queries, keys].
-at::Tensor forgotten(const Placement& p, const at::Tensor& logits) {
+at::Tensor forgotten(const Layout& p, const at::Tensor& logits) {
   const at::Tensor c = at::cumsum(at::log_sigmoid(logits), 1).transpose(1, 2);
   const at::Tensor of_queries = c.slice(2, p.first_query, p.first_query + p.queries);
   return -(of_queries.unsqueeze(3) - c.unsqueeze(2)).abs();
@@ -24,7 +24,7 @@ TEST(Fox, AddsWhatTheGatesBetweenForget) {
   const auto method = method_of("fox", kSmallShape);
   const std::vector<at::Tensor> parameters = random_parameters(*method);
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 2, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 2, .causal = causal};
     const Layer layer(kSmallShape, p);
     const at::Tensor out =
         attend_with(*method, layer.q, with_key_columns(*method, layer.k, layer.seen, 1, parameters),
@@ -50,7 +50,7 @@ TEST(Fox, LongSumsOfStrongGatesCancelInFloat32) {
   const std::vector<at::Tensor> unread = random_parameters(*method);
   for (const bool causal : {true, false})
     for (const int64_t first : {kTokens / 2, kTokens - 24}) {
-      const Placement p = {
+      const Layout p = {
           .batch = 1, .queries = 24, .keys = kTokens, .first_query = first, .causal = causal};
       const Layer layer(shape, p);
       at::Tensor logits = 6 * normal({1, 1, kTokens, 2}, 7) - 6;
@@ -82,7 +82,7 @@ TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
   constexpr int64_t kTokens = 20000, kSeen = 300;
   const ModelShape shape = {.heads = 1, .key_heads = 1, .head_dim = 8, .width = 8};
   const auto method = method_of("fox", shape);
-  const Placement p = {.batch = 1, .queries = 1, .keys = kTokens, .first_query = kTokens - 1};
+  const Layout p = {.batch = 1, .queries = 1, .keys = kTokens, .first_query = kTokens - 1};
   const Layer layer(shape, p);
   at::Tensor logits = 6 * normal({1, 1, kTokens, 1}, 7) - 6;
   logits.slice(2, kTokens - kSeen).add_(12);
@@ -91,7 +91,7 @@ TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
   // A hundred closed gates before them leave nothing of what is older.
   constexpr int64_t kLeft = kSeen + 100;
   const auto seen = [&](const at::Tensor& x) { return x.slice(2, kTokens - kLeft); };
-  const Placement near = {.batch = 1, .queries = 1, .keys = kLeft, .first_query = kLeft - 1};
+  const Layout near = {.batch = 1, .queries = 1, .keys = kLeft, .first_query = kLeft - 1};
   const at::Tensor expected =
       attention(layer.q, seen(layer.k), seen(layer.v), distances(near) >= 0, 1 / std::sqrt(8.0),
                 forgotten(near, seen(logits).squeeze(1))[0]);
@@ -104,14 +104,14 @@ TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
 TEST(Fox, ErrorsSayWhatIsMissing) {
   const auto method = method_of("fox", kSmallShape);
   const std::vector<at::Tensor> parameters = random_parameters(*method);
-  const auto fails = [&](const Placement& p, const at::Tensor& k, const char* text) {
+  const auto fails = [&](const Layout& p, const at::Tensor& k, const char* text) {
     const Layer layer(kSmallShape, p);
     EXPECT_THAT([&] { attend_with(*method, layer.q, k, layer.v, p, 0, parameters); },
                 ::testing::ThrowsMessage<Error>(::testing::HasSubstr(text)));
   };
-  const Placement p = {.batch = 1, .queries = 3, .keys = 3};
+  const Layout p = {.batch = 1, .queries = 3, .keys = 3};
   fails(p, Layer(kSmallShape, p).k, "fox: k: expected 6 columns and 2 more");
-  const Placement beyond = {.batch = 1, .queries = 3, .keys = 3, .first_query = 1};
+  const Layout beyond = {.batch = 1, .queries = 3, .keys = 3, .first_query = 1};
   fails(beyond, normal({1, 2, 3, 8}), "fox: queries: expected positions 0 to 2");
 }
 

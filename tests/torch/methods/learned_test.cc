@@ -13,7 +13,7 @@ TEST(Learned, AddsTheRowOfEachPosition) {
   const auto method = method_of("learned", kSmallShape);
   const auto parameters = random_parameters(*method);
   EXPECT_EQ(parameters[0].sizes(), at::IntArrayRef({8, 24}));
-  const Placement p = {.batch = 2, .queries = 5, .keys = 8, .first_query = 3};
+  const Layout p = {.batch = 2, .queries = 5, .keys = 8, .first_query = 3};
   const at::Tensor x = normal({2, 5, 24});
   EXPECT_TRUE(at::equal(method->embed(x, p, parameters), x + parameters[0].slice(0, 3, 8)));
 }
@@ -22,7 +22,7 @@ TEST(Learned, RefusesPositionsWithoutARow) {
   const auto method = method_of("learned", kSmallShape);
   const auto parameters = random_parameters(*method);
   const auto embed = [&](int64_t first, int64_t queries) {
-    const Placement p = {.queries = queries, .keys = 9, .first_query = first};
+    const Layout p = {.queries = queries, .keys = 9, .first_query = first};
     return method->embed(normal({1, queries, 24}), p, parameters);
   };
   EXPECT_THAT([&] { embed(0, 9); },

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-at::Tensor run(const std::string& name, const json& options, const Placement& p) {
+at::Tensor run(const std::string& name, const json& options, const Layout& p) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of(name, kSmallShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
@@ -25,7 +25,7 @@ at::Tensor run(const std::string& name, const json& options, const Placement& p)
 
 TEST(LeakyRerope, IsRopeAtFactorOneAndReropeAtNone) {
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 12, .keys = 12, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 12, .keys = 12, .causal = causal};
     const at::Tensor rope = run("rope", json::object(), p);
     const at::Tensor rerope = run("rerope", {{"window", 3}}, p);
     EXPECT_GT(largest_difference(rope, rerope), 1e-3);
@@ -102,8 +102,8 @@ TEST(Floater, GradientsOfTheSolverAgreeWithDifferences) {
 TEST(Complex, WithoutFrequenciesKnowsNoPosition) {
   const auto method = method_of("complex", kSmallShape);
   const std::vector<at::Tensor> still{at::zeros({kSmallShape.width / 2}, kDouble)};
-  const Placement here = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
-  Placement far = here;
+  const Layout here = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+  Layout far = here;
   far.first_query = far.first_key = 1000000;
   const at::Tensor x = normal({2, 9, kSmallShape.width});
   EXPECT_TRUE(at::equal(method->embed(x, here, still), x));
@@ -111,7 +111,7 @@ TEST(Complex, WithoutFrequenciesKnowsNoPosition) {
   EXPECT_FALSE(at::equal(method->embed(x, here, random_parameters(*method)), x));
   // Keys in another order are the same keys.
   const Layer layer(kSmallShape, here);
-  const auto attend = [&](const at::Tensor& k, const at::Tensor& v, const Placement& p) {
+  const auto attend = [&](const at::Tensor& k, const at::Tensor& v, const Layout& p) {
     return attend_with(*method, layer.q, k, v, p, 0, still);
   };
   const at::Tensor out = attend(layer.k, layer.v, here);

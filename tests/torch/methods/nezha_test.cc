@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kClip = 3;
 
 // A vector for each pair: sines and cosines of clip(j - i) + shift, interleaved.
-at::Tensor vectors(const Placement& p, int64_t shift, int64_t width) {
+at::Tensor vectors(const Layout& p, int64_t shift, int64_t width) {
   const at::Tensor times = (-distances(p)).clamp(-kClip, kClip) + shift;
   const at::Tensor speeds =
       at::pow(10000.0, -2 * at::arange(width / 2, at::kDouble) / static_cast<double>(width));
@@ -23,7 +23,7 @@ at::Tensor vectors(const Placement& p, int64_t shift, int64_t width) {
 void expect_formula(const std::string& options, int64_t shift) {
   const auto method = method_of("nezha", kSmallShape, options);
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 4, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 4, .causal = causal};
     const Layer layer(kSmallShape, p);
     const at::Tensor a = vectors(p, shift, 6);
     const at::Tensor k = layer.k.repeat_interleave(2, 1), v = layer.v.repeat_interleave(2, 1);

@@ -11,7 +11,7 @@ namespace {
 
 TEST(None, IsPlainAttention) {
   const auto method = method_of("none", kSmallShape);
-  const Placement p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 4};
+  const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 4};
   const Layer layer(kSmallShape, p);
   const at::Tensor expected =
       attention(layer.q, layer.k.repeat_interleave(2, 1), layer.v.repeat_interleave(2, 1),
@@ -23,7 +23,7 @@ TEST(None, IsPlainAttention) {
 
 TEST(None, WithoutAMaskTheOrderOfKeysDoesNotMatter) {
   const auto method = method_of("none", kSmallShape);
-  const Placement p = {.batch = 2, .queries = 4, .keys = 9, .causal = false};
+  const Layout p = {.batch = 2, .queries = 4, .keys = 9, .causal = false};
   const Layer layer(kSmallShape, p);
   const at::Tensor out = attend_with(*method, layer.q, layer.k, layer.v, p, 0, {});
   const at::Tensor turned_round =

@@ -51,7 +51,7 @@ at::Tensor dense_scores(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return scores;
 }
 
-at::Tensor expected(const Trial& trial, const Layer& layer, const Placement& p) {
+at::Tensor expected(const Trial& trial, const Layer& layer, const Layout& p) {
   const at::Tensor relative = at::zeros({p.queries, p.keys}, at::kDouble);
   const at::Tensor visible = at::zeros({p.queries, p.keys}, at::kBool);
   for (int64_t i = 0; i < p.queries; ++i)
@@ -114,11 +114,11 @@ TEST_P(Piecewise, IsRopeAtTheRelativePositionsOfItsFormula) {
   const auto method = method_of(trial.method, kSmallShape, trial.options.dump());
   for (const bool causal : {true, false})
     for (const auto& [queries, keys] : {std::pair{23, 23}, {1, 30}, {5, 19}, {40, 7}}) {
-      const Placement p = {.batch = 2,
-                           .queries = queries,
-                           .keys = keys,
-                           .first_query = std::max(keys - queries, 0),
-                           .causal = causal};
+      const Layout p = {.batch = 2,
+                        .queries = queries,
+                        .keys = keys,
+                        .first_query = std::max(keys - queries, 0),
+                        .causal = causal};
       const Layer layer(kSmallShape, p);
       const at::Tensor out = attend_with(*method, layer.q, layer.k, layer.v, p, 0, {});
       EXPECT_LE(largest_difference(out, expected(trial, layer, p)), kExact)
@@ -152,14 +152,14 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"streaming", {{"sinks", 1}, {"recent", 9}}, cache(1, 9, 0)},
         Trial{"streaming", {{"sinks", 0}, {"recent", 0}}, cache(0, 0, 0)}));
 
-at::Tensor run(const std::string& name, const json& options, const Placement& p) {
+at::Tensor run(const std::string& name, const json& options, const Layout& p) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of(name, kSmallShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
 }
 
 TEST(Piecewise, AWindowAsWideAsTheTextIsRope) {
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   const at::Tensor rope = run("rope", json::object(), p);
   for (const char* name : {"rerope", "leaky-rerope", "self-extend"})
     EXPECT_LE(largest_difference(run(name, {{"window", 9}}, p), rope), kExact) << name;
@@ -170,7 +170,7 @@ TEST(Piecewise, AWindowAsWideAsTheTextIsRope) {
 }
 
 TEST(Piecewise, TakesTheOptionsOfRope) {
-  const Placement p = {.batch = 1, .queries = 12, .keys = 12};
+  const Layout p = {.batch = 1, .queries = 12, .keys = 12};
   const json options = {{"pairing", "interleaved"}, {"dim", 4}, {"base", 500.0}};
   json wide = options;
   wide["window"] = 12;
@@ -185,7 +185,7 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
 // A stretch of the spectrum comes first, then distances are bent: with no distance beyond the window what is
 // left is a stretched rope.
 TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   for (const json& stretch :
        {json("linear*4"), json("ntk*3"),
         json({{"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 8}})}) {
@@ -224,7 +224,7 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
 
 // Laws of mscale give each query what the number gives that they say for its length.
 TEST(DualChunk, SharpensByTheLengthOfTheText) {
-  const Placement p = {.batch = 1, .queries = 21, .keys = 21};
+  const Layout p = {.batch = 1, .queries = 21, .keys = 21};
   const auto at = [](int64_t length, double weight) {
     return std::max(1.0, 1 + weight * std::log(static_cast<double>(length) / 8));  // L is 8
   };
@@ -248,8 +248,8 @@ TEST(DualChunk, SharpensByTheLengthOfTheText) {
 
 TEST(Piecewise, DistancesBeyondTheWindowAreExactFarOut) {
   const json options = {{"window", 3}, {"factor", 7.0}};
-  const Placement near = {.batch = 1, .queries = 9, .keys = 9};
-  Placement far = near;
+  const Layout near = {.batch = 1, .queries = 9, .keys = 9};
+  Layout far = near;
   far.first_query = far.first_key = int64_t{1} << 50;
   EXPECT_LE(
       largest_difference(run("leaky-rerope", options, near), run("leaky-rerope", options, far)),
@@ -257,7 +257,7 @@ TEST(Piecewise, DistancesBeyondTheWindowAreExactFarOut) {
 }
 
 TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
-  const Placement p = {.batch = 1, .queries = 12, .keys = 12};
+  const Layout p = {.batch = 1, .queries = 12, .keys = 12};
   Layer layer(kSmallShape, p);
   const at::Tensor plain = attend_with(*method_of("rerope", kSmallShape, R"({"log_n": 5})"),
                                        layer.q, layer.k, layer.v, p, 0, {});
@@ -277,7 +277,7 @@ TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
 TEST(Streaming, NeedsNoKeyThatACacheHasDropped) {
   const int64_t sinks = 2, recent = 4, rows = 15;
   const json options = {{"sinks", sinks}, {"recent", recent}};
-  const Placement whole = {.batch = 1, .queries = rows, .keys = rows};
+  const Layout whole = {.batch = 1, .queries = rows, .keys = rows};
   const Layer layer(kSmallShape, whole);
   const auto method = method_of("streaming", kSmallShape, options.dump());
   const at::Tensor out = attend_with(*method, layer.q, layer.k, layer.v, whole, 0, {});
@@ -285,8 +285,7 @@ TEST(Streaming, NeedsNoKeyThatACacheHasDropped) {
     const auto kept = [&](const at::Tensor& x) {
       return at::cat({x.slice(2, 0, sinks), x.slice(2, n - recent, n + 1)}, 2);
     };
-    const Placement cached = {
-        .queries = 1, .keys = sinks + recent + 1, .first_query = sinks + recent};
+    const Layout cached = {.queries = 1, .keys = sinks + recent + 1, .first_query = sinks + recent};
     EXPECT_LE(largest_difference(attend_with(*method, layer.q.slice(2, n, n + 1), kept(layer.k),
                                              kept(layer.v), cached, 0, {}),
                                  out.slice(2, n, n + 1)),

@@ -15,7 +15,7 @@ constexpr const char* kQueries = R"({"max_position_embeddings": 9})";
 constexpr const char* kBoth =
     R"({"max_position_embeddings": 9, "position_embedding_type": "relative_key_query"})";
 
-at::Tensor run(const char* options, const Placement& p, Parameters parameters) {
+at::Tensor run(const char* options, const Layout& p, Parameters parameters) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of("relative-key", kSmallShape, options), layer.q, layer.k, layer.v, p,
                      1, parameters);
@@ -24,7 +24,7 @@ at::Tensor run(const char* options, const Placement& p, Parameters parameters) {
 TEST(RelativeKey, AddsAVectorByDistanceToTheKeyOrToBoth) {
   for (const char* options : {kQueries, kBoth}) {
     const auto parameters = random_parameters(*method_of("relative-key", kSmallShape, options));
-    const Placement p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+    const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
     const Layer layer(kSmallShape, p);
     const at::Tensor row = distances(p) + 8;
     const at::Tensor e = parameters[1].index_select(0, row.flatten()).view({9, 9, -1});
@@ -38,7 +38,7 @@ TEST(RelativeKey, AddsAVectorByDistanceToTheKeyOrToBoth) {
 }
 
 TEST(RelativeKey, OneVectorAddedToAllRowsChangesNothing) {
-  const Placement p = {.batch = 2, .queries = 7, .keys = 7};
+  const Layout p = {.batch = 2, .queries = 7, .keys = 7};
   auto parameters = random_parameters(*method_of("relative-key", kSmallShape, kQueries));
   const at::Tensor out = run(kQueries, p, parameters);
   parameters[1] = parameters[1] + normal({6});
@@ -47,7 +47,7 @@ TEST(RelativeKey, OneVectorAddedToAllRowsChangesNothing) {
 
 TEST(RelativeKey, HasNoRowForDistancesPastItsTable) {
   const auto parameters = random_parameters(*method_of("relative-key", kSmallShape, kQueries));
-  const auto fails = [&](const Placement& p, const char* text) {
+  const auto fails = [&](const Layout& p, const char* text) {
     EXPECT_THAT([&] { run(kQueries, p, parameters); },
                 ::testing::ThrowsMessage<Error>(::testing::HasSubstr(text)));
   };

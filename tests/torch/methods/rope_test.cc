@@ -28,7 +28,7 @@ at::Tensor turned(const at::Tensor& x, int64_t first_position, int64_t R, double
 }
 
 void expect_turns(const std::string& options, int64_t R, double base, bool interleaved) {
-  const Placement p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 1004, .first_key = 1000};
+  const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 1004, .first_key = 1000};
   const auto method = method_of("rope", kSmallShape, options);
   const Layer layer(kSmallShape, p);
   const at::Tensor q = turned(layer.q, p.first_query, R, base, interleaved);
@@ -44,7 +44,7 @@ void expect_turns(const std::string& options, int64_t R, double base, bool inter
 TEST(RopeMixed, TurnsLongTextsByItsTrainedDirections) {
   constexpr ModelShape kShape = {
       .layers = 1, .heads = 2, .key_heads = 2, .head_dim = 4, .width = 8, .train_length = 8};
-  const Placement p = {.batch = 1, .queries = 1100, .keys = 1100};
+  const Layout p = {.batch = 1, .queries = 1100, .keys = 1100};
   const auto method = method_of("rope-mixed", kShape);
   const Layer layer(kShape, p);
   const at::Tensor d_out = at::randn_like(layer.q);
@@ -85,7 +85,7 @@ TEST(Rope, LeavesTheRestAsItIs) {
 }
 
 TEST(Rope, WithoutTurningChannelsIsPlainAttention) {
-  const Placement p = {.batch = 1, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 1, .queries = 9, .keys = 9};
   const Layer layer(kSmallShape, p);
   const auto run = [&](const char* name, const char* options) {
     return attend_with(*method_of(name, kSmallShape, options), layer.q, layer.k, layer.v, p, 0, {});
@@ -94,7 +94,7 @@ TEST(Rope, WithoutTurningChannelsIsPlainAttention) {
 }
 
 TEST(Rope, RoundedSpeedsAreOthersButNear) {
-  const Placement p = {.batch = 1, .queries = 9, .keys = 9, .first_query = 4000, .first_key = 0};
+  const Layout p = {.batch = 1, .queries = 9, .keys = 9, .first_query = 4000, .first_key = 0};
   const Layer layer(kSmallShape, p);
   const auto run = [&](const char* options) {
     return attend_with(*method_of("rope", kSmallShape, options), layer.q, layer.k, layer.v, p, 0,

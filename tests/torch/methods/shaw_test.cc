@@ -10,7 +10,7 @@ namespace sextant::testing {
 namespace {
 
 // Equations 3 and 4 of the paper, with a vector for each pair (i, j).
-void expect_paper(const Placement& p, const std::string& options, int64_t clip, bool values) {
+void expect_paper(const Layout& p, const std::string& options, int64_t clip, bool values) {
   const auto method = method_of("shaw", kSmallShape, options);
   const auto parameters = random_parameters(*method);
   ASSERT_EQ(parameters.size(), values ? 4u : 2u);
@@ -32,7 +32,7 @@ void expect_paper(const Placement& p, const std::string& options, int64_t clip, 
 }
 
 TEST(Shaw, AddsVectorsByClippedDistance) {
-  const Placement whole = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
+  const Layout whole = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   expect_paper(whole, R"({"clip": 3})", 3, true);
   expect_paper(whole, R"({"clip": 20})", 20, true);
   expect_paper(whole, R"({"clip": 0})", 0, true);

@@ -12,7 +12,7 @@ namespace sextant::testing {
 namespace {
 
 constexpr int64_t kWidth = kSmallShape.width;
-const Placement kPlacement = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
+const Layout kPlacement = {.batch = 2, .queries = 9, .keys = 14, .first_query = 5};
 
 at::Tensor angles(const at::Tensor& speeds) {
   return at::outer(at::arange(5, 14, at::kDouble), speeds);
@@ -46,33 +46,33 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
   const auto method = [](const char* options) {
     return method_of("sinusoidal", kSmallShape, options);
   };
-  const auto added = [](const Method& to, const Placement& p) {
+  const auto added = [](const Method& to, const Layout& p) {
     return to.embed(at::zeros({p.batch, p.queries, kWidth}, at::kDouble), p, {});
   };
   const at::Tensor rows =
       added(*method(R"({"layout": "tensor2tensor"})"), {.queries = 12, .keys = 12})[0];
   // From padding_idx + 1 on, and as fairseq's dictionaries have padding at 1 without one.
-  const Placement plain = {.queries = 5, .keys = 8, .first_query = 3};
+  const Layout plain = {.queries = 5, .keys = 8, .first_query = 3};
   const auto fairseq = method(R"({"layout": "fairseq"})");
-  EXPECT_FALSE(fairseq->reads_words());
+  EXPECT_FALSE(fairseq->reads_token_ids());
   EXPECT_TRUE(at::equal(added(*fairseq, plain)[0], rows.slice(0, 5, 10)));
   const auto padded = method(R"({"layout": "fairseq", "padding_idx": 3})");
-  EXPECT_TRUE(padded->reads_words());
-  Placement unpadded = plain;
+  EXPECT_TRUE(padded->reads_token_ids());
+  Layout unpadded = plain;
   unpadded.words = at::tensor({9, 7, 9, 8, 5}, at::kLong).view({1, 5});
   EXPECT_TRUE(at::equal(added(*padded, unpadded)[0], rows.slice(0, 7, 12)));
   // Padding has zeros and is not counted, on whichever side it stands.
   const at::Tensor words = at::tensor({3, 3, 7, 9, 8, 5, 6, 3, 4, 3}, at::kLong).view({2, 5});
-  const Placement two = {.batch = 2, .queries = 5, .keys = 5, .words = words};
+  const Layout two = {.batch = 2, .queries = 5, .keys = 5, .words = words};
   const at::Tensor at = at::tensor({0, 0, 4, 5, 6, 4, 5, 0, 6, 0}, at::kLong);
   const at::Tensor expected = rows.index_select(0, at) * at.ne(0).to(at::kDouble).unsqueeze(1);
   EXPECT_TRUE(at::equal(added(*padded, two).flatten(0, 1), expected));
   // Packed, each text counts anew; further on, it counts on.
-  const Placement packed = {.queries = 5,
-                            .keys = 6,
-                            .packed_queries = {0, 2, 5},
-                            .packed_keys = {0, 3, 6},
-                            .words = words.slice(0, 1, 2)};
+  const Layout packed = {.queries = 5,
+                         .keys = 6,
+                         .packed_queries = {0, 2, 5},
+                         .packed_keys = {0, 3, 6},
+                         .words = words.slice(0, 1, 2)};
   EXPECT_TRUE(at::equal(added(*padded, packed)[0].slice(0, 0, 2), rows.slice(0, 5, 7)));
   EXPECT_TRUE(at::equal(added(*padded, packed)[0][3], rows[4]));
 }

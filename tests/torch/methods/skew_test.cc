@@ -21,7 +21,7 @@ void expect_formula(bool shared, bool values, bool unmasked) {
                                   {"unmasked", unmasked}};
   const auto method = method_of("skew", kSmallShape, options.dump());
   const auto parameters = random_parameters(*method);
-  const Placement p = {.batch = 2, .queries = 9, .keys = 11, .first_query = 2, .causal = !unmasked};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 11, .first_query = 2, .causal = !unmasked};
   const Layer layer(kSmallShape, p);
   const auto pairs = [&](const at::Tensor& tables) {  // [heads, queries, keys, head_dim]
     const at::Tensor by_head = shared ? tables.unsqueeze(0).expand({4, -1, -1}) : tables;
@@ -53,7 +53,7 @@ TEST(Skew, AddsVectorsByHeadAndDistanceAndZerosBeyondTheTable) {
 
 TEST(Skew, NeedsRowsForKeysToTheRightWithoutAMask) {
   const auto method = method_of("skew", kSmallShape);
-  const Placement p = {.queries = 3, .keys = 3, .causal = false};
+  const Layout p = {.queries = 3, .keys = 3, .causal = false};
   const Layer layer(kSmallShape, p);
   EXPECT_THAT(
       [&] { attend_with(*method, layer.q, layer.k, layer.v, p, 0, random_parameters(*method)); },

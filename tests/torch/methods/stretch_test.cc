@@ -45,7 +45,7 @@ json options_of(const Stretched& trial, const json& dynamic) {
   return options;
 }
 
-at::Tensor run(const std::string& method, const json& options, const Layer& layer, Placement p) {
+at::Tensor run(const std::string& method, const json& options, const Layer& layer, Layout p) {
   return attend_with(*method_of(method, kShape, options.dump()), layer.q, layer.k, layer.v, p, 0,
                      {});
 }
@@ -59,12 +59,12 @@ Layer part(const Layer& whole, int64_t first, int64_t count) {
   return layer;
 }
 
-Placement cut(int64_t batch, int64_t first, int64_t count) {
+Layout cut(int64_t batch, int64_t first, int64_t count) {
   return {.batch = batch, .queries = count, .keys = first + count, .first_query = first};
 }
 
 constexpr int64_t kBatch = 2, kRows = 13;
-const Placement kWhole = {.batch = kBatch, .queries = kRows, .keys = kRows};
+const Layout kWhole = {.batch = kBatch, .queries = kRows, .keys = kRows};
 
 // By the fixed stretch of each query's own length: independent of everything that cuts frames.
 at::Tensor one_by_one(const Stretched& trial, const Layer& layer) {
@@ -139,7 +139,7 @@ TEST(Dynamic, ByLengthIsTheFixedStretchOfTheText) {
 }
 
 TEST(Dynamic, WithinTheTrainingLengthNothingIsStretched) {
-  const Placement p = {.batch = kBatch, .queries = 5, .keys = 5};
+  const Layout p = {.batch = kBatch, .queries = 5, .keys = 5};
   const Layer layer(kShape, p);
   const at::Tensor plain = run("rope", {{"base", 50}}, layer, p);
   for (const Stretched& trial : dynamics()) {
@@ -154,13 +154,13 @@ TEST(Dynamic, TextsOfOneBatchHaveTheirOwnLengths) {
   const json options = options_of({"rope", "dynamic-ntk"}, "query");
   const Layer layer(kShape, kWhole);
   const at::Tensor rows = at::arange(kRows, at::kLong);
-  Placement p = kWhole;
-  p.query_times = p.key_times = at::stack({rows, rows + 4}).unsqueeze(1);
+  Layout p = kWhole;
+  p.query_rotary_positions = p.key_rotary_positions = at::stack({rows, rows + 4}).unsqueeze(1);
   const at::Tensor both = run("rope", options, layer, p);
   for (const int64_t b : {0, 1}) {
     Layer one = layer;
     for (at::Tensor* x : {&one.q, &one.k, &one.v}) *x = x->narrow(0, b, 1);
-    const Placement alone = {
+    const Layout alone = {
         .queries = kRows, .keys = kRows, .first_query = 4 * b, .first_key = 4 * b};
     EXPECT_LE(largest_difference(both.narrow(0, b, 1), run("rope", options, one, alone)), 1e-13);
   }
@@ -168,7 +168,7 @@ TEST(Dynamic, TextsOfOneBatchHaveTheirOwnLengths) {
 
 TEST(Dynamic, PackedTextsCountFromTheirOwnStart) {
   const Layer layer(kShape, kWhole);
-  Placement packed = kWhole;
+  Layout packed = kWhole;
   packed.packed_queries = packed.packed_keys = {0, 4, kRows};
   for (const char* by : {"query", "length"}) {
     const json options = options_of({"rope", "dynamic-linear"}, by);

@@ -28,8 +28,8 @@ int64_t bucket(int64_t relative, bool bidirectional, int64_t buckets, int64_t ma
   return result + std::min(exact + static_cast<int64_t>(far), buckets - 1);
 }
 
-void expect_bias(const std::string& options, const Placement& p, bool bidirectional,
-                 int64_t buckets, int64_t max_distance, double scale) {
+void expect_bias(const std::string& options, const Layout& p, bool bidirectional, int64_t buckets,
+                 int64_t max_distance, double scale) {
   const auto method = method_of("t5", kSmallShape, options);
   const auto parameters = random_parameters(*method);
   const Layer layer(kSmallShape, p);
@@ -48,9 +48,9 @@ void expect_bias(const std::string& options, const Placement& p, bool bidirectio
 }
 
 TEST(T5, AddsABiasPerBucketAndDoesNotScale) {
-  const Placement decode = {.batch = 1, .queries = 3, .keys = 150, .first_query = 147};
+  const Layout decode = {.batch = 1, .queries = 3, .keys = 150, .first_query = 147};
   expect_bias("{}", decode, false, 32, 128, 1);
-  const Placement encode = {.batch = 1, .queries = 30, .keys = 30, .causal = false};
+  const Layout encode = {.batch = 1, .queries = 30, .keys = 30, .causal = false};
   expect_bias("{}", encode, true, 32, 128, 1);
   expect_bias(R"({"bidirectional": false})", encode, false, 32, 128, 1);
   expect_bias(R"({"bidirectional": true, "buckets": 8, "max_distance": 20})", decode, true, 8, 20,
@@ -58,7 +58,7 @@ TEST(T5, AddsABiasPerBucketAndDoesNotScale) {
 }
 
 TEST(T5, ScalesIfAsked) {
-  const Placement p = {.batch = 1, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 1, .queries = 9, .keys = 9};
   expect_bias(R"({"scaled": true})", p, false, 32, 128, 1 / std::sqrt(6.0));
 }
 
@@ -67,7 +67,7 @@ TEST(T5, HasATablePerLayerIfAsked) {
   const auto parameters = random_parameters(*method);
   ASSERT_EQ(parameters.size(), 2u);
   EXPECT_EQ(method->parameters()[1].name, "block.1.relative_attention_bias.weight");
-  const Placement p = {.batch = 1, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 1, .queries = 9, .keys = 9};
   const Layer layer(kSmallShape, p);
   const auto shared = method_of("t5", kSmallShape);
   for (int64_t n = 0; n < 2; ++n)

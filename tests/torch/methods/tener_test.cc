@@ -11,7 +11,7 @@ namespace {
 
 const ModelShape kOddHeads = {
     .layers = 2, .heads = 4, .key_heads = 2, .head_dim = 7, .width = 28, .train_length = 8};
-const Placement kText = {.batch = 2, .queries = 8, .keys = 8, .causal = false};
+const Layout kText = {.batch = 2, .queries = 8, .keys = 8, .causal = false};
 
 // Sines and cosines of the distances times `sign`: [queries, keys, head_dim].
 at::Tensor sinusoids(int64_t sign, int64_t head_dim, bool paper) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTied = R"({"untie_r": false})";
 
-at::Tensor run(const std::string& options, const Placement& p, Parameters parameters) {
+at::Tensor run(const std::string& options, const Layout& p, Parameters parameters) {
   const Layer layer(kSmallShape, p);
   return attend_with(*method_of("transformer-xl", kSmallShape, options), layer.q, layer.k, layer.v,
                      p, 1, parameters);
@@ -28,7 +28,7 @@ at::Tensor sinusoids(const at::Tensor& times, int64_t width) {
 }
 
 // The four terms of the paper, one by one; parameters are u, v, W_R of layer 0, W_R of layer 1.
-at::Tensor paper(const Placement& p, Parameters parameters, int64_t clamp, int64_t window) {
+at::Tensor paper(const Layout& p, Parameters parameters, int64_t clamp, int64_t window) {
   const Layer layer(kSmallShape, p);
   const at::Tensor &u = parameters[0], &v = parameters[1], &w = parameters[3];
   const at::Tensor d = distances(p);
@@ -48,7 +48,7 @@ at::Tensor paper(const Placement& p, Parameters parameters, int64_t clamp, int64
 TEST(TransformerXl, AddsTheFourTermsOfThePaper) {
   const auto parameters = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 5, .keys = 12, .first_query = 7, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 5, .keys = 12, .first_query = 7, .causal = causal};
     EXPECT_LE(largest_difference(run(kTied, p, parameters), paper(p, parameters, 1000, 1000)),
               1e-12);
     EXPECT_LE(largest_difference(run(R"({"untie_r": false, "clamp_len": 3})", p, parameters),
@@ -59,7 +59,7 @@ TEST(TransformerXl, AddsTheFourTermsOfThePaper) {
 
 TEST(TransformerXl, SameLengthSeesMemLenKeys) {
   const auto parameters = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
-  const Placement p = {.batch = 2, .queries = 4, .keys = 9, .first_query = 5};
+  const Layout p = {.batch = 2, .queries = 4, .keys = 9, .first_query = 5};
   const std::string same = R"({"untie_r": false, "same_length": true, "mem_len": )";
   EXPECT_LE(largest_difference(run(same + "5}", p, parameters), paper(p, parameters, 1000, 5)),
             1e-12);
@@ -69,7 +69,7 @@ TEST(TransformerXl, SameLengthSeesMemLenKeys) {
 TEST(TransformerXl, LayersThatShareBiasesAreLayersWithEqualOnes) {
   const auto tied = random_parameters(*method_of("transformer-xl", kSmallShape, kTied));
   const std::vector<at::Tensor> untied = {tied[0], tied[0], tied[1], tied[1], tied[2], tied[3]};
-  const Placement p = {.batch = 2, .queries = 6, .keys = 6};
+  const Layout p = {.batch = 2, .queries = 6, .keys = 6};
   EXPECT_TRUE(at::equal(run(kTied, p, tied), run("{}", p, untied)));
 }
 

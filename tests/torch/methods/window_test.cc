@@ -9,7 +9,7 @@
 namespace sextant::testing {
 namespace {
 
-at::Tensor run(const std::string& name, const std::string& options, const Placement& p) {
+at::Tensor run(const std::string& name, const std::string& options, const Layout& p) {
   const auto method = method_of(name, kSmallShape, options);
   const Layer layer(kSmallShape, p);
   return attend_with(*method, layer.q, layer.k, layer.v, p, 1, random_parameters(*method));
@@ -17,7 +17,7 @@ at::Tensor run(const std::string& name, const std::string& options, const Placem
 
 TEST(Window, SeesThatManyKeysItselfAmongThem) {
   for (const bool causal : {true, false}) {
-    const Placement p = {.batch = 2, .queries = 9, .keys = 12, .first_query = 3, .causal = causal};
+    const Layout p = {.batch = 2, .queries = 9, .keys = 12, .first_query = 3, .causal = causal};
     const Layer layer(kSmallShape, p);
     const at::Tensor d = distances(p);
     const at::Tensor visible = at::logical_and(d < 4, causal ? d >= 0 : d > -4);
@@ -31,12 +31,12 @@ TEST(Window, SeesThatManyKeysItselfAmongThem) {
 }
 
 TEST(Window, IsTheTrainingLengthUnlessGiven) {
-  const Placement p = {.batch = 1, .queries = 20, .keys = 20};
+  const Layout p = {.batch = 1, .queries = 20, .keys = 20};
   EXPECT_TRUE(at::equal(run("window", "{}", p), run("window", R"({"window": 8})", p)));
 }
 
 TEST(Window, AsWideAsTheTextIsTheMethodItself) {
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9};
   for (const std::string name : {"none", "rope", "alibi", "shaw", "t5"}) {
     SCOPED_TRACE(name);
     EXPECT_TRUE(
@@ -48,7 +48,7 @@ TEST(Window, PassesOptionsParametersAndInputOn) {
   const auto method = method_of("window", kSmallShape,
                                 R"({"of": "learned", "options": {"rows": 20}, "window": 3})");
   const auto parameters = random_parameters(*method);
-  const Placement p = {.batch = 2, .queries = 9, .keys = 9};
+  const Layout p = {.batch = 2, .queries = 9, .keys = 9};
   const Layer layer(kSmallShape, p);
   EXPECT_TRUE(
       at::equal(method->embed(layer.x, p, parameters), layer.x + parameters[0].slice(0, 0, 9)));

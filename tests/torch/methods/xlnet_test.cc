@@ -13,22 +13,22 @@ namespace {
 
 constexpr const char* kSegments = R"({"untie_r": false, "segments": true, "clamp_len": 4})";
 
-at::Tensor run(const std::string& options, const Placement& p, Parameters parameters,
+at::Tensor run(const std::string& options, const Layout& p, Parameters parameters,
                const Layer& layer) {
   return attend_with(*method_of("xlnet", kSmallShape, options), layer.q, layer.k, layer.v, p, 1,
                      parameters);
 }
 
 // Two texts of three segments behind a memory of segment 0.
-Placement pairs_of_texts() {
-  Placement p = {.batch = 2, .queries = 6, .keys = 9, .first_query = 3, .causal = false};
+Layout pairs_of_texts() {
+  Layout p = {.batch = 2, .queries = 6, .keys = 9, .first_query = 3, .causal = false};
   p.query_segments = at::tensor({0, 0, 7, 7, 2, 2, 1, 0, 0, 0, 0, 1}, at::kLong).view({2, 6});
   p.key_segments = at::cat({at::zeros({2, 3}, at::kLong), p.query_segments}, 1);
   return p;
 }
 
 // u, v, s, then W and e of two layers.
-at::Tensor official(const Placement& p, Parameters parameters, const Layer& layer) {
+at::Tensor official(const Layout& p, Parameters parameters, const Layer& layer) {
   const at::Tensor &u = parameters[0], &v = parameters[1], &s = parameters[2];
   const at::Tensor &w = parameters[4], &e = parameters[6];
   const at::Tensor speeds = at::pow(10000.0, -2 * at::arange(12, at::kDouble) / 24);
@@ -47,7 +47,7 @@ at::Tensor official(const Placement& p, Parameters parameters, const Layer& laye
 
 TEST(Xlnet, AddsTheThreeTermsOfTheCode) {
   const auto parameters = random_parameters(*method_of("xlnet", kSmallShape, kSegments));
-  const Placement p = pairs_of_texts();
+  const Layout p = pairs_of_texts();
   const Layer layer(kSmallShape, p);
   EXPECT_LE(
       largest_difference(run(kSegments, p, parameters, layer), official(p, parameters, layer)),
@@ -56,7 +56,7 @@ TEST(Xlnet, AddsTheThreeTermsOfTheCode) {
 
 TEST(Xlnet, OneVectorAddedToBothSegmentEmbeddingsChangesNothing) {
   auto parameters = random_parameters(*method_of("xlnet", kSmallShape, kSegments));
-  const Placement p = pairs_of_texts();
+  const Layout p = pairs_of_texts();
   const Layer layer(kSmallShape, p);
   const at::Tensor out = run(kSegments, p, parameters, layer);
   parameters[6] = parameters[6] + normal({1, 4, 6});
@@ -65,7 +65,7 @@ TEST(Xlnet, OneVectorAddedToBothSegmentEmbeddingsChangesNothing) {
 
 TEST(Xlnet, ReversedReadsTheTextBackwards) {
   const auto parameters = random_parameters(*method_of("xlnet", kSmallShape));
-  const Placement p = {.batch = 2, .queries = 7, .keys = 7, .causal = false};
+  const Layout p = {.batch = 2, .queries = 7, .keys = 7, .causal = false};
   const Layer layer(kSmallShape, p);
   Layer backwards = layer;
   for (at::Tensor* x : {&backwards.q, &backwards.k, &backwards.v}) *x = x->flip(2);
@@ -77,7 +77,7 @@ TEST(Xlnet, ReversedReadsTheTextBackwards) {
 // The two streams of permutation language modelling: one sees itself, the other does not.
 TEST(Xlnet, StreamsDifferInTheMask) {
   const auto parameters = random_parameters(*method_of("xlnet", kSmallShape));
-  Placement p = {.batch = 1, .queries = 4, .keys = 4, .causal = false};
+  Layout p = {.batch = 1, .queries = 4, .keys = 4, .causal = false};
   const Layer layer(kSmallShape, p);
   const at::Tensor rank = at::tensor({2, 0, 3, 1}, at::kLong);
   p.mask = (rank.unsqueeze(1) > rank.unsqueeze(0)).view({1, 1, 4, 4});
@@ -90,7 +90,7 @@ TEST(Xlnet, StreamsDifferInTheMask) {
 }
 
 TEST(Xlnet, SegmentsAndTheOptionGoTogether) {
-  Placement p = pairs_of_texts();
+  Layout p = pairs_of_texts();
   const Layer layer(kSmallShape, p);
   const auto fails = [&](const std::string& options, const char* text) {
     const auto parameters = random_parameters(*method_of("xlnet", kSmallShape, options));

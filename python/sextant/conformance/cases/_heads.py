@@ -1,4 +1,4 @@
-"""Between the layouts of official modules and [batch, heads, rows, columns]."""
+"""Range the layouts of official modules and [batch, heads, rows, columns]."""
 
 
 def split(x, heads):

@@ -25,7 +25,7 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 inline constexpr int kThreeParts = 3;
-inline constexpr int64_t kHalves = kBlock / kAmxRows;
+inline constexpr int64_t kHalves = kQueryBlock / kAmxRows;
 // A half of a block's queries are the rows of a product, or a step of its sums.
 static_assert(kAmxRows == amx::kDepth);
 
@@ -44,8 +44,8 @@ inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const
                                            to.values + j * amx::paired(p.width16), to.value_step)
                .all();
   for (size_t way = 0; way < ways; ++way)
-    std::fill_n(to.key_sums[way], p.depth16 * kScoreRow, 0.0F);
-  std::fill_n(to.value_sums, p.width16 * kScoreRow, 0.0F);
+    std::fill_n(to.key_sums[way], p.depth16 * kScoreStride, 0.0F);
+  std::fill_n(to.value_sums, p.width16 * kScoreStride, 0.0F);
   return fit;
 }
 
@@ -56,25 +56,25 @@ constexpr int64_t row_across(int64_t lane) { return lane / kStrip * 2 * kStrip +
 // rows that there are not.
 HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, int64_t column,
                             V* x) {
-  for (int64_t n = 0; n < kPart; ++n) {
+  for (int64_t n = 0; n < kVectorLanes; ++n) {
     const int64_t row = first + row_across(p + n);
     x[n] = row < rows ? load_part(m.data + row * m.stride + column) : hn::Zero(F32());
   }
   sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
 }
 
-// Up to kBlock rows, as they are and across. False if some do not fit.
+// Up to kQueryBlock rows, as they are and across. False if some do not fit.
 inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
                                            int64_t to_step, float* across, int64_t across_step) {
   const bool fit = pair_columns<kThreeParts>(x.data, x.stride, rows, columns16, to, to_step).all();
-  constexpr int64_t kRow = kBlock / 2;
+  constexpr int64_t kRow = kQueryBlock / 2;
   for (int64_t i = 0; i < rows; i += kAmxRows)
-    for (int64_t p = 0; p < kLanes; p += kPart)
-      for (int64_t c = 0; c < columns16; c += kPart) {
-        V first[kPart], second[kPart];
+    for (int64_t p = 0; p < kLanes; p += kVectorLanes)
+      for (int64_t c = 0; c < columns16; c += kVectorLanes) {
+        V first[kVectorLanes], second[kVectorLanes];
         load_across(x, rows, i, p, c, first);
         load_across(x, rows, i + kStrip, p, c, second);
-        for (int64_t n = 0; n < kPart; ++n)
+        for (int64_t n = 0; n < kVectorLanes; ++n)
           put_pairs(split<kThreeParts>(first[n]), split<kThreeParts>(second[n]),
                     across + (c + n) * kRow + i / 2 + p, across_step);
       }
@@ -82,12 +82,12 @@ inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t colum
 }
 
 // Columns of a unit that each half of a block sees.
-using Halves = std::array<Run, kHalves>;
+using Halves = std::array<KeyRange, kHalves>;
 HWY_INLINE Halves halves_of(const Band& band) {
   constexpr int64_t kStrips = kAmxRows / kStrip;
   Halves halves = {};
   for (int64_t n = 0; n < band.strip_count(); ++n) {
-    Run& half = halves[static_cast<size_t>(n / kStrips)];
+    KeyRange& half = halves[static_cast<size_t>(n / kStrips)];
     half = span(half, band.strip(n));
   }
   return halves;
@@ -96,16 +96,16 @@ HWY_INLINE Halves halves_of(const Band& band) {
 // How many halves from the h-th on see the same.
 HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
   const auto first = halves.begin() + h;
-  return std::find_if(first, halves.end(), [&](Run run) { return !(run == *first); }) - first;
+  return std::find_if(first, halves.end(), [&](KeyRange run) { return !(run == *first); }) - first;
 }
 
-// Rows in parts times panels in parts: to[kBlock][kScoreRow], in the columns that each half sees.
+// Rows in parts times panels in parts: to[kQueryBlock][kScoreStride], in the columns that each half sees.
 HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
                                 int64_t row_step, const float* panels, int64_t panel_step,
                                 float* to) {
   const int64_t pairs = amx::paired(columns16);
   for (int64_t h = 0, next; h < kHalves; h = next) {
-    const Run run = halves[static_cast<size_t>(h)];
+    const KeyRange run = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
     if (empty(run)) continue;
     amx::multiply({kThreeParts,
@@ -114,18 +114,18 @@ HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const f
                    2 * pairs / amx::kDepth,
                    {rows + h * kAmxRows * pairs, row_step, pairs},
                    {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
-                   to + h * kAmxRows * kScoreRow + run.first,
-                   kScoreRow,
+                   to + h * kAmxRows * kScoreStride + run.first,
+                   kScoreStride,
                    false});
   }
 }
 
-// sums += x^T lines, across. lines: [rows][kScoreRow] in pairs; x: across.
+// sums += x^T lines, across. lines: [rows][kScoreStride] in pairs; x: across.
 HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float* x, int64_t x_step,
                            const float* lines, int64_t line_step, float* sums) {
-  constexpr int64_t kRow = kBlock / 2;
+  constexpr int64_t kRow = kQueryBlock / 2;
   for (int64_t h = 0, steps; h < kHalves; h += steps) {
-    const Run run = halves[static_cast<size_t>(h)];
+    const KeyRange run = halves[static_cast<size_t>(h)];
     steps = alike(halves, h);
     if (empty(run)) continue;
     amx::multiply({kThreeParts,
@@ -133,31 +133,31 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
                    (run.last - run.first) / kLanes,
                    steps,
                    {x + h * kLanes, x_step, kRow},
-                   {lines + h * kLanes * kScoreRow + run.first, line_step, kScoreRow, kLanes},
+                   {lines + h * kLanes * kScoreStride + run.first, line_step, kScoreStride, kLanes},
                    sums + run.first,
-                   kScoreRow,
+                   kScoreStride,
                    true});
   }
 }
 
 // Zeros for two strips that there are not.
-HWY_INLINE void pair_no_strips(int64_t first, Run columns, float* to, int64_t part_step) {
+HWY_INLINE void pair_no_strips(int64_t first, KeyRange columns, float* to, int64_t part_step) {
   for (int n = 0; n < kThreeParts; ++n)
     for (int64_t i = first / 2 * kStrip; i < (first / 2 + 1) * kStrip; ++i)
-      std::fill(to + n * part_step + i * kScoreRow + columns.first,
-                to + n * part_step + i * kScoreRow + columns.last, 0.0F);
+      std::fill(to + n * part_step + i * kScoreStride + columns.first,
+                to + n * part_step + i * kScoreStride + columns.last, 0.0F);
 }
 
 // Weights of two strips from the first on, whose lines of a block these are, in pairs of queries. False if some are
 // infinite or NaN.
-inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const float* lines,
+inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, KeyRange columns, const float* lines,
                                               const BackwardTiled& to) {
   Greatest seen;
-  const float* line = lines + first * kStrip * kScoreRow;
-  float* at = to.weights + first / 2 * kStrip * kScoreRow;
-  for (int64_t i = 0; i < kStrip; ++i, line += kScoreRow, at += kScoreRow)
-    for (int64_t j = columns.first; j < columns.last; j += kPart) {
-      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreRow + j);
+  const float* line = lines + first * kStrip * kScoreStride;
+  float* at = to.weights + first / 2 * kStrip * kScoreStride;
+  for (int64_t i = 0; i < kStrip; ++i, line += kScoreStride, at += kScoreStride)
+    for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
+      const V x = load_part(line + j), y = load_part(line + kStrip * kScoreStride + j);
       seen.look(x);
       seen.look(y);
       put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, to.line_step);
@@ -166,29 +166,29 @@ inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, Run columns, const 
 }
 
 // Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's greatest does not fit.
-inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const float* lines,
+inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, KeyRange columns, const float* lines,
                                             const BackwardTiled& to) {
   bool fit = true;
   // In whole steps of keys; zeros for those outside.
   const int64_t stop = round_up(columns.last, amx::kDepth);
   for (int64_t i = 0; i < kStrip; ++i) {
     const int64_t row = first * kStrip + i;
-    const float* const line = lines + row * kScoreRow;
-    float* const pairs = to.grads + (first / 2 * kStrip + i) * kScoreRow;
-    float* const rows = to.grad_rows + row * kPairRow;
+    const float* const line = lines + row * kScoreStride;
+    float* const pairs = to.grads + (first / 2 * kStrip + i) * kScoreStride;
+    float* const rows = to.grad_rows + row * kPairStride;
     Greatest seen[2];
     const auto parts_at = [&](int strip, int64_t j) HWY_ATTR {
       const bool any = HWY_LIKELY(j >= columns.first && j < columns.last);
-      const V x = any ? load_part(line + strip * kStrip * kScoreRow + j) : hn::Zero(F32());
+      const V x = any ? load_part(line + strip * kStrip * kScoreStride + j) : hn::Zero(F32());
       seen[strip].look(x);
       return split<kThreeParts>(x);
     };
     for (int64_t j = round_down(columns.first, amx::kDepth); j < stop; j += amx::kDepth)
-      for (int64_t p = 0; p < kLanes; p += kPart) {
+      for (int64_t p = 0; p < kLanes; p += kVectorLanes) {
         const auto x = parts_at(0, j + p), x_next = parts_at(0, j + p + kLanes);
         put_pairs(x, x_next, rows + j / 2 + p, to.row_step);
         const auto y = parts_at(1, j + p), y_next = parts_at(1, j + p + kLanes);
-        put_pairs(y, y_next, rows + kStrip * kPairRow + j / 2 + p, to.row_step);
+        put_pairs(y, y_next, rows + kStrip * kPairStride + j / 2 + p, to.row_step);
         put_pairs(x, y, pairs + j + p, to.line_step);
         put_pairs(x_next, y_next, pairs + j + p + kLanes, to.line_step);
       }
@@ -197,12 +197,12 @@ inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, Run columns, const fl
   return fit;
 }
 
-// to = lines times keys: [kBlock][depth16].
+// to = lines times keys: [kQueryBlock][depth16].
 HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, const float* rows,
                                    int64_t row_step, const float* keys, int64_t key_step,
                                    float* to) {
   for (int64_t h = 0, next; h < kHalves; h = next) {
-    const Run run = halves[static_cast<size_t>(h)];
+    const KeyRange run = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
     const int64_t rows_of = (next - h) * kAmxRows;
     float* const at = to + h * kAmxRows * columns16;
@@ -215,7 +215,7 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
                    rows_of / kLanes,
                    columns16 / kLanes,
                    (round_up(run.last, amx::kDepth) - first) / amx::kDepth,
-                   {rows + h * kAmxRows * kPairRow + first / 2, row_step, kPairRow},
+                   {rows + h * kAmxRows * kPairStride + first / 2, row_step, kPairStride},
                    {keys + first / 2 * columns16, key_step, columns16, kLanes},
                    at,
                    columns16,
@@ -227,7 +227,7 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
 inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_t columns16,
                                          float* panel, float* to) {
   for (int64_t j = 0; j < rows; j += kLanes) {
-    unpack_panel(sums + j, kScoreRow, columns16, panel, columns16);
+    unpack_panel(sums + j, kScoreStride, columns16, panel, columns16);
     float* const at = to + j * columns16;
     for (int64_t n = 0; n < kLanes * columns16; n += kLanes)
       store(add(load(at + n), load(panel + n)), at + n);

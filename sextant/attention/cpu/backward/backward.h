@@ -1,7 +1,7 @@
 // The backward pass: how it is cut, and what its tasks share.
 //
 // A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over its
-// units and, for each, over the queries that see them, a block of kBlock at a time; so dk and dv of a
+// units and, for each, over the queries that see them, a block of kQueryBlock at a time; so dk and dv of a
 // unit are finished when it is left, and dq grows in memory of the task:
 //
 //   scores again:  s = q k^T ..., p = e^(s - lse)     dv += p^T do
@@ -25,7 +25,7 @@
 
 namespace sextant::cpu {
 
-inline constexpr int64_t kBlock = 64;  // queries
+inline constexpr int64_t kQueryBlock = 64;  // queries
 
 // Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and gradients
 // would leave the L2 cache, whose size is guessed from the vectors that the machine has. In backward.cc.
@@ -57,9 +57,9 @@ struct TableSums {
   float* on_value = nullptr;
 };
 
-struct Lane {
+struct TableTasks {
   int64_t first_task = 0, last_task = 0;
-  TableSums sums;    // its heads; in memory of LaneSums
+  TableSums sums;    // its heads; in memory of TableGradients
   int64_t size = 0;  // floats of all its sums
 };
 
@@ -74,9 +74,9 @@ struct Backward {
   bool keys_once = true;
   std::vector<BackwardTask> tasks;
   std::vector<std::vector<UnitOfBlock>> units;  // [batch]
-  std::vector<Lane> lanes;
+  std::vector<TableTasks> lanes;
   double seconds = 0;  // a guess of the work
-  Floats mean;         // [batch][heads][queries]: do . out, which is sum_j p dp
+  AlignedFloats mean;  // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
@@ -106,58 +106,59 @@ struct RowSets {
   float** turned = nullptr;  // [ways]
 
   RowSets() = default;
-  RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Carver& carver);
+  RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Arena& arena);
 };
 
 // For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not of parts. "Across":
 // columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are
 // paired while they are in the L1 cache.
 struct BackwardTiled {
-  float** products = nullptr;   // [ways] of [kBlock][kScoreRow]; of one way, in the place of scores
-  float** key_lines = nullptr;  // [ways] of [unit / 2][depth16], pairs of keys
-  float* values = nullptr;      // panels, as Panels has keys
-  float** queries_across = nullptr;  // [ways] of [depth16][kBlock / 2]
-  float* d_out = nullptr;            // [kBlock] of pairs of columns
-  float* d_out_across = nullptr;     // [width16][kBlock / 2]
-  float* weights = nullptr;          // [kBlock / 2][kScoreRow], pairs of queries
+  float** products =
+      nullptr;  // [ways] of [kQueryBlock][kScoreStride]; of one way, in the place of scores
+  float** key_lines = nullptr;       // [ways] of [unit / 2][depth16], pairs of keys
+  float* values = nullptr;           // panels, as Panels has keys
+  float** queries_across = nullptr;  // [ways] of [depth16][kQueryBlock / 2]
+  float* d_out = nullptr;            // [kQueryBlock] of pairs of columns
+  float* d_out_across = nullptr;     // [width16][kQueryBlock / 2]
+  float* weights = nullptr;          // [kQueryBlock / 2][kScoreStride], pairs of queries
   float* grads = nullptr;            // of scores, the same
-  float* grad_rows = nullptr;        // the same, [kBlock][kPairRow], pairs of keys
-  float** key_sums = nullptr;        // [ways] of [depth16][kScoreRow], keys across
-  float* value_sums = nullptr;       // [width16][kScoreRow]
+  float* grad_rows = nullptr;        // the same, [kQueryBlock][kPairStride], pairs of keys
+  float** key_sums = nullptr;        // [ways] of [depth16][kScoreStride], keys across
+  float* value_sums = nullptr;       // [width16][kScoreStride]
   float* panel = nullptr;            // [columns16][kLanes]
   int64_t key_step = 0, value_step = 0, query_step = 0, d_out_step = 0, d_out_across_step = 0,
           line_step = 0, row_step = 0;  // from part to part
 
   BackwardTiled() = default;
-  BackwardTiled(const Problem& problem, float* scores, Carver& carver);
+  BackwardTiled(const Problem& problem, float* scores, Arena& arena);
 };
 
 struct BackwardScratch {
-  BackwardScratch(const Backward& backward, Carver& carver);
+  BackwardScratch(const Backward& backward, Arena& arena);
 
-  Sight sight;
+  Visibility sight;
   Panels keys;
   RowSets key_rows, key_grads;  // [unit][depth16]
   Panels queries;
-  RowSets query_rows;  // [kBlock][depth16]
+  RowSets query_rows;  // [kQueryBlock][depth16]
   Panels imaginary, grown, grown_imaginary;
   RowSets imaginary_rows;
   float* values;       // panels, [unit / kLanes][width16][kLanes]
   float* value_grads;  // [unit][width16]
-  float* d_out;        // [kBlock][width16], if it must be copied
-  float *lse, *mean;   // [kBlock]
-  // [kBlock][kScoreRow]; those for gradients of modulus and of several ways may be null.
+  float* d_out;        // [kQueryBlock][width16], if it must be copied
+  float *lse, *mean;   // [kQueryBlock]
+  // [kQueryBlock][kScoreStride]; those for gradients of modulus and of several ways may be null.
   float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads;
   KeyProducts key_products;
-  // [kStrip][kScoreRow]; or null.
+  // [kStrip][kScoreStride]; or null.
   ScoreStrip second;
   float *real, *imaginary_product, *weighted;
-  float* table_products;  // [kBlock][rows of a table]
-  float* turned_grads;    // [kBlock][depth16]
+  float* table_products;  // [kQueryBlock][rows of a table]
+  float* turned_grads;    // [kQueryBlock][depth16]
   float* panel;           // [depth16][kLanes]
   float* factors;         // [depth16]
   BackwardTiled tiled;
-  // Sums of dq of one task, for which who runs it has memory of SplitSums if tasks are cut; and, if not, of one split.
+  // Sums of dq of one task, for which who runs it has memory of QueryGradients if tasks are cut; and, if not, of one split.
   float *query_sums, *split_sums;
   uint8_t* fresh;  // of each row of these sums: whether nothing is known of it
 };
@@ -181,14 +182,14 @@ class SumsPool {
  private:
   const int64_t size_;
   std::mutex mutex_;
-  std::vector<Floats> all_;
+  std::vector<AlignedFloats> all_;
   std::vector<float*> free_;
 };
 
 // Sums of dq where each split is a task; they wait for those of the other splits of their head.
-class SplitSums {
+class QueryGradients {
  public:
-  explicit SplitSums(const Backward& backward);
+  explicit QueryGradients(const Backward& backward);
   float* take() { return pool_.take(); }
   void put(int64_t task, float* sums);  // of a task that is done
 
@@ -206,10 +207,10 @@ class SplitSums {
 
 // Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a
 // table, of all lanes, which finish() adds up then.
-class LaneSums {
+class TableGradients {
  public:
   // Zeros for gradients that have no sums.
-  explicit LaneSums(const Backward& backward);
+  explicit TableGradients(const Backward& backward);
   const TableSums& take(int64_t lane);  // zeros
   void put(int64_t lane);               // all of whose tasks are done
   void finish(const Executor& executor);
@@ -221,7 +222,7 @@ class LaneSums {
   void write(const Group& group, const Executor& executor);
 
   const Backward& backward_;
-  std::vector<Lane> lanes_;
+  std::vector<TableTasks> lanes_;
   std::vector<float*> sums_;  // [lanes]
   std::vector<Group> groups_;
   SumsPool pool_;
@@ -229,7 +230,7 @@ class LaneSums {
 };
 
 // In backward_plan.cc: cuts a lane's sums out of memory, or counts them.
-void lay_out(const Backward& backward, TableSums& sums, Carver& carver);
+void lay_out(const Backward& backward, TableSums& sums, Arena& arena);
 
 // In backward_finish.cc. sums: of one task, or for each split of a head of its own.
 void write_query_grads(const Backward& backward, const BackwardTask& task,

@@ -18,32 +18,32 @@ int64_t table_rows(const Problem& p) {
 }
 
 bool grows(const Problem& p) {
-  return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+  return std::ranges::any_of(p.ways.list, [](const RotationPair& way) { return way.grows; });
 }
 
 // The keys of each frame of a batch entry, in their order.
-std::vector<Run> keys_of_frames(const Problem& p, int64_t batch) {
-  std::vector<Run> keys;
+std::vector<KeyRange> keys_of_frames(const Problem& p, int64_t batch) {
+  std::vector<KeyRange> keys;
   for (size_t n = p.blocks_of_batch[static_cast<size_t>(batch)];
        n < p.blocks_of_batch[static_cast<size_t>(batch) + 1]; ++n) {
     const Frame& frame = p.blocks[n].frame;
     if (frame.keys > 0) keys.push_back({frame.key_row, frame.key_row + frame.keys});
   }
-  std::ranges::sort(keys, {}, &Run::first);
+  std::ranges::sort(keys, {}, &KeyRange::first);
   return keys;
 }
 
 // Whether two of them read the same key.
-bool overlap(const std::vector<Run>& keys) {
+bool overlap(const std::vector<KeyRange>& keys) {
   for (size_t n = 1; n < keys.size(); ++n)
     if (keys[n].first < keys[n - 1].last) return true;
   return false;
 }
 
 // Whether each of so many rows is a key of one of them.
-bool cover_once(const std::vector<Run>& keys, int64_t rows) {
+bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
   int64_t next = 0;
-  for (const Run& run : keys) {
+  for (const KeyRange& run : keys) {
     if (run.first != next) return false;
     next = run.last;
   }
@@ -52,15 +52,15 @@ bool cover_once(const std::vector<Run>& keys, int64_t rows) {
 
 }  // namespace
 
-void lay_out(const Backward& backward, TableSums& sums, Carver& carver) {
+void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
   const Problem& p = backward.problem;
   const ScoreGrad<float>& grad = backward.grad;
-  const auto numbers = [&](const View<float>& wanted, const Numbers& table, float*& to) {
-    if (wanted && table) to = carver.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
+  const auto numbers = [&](const View<float>& wanted, const PackedBias& table, float*& to) {
+    if (wanted && table) to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
   };
-  const auto vectors = [&](const View<float>& wanted, const Vectors& table, float*& to) {
+  const auto vectors = [&](const View<float>& wanted, const PackedTable& table, float*& to) {
     if (wanted && table)
-      to = carver.floats((table.heads == 1 ? 1 : sums.heads) * table.count16 * table.columns16);
+      to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.count16 * table.columns16);
   };
   numbers(grad.weight, p.weight, sums.weight);
   numbers(grad.bias, p.bias, sums.bias);
@@ -72,7 +72,7 @@ void lay_out(const Backward& backward, TableSums& sums, Carver& carver) {
 Backward::Backward(const Problem& p, const Attended<const float>& attended,
                    const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
     : problem(p), result(attended), d_out(from_above), grad(gradients) {
-  mean = Floats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
+  mean = AlignedFloats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
   cut_units();
   cut_tasks();
   cut_lanes();
@@ -98,10 +98,10 @@ void Backward::cut_tasks() {
   if (whole == 0) return;
   int64_t most_units = 1;
   bool shared = false;
-  for (const Block& block : p.blocks)
+  for (const BatchFrame& block : p.blocks)
     most_units = std::max(most_units, (block.frame.keys + p.unit - 1) / p.unit);
   for (int64_t b = 0; b < p.score.k.batch; ++b) {
-    const std::vector<Run> keys = keys_of_frames(p, b);
+    const std::vector<KeyRange> keys = keys_of_frames(p, b);
     shared = shared || overlap(keys);
     keys_once = keys_once && cover_once(keys, p.score.k.rows);
   }
@@ -124,13 +124,13 @@ void Backward::cut_lanes() {
     lanes.clear();
     int64_t size = 0;
     for (int64_t n = 0; n < number; ++n) {
-      Lane lane;
+      TableTasks lane;
       lane.first_task = count * n / number;
       lane.last_task = count * (n + 1) / number;
       lane.sums.first_head = tasks[static_cast<size_t>(lane.first_task)].key_head * p.group;
       lane.sums.heads = (tasks[static_cast<size_t>(lane.last_task) - 1].key_head + 1) * p.group -
                         lane.sums.first_head;
-      Carver measure;
+      Arena measure;
       lay_out(*this, lane.sums, measure);
       lane.size = measure.used();
       size += lane.size;
@@ -144,69 +144,70 @@ void Backward::cut_lanes() {
   while (size > kFloatsOfTables && number > 1) size = cut_into(number = (number + 1) / 2);
 }
 
-RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, Carver& carver)
-    : turned(carver.take<float*>(static_cast<int64_t>(p.ways.list.size()))) {
+RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, Arena& arena)
+    : turned(arena.take<float*>(static_cast<int64_t>(p.ways.list.size()))) {
   const int64_t size = round_up(rows, kLanes) * p.depth16;
-  if (like.has_plain) plain = carver.floats(size);
+  if (like.has_plain) plain = arena.floats(size);
   for (size_t way = 0; way < p.ways.list.size(); ++way) {
-    float* own = Panels::rotation(p.ways.list[way], side) ? carver.floats(size) : plain;
+    float* own = Panels::rotation(p.ways.list[way], side) ? arena.floats(size) : plain;
     if (turned) turned[way] = own;
   }
 }
 
-BackwardTiled::BackwardTiled(const Problem& p, float* scores, Carver& carver) {
+BackwardTiled::BackwardTiled(const Problem& p, float* scores, Arena& arena) {
   if (p.parts == 0) return;
   const auto ways = static_cast<int64_t>(p.ways.list.size());
   const auto in_parts = [&](int64_t size, int64_t& step) {
     step = size;
-    return carver.floats(p.parts * size);
+    return arena.floats(p.parts * size);
   };
   const auto each_way = [&](const auto& floats) {
-    float** const list = carver.take<float*>(ways);
+    float** const list = arena.take<float*>(ways);
     for (int64_t way = 0; way < ways; ++way) {
       float* const own = floats();
       if (list) list[way] = own;
     }
     return list;
   };
-  products = each_way([&] { return ways == 1 ? scores : carver.floats(kBlock * kScoreRow); });
+  products =
+      each_way([&] { return ways == 1 ? scores : arena.floats(kQueryBlock * kScoreStride); });
   key_lines = each_way([&] { return in_parts(amx::paired(p.unit) * p.depth16, key_step); });
   values = in_parts(p.unit * amx::paired(p.width16), value_step);
-  queries_across = each_way([&] { return in_parts(p.depth16 * kBlock / 2, query_step); });
-  d_out = in_parts(kBlock * amx::paired(p.width16), d_out_step);
-  d_out_across = in_parts(p.width16 * kBlock / 2, d_out_across_step);
-  weights = in_parts(kBlock / 2 * kScoreRow, line_step);
-  grads = in_parts(kBlock / 2 * kScoreRow, line_step);
-  grad_rows = in_parts(kBlock * kPairRow, row_step);
-  key_sums = each_way([&] { return carver.floats(p.depth16 * kScoreRow); });
-  value_sums = carver.floats(p.width16 * kScoreRow);
-  panel = carver.floats(kLanes * std::max(p.depth16, p.width16));
+  queries_across = each_way([&] { return in_parts(p.depth16 * kQueryBlock / 2, query_step); });
+  d_out = in_parts(kQueryBlock * amx::paired(p.width16), d_out_step);
+  d_out_across = in_parts(p.width16 * kQueryBlock / 2, d_out_across_step);
+  weights = in_parts(kQueryBlock / 2 * kScoreStride, line_step);
+  grads = in_parts(kQueryBlock / 2 * kScoreStride, line_step);
+  grad_rows = in_parts(kQueryBlock * kPairStride, row_step);
+  key_sums = each_way([&] { return arena.floats(p.depth16 * kScoreStride); });
+  value_sums = arena.floats(p.width16 * kScoreStride);
+  panel = arena.floats(kLanes * std::max(p.depth16, p.width16));
 }
 
-BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
-    : sight(b.problem, kBlock, carver),
-      keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, carver),
-      key_rows(keys, b.problem, b.problem.unit, Side::kKey, carver),
-      key_grads(keys, b.problem, b.problem.unit, Side::kKey, carver),
-      queries(b.problem, Side::kQuery, static_cast<bool>(b.problem.on_query), kBlock, carver),
-      query_rows(queries, b.problem, kBlock, Side::kQuery, carver) {
+BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
+    : sight(b.problem, kQueryBlock, arena),
+      keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, arena),
+      key_rows(keys, b.problem, b.problem.unit, Side::kKey, arena),
+      key_grads(keys, b.problem, b.problem.unit, Side::kKey, arena),
+      queries(b.problem, Side::kQuery, static_cast<bool>(b.problem.on_query), kQueryBlock, arena),
+      query_rows(queries, b.problem, kQueryBlock, Side::kQuery, arena) {
   const Problem& p = b.problem;
   const bool modulus = static_cast<bool>(p.score.q_imag);
-  const auto query_panels = [&] { return Panels(p, Side::kQuery, false, kBlock, carver); };
+  const auto query_panels = [&] { return Panels(p, Side::kQuery, false, kQueryBlock, arena); };
   if (grows(p)) grown = query_panels();
   if (modulus) {
     imaginary = query_panels();
-    imaginary_rows = RowSets(imaginary, p, kBlock, Side::kQuery, carver);
+    imaginary_rows = RowSets(imaginary, p, kQueryBlock, Side::kQuery, arena);
     if (grows(p)) grown_imaginary = query_panels();
   }
-  values = carver.floats(p.unit * p.width16);
-  value_grads = carver.floats(p.unit * p.width16);
-  d_out = carver.floats(kBlock * p.width16);
-  lse = carver.floats(kBlock);
-  mean = carver.floats(kBlock);
+  values = arena.floats(p.unit * p.width16);
+  value_grads = arena.floats(p.unit * p.width16);
+  d_out = arena.floats(kQueryBlock * p.width16);
+  lse = arena.floats(kQueryBlock);
+  mean = arena.floats(kQueryBlock);
 
   const auto block_lines = [&](bool wanted) {
-    float* const room = wanted ? carver.floats(kLineMargin + kBlock * kScoreRow) : nullptr;
+    float* const room = wanted ? arena.floats(kLineMargin + kQueryBlock * kScoreStride) : nullptr;
     return room ? room + kLineMargin : nullptr;
   };
   const bool several = p.ways.list.size() > 1;
@@ -215,10 +216,10 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   imaginary_grads = block_lines(modulus);
   way_grads = block_lines(several);
   way_imaginary_grads = block_lines(several && modulus);
-  key_products = KeyProducts(p, kBlock, carver);
+  key_products = KeyProducts(p, kQueryBlock, arena);
 
   const auto strip_lines = [&](bool wanted) {
-    return wanted ? carver.floats(kStrip * kScoreRow) : nullptr;
+    return wanted ? arena.floats(kStrip * kScoreStride) : nullptr;
   };
   const bool keep = p.weight || modulus;    // products, to be differentiated
   const bool knows_products = p.parts > 0;  // whose terms lie in second then
@@ -229,15 +230,15 @@ BackwardScratch::BackwardScratch(const Backward& b, Carver& carver)
   imaginary_product = strip_lines(modulus);
   weighted = strip_lines(static_cast<bool>(p.weight));
 
-  table_products = carver.fenced_floats(kBlock * table_rows(p));
-  turned_grads = carver.floats(kBlock * p.depth16);
-  panel = carver.floats(kLanes * p.depth16);
-  factors = carver.floats(p.depth16);
-  tiled = BackwardTiled(p, weights, carver);
+  table_products = arena.fenced_floats(kQueryBlock * table_rows(p));
+  turned_grads = arena.floats(kQueryBlock * p.depth16);
+  panel = arena.floats(kLanes * p.depth16);
+  factors = arena.floats(p.depth16);
+  tiled = BackwardTiled(p, weights, arena);
   const bool own_sums = !b.cut && b.wants_queries();
-  query_sums = own_sums ? carver.floats(b.query_sums_size()) : nullptr;
-  split_sums = own_sums && b.splits > 1 ? carver.floats(b.query_sums_size()) : nullptr;
-  fresh = carver.take<uint8_t>(b.wants_queries() ? b.query_sums_rows() : 0);
+  query_sums = own_sums ? arena.floats(b.query_sums_size()) : nullptr;
+  split_sums = own_sums && b.splits > 1 ? arena.floats(b.query_sums_size()) : nullptr;
+  fresh = arena.take<uint8_t>(b.wants_queries() ? b.query_sums_rows() : 0);
 }
 
 }  // namespace sextant::cpu

@@ -58,11 +58,11 @@ class BackwardWalk {
       if (w_.fresh[row] != 0) std::fill_n(query_sums_ + row * p_.depth16, p_.depth16, 0.0F);
   }
 
-  void unit(const Block& block, int64_t unit) {
-    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block.frame.keys)};
+  void unit(const BatchFrame& block, int64_t unit) {
+    const KeyRange keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block.frame.keys)};
     bool ready = false;
-    for (int64_t first = 0; first < block.frame.queries; first += kBlock) {
-      const int64_t rows = std::min(kBlock, block.frame.queries - first);
+    for (int64_t first = 0; first < block.frame.queries; first += kQueryBlock) {
+      const int64_t rows = std::min(kQueryBlock, block.frame.queries - first);
       w_.sight.look(block, first, rows);
       if (empty(meet(w_.sight.all(), keys))) continue;
       if (!ready) prepare_unit(block, keys);
@@ -75,7 +75,7 @@ class BackwardWalk {
       clear_unit(block, keys);
   }
 
-  void prepare_unit(const Block& block, Run keys) {
+  void prepare_unit(const BatchFrame& block, KeyRange keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
     unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, kEveryWay, w_.key_rows);
@@ -97,30 +97,31 @@ class BackwardWalk {
   // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where each distance has a row
   // of A, those that this tile does not meet.
   struct Next {
-    LinesAhead queries, d_out, sums;
+    Prefetcher queries, d_out, sums;
     bool table = false;
-    LinesAhead table_panels, table_rows, table_sums;
+    Prefetcher table_panels, table_rows, table_sums;
   };
   struct AskForNext {
     Next* next;
     HWY_INLINE void before_tile() const {
       constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
       for (int n = 0; n < kLines; ++n)
-        for (LinesAhead* lines : {&next->queries, &next->d_out, &next->sums})
-          lines->ask<LinesAhead::Into::kL2>();
+        for (Prefetcher* lines : {&next->queries, &next->d_out, &next->sums})
+          lines->prefetch<Prefetcher::Into::kL2>();
       if (HWY_LIKELY(!next->table)) return;
       for (int n = 0; n < kLines; ++n)
-        for (LinesAhead* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
-          lines->ask<LinesAhead::Into::kL2>();
+        for (Prefetcher* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
+          lines->prefetch<Prefetcher::Into::kL2>();
     }
   };
 
   // For the tile after that of `rows` queries from `first` on.
-  void look_ahead(const Block& block, int64_t first_key, int64_t g, int64_t first, int64_t rows) {
+  void look_ahead(const BatchFrame& block, int64_t first_key, int64_t g, int64_t first,
+                  int64_t rows) {
     next_ = {};
     if (g + 1 == p_.group) first += rows;
     g = (g + 1) % p_.group;
-    rows = std::min(kBlock, block.frame.queries - first);
+    rows = std::min(kQueryBlock, block.frame.queries - first);
     if (rows <= 0) return;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     const int64_t h = task_.key_head * p_.group + g;
@@ -134,10 +135,10 @@ class BackwardWalk {
 
   // For so many diagonals, the lowest of the tile.
   void look_ahead_in_table(int64_t h, int64_t lowest, int64_t rows) {
-    const Vectors& table = p_.on_query;
+    const PackedTable& table = p_.on_query;
     if (lowest < 0 || !table.map.rises(lowest, rows)) return;
     const int64_t row = *table.map.rows(lowest), row16 = round_down(row, kLanes);
-    const auto lines = [&](const float* from, int64_t count) -> LinesAhead {
+    const auto lines = [&](const float* from, int64_t count) -> Prefetcher {
       const int64_t bytes = count * table.columns16 * static_cast<int64_t>(sizeof(float));
       return {from, bytes, bytes, 1};
     };
@@ -148,7 +149,8 @@ class BackwardWalk {
       next_.table_sums = lines(sums + row * table.columns16, rows);
   }
 
-  void tile(const Block& block, int64_t unit, Run keys, int64_t g, int64_t first, int64_t rows) {
+  void tile(const BatchFrame& block, int64_t unit, KeyRange keys, int64_t g, int64_t first,
+            int64_t rows) {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     look_ahead(block, keys.first, g, first, rows);
@@ -170,7 +172,7 @@ class BackwardWalk {
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
     if (by_amx) multiply_tiles(t);
-    const Run columns = t.columns.all();
+    const KeyRange columns = t.columns.all();
     weights_fit_ = grads_fit_ = by_amx;
     const int64_t strips = round_up(rows, kLanes) / kStrip;
     for (int64_t n = 0; n < strips; ++n) {
@@ -266,7 +268,7 @@ class BackwardWalk {
   }
 
   // The columns of a unit that each strip sees in some ways.
-  Band bands(Run keys, int64_t rows, WaysSeen ways = kEveryWay) const {
+  Band bands(KeyRange keys, int64_t rows, WaysSeen ways = kEveryWay) const {
     Band band = {.rows = rows};
     for (int64_t n = 0; n < band.strip_count(); ++n)
       band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, ways), keys);
@@ -274,16 +276,16 @@ class BackwardWalk {
   }
 
   // Zeros in the columns that other strips see and this one does not; and beside them, where tables read lines.
-  void fill_line_ends(const Tile& t, int64_t strip, Run columns) {
+  void fill_line_ends(const Tile& t, int64_t strip, KeyRange columns) {
     const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
     if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
       return;
     for (float* lines : {w_.weights, w_.grads, w_.imaginary_grads}) {
       if (!lines) continue;
       for (int64_t i = strip * kStrip; i < (strip + 1) * kStrip; ++i) {
-        float* line = lines + i * kScoreRow;
-        const Run own = i < t.rows() ? t.columns.strip(strip) : Run{};
-        const Run seen = empty(own) ? Run{columns.last, columns.last} : own;
+        float* line = lines + i * kScoreStride;
+        const KeyRange own = i < t.rows() ? t.columns.strip(strip) : KeyRange{};
+        const KeyRange seen = empty(own) ? KeyRange{columns.last, columns.last} : own;
         std::fill(line + columns.first - margin, line + seen.first, 0.0F);
         std::fill(line + seen.last, line + columns.last + margin, 0.0F);
       }
@@ -293,8 +295,8 @@ class BackwardWalk {
   // Weights and gradients of one strip.
   void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out,
              const Tile& t) {
-    const Run columns = t.columns.strip(n);
-    const int64_t at = n * kStrip * kScoreRow;
+    const KeyRange columns = t.columns.strip(n);
+    const int64_t at = n * kStrip * kScoreStride;
     Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
                columns, w_.key_products, {}};
     if (t.by_amx) {
@@ -322,10 +324,10 @@ class BackwardWalk {
     const auto multiply_and = [&](auto plus) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
                           RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
-                          lines + s.columns.first, kScoreRow, AskForNext{&next_}, plus);
+                          lines + s.columns.first, kScoreStride, AskForNext{&next_}, plus);
     };
     if (!p_.on_value) return known ? void() : multiply_and(Nothing());
-    StripAddends addends(s.rows, s.columns, 1);
+    ScoreEpilogue addends(s.rows, s.columns, 1);
     float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
     addends.put_table_products(p_.on_value.map, s.diagonal(0),
                                multiply_table(s, p_.on_value, d_out, w_.table_products), place);
@@ -341,8 +343,8 @@ class BackwardWalk {
       add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step,
                  by.weights, by.line_step, by.value_sums);
     else if (wants_values())
-      collect_things(t.columns, t.exactly, w_.weights, kScoreRow, d_out, p_.width16, w_.value_grads,
-                     AskForNext{&next_});
+      collect_things(t.columns, t.exactly, w_.weights, kScoreStride, d_out, p_.width16,
+                     w_.value_grads, AskForNext{&next_});
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
@@ -351,7 +353,7 @@ class BackwardWalk {
   // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked
   // later.
   void pair_strips(const Tile& t, int64_t first) {
-    const Run columns = t.columns.all();
+    const KeyRange columns = t.columns.all();
     weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;
     if (!t.ways.several)
       grads_fit_ = put_grads_in_parts(first, columns, w_.grads, w_.tiled) && grads_fit_;
@@ -399,19 +401,19 @@ class BackwardWalk {
                         table_grad(p_.on_key, sums_.on_key, t.head), w_.key_grads.plain);
   }
 
-  static Run seen_keys(const Tile& t) {
-    const Run columns = t.columns.all();
+  static KeyRange seen_keys(const Tile& t) {
+    const KeyRange columns = t.columns.all();
     return {t.first_key + columns.first, t.first_key + columns.last};
   }
 
   // Lines that hold only what is seen in one way.
   void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
-    const Run keys = seen_keys(t), columns = t.columns.all();
+    const KeyRange keys = seen_keys(t), columns = t.columns.all();
     for (int64_t i = 0; i < round_up(t.rows(), kLanes); ++i) {
-      const int64_t at = i * kScoreRow;
+      const int64_t at = i * kScoreStride;
       std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
       if (i >= t.rows()) continue;
-      w_.sight.each_run(i, keys, {way, false}, [&](Run run) {
+      w_.sight.each_run(i, keys, {way, false}, [&](KeyRange run) {
         std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
                   to + at + run.first - t.first_key);
       });
@@ -435,19 +437,19 @@ class BackwardWalk {
   void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
                    const float* lines, const RowSets& rows) {
     if (t.by_amx && t.ways.several) {
-      const Run columns = t.columns.all();
+      const KeyRange columns = t.columns.all();
       grads_fit_ = true;
       for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
         grads_fit_ = put_grads_in_parts(n, columns, lines, w_.tiled) && grads_fit_;
     }
     if (grads_fit_) return collect_way_by_amx(t, queries, unit, way);
     if (backward_.wants_queries()) {
-      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreRow, w_.key_rows.turned[way],
+      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride, w_.key_rows.turned[way],
                                  p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
       turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
     }
     if (wants_keys())
-      collect_things(t.columns, t.exactly, lines, kScoreRow, {rows.turned[way], p_.depth16},
+      collect_things(t.columns, t.exactly, lines, kScoreStride, {rows.turned[way], p_.depth16},
                      p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
   }
 
@@ -463,13 +465,13 @@ class BackwardWalk {
     return (imaginary * p_.group + g) * p_.score.q.rows + queries.row();
   }
 
-  float* table_grad(const Vectors& table, float* sums, int64_t h) const {
+  float* table_grad(const PackedTable& table, float* sums, int64_t h) const {
     return sums ? sums + table.head_index(h - sums_.first_head) * table.count16 * table.columns16
                 : nullptr;
   }
 
   // The gradients of the unit's keys are whole: turns them back and gives them out.
-  void finish_unit(const Block& block, Run keys) {
+  void finish_unit(const BatchFrame& block, KeyRange keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     const auto give = [&](const View<float>& to, const float* from, int64_t columns16,
                           bool adds) HWY_ATTR {
@@ -503,7 +505,7 @@ class BackwardWalk {
   }
 
   // No query sees the unit's keys.
-  void clear_unit(const Block& block, Run keys) {
+  void clear_unit(const BatchFrame& block, KeyRange keys) {
     for (const View<float>& to : {backward_.grad.k, backward_.grad.v})
       for (int64_t j = keys.first; to && j < keys.last; ++j)
         for (int64_t c = 0; c < to.columns; ++c)

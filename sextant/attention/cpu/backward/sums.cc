@@ -26,7 +26,7 @@ void write_queries(const Backward& b, const BackwardTask& task, std::span<const 
 // Lanes whose sums are all that some heads' gradients are made of.
 struct Heads {
   const Backward& backward;
-  std::span<const Lane> lanes;
+  std::span<const TableTasks> lanes;
 
   // Calls f(head, the lanes' sums of it in their order) for each head of a table.
   template <class Table, class F>
@@ -36,7 +36,7 @@ struct Heads {
     const int64_t last = shared ? 1 : lanes.back().sums.first_head + lanes.back().sums.heads;
     for (int64_t head = first; head < last; ++head) {
       std::vector<const float*> sums;
-      for (const Lane& lane : lanes) {
+      for (const TableTasks& lane : lanes) {
         const int64_t h = head - lane.sums.first_head;
         if (shared)
           sums.push_back(lane.sums.*which);
@@ -54,7 +54,7 @@ void zero(const View<float>& x) {
       for (int64_t c = 0; c < x.columns; ++c) x(0, h, i, c) = 0;
 }
 
-void write_numbers(const Heads& heads, const Table<float>& operand, const Numbers& table,
+void write_numbers(const Heads& heads, const Table<float>& operand, const PackedBias& table,
                    float* TableSums::*which, const View<float>& to) {
   if (!to || !table) return;
   std::vector<double> rows;
@@ -70,8 +70,8 @@ void write_numbers(const Heads& heads, const Table<float>& operand, const Number
   });
 }
 
-void write_vectors(const Heads& heads, const Vectors& table, float factor, float* TableSums::*which,
-                   const View<float>& to, const Executor& executor) {
+void write_vectors(const Heads& heads, const PackedTable& table, float factor,
+                   float* TableSums::*which, const View<float>& to, const Executor& executor) {
   if (!to || !table) return;
   constexpr double kSecondsOfFloat = 1e-9;
   const int64_t size = table.count16 * table.columns16;
@@ -103,9 +103,9 @@ void each_table(const Backward& b, F&& f) {
   f(b.grad.on_value, p.on_value);
 }
 
-int64_t greatest_size(const std::vector<Lane>& lanes) {
+int64_t greatest_size(const std::vector<TableTasks>& lanes) {
   int64_t size = 0;
-  for (const Lane& lane : lanes) size = std::max(size, lane.size);
+  for (const TableTasks& lane : lanes) size = std::max(size, lane.size);
   return size;
 }
 
@@ -127,13 +127,13 @@ void SumsPool::give_back(std::span<float* const> sums) {
   free_.insert(free_.end(), sums.begin(), sums.end());
 }
 
-SplitSums::SplitSums(const Backward& backward)
+QueryGradients::QueryGradients(const Backward& backward)
     : backward_(backward),
       pool_(backward.query_sums_size()),
       heads_(backward.tasks.size() / static_cast<size_t>(backward.splits),
              Head{std::vector<float*>(static_cast<size_t>(backward.splits)), backward.splits}) {}
 
-void SplitSums::put(int64_t task, float* sums) {
+void QueryGradients::put(int64_t task, float* sums) {
   const int64_t splits = backward_.splits;
   Head& head = heads_[static_cast<size_t>(task / splits)];
   {
@@ -146,7 +146,7 @@ void SplitSums::put(int64_t task, float* sums) {
   pool_.give_back(head.sums);
 }
 
-LaneSums::LaneSums(const Backward& backward)
+TableGradients::TableGradients(const Backward& backward)
     : backward_(backward),
       lanes_(backward.lanes),
       sums_(lanes_.size()),
@@ -168,18 +168,18 @@ LaneSums::LaneSums(const Backward& backward)
   }
 }
 
-const TableSums& LaneSums::take(int64_t lane) {
+const TableSums& TableGradients::take(int64_t lane) {
   const auto n = static_cast<size_t>(lane);
-  Lane& taken = lanes_[n];
+  TableTasks& taken = lanes_[n];
   if (taken.size == 0) return taken.sums;
   sums_[n] = pool_.take();
   std::fill_n(sums_[n], taken.size, 0.0F);
-  Carver carver(sums_[n]);
-  lay_out(backward_, taken.sums, carver);
+  Arena arena(sums_[n]);
+  lay_out(backward_, taken.sums, arena);
   return taken.sums;
 }
 
-void LaneSums::put(int64_t lane) {
+void TableGradients::put(int64_t lane) {
   if (lanes_[static_cast<size_t>(lane)].size == 0) return;
   Group& group =
       *std::ranges::find_if(groups_, [&](const Group& some) { return lane < some.last_lane; });
@@ -194,11 +194,11 @@ void LaneSums::put(int64_t lane) {
                                static_cast<size_t>(group.last_lane - group.first_lane)));
 }
 
-void LaneSums::finish(const Executor& executor) {
+void TableGradients::finish(const Executor& executor) {
   if (groups_.size() == 1 && lanes_[0].size > 0) write(groups_[0], executor);
 }
 
-void LaneSums::write(const Group& group, const Executor& executor) {
+void TableGradients::write(const Group& group, const Executor& executor) {
   const Backward& b = backward_;
   const Problem& p = b.problem;
   const Heads heads = {

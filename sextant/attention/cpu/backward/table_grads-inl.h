@@ -30,13 +30,13 @@ namespace HWY_NAMESPACE {
 // kLanes, or rows of a table): a causal tile is a staircase, a tile of distances a slanted band.
 struct Band {
   int64_t rows = 0;  // queries
-  std::array<Run, kBlock / kStrip> strips = {};
+  std::array<KeyRange, kQueryBlock / kStrip> strips = {};
 
   int64_t strip_count() const { return (rows + kStrip - 1) / kStrip; }
   int64_t strip_rows(int64_t n) const { return std::min(kStrip, rows - n * kStrip); }
-  Run strip(int64_t n) const { return strips[static_cast<size_t>(n)]; }
-  Run all() const {
-    Run run;
+  KeyRange strip(int64_t n) const { return strips[static_cast<size_t>(n)]; }
+  KeyRange all() const {
+    KeyRange run;
     for (int64_t n = 0; n < strip_count(); ++n) run = span(run, strip(n));
     return run;
   }
@@ -44,19 +44,19 @@ struct Band {
   // Calls f(things, queries) so that these rectangles, as few and small as is easy, cover the band.
   template <class F>
   void each_rectangle(F&& f) const {
-    const Run whole = all();
+    const KeyRange whole = all();
     const auto strips_end = strips.begin() + strip_count();
-    if (std::all_of(strips.begin(), strips_end, [&](Run run) { return run == whole; })) {
-      if (!empty(whole)) f(whole, Run{0, rows});
+    if (std::all_of(strips.begin(), strips_end, [&](KeyRange run) { return run == whole; })) {
+      if (!empty(whole)) f(whole, KeyRange{0, rows});
       return;
     }
-    Run things = {whole.first, whole.first}, queries;
+    KeyRange things = {whole.first, whole.first}, queries;
     const auto emit = [&] {
       if (!empty(things) && !empty(queries)) f(things, queries);
     };
     for (int64_t at = whole.first; at < whole.last; at += kLanes) {
-      const Run some = {at, std::min(at + kLanes, whole.last)};
-      Run seen;
+      const KeyRange some = {at, std::min(at + kLanes, whole.last)};
+      KeyRange seen;
       for (int64_t n = 0; n < strip_count(); ++n)
         if (!empty(meet(strip(n), some)))
           seen = span(seen, {n * kStrip, n * kStrip + strip_rows(n)});
@@ -74,7 +74,7 @@ struct Band {
 // A tile of scores as its gradients are collected from: some queries, some columns of a unit.
 struct Tile {
   const Problem& problem;
-  const Block& block;
+  const BatchFrame& block;
   int64_t head;
   int64_t first;      // query of the frame
   int64_t first_key;  // of the frame; column 0
@@ -90,9 +90,9 @@ struct Tile {
 };
 
 // c (+)= a b; exactly: see multiply_exactly().
-template <Sum kSum, class A, class Between = Nothing>
+template <Sum kSum, class A, class Prefetch = Nothing>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
-                            RightRows b, float* c, int64_t c_row, Between between = {}) {
+                            RightRows b, float* c, int64_t c_row, Prefetch between = {}) {
   if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row, between);
   for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
     std::fill_n(c + i * c_row, columns16, 0.0F);
@@ -100,12 +100,12 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
 }
 
 // to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
-template <Sum kSum, class Between = Nothing>
+template <Sum kSum, class Prefetch = Nothing>
 HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
                                   const float* things, int64_t columns16, float* to, int64_t to_row,
-                                  Between between = {}) {
+                                  Prefetch between = {}) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
-    const Run run = band.strip(n);
+    const KeyRange run = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
     for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
     if (kSum == Sum::kAdded && empty(run)) continue;  // a new sum of nothing is 0
@@ -117,11 +117,11 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
 }
 
 // to[thing] += sum over queries of lines(i, thing) * queries[i]: gradients of keys, values, tables.
-template <class Between = Nothing>
+template <class Prefetch = Nothing>
 HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines, int64_t line,
                                  Matrix queries, int64_t columns16, float* to,
-                                 Between between = {}) {
-  band.each_rectangle([&](Run things, Run rows) HWY_ATTR {
+                                 Prefetch between = {}) {
+  band.each_rectangle([&](KeyRange things, KeyRange rows) HWY_ATTR {
     add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
                              LeftColumns{lines + rows.first * line + things.first, line},
                              RightRows{queries.data + rows.first * queries.stride, queries.stride},
@@ -132,43 +132,43 @@ HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* li
 // E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where rows rise by one from
 // key to key, lines are E as they lie, each read one number further on than the one before it, and kLineMargin zeros
 // beside the columns of each are what no key meets.
-inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const Vectors& table, Run range,
+inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const PackedTable& table, KeyRange range,
                                          const float* lines, float* sums) {
-  const Run columns = t.columns.all();
+  const KeyRange columns = t.columns.all();
   const int64_t last = t.rows() - 1, lowest = t.diagonal(columns.first) - last;
   // Beyond the last diagonal there are no rows, and all is 0.
   const int64_t diagonals =
       std::min(columns.last - columns.first + last, t.problem.score.diagonals.count - lowest);
   if (lowest >= 0 && diagonals > 0 && table.map.rises(lowest, diagonals))
-    return {lines + columns.first - last + range.first - *table.map.rows(lowest), kScoreRow + 1};
+    return {lines + columns.first - last + range.first - *table.map.rows(lowest), kScoreStride + 1};
   const int64_t count = range.last - range.first;
   std::fill_n(sums, t.rows() * count, 0.0F);
   for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
-    const Run seen = t.columns.strip(n);
+    const KeyRange seen = t.columns.strip(n);
     if (empty(seen)) continue;
-    collect(table.map, t.diagonal(seen.first) - n * kStrip, t.columns.strip_rows(n),
-            seen.last - seen.first, lines + n * kStrip * kScoreRow + seen.first, kScoreRow,
-            range.first, sums + n * kStrip * count, count);
+    scatter_add_by_row(table.map, t.diagonal(seen.first) - n * kStrip, t.columns.strip_rows(n),
+                       seen.last - seen.first, lines + n * kStrip * kScoreStride + seen.first,
+                       kScoreStride, range.first, sums + n * kStrip * count, count);
   }
   return {sums, count};
 }
 
 // A table with queries for rows: collects E from lines, adds E^T x to the table's gradient (if there
-// is one) and E T to x's (if there is one). sums: [kBlock][rows of the table].
-inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, const float* lines,
+// is one) and E T to x's (if there is one). sums: [kQueryBlock][rows of the table].
+inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, const float* lines,
                                        Matrix x, float* sums, float* table_grad, float* x_grad,
                                        int64_t x_grad_row) {
   Band rows = {.rows = t.rows()};  // of the table
   for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
-    const Run columns = t.columns.strip(n);
+    const KeyRange columns = t.columns.strip(n);
     if (empty(columns)) continue;
     const int64_t more = t.columns.strip_rows(n) - 1;
     rows.strips[static_cast<size_t>(n)] = table.map.rows_of(
         t.diagonal(columns.first) - n * kStrip - more, columns.last - columns.first + more);
   }
-  const Run all = rows.all();
+  const KeyRange all = rows.all();
   // From here on rows are counted from the first that occurs.
-  for (Run& run : rows.strips) run = {run.first - all.first, run.last - all.first};
+  for (KeyRange& run : rows.strips) run = {run.first - all.first, run.last - all.first};
   const LeftRows by_row = sums_by_row(t, table, all, lines, sums);
   if (x_grad)
     collect_queries<Sum::kAdded>(rows, t.exactly || !table.all_finite(t.head, all), by_row.data,
@@ -180,21 +180,22 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const Vectors& table, cons
 }
 
 // The same for B, with keys for rows, a panel of them at a time. keys: [unit][depth16], and so are
-// their gradients. across: [kLanes][kBlock].
+// their gradients. across: [kLanes][kQueryBlock].
 inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, const float* keys,
                                            float* across, float* sums, float* table_grad,
                                            float* key_grads) {
   const Problem& p = t.problem;
-  const Vectors& table = p.on_key;
+  const PackedTable& table = p.on_key;
   const int64_t rows16 = round_up(t.rows(), kLanes);
-  const Run columns = t.columns.all();
+  const KeyRange columns = t.columns.all();
   for (int64_t j = columns.first; j < columns.last; j += kLanes) {
-    unpack_panel(lines + j, kScoreRow, rows16, across, kBlock);
+    unpack_panel(lines + j, kScoreStride, rows16, across, kQueryBlock);
     const int64_t diagonal = p.score.diagonals.count - 1 - t.diagonal(j);
-    const Run range = table.map.rows_of(diagonal - kLanes + 1, rows16 + kLanes - 1);
+    const KeyRange range = table.map.rows_of(diagonal - kLanes + 1, rows16 + kLanes - 1);
     const int64_t count = range.last - range.first;
     std::fill_n(sums, kLanes * count, 0.0F);
-    collect(table.map, diagonal, kLanes, rows16, across, kBlock, range.first, sums, count);
+    scatter_add_by_row(table.map, diagonal, kLanes, rows16, across, kQueryBlock, range.first, sums,
+                       count);
     const bool exactly = t.exactly || !table.all_finite(t.head, range);
     add_product<Sum::kAdded>(exactly, kLanes, table.columns16, count, LeftRows{sums, count},
                              {table.row(t.head, range.first), table.columns16},

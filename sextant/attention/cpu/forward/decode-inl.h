@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 
 // The first `rows` queries of each head, from the heads' panels.
 inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
-                                      const std::vector<Panels>& heads, const Joined& to) {
+                                      const std::vector<Panels>& heads, const GroupedQueries& to) {
   for (size_t way = 0; way < p.ways.list.size(); ++way) {
     float* const panels = to.queries[way];
     std::fill_n(panels, to.rows16 * p.depth16, 0.0F);
@@ -36,10 +36,10 @@ inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
 }
 
 // A unit of keys and values of one head. Rows count from its first.
-struct JoinedUnit {
+struct DecodeUnit {
   FrameRows keys;
   int64_t key_head;
-  Run seen;       // that are read
+  KeyRange seen;  // that are read
   int64_t stop;   // after the last that is read before something else is
   int64_t ahead;  // rows are asked for so many rows before they are read
 };
@@ -49,12 +49,12 @@ inline constexpr int64_t kColumnsAtOnce = 8;
 // So many rows of keys or values, and as many that are asked for meanwhile, stay in the L1 cache. More queries are
 // multiplied with sixteen keys, or a few values, at a time, whose lines must all have come when the first is read.
 inline int64_t rows_at_once(const Score<float>& s, int64_t queries) {
-  const int64_t bytes = kParts == 1 && queries > kThinRows ? 16384 : 8192;
+  const int64_t bytes = kVectors == 1 && queries > kThinRows ? 16384 : 8192;
   const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
   return std::clamp(round_down(bytes / std::max<int64_t>(each, 1), kLanes), kLanes, 4 * kLanes);
 }
 // Queries that keys in the lanes are best for; of more, queries are the lanes.
-inline constexpr int64_t kFewQueries = kParts == 1 ? 8 : 4;
+inline constexpr int64_t kFewQueries = kVectors == 1 ? 8 : 4;
 
 enum class Reads { kKeys, kValues };
 
@@ -68,7 +68,7 @@ struct Stretch {
 };
 
 // From the unit's `first` on. Values follow keys, and the next unit's keys those.
-inline Stretch stretch_of(const JoinedUnit& unit, Reads reads, int64_t first) {
+inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
   const Score<float>& s = unit.keys.problem.score;
   const bool keys = reads == Reads::kKeys;
   const AnyView<const float>* of = keys ? &s.k : &s.v;
@@ -94,20 +94,20 @@ inline Stretch stretch_of(const JoinedUnit& unit, Reads reads, int64_t first) {
 // Those, asked for in the order in which they lie, one line among the steps of the arithmetic for each that is read: so
 // they come as they are used up, and in bursts of four or eight they took 5 to 10 % longer on a Zen 5. No processor's own
 // prefetching follows rows that are read in step.
-class Ahead {
+class ColumnPrefetch {
  public:
-  Ahead() = default;  // asks for nothing
-  explicit Ahead(const Stretch& rows) {
+  ColumnPrefetch() = default;  // asks for nothing
+  explicit ColumnPrefetch(const Stretch& rows) {
     if (rows.soon_of) lines_ = {rows.soon_at, *rows.soon_of, rows.soon_count};
   }
   // For so many lines.
   template <int64_t kCount>
-  HWY_INLINE void ask() {
-    for (int64_t n = 0; n < kCount; ++n) lines_.ask<LinesAhead::Into::kL1Once>();
+  HWY_INLINE void prefetch() {
+    for (int64_t n = 0; n < kCount; ++n) lines_.prefetch<Prefetcher::Into::kL1Once>();
   }
 
  private:
-  LinesAhead lines_;
+  Prefetcher lines_;
 };
 
 // Keys wherever they lie.
@@ -121,12 +121,12 @@ struct KeysAt {
 // order of multiply().
 template <int kKeys, class D>
 HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const float* queries,
-                                      float* to, Ahead& ahead) {
+                                      float* to, ColumnPrefetch& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
   constexpr int64_t kSteps = kLanes / kKeys;  // that read as much as a line
   for (int64_t c = 0; c < depth; c += kSteps) {
-    ahead.ask<1>();
+    ahead.prefetch<1>();
     const int64_t stop = std::min(c + kSteps, depth);
     for (int64_t n = c; n < stop; ++n) {
       const auto query = hn::LoadU(d, queries + n * kLanes);
@@ -142,7 +142,7 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const flo
 // [key][query].
 template <class D>
 HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, KeysAt keys,
-                                  const float* queries, float* square, Ahead ahead) {
+                                  const float* queries, float* square, ColumnPrefetch ahead) {
   for (int64_t lane = 0; lane < rows; lane += static_cast<int64_t>(hn::MaxLanes(d))) {
     int64_t j = 0;
     const auto from = [&]() -> KeysAt {
@@ -167,26 +167,26 @@ struct KeyRows {
 // columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
 template <int kRows, int kSquares, class Number>
 HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, const float* queries,
-                                         float* to, Ahead& ahead) {
+                                         float* to, ColumnPrefetch& ahead) {
   const F32 d;
   // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
-  constexpr int kVectors = kSquares * kParts, kTogether = std::max(1, kSquares / kParts);
+  constexpr int kTileVectors = kSquares * kVectors, kTogether = std::max(1, kSquares / kVectors);
   // Rows are found from one of eight (or less), so that there are registers for where they are.
-  constexpr int kNear = std::min(kPart, 8);
+  constexpr int kNear = std::min(kVectorLanes, 8);
   constexpr int64_t kLines =
-      kSquares * kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / LinesAhead::kLine;
+      kSquares * kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
   const int64_t near_step = kNear * keys.row_step;
-  V sum[kRows][kVectors];
+  V sum[kRows][kTileVectors];
   for (int i = 0; i < kRows; ++i)
-    for (int p = 0; p < kVectors; ++p) sum[i][p] = hn::Zero(d);
+    for (int p = 0; p < kTileVectors; ++p) sum[i][p] = hn::Zero(d);
   for (int64_t c = 0; c < depth; c += kColumnsAtOnce) {
-    for (int p = 0; p < kVectors; p += kTogether) {
+    for (int p = 0; p < kTileVectors; p += kTogether) {
       V column[kTogether][kColumnsAtOnce];
       for (int t = 0; t < kTogether; ++t)
         sextant::HWY_NAMESPACE::load_eight_columns(
             d,
             [&](auto lanes, int row, int n) HWY_ATTR {
-              const int key = (p + t) * kPart + row;
+              const int key = (p + t) * kVectorLanes + row;
               return load_as(lanes,
                              keys.data + key / kNear * near_step + key % kNear * keys.row_step + n);
             },
@@ -196,7 +196,7 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
 #endif
       for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
         if (p == 0 && n % (kColumnsAtOnce / std::min(kLines, kColumnsAtOnce)) == 0)
-          ahead.ask<std::max<int64_t>(kLines / kColumnsAtOnce, 1)>();
+          ahead.prefetch<std::max<int64_t>(kLines / kColumnsAtOnce, 1)>();
         for (int i = 0; i < kRows; ++i) {
           const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
           for (int t = 0; t < kTogether; ++t)
@@ -207,27 +207,28 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
     keys.data += kColumnsAtOnce;
   }
   for (int i = 0; i < kRows; ++i)
-    for (int p = 0; p < kVectors; ++p) hn::StoreU(sum[i][p], d, to + i * kScoreRow + p * kPart);
+    for (int p = 0; p < kTileVectors; ++p)
+      hn::StoreU(sum[i][p], d, to + i * kScoreStride + p * kVectorLanes);
 }
 
 // <q, k> of kRows queries with the unit's keys `run`, as they lie.
 template <int kRows, class Number>
-HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const float* queries,
+HWY_NOINLINE void multiply_run_of_keys(const DecodeUnit& unit, KeyRange run, const float* queries,
                                        float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
-  const int64_t in_step = kParts == 1 ? rows_at_once(p.score, 1) : 0;
+  const int64_t in_step = kVectors == 1 ? rows_at_once(p.score, 1) : 0;
   for (int64_t j = run.first; j < run.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
     KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
-    Ahead ahead(stretch);
+    ColumnPrefetch ahead(stretch);
     const int64_t stop = std::min(j + stretch.count, run.last);
     const auto multiply_some = [&](auto squares) HWY_ATTR {
       multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
       keys.data += squares() * kLanes * keys.row_step;
       return squares() * kLanes;
     };
-    if constexpr (kParts == 1)
+    if constexpr (kVectors == 1)
       while (std::min(in_step, stop - j) >= 2 * kLanes)
         j += multiply_some(std::integral_constant<int, 2>());
     while (j < stop) j += multiply_some(std::integral_constant<int, 1>());
@@ -236,7 +237,7 @@ HWY_NOINLINE void multiply_run_of_keys(const JoinedUnit& unit, Run run, const fl
 
 // The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
 template <int kRows, int... kMoreRows>
-HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const JoinedUnit& unit, Run run,
+HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange run,
                                        const float* queries, float* to) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
@@ -249,8 +250,9 @@ HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const JoinedUnit& unit, Run
 
 // <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
 // of them in float32.
-inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns, int64_t rows,
-                                             size_t way, float* wide, const Joined& joined) {
+inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
+                                             size_t way, float* wide,
+                                             const GroupedQueries& joined) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   int64_t j = columns.first;
@@ -272,7 +274,8 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
       const float* queries = joined.queries[way] + row * p.depth16;
-      const Ahead ahead = row == 0 ? Ahead(stretch_of(unit, Reads::kKeys, j)) : Ahead();
+      const ColumnPrefetch ahead =
+          row == 0 ? ColumnPrefetch(stretch_of(unit, Reads::kKeys, j)) : ColumnPrefetch();
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
       if (some <= kLanes / 2)
         multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
@@ -280,21 +283,22 @@ inline HWY_NOINLINE void multiply_plain_keys(const JoinedUnit& unit, Run columns
       else
         multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
       std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
-      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreRow + j, kScoreRow);
+      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreStride + j,
+                   kScoreStride);
     }
   }
 }
 
 // <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of them.
-inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run columns, int64_t rows,
-                                              size_t way, const Panels& keys,
-                                              const Joined& joined) {
+inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange columns,
+                                              int64_t rows, size_t way, const Panels& keys,
+                                              const GroupedQueries& joined) {
   const Problem& p = unit.keys.problem;
   // As many blocks as a thin product wants; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
-    const Run piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
+    const KeyRange piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
         p.score.k, unit.key_head, 1, keys, {way, false});
@@ -303,13 +307,13 @@ inline HWY_NOINLINE void multiply_packed_keys(const JoinedUnit& unit, Run column
       multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
                           LeftColumns{joined.queries[way] + row * p.depth16, kLanes},
                           RightPanels{keys.turned[way], panel},
-                          joined.products[way] + row * kScoreRow + j, kScoreRow);
+                          joined.products[way] + row * kScoreStride + j, kScoreStride);
   }
 }
 
 // Products with the keys in every way. seen: which ways see them.
-inline void multiply_joined(const JoinedUnit& unit, Run columns, int64_t rows, WaysSeen seen,
-                            const Panels& keys, const Joined& joined) {
+inline void multiply_joined(const DecodeUnit& unit, KeyRange columns, int64_t rows, WaysSeen seen,
+                            const Panels& keys, const GroupedQueries& joined) {
   for (size_t way = 0; way < unit.keys.problem.ways.list.size(); ++way) {
     if (!seen.has(way)) continue;
     if (unit.keys.problem.ways.list[way].key.rotation)
@@ -322,7 +326,7 @@ inline void multiply_joined(const JoinedUnit& unit, Run columns, int64_t rows, W
 // While rows are read, asks for as many that are read soon: in the order in which they lie, if they lie one behind the
 // other, or else for the columns that are being read.
 template <class Number>
-struct RowsAhead {
+struct RowPrefetch {
   const Number* read;      // the first row that is read
   const std::byte* first;  // what is asked for beside it
   int64_t rows = 0;        // whose lines are asked for before those beside the next columns
@@ -330,23 +334,23 @@ struct RowsAhead {
   bool in_order = false;   // as they lie
 
   static constexpr int lines(int blocks) {
-    constexpr int kBlock = static_cast<int>(kLanes * sizeof(Number));
-    return (blocks * kBlock + static_cast<int>(LinesAhead::kLine) - 1) /
-           static_cast<int>(LinesAhead::kLine);
+    constexpr int kColumnBlock = static_cast<int>(kLanes * sizeof(Number));
+    return (blocks * kColumnBlock + static_cast<int>(Prefetcher::kLine) - 1) /
+           static_cast<int>(Prefetcher::kLine);
   }
   // But what is read anyhow.
-  RowsAhead nothing() const { return {read, reinterpret_cast<const std::byte*>(read)}; }
+  RowPrefetch nothing() const { return {read, reinterpret_cast<const std::byte*>(read)}; }
   // Beside the first row of a tile whose columns begin at `at`.
   HWY_INLINE const std::byte* start(const Number* at, int) const {
     return first + (at - read) * static_cast<int64_t>(sizeof(Number)) * rows;
   }
-  HWY_INLINE int64_t step_of(int lines) const { return in_order ? lines * LinesAhead::kLine : row; }
+  HWY_INLINE int64_t step_of(int lines) const { return in_order ? lines * Prefetcher::kLine : row; }
   HWY_INLINE int64_t step(int blocks) const { return step_of(lines(blocks)); }
 };
 
 // Of `count` rows from `read` on, the n-th of a stretch.
 template <class Number>
-RowsAhead<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
+RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
   if (!rows.soon_of) return {read, reinterpret_cast<const std::byte*>(read)};
   const AnyView<const float>& x = *rows.soon_of;
   const int64_t row = x.row_stride * x.element_size();
@@ -358,16 +362,16 @@ RowsAhead<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n,
 // What a tile of kRows rows of weights from kFirst on, of kAll that read the same, asks for of that: its share of lines.
 template <int kFirst, int kRows, int kAll, class Number>
 struct ShareOfRowsAhead {
-  const RowsAhead<Number>& all;
+  const RowPrefetch<Number>& all;
 
   static constexpr int lines(int blocks, int rows) {
-    return RowsAhead<Number>::lines(blocks) * rows / kAll;
+    return RowPrefetch<Number>::lines(blocks) * rows / kAll;
   }
   static constexpr int lines(int blocks) {
     return lines(blocks, kFirst + kRows) - lines(blocks, kFirst);
   }
   HWY_INLINE const std::byte* start(const Number* at, int blocks) const {
-    return all.start(at, blocks) + all.rows * lines(blocks, kFirst) * LinesAhead::kLine;
+    return all.start(at, blocks) + all.rows * lines(blocks, kFirst) * Prefetcher::kLine;
   }
   HWY_INLINE int64_t step(int blocks) const { return all.step_of(lines(blocks)); }
 };
@@ -375,15 +379,15 @@ struct ShareOfRowsAhead {
 // Values mixed by kRows rows of weights, some of which may be none, `at_once` values at a time. Tiles of four rows and
 // four blocks, for g++ finds where their sums lie with few instructions.
 template <int kRows, class Number>
-HWY_NOINLINE void mix_some(int64_t at_once, int64_t count, int64_t blocks, const float* panel,
-                           RightRowsOf<Number> values, float* out, float* totals,
-                           RowsAhead<Number> ahead) {
+HWY_NOINLINE void decode_pv_some(int64_t at_once, int64_t count, int64_t blocks, const float* panel,
+                                 RightRowsOf<Number> values, float* out, float* totals,
+                                 RowPrefetch<Number> ahead) {
   constexpr int kTile = 4;
   using std::integral_constant;
   const int64_t width16 = blocks * kLanes;
   for (int64_t n = 0; n < count; n += at_once) {
     const int64_t depth = std::min(at_once, count - n);
-    const auto mix_tile = [&](int64_t j, auto some, auto first, auto sums) HWY_ATTR {
+    const auto pv_tile = [&](int64_t j, auto some, auto first, auto sums) HWY_ATTR {
       multiply_tile<Sum::kAdded, kTile, some()>(
           depth, LeftColumns{panel + first(), kStrip}, from_block(values, j),
           out + first() * width16 + j * kLanes, width16,
@@ -393,10 +397,10 @@ HWY_NOINLINE void mix_some(int64_t at_once, int64_t count, int64_t blocks, const
     const auto by = [&](auto some) HWY_ATTR {
       for (; blocks - j >= some(); j += some()) {
         if (j == 0)
-          mix_tile(j, some, integral_constant<int, 0>(), Totals{totals});
+          pv_tile(j, some, integral_constant<int, 0>(), Totals{totals});
         else
-          mix_tile(j, some, integral_constant<int, 0>(), NoTotals());
-        if constexpr (kRows > kTile) mix_tile(j, some, integral_constant<int, kTile>(), NoTotals());
+          pv_tile(j, some, integral_constant<int, 0>(), NoTotals());
+        if constexpr (kRows > kTile) pv_tile(j, some, integral_constant<int, kTile>(), NoTotals());
       }
     };
     by(integral_constant<int, 4>());
@@ -420,8 +424,8 @@ inline int64_t values_at_once(const Problem& p) {
 // Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that lie as they are
 // mixed are read there; else a few are brought into `copy` just before, the next ones in their place, for so it
 // stays in the L1 cache.
-inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t rows, float* copy,
-                                    const Joined& joined) {
+inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_t rows, float* copy,
+                                   const GroupedQueries& joined) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& v = p.score.v;
   const bool whole = has_whole_rows(v);
@@ -431,9 +435,10 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const bool thin = rows <= kThinRows && blocks <= kThinBlocks;
   // Of rows that lie apart tiles do better that read more of them, at fewer columns.
   const bool in_steps =
-      kParts == 1 && rows > kThinRows && blocks > 0 && whole && v.row_stride == v.columns;
+      kVectors == 1 && rows > kThinRows && blocks > 0 && whole && v.row_stride == v.columns;
   const int64_t at_once = values_at_once(p);
-  const auto mix = [&](Run values, const auto* from, int64_t stride, const auto& ahead) HWY_ATTR {
+  const auto mix = [&](KeyRange values, const auto* from, int64_t stride,
+                       const auto& ahead) HWY_ATTR {
     using Number = std::remove_cvref_t<decltype(*from)>;
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t some = std::min(kStrip, rows - row), count = values.last - values.first;
@@ -441,13 +446,13 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
       const RightRowsOf<Number> right = {from, stride};
       float* const out = joined.unit.out + row * p.width16;
       float* const totals = joined.unit.sum + row;
-      const RowsAhead<Number> mine = row == 0 ? ahead : ahead.nothing();
-      if constexpr (kParts == 1)
+      const RowPrefetch<Number> mine = row == 0 ? ahead : ahead.nothing();
+      if constexpr (kVectors == 1)
         if (in_steps) {
           if (some <= kStrip / 2)
-            mix_some<kStrip / 2>(at_once, count, blocks, panel, right, out, totals, mine);
+            decode_pv_some<kStrip / 2>(at_once, count, blocks, panel, right, out, totals, mine);
           else
-            mix_some<kStrip>(at_once, count, blocks, panel, right, out, totals, mine);
+            decode_pv_some<kStrip>(at_once, count, blocks, panel, right, out, totals, mine);
           continue;
         }
       multiply_and_total<Sum::kAdded>(some, blocks, count, panel, right, out, p.width16, totals,
@@ -458,7 +463,7 @@ inline HWY_NOINLINE void mix_joined(const JoinedUnit& unit, Run seen, int64_t ro
   const int64_t most = thin || (in_steps && rows <= kStrip) ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
-    const Run all = {j, std::min(j + stretch.count, seen.last)};
+    const KeyRange all = {j, std::min(j + stretch.count, seen.last)};
     with_type(v.format, stretch.at, [&](const auto* from) HWY_ATTR {
       for (int64_t count; j < all.last; j += count) {
         count = std::min(most, all.last - j);

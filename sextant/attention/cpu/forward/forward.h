@@ -16,16 +16,16 @@ namespace sextant::cpu {
 // and `out` is values mixed by them. Partial attention is a value: two of them over different keys
 // can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after
 // the other). Empty: most = -infinity, sum = 0.
-struct Partial {
+struct SoftmaxState {
   float* most = nullptr;  // [rows]
   float* sum = nullptr;   // [rows]
   float* out = nullptr;   // [rows][width16]
 
-  Partial() = default;
-  Partial(int64_t rows, int64_t width16, Carver& carver)
-      : most(carver.floats(rows)), sum(carver.floats(rows)), out(carver.floats(rows * width16)) {}
-  Partial at(int64_t row, int64_t width16) const {
-    Partial p;
+  SoftmaxState() = default;
+  SoftmaxState(int64_t rows, int64_t width16, Arena& arena)
+      : most(arena.floats(rows)), sum(arena.floats(rows)), out(arena.floats(rows * width16)) {}
+  SoftmaxState at(int64_t row, int64_t width16) const {
+    SoftmaxState p;
     p.most = most + row;
     p.sum = sum + row;
     p.out = out + row * width16;
@@ -38,47 +38,47 @@ struct ForwardItem {
   size_t block = 0;
   int64_t key_head = 0;
   int64_t first = 0, rows = 0;  // queries
-  Run units;
+  KeyRange units;
   // Where each unit's result goes if they are merged later, counted from `first_unit`; or -1.
   int64_t partial = -1, first_unit = 0;
 };
 
 // Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so that
 // each row of the cache is read once. Row g * queries + i is query i of head g.
-struct Joined {
+struct GroupedQueries {
   int64_t rows16 = 0;              // 0: items have too many queries for this
   float** queries = nullptr;       // [ways] of [rows16 / kLanes][depth16][kLanes]
-  float** products = nullptr;      // [ways] of [rows16][kScoreRow]
-  float* weights = nullptr;        // [rows16][kScoreRow]; of one way, in place of its products
+  float** products = nullptr;      // [ways] of [rows16][kScoreStride]
+  float* weights = nullptr;        // [rows16][kScoreStride]; of one way, in place of its products
   float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
   float* left_out = nullptr;       // [rows16], what LeftOut adds to unit.most; if there is an A
-  Partial unit;
+  SoftmaxState unit;
 
-  Joined(const Problem& problem, int64_t rows, Carver& carver);
+  GroupedQueries(const Problem& problem, int64_t rows, Arena& arena);
 };
 
 // Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are
 // made of the ones before. So there are several places for each. Nothing if products are not of parts.
 struct Tiled {
   static constexpr int kScores = 3, kWeights = 2;
-  float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreRow]
-  float* scores[kScores] = {};     // [kAmxRows][kScoreRow]; of one way, in place of its products
-  float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairRow]
-  Partial units[kWeights];         // [kAmxRows]
+  float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreStride]
+  float* scores[kScores] = {};     // [kAmxRows][kScoreStride]; of one way, in place of its products
+  float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairStride]
+  SoftmaxState units[kWeights];    // [kAmxRows]
   float* values = nullptr;         // in parts: [unit / 2][width16]
   float* totals = nullptr;         // of a group's weights, [kAmxRows][amx::Pieces::kTotals]
   int64_t weight_step = 0, value_step = 0;  // from part to part
 
-  Tiled(const Problem& problem, Carver& carver);
+  Tiled(const Problem& problem, Arena& arena);
 };
 
 struct ForwardScratch {
-  ForwardScratch(const Problem& problem, int64_t rows, Carver& carver);
+  ForwardScratch(const Problem& problem, int64_t rows, Arena& arena);
 
   int64_t rows16;  // queries of one head
-  Joined joined;
+  GroupedQueries joined;
   Tiled tiled;
-  Sight sight;
+  Visibility sight;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied
   float* value_pairs;         // [unit / 2][width16], if products are of pairs
@@ -93,10 +93,10 @@ struct ForwardScratch {
   int64_t* query_panel_rows;
   float* table_products;
   ScoreStrip strip, second;
-  float* weights;  // of a strip, as a panel: [kUnit][kStrip]
-  Partial unit;    // of a strip
-  Partial all;     // of all queries of an item: [group][rows16]
-  uint8_t* fresh;  // [group][strips]: nothing merged yet
+  float* weights;     // of a strip, as a panel: [kUnit][kStrip]
+  SoftmaxState unit;  // of a strip
+  SoftmaxState all;   // of all queries of an item: [group][rows16]
+  uint8_t* fresh;     // [group][strips]: nothing merged yet
 };
 
 struct Forward {
@@ -105,18 +105,18 @@ struct Forward {
   int64_t item_rows = 0;  // at most, of each head
   std::vector<ForwardItem> items;
   std::vector<ForwardItem> merges;  // items whose units were cut; `units` are all of them
-  Floats partials;
+  AlignedFloats partials;
   double seconds = 0;  // a guess of the work
 
   Forward(const Problem& problem, const Attended<float>& result, int workers);
 
   // Of one strip (counted over the heads of the group) of a cut item.
-  Partial partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
+  SoftmaxState partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
     float* at = const_cast<float*>(partials.data()) + item.partial +
                 ((unit - item.first_unit) * strips + strip) * size;
-    Partial p;
+    SoftmaxState p;
     p.most = at;
     p.sum = at + kStrip;
     p.out = at + 2 * kStrip;

@@ -29,9 +29,9 @@ bool has_short_table(const Problem& p) {
 bool has_long_table(const Problem& p) { return p.on_query && !has_short_table(p); }
 
 // The units that any of an item's queries sees.
-Run units_seen(const Problem& p, const ForwardItem& item) {
+KeyRange units_seen(const Problem& p, const ForwardItem& item) {
   const Frame& frame = p.blocks[item.block].frame;
-  Run seen;
+  KeyRange seen;
   for (const Sweep& sweep : p.score.sweeps)
     for (int64_t i = 0; i < item.rows; ++i)
       seen = span(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
@@ -40,82 +40,82 @@ Run units_seen(const Problem& p, const ForwardItem& item) {
 }
 
 bool grows(const Problem& p) {
-  return std::ranges::any_of(p.ways.list, [](const Way& way) { return way.grows; });
+  return std::ranges::any_of(p.ways.list, [](const RotationPair& way) { return way.grows; });
 }
 
 }  // namespace
 
 // Where a product is more than that of q and k, heads go one by one.
-Joined::Joined(const Problem& p, int64_t rows, Carver& carver) {
+GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   constexpr int64_t kMostRows = 4 * kLanes;
   if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
   rows16 = round_up(p.group * rows, kLanes);
   const auto ways = static_cast<int64_t>(p.ways.list.size());
-  queries = carver.take<float*>(ways);
-  products = carver.take<float*>(ways);
+  queries = arena.take<float*>(ways);
+  products = arena.take<float*>(ways);
   for (int64_t way = 0; way < ways; ++way) {
-    float* const panels = carver.floats(rows16 * p.depth16);
-    float* const lines = carver.floats(rows16 * kScoreRow);
+    float* const panels = arena.floats(rows16 * p.depth16);
+    float* const lines = arena.floats(rows16 * kScoreStride);
     if (!queries) continue;
     queries[way] = panels;
     products[way] = lines;
   }
   if (ways != 1)
-    weights = carver.floats(rows16 * kScoreRow);
+    weights = arena.floats(rows16 * kScoreStride);
   else if (products)
     weights = products[0];
-  weight_panels = carver.floats(rows16 * kUnit);
-  if (p.on_query) left_out = carver.floats(rows16);
-  unit = Partial(rows16, p.width16, carver);
+  weight_panels = arena.floats(rows16 * kUnit);
+  if (p.on_query) left_out = arena.floats(rows16);
+  unit = SoftmaxState(rows16, p.width16, arena);
 }
 
-Tiled::Tiled(const Problem& p, Carver& carver) {
+Tiled::Tiled(const Problem& p, Arena& arena) {
   if (p.parts == 0) return;
   const auto ways = static_cast<int64_t>(p.ways.list.size());
   for (int n = 0; n < kScores; ++n) {
-    products[n] = carver.take<float*>(ways);
+    products[n] = arena.take<float*>(ways);
     for (int64_t way = 0; way < ways; ++way) {
-      float* const lines = carver.floats(kAmxRows * kScoreRow);
+      float* const lines = arena.floats(kAmxRows * kScoreStride);
       if (products[n]) products[n][way] = lines;
     }
     if (ways != 1)
-      scores[n] = carver.floats(kAmxRows * kScoreRow);
+      scores[n] = arena.floats(kAmxRows * kScoreStride);
     else if (products[n])
       scores[n] = products[n][0];
   }
-  weight_step = kAmxRows * kPairRow;
+  weight_step = kAmxRows * kPairStride;
   for (int n = 0; n < kWeights; ++n) {
-    weights[n] = carver.floats(p.parts * weight_step);
-    units[n] = Partial(kAmxRows, p.width16, carver);
+    weights[n] = arena.floats(p.parts * weight_step);
+    units[n] = SoftmaxState(kAmxRows, p.width16, arena);
   }
-  totals = carver.floats(kAmxRows * amx::Pieces::kTotals);
+  totals = arena.floats(kAmxRows * amx::TileQueue::kTotals);
   value_step = amx::paired(p.unit) * p.width16;
-  values = carver.floats(p.parts * value_step);
+  values = arena.floats(p.parts * value_step);
 }
 
-ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
+ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
     : rows16(round_up(rows, kLanes)),
-      joined(p, rows, carver),
-      tiled(p, carver),
-      sight(p, rows16, carver),
-      keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, carver),
-      values(carver.floats(p.unit * p.width16)),
-      value_pairs(p.pairs ? carver.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
-      factors(carver.floats(p.depth16)),
-      key_products(p, rows16, carver),
-      query_products(has_short_table(p) ? carver.floats(p.group * rows16 * p.on_query.count16)
+      joined(p, rows, arena),
+      tiled(p, arena),
+      sight(p, rows16, arena),
+      keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, arena),
+      values(arena.floats(p.unit * p.width16)),
+      value_pairs(p.pairs ? arena.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
+      factors(arena.floats(p.depth16)),
+      key_products(p, rows16, arena),
+      query_products(has_short_table(p) ? arena.floats(p.group * rows16 * p.on_query.count16)
                                         : nullptr),
-      query_panels(has_long_table(p) ? carver.floats(p.group * rows16 * kLanes) : nullptr),
-      query_panel_rows(has_long_table(p) ? carver.take<int64_t>(p.group * rows16 / kStrip)
+      query_panels(has_long_table(p) ? arena.floats(p.group * rows16 * kLanes) : nullptr),
+      query_panel_rows(has_long_table(p) ? arena.take<int64_t>(p.group * rows16 / kStrip)
                                          : nullptr),
-      table_products(carver.fenced_floats(kLanes * table_rows(p))),
-      weights(carver.floats(kStrip * kUnit)),
-      unit(kLanes, p.width16, carver),
-      all(p.group * rows16, p.width16, carver),
-      fresh(carver.take<uint8_t>(p.group * rows16 / kStrip)) {
+      table_products(arena.fenced_floats(kLanes * table_rows(p))),
+      weights(arena.floats(kStrip * kUnit)),
+      unit(kLanes, p.width16, arena),
+      all(p.group * rows16, p.width16, arena),
+      fresh(arena.take<uint8_t>(p.group * rows16 / kStrip)) {
   const auto queries = [&](std::vector<Panels>& to, int64_t sets) {
     for (int64_t n = 0; n < sets; ++n)
-      to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, carver);
+      to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, arena);
   };
   const bool modulus = static_cast<bool>(p.score.q_imag);
   queries(heads, p.group);
@@ -123,8 +123,8 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Carver& carver)
   queries(grown, grows(p) ? 1 : 0);
   queries(grown_imaginary, grows(p) && modulus ? 1 : 0);
   for (ScoreStrip* to : {&strip, &second}) {
-    to->scores = to->real = carver.floats(kStrip * kScoreRow);
-    to->imaginary = modulus ? carver.floats(kStrip * kScoreRow) : nullptr;
+    to->scores = to->real = arena.floats(kStrip * kScoreStride);
+    to->imaginary = modulus ? arena.floats(kStrip * kScoreStride) : nullptr;
   }
 }
 
@@ -137,7 +137,7 @@ Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
   for (size_t n = 0; n < p.blocks.size(); ++n) {
     const Frame& frame = p.blocks[n].frame;
     most_rows = std::max(most_rows, std::min(frame.queries, item_rows));
-    const Run units = {0, (frame.keys + p.unit - 1) / p.unit};
+    const KeyRange units = {0, (frame.keys + p.unit - 1) / p.unit};
     for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
       for (int64_t first = 0; first < frame.queries; first += item_rows)
         items.push_back({.block = n,
@@ -182,7 +182,7 @@ void Forward::cut_units(int workers) {
     }
   }
   items = std::move(cut);
-  if (size > 0) partials = Floats(size);
+  if (size > 0) partials = AlignedFloats(size);
 }
 
 }  // namespace sextant::cpu

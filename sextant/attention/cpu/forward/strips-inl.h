@@ -95,8 +95,8 @@ class ForwardTask {
   }
 
   void attend_unit(int64_t unit) {
-    const Run keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block_.frame.keys)};
-    const Run seen = joined() ? w_.sight.band_in(0, keys) : meet(w_.sight.all(), keys);
+    const KeyRange keys = {unit * p_.unit, std::min((unit + 1) * p_.unit, block_.frame.keys)};
+    const KeyRange seen = joined() ? w_.sight.band_in(0, keys) : meet(w_.sight.all(), keys);
     if (empty(seen)) {
       if (item_.partial >= 0)
         for (int64_t g = 0; g < p_.group; ++g)
@@ -105,7 +105,7 @@ class ForwardTask {
       return;
     }
     const FrameRows rows = {p_, block_, Side::kKey, keys.first, keys.last - keys.first};
-    if (joined()) return attend_joined(unit, rows, seen);
+    if (joined()) return attend_decode(unit, rows, seen);
     pack_rows(rows, p_.score.k, item_.key_head, 1, w_.keys, w_.sight.ways_seen(0, strips(), keys));
     const KeyTile tile = {keys, w_.keys.plain, w_.keys.factors()};
     const Values values = values_of(rows);
@@ -155,7 +155,7 @@ class ForwardTask {
 
   // keys_fit: they and their values lie in parts.
   template <class ValueRows>
-  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, bool keys_fit, Run seen,
+  void attend_head(int64_t unit, int64_t g, const KeyTile& keys, bool keys_fit, KeyRange seen,
                    const Values& values, const ValueRows& value_rows) {
     const QueryTile queries = {
         .block = &block_,
@@ -171,7 +171,7 @@ class ForwardTask {
     if (keys_fit && queries_fit(g, keys.keys))
       return attend_groups(unit, g, queries, keys, value_rows);
     for (int64_t n = 0; n < strips(); ++n) {
-      const Run strip_seen = w_.sight.band_in(n, keys.keys);
+      const KeyRange strip_seen = w_.sight.band_in(n, keys.keys);
       const bool cut = item_.partial >= 0;
       if (empty(strip_seen)) {
         if (cut) clear(strip_rows(n), p_.width16, partial(unit, g, n));
@@ -179,7 +179,7 @@ class ForwardTask {
       }
       const Strip strip = strip_of(n, g, queries, keys);
       uint8_t& fresh = w_.fresh[g * strips() + n];
-      const Partial to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
+      const SoftmaxState to = cut ? partial(unit, g, n) : fresh ? all(g, n) : w_.unit;
       LeftOut left_out;
       score_strip(strip, {w_.second, w_.table_products}, w_.strip, &left_out);
       if (p_.pairs)
@@ -187,11 +187,12 @@ class ForwardTask {
           soften_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
         });
       else
-        soften(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
+        softmax_strip(strip.rows, strip.columns, w_.strip.scores, to.most, w_.weights);
       left_out.add(strip.rows, to.most);
-      const Run mixed = {strip_seen.first - keys.keys.first, strip_seen.last - keys.keys.first};
-      mix(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products, to.out,
-          to.sum);
+      const KeyRange mixed = {strip_seen.first - keys.keys.first,
+                              strip_seen.last - keys.keys.first};
+      multiply_pv(strip, w_.strip.scores, w_.weights, mixed, values, value_rows, w_.table_products,
+                  to.out, to.sum);
       if (!cut && !fresh) merge(strip.rows, p_.width16, to, all(g, n));
       fresh = 0;
     }
@@ -211,7 +212,7 @@ class ForwardTask {
   }
 
   // Queries that grow are in parts for this unit only.
-  bool queries_fit(int64_t g, Run keys) const {
+  bool queries_fit(int64_t g, KeyRange keys) const {
     if (w_.grown.empty()) return heads_fit_[static_cast<size_t>(g)] != 0;
     return in_parts(w_.grown[0], Side::kQuery, item_.rows, w_.sight.ways_seen(0, strips(), keys));
   }
@@ -222,9 +223,9 @@ class ForwardTask {
   // Up to kAmxRows queries with a unit of keys, by tiles of AMX.
   struct Group {
     int64_t first, last;  // strips
-    Run columns;          // that any of them sees, multiples of amx::kDepth
+    KeyRange columns;     // that any of them sees, multiples of amx::kDepth
     bool fresh;           // nothing is known of any, so that this goes where all is merged
-    Partial to;
+    SoftmaxState to;
     float* const* products;
     float *scores, *weights;
 
@@ -232,10 +233,10 @@ class ForwardTask {
   };
 
   // The group of the strips from `first` on, or of later ones if those see nothing. n: how many there were before.
-  std::optional<Group> group_from(int64_t first, int64_t n, int64_t g, Run keys) const {
+  std::optional<Group> group_from(int64_t first, int64_t n, int64_t g, KeyRange keys) const {
     for (int64_t last; first < strips(); first = last) {
       last = std::min(first + kAmxRows / kStrip, strips());
-      Run seen;
+      KeyRange seen;
       bool fresh = item_.partial < 0;
       for (int64_t strip = first; strip < last; ++strip) {
         seen = span(seen, w_.sight.band_in(strip, keys));
@@ -261,7 +262,7 @@ class ForwardTask {
   template <class ValueRows>
   void attend_groups(int64_t unit, int64_t g, const QueryTile& queries, const KeyTile& keys,
                      const ValueRows& value_rows) {
-    amx::Pieces pieces;
+    amx::TileQueue pieces;
     int64_t n = 0;
     std::optional<Group> before, now = group_from(0, n, g, keys.keys), next;
     if (now) add_scores(*now, g, keys.keys, pieces);
@@ -293,24 +294,24 @@ class ForwardTask {
       if (empty(strip.columns)) continue;
       strip.products = group.products;
       strip.product_row = group.row(n);
-      f(strip, n, group.scores + group.row(n) * kScoreRow);
+      f(strip, n, group.scores + group.row(n) * kScoreStride);
     }
   }
 
   void soften_group(const Group& group, int64_t g, const QueryTile& queries, const KeyTile& keys,
-                    amx::Pieces& pieces) const {
+                    amx::TileQueue& pieces) const {
     const int64_t calls = (group.last - group.first) * kStrip *
                           calls_of_row(group.columns.last - group.columns.first);
     pieces.share(calls);
     const auto between = [&] { pieces.multiply_share(); };
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
-      const Partial to = group.to.at(group.row(n), p_.width16);
+      const SoftmaxState to = group.to.at(group.row(n), p_.width16);
       LeftOut left_out;
       score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary},
                   &left_out);
       with_parts([&](auto parts) HWY_ATTR {
         soften_parts<parts()>(strip.rows, strip.columns, group.columns, lines, to.most,
-                              group.weights + group.row(n) * kPairRow, w_.tiled.weight_step,
+                              group.weights + group.row(n) * kPairStride, w_.tiled.weight_step,
                               between);
       });
       left_out.add(strip.rows, to.most);
@@ -321,9 +322,9 @@ class ForwardTask {
   void finish_group(const Group& group, int64_t unit, int64_t g, const QueryTile& queries,
                     const KeyTile& keys, const ValueRows& value_rows) {
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
-      const Partial part = group.to.at(group.row(n), p_.width16);
+      const SoftmaxState part = group.to.at(group.row(n), p_.width16);
       for (int64_t i = 0; i < strip.rows; ++i)
-        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::Pieces::kTotals];
+        part.sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::TileQueue::kTotals];
       if (p_.parts == 1)
         finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.sum);
       else
@@ -345,7 +346,7 @@ class ForwardTask {
   }
 
   // q k^T, in the ways that are seen.
-  void add_scores(const Group& group, int64_t g, Run keys, amx::Pieces& to) const {
+  void add_scores(const Group& group, int64_t g, KeyRange keys, amx::TileQueue& to) const {
     const Panels& left = queries_in_parts(g);
     const int64_t pairs = amx::paired(p_.depth16);
     const auto [first, last] = group.columns;
@@ -359,12 +360,12 @@ class ForwardTask {
                 {left.parts[way] + group.first * kStrip * pairs, left.part_step, pairs},
                 {w_.keys.parts[way] + first * pairs, w_.keys.part_step, kLanes, kLanes * pairs},
                 group.products[way] + first,
-                kScoreRow,
+                kScoreStride,
                 false});
   }
 
   // p v, and the sums of p.
-  void add_mixing(const Group& group, amx::Pieces& to) const {
+  void add_mixing(const Group& group, amx::TileQueue& to) const {
     const auto [first, last] = group.columns;
     const Tiled& tiled = w_.tiled;
     const amx::Product product = {
@@ -372,7 +373,7 @@ class ForwardTask {
         row_blocks(group),
         p_.width16 / kLanes,
         (last - first) / amx::kDepth,
-        {group.weights + first / 2, tiled.weight_step, kPairRow},
+        {group.weights + first / 2, tiled.weight_step, kPairStride},
         {tiled.values + first / 2 * p_.width16, tiled.value_step, p_.width16, kLanes},
         group.to.out,
         p_.width16,
@@ -382,14 +383,14 @@ class ForwardTask {
   }
 
   // All heads at once, for the few queries of an item.
-  void attend_joined(int64_t unit, const FrameRows& rows, Run seen) {
-    const Joined& joined = w_.joined;
+  void attend_decode(int64_t unit, const FrameRows& rows, KeyRange seen) {
+    const GroupedQueries& joined = w_.joined;
     const KeyTile keys = {.keys = {rows.first, rows.first + rows.rows}};
-    const Run columns = columns_of(seen, keys.keys);
-    const Run mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
+    const KeyRange columns = columns_of(seen, keys.keys);
+    const KeyRange mixed = {seen.first - keys.keys.first, seen.last - keys.keys.first};
     const int64_t all_rows = p_.group * item_.rows;
-    const Run read = w_.sight.band_in(0, {0, item_.units.last * p_.unit});
-    const JoinedUnit joined_unit = {rows, item_.key_head, mixed, read.last - rows.first,
+    const KeyRange read = w_.sight.band_in(0, {0, item_.units.last * p_.unit});
+    const DecodeUnit joined_unit = {rows, item_.key_head, mixed, read.last - rows.first,
                                     rows_at_once(p_.score, all_rows)};
     multiply_joined(joined_unit, columns, all_rows, w_.sight.ways_seen(0, 1, keys.keys), w_.keys,
                     joined);
@@ -413,29 +414,29 @@ class ForwardTask {
                              query_products(g),
                              joined.products,
                              row};
-        f(strip, joined.weights + row * kScoreRow, joined.unit.at(row, p_.width16));
+        f(strip, joined.weights + row * kScoreStride, joined.unit.at(row, p_.width16));
       }
     };
     const bool scored =
         scores_are_products(p_) && rows.rows % kLanes == 0 && w_.sight.sees_all(0, keys.keys);
     if (p_.on_query) std::fill_n(joined.left_out, all_rows, kNothingAdded);
     if (!scored)
-      each_head([&](const Strip& strip, float* lines, const Partial&) HWY_ATTR {
+      each_head([&](const Strip& strip, float* lines, const SoftmaxState&) HWY_ATTR {
         LeftOut left_out;
         score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr}, &left_out);
         left_out.add(strip.rows, joined.left_out + strip.product_row);
       });
     for (int64_t row = 0; row < all_rows; row += kStrip)
-      soften(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreRow,
-             joined.unit.most + row, joined.weight_panels + row * kUnit);
+      softmax_strip(std::min(kStrip, all_rows - row), columns, joined.weights + row * kScoreStride,
+                    joined.unit.most + row, joined.weight_panels + row * kUnit);
     if (p_.on_query)
       for (int64_t row = 0; row < all_rows; ++row) joined.unit.most[row] += joined.left_out[row];
-    mix_joined(joined_unit, mixed, all_rows, w_.values, joined);
+    decode_pv(joined_unit, mixed, all_rows, w_.values, joined);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);
     };
     if (p_.on_value || !all_finite(joined.unit.out, all_rows * p_.width16))
-      each_head([&](const Strip& strip, float* lines, const Partial& part) HWY_ATTR {
+      each_head([&](const Strip& strip, float* lines, const SoftmaxState& part) HWY_ATTR {
         finish_mix(strip, lines, values, w_.table_products, part.out, part.sum);
       });
     take_joined(unit, all_rows);
@@ -443,7 +444,7 @@ class ForwardTask {
 
   // What all heads have of a unit: at once, or head by head where some see nothing of it.
   void take_joined(int64_t unit, int64_t all_rows) {
-    const Partial& part = w_.joined.unit;
+    const SoftmaxState& part = w_.joined.unit;
     if (item_.partial >= 0) {
       for (int64_t g = 0; g < p_.group; ++g)
         copy(item_.rows, part.at(g * item_.rows, p_.width16), partial(unit, g, 0));
@@ -457,7 +458,7 @@ class ForwardTask {
     }
     for (int64_t row = 0; row < all_rows; row += kLanes) {
       const int64_t some = std::min(kLanes, all_rows - row);
-      const Partial from = part.at(row, p_.width16), to = w_.all.at(row, p_.width16);
+      const SoftmaxState from = part.at(row, p_.width16), to = w_.all.at(row, p_.width16);
       if (*w_.fresh != 0)
         copy(some, from, to);
       else
@@ -466,7 +467,7 @@ class ForwardTask {
     std::fill_n(w_.fresh, p_.group, uint8_t{0});
   }
 
-  void copy(int64_t rows, const Partial& from, const Partial& to) const {
+  void copy(int64_t rows, const SoftmaxState& from, const SoftmaxState& to) const {
     std::copy_n(from.most, rows, to.most);
     std::copy_n(from.sum, rows, to.sum);
     std::copy_n(from.out, rows * p_.width16, to.out);
@@ -500,17 +501,17 @@ class ForwardTask {
     return {nullptr, w_.query_panels + g * w_.rows16 * kLanes, w_.query_panel_rows + g * strips()};
   }
   // Heads that are joined lie as Joined has them.
-  Partial all(int64_t g, int64_t strip) const {
+  SoftmaxState all(int64_t g, int64_t strip) const {
     return w_.all.at(g * (joined() ? item_.rows : w_.rows16) + strip * kStrip, p_.width16);
   }
-  Partial partial(int64_t unit, int64_t g, int64_t strip) const {
+  SoftmaxState partial(int64_t unit, int64_t g, int64_t strip) const {
     return forward_.partial(item_, unit, g * strips() + strip);
   }
 
-  void take(int64_t g, int64_t strip, const Partial& part) {
+  void take(int64_t g, int64_t strip, const SoftmaxState& part) {
     uint8_t& fresh = w_.fresh[g * strips() + strip];
     const int64_t rows = strip_rows(strip);
-    const Partial to = all(g, strip);
+    const SoftmaxState to = all(g, strip);
     if (std::all_of(part.sum, part.sum + rows, [](float sum) { return sum == 0; })) return;
     if (fresh)
       copy(rows, part, to);
@@ -524,7 +525,7 @@ class ForwardTask {
     const int64_t b = block_.frame.batch, h = head(g);
     for (int64_t i = 0; i < item_.rows; ++i) {
       const bool nothing = w_.fresh[g * strips() + i / kStrip] != 0;
-      const Partial row = all(g, 0).at(i, p_.width16);
+      const SoftmaxState row = all(g, 0).at(i, p_.width16);
       float most = nothing ? -kInfinity : *row.most, sum = nothing ? 0 : *row.sum, keep = 1;
       if (!p_.score.sink.empty()) {
         const float sink = p_.score.sink[static_cast<size_t>(h)];
@@ -547,7 +548,7 @@ class ForwardTask {
   const Forward& forward_;
   const Problem& p_;
   const ForwardItem& item_;
-  const Block& block_;
+  const BatchFrame& block_;
   ForwardScratch& w_;
   std::vector<uint8_t> heads_fit_;  // [group]: queries lie in parts
 };

@@ -33,7 +33,7 @@ namespace HWY_NAMESPACE {
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Keys that are seen as columns of their unit, rounded out.
-HWY_INLINE Run columns_of(Run seen, Run unit) {
+HWY_INLINE KeyRange columns_of(KeyRange seen, KeyRange unit) {
   if (empty(seen)) return {};
   return {round_down(seen.first - unit.first, kLanes), round_up(seen.last - unit.first, kLanes)};
 }
@@ -42,15 +42,15 @@ HWY_INLINE Run columns_of(Run seen, Run unit) {
 // unit; `columns` is what the strip sees, rounded out to multiples of kLanes.
 struct Strip {
   const Problem& problem;
-  const Sight& sight;
+  const Visibility& sight;
   const QueryTile& queries;
   const KeyTile& keys;
   int64_t row;   // first query of the strip, in the tile; a multiple of kStrip
   int64_t rows;  // at most kStrip
-  Run columns;
+  KeyRange columns;
   const KeyProducts& key_products;  // of the tile's queries, if there is a B
   QueryProducts query_products;
-  // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreRow]; or null.
+  // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreStride]; or null.
   const float* const* products = nullptr;
   int64_t product_row = 0;  // the strip's first
 
@@ -60,7 +60,7 @@ struct Strip {
     return queries.block->diagonal + keys.keys.first + columns.first - (queries.first + row + i);
   }
   // Keys of the frame that the columns are.
-  Run seen_keys() const {
+  KeyRange seen_keys() const {
     return {keys.keys.first + columns.first,
             std::min(keys.keys.first + columns.last, keys.keys.last)};
   }
@@ -74,14 +74,15 @@ struct ScoreScratch {
 };
 
 // The rows of a table that a strip meets.
-HWY_INLINE Run rows_met(const Strip& s, const Vectors& table) {
+HWY_INLINE KeyRange rows_met(const Strip& s, const PackedTable& table) {
   return table.map.rows_of(s.diagonal(s.rows - 1), s.count() + s.rows - 1);
 }
 
 // The row of a table that all keys of the strip meet which query i sees, or -1.
-HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table) {
-  Run seen;
-  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) { seen = span(seen, run); });
+HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const PackedTable& table) {
+  KeyRange seen;
+  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay,
+                   [&](KeyRange run) { seen = span(seen, run); });
   if (empty(seen)) return -1;
   const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
   return table.map.stays(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
@@ -91,11 +92,11 @@ HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const Vectors& table)
 struct TableProducts {
   const float* data = nullptr;
   int64_t row_step = 0, first = 0;
-  Run met;  // the rows that the strip meets
+  KeyRange met;  // the rows that the strip meets
 
   // With whole panels of rows: data[strip's rows][panels].
-  static TableProducts of_panels(const float* data, Run met) {
-    const Run rows = rounded_out(met);
+  static TableProducts of_panels(const float* data, KeyRange met) {
+    const KeyRange rows = rounded_out(met);
     return {data, rows.last - rows.first, rows.first, met};
   }
   const float* with(int64_t row) const { return data + row - first; }
@@ -109,7 +110,7 @@ class LeftOut {
   // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not finite, which
   // weights would show.
   HWY_INLINE void look(const Strip& s, const TableProducts& products) {
-    const Vectors& table = s.problem.on_query;
+    const PackedTable& table = s.problem.on_query;
     if (products.met.last - products.met.first == 1) {
       const float* from = products.with(products.met.first);
       for (int64_t i = 0; i < kStrip; ++i)
@@ -153,7 +154,7 @@ class LeftOut {
   }
   // Whether every query meets several rows, as far as is known without asking for each.
   static bool each_surely_meets_several(const Strip& s, const RowMap& map) {
-    const Run seen = s.seen_keys();
+    const KeyRange seen = s.seen_keys();
     return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
            seen.last - seen.first > 1 && s.sight.sees_all(s.row / kStrip, seen);
   }
@@ -186,7 +187,7 @@ HWY_INLINE void multiply_keys_of(const Strip& s, int64_t depth, int64_t columns,
   with_queries(s, queries, columns, [&](auto rows) HWY_ATTR {
     multiply<kSum>(s.rows, s.count() / kLanes, depth, rows,
                    RightPanels{keys + s.columns.first / kLanes * panel, panel},
-                   to + s.columns.first, kScoreRow, Nothing(), plus);
+                   to + s.columns.first, kScoreStride, Nothing(), plus);
   });
 }
 
@@ -204,13 +205,13 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
 }
 
 // What is added to the products of a strip.
-class StripAddends {
+class ScoreEpilogue {
  public:
   // Of `rows` queries and `columns` of their unit; `count` terms, each of which is put once.
-  StripAddends(int64_t rows, Run columns, int64_t count)
+  ScoreEpilogue(int64_t rows, KeyRange columns, int64_t count)
       : rows_(rows), columns_(columns), count_(count), step_(count) {}
-  StripAddends(const StripAddends&) = delete;
-  Addends all() const { return {list_, count_, step_}; }
+  ScoreEpilogue(const ScoreEpilogue&) = delete;
+  EpilogueTerms all() const { return {list_, count_, step_}; }
 
   // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
@@ -219,13 +220,13 @@ class StripAddends {
       step_ = 0;
       return;
     }
-    for (Addend* to = list_ + put_++; to < end(); to += count_, data += block_step)
+    for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, data += block_step)
       *to = {data, row_step, 0};
   }
   // k . B; first_row: of the strip, in the tile.
   HWY_INLINE void put_key_products(const KeyProducts& products, int64_t first_row) {
-    const Addend* from = products.panels + columns_.first / kLanes;
-    for (Addend* to = list_ + put_++; to < end(); to += count_, ++from)
+    const EpilogueTerm* from = products.panels + columns_.first / kLanes;
+    for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, ++from)
       *to = {from->data + first_row * from->row_step, from->row_step, 0};
   }
   // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and the
@@ -236,12 +237,12 @@ class StripAddends {
     const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
       return spread_number(products.with(row), products.row_step, row);
     };
-    const Run met = products.met;
+    const KeyRange met = products.met;
     const int64_t before = rows_ - 1;  // the next query's diagonals are one before
     if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
     if (map.rises(diagonal - before, columns_.last - columns_.first + before))
       return put(products.with(*map.rows(diagonal)), products.row_step - 1, kLanes);
-    Addend* to = list_ + put_++;
+    EpilogueTerm* to = list_ + put_++;
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
       if (map.rises(at - before, kLanes + before)) {
@@ -250,31 +251,33 @@ class StripAddends {
       }
       const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
       if (!far) spread_to(place + j, map, at, products);
-      *to = far ? Addend{far, kLanes, 0} : Addend{place + j, kScoreRow, 0};
+      *to = far ? EpilogueTerm{far, kLanes, 0} : EpilogueTerm{place + j, kScoreStride, 0};
     }
   }
   // As that, but queries whose product is left out get nothing added.
   HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
                                      const TableProducts& products, const LeftOut& left_out,
                                      float* place) {
-    Addend* to = list_ + put_++;
+    EpilogueTerm* to = list_ + put_++;
     for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
       spread_to(place + j, map, diagonal + j - columns_.first, products);
       for (int64_t i = 0; i < rows_; ++i)
-        if (left_out.of(i)) store(set(kNothingAdded), place + j + i * kScoreRow);
-      *to = {place + j, kScoreRow, 0};
+        if (left_out.of(i)) store(set(kNothingAdded), place + j + i * kScoreStride);
+      *to = {place + j, kScoreStride, 0};
     }
   }
 
  private:
   static constexpr int64_t kMost = 4;
   static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
-  const Addend* end() const { return list_ + (columns_.last - columns_.first) / kLanes * count_; }
+  const EpilogueTerm* end() const {
+    return list_ + (columns_.last - columns_.first) / kLanes * count_;
+  }
 
   HWY_INLINE void spread_to(float* to, const RowMap& map, int64_t diagonal,
                             const TableProducts& products) const {
-    spread(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first, to,
-           kScoreRow);
+    gather_by_row(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first,
+                  to, kScoreStride);
   }
 
   // One number for each row, in all lanes: [rows][kLanes]. Null if there are too many already.
@@ -290,21 +293,21 @@ class StripAddends {
   }
 
   int64_t rows_;
-  Run columns_;
+  KeyRange columns_;
   int64_t count_, step_, put_ = 0;
-  Addend list_[kMost * kUnit / kLanes];
+  EpilogueTerm list_[kMost * kUnit / kLanes];
   int64_t spread_count_ = 0, spread_rows_[kMostSpread];
   HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
 };
 
 // The panels of a table from a row on, a multiple of kLanes.
-HWY_INLINE RightPanels panels_from(const Vectors& table, int64_t head, int64_t row) {
+HWY_INLINE RightPanels panels_from(const PackedTable& table, int64_t head, int64_t row) {
   return {table.panel(head, row), kLanes * table.columns16};
 }
 
 // x . T for rows x, given by their panels. products: [s.rows][rows of T].
 template <class A>
-HWY_INLINE TableProducts multiply_table(const Strip& s, const Vectors& table, A x,
+HWY_INLINE TableProducts multiply_table(const Strip& s, const PackedTable& table, A x,
                                         float* products) {
   const auto made = TableProducts::of_panels(products, rows_met(s, table));
   multiply<Sum::kNew>(s.rows, made.row_step / kLanes, table.columns, x,
@@ -331,7 +334,7 @@ HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, A x, RightPanels ta
 
 // q . A, from what is known of it if anything is.
 HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
-  const Vectors& table = s.problem.on_query;
+  const PackedTable& table = s.problem.on_query;
   const QueryProducts& known = s.query_products;
   if (known.whole)
     return {known.whole + s.row * table.count16, table.count16, 0, rows_met(s, table)};
@@ -351,15 +354,15 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
 }
 
 // Products that are known, and what is added to them. from: may be `to`.
-HWY_INLINE void add_to_products(const Strip& s, const float* from, const Addends& addends,
+HWY_INLINE void add_to_products(const Strip& s, const float* from, const EpilogueTerms& addends,
                                 float* to) {
   if (from == to && addends.count == 0) return;
   for (int64_t n = 0; n < s.count() / kLanes; ++n)
     for (int64_t i = 0; i < s.rows; ++i) {
-      const int64_t at = i * kScoreRow + s.columns.first + n * kLanes;
+      const int64_t at = i * kScoreStride + s.columns.first + n * kLanes;
       Lanes x = load(from + at);
       for (int64_t m = 0; m < addends.count; ++m) {
-        const Addend& term = addends.of(n)[m];
+        const EpilogueTerm& term = addends.of(n)[m];
         x = add(x, load(addends.at(term, n) + i * term.row_step));
       }
       store(x, to + at);
@@ -379,7 +382,7 @@ HWY_INLINE V modulus(V a, V b) {
 
 HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = modulus(a.part[p], b.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = modulus(a.part[p], b.part[p]);
   return x;
 }
 
@@ -388,7 +391,7 @@ HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
 template <class T>
 struct DiagonalsOfQuery {
   T* data;
-  Run columns;
+  KeyRange columns;
 };
 template <class T>
 HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>& matrix,
@@ -406,7 +409,7 @@ HWY_INLINE bool can_put_query_bias(const Strip& s) {
   return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
          s.diagonal(0) + s.count() <= bias.columns;
 }
-HWY_INLINE void put_query_bias(const Strip& s, StripAddends& to) {
+HWY_INLINE void put_query_bias(const Strip& s, ScoreEpilogue& to) {
   const View<const float>& bias = s.problem.score.query_bias;
   const auto [from, columns] = diagonals_of_query(s, bias, 0);
   to.put(from + columns.first, bias.row_stride - 1, kLanes);
@@ -416,7 +419,7 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   const View<const float>& bias = s.problem.score.query_bias;
   for (int64_t i = 0; i < s.rows; ++i) {
     const auto [from, columns] = diagonals_of_query(s, bias, i);
-    float* line = to + i * kScoreRow;
+    float* line = to + i * kScoreStride;
     int64_t j = columns.first;
     for (; bias.column_stride == 1 && j + kLanes <= columns.last; j += kLanes)
       store(add(load(line + j), load(from + j)), line + j);
@@ -435,7 +438,7 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
   const float* bias = p.bias ? p.bias.head(s.queries.head) : nullptr;
   for (int64_t i = 0; i < s.rows; ++i) {
-    const int64_t at = i * kScoreRow, diagonal = s.diagonal(i) - s.columns.first;
+    const int64_t at = i * kScoreStride, diagonal = s.diagonal(i) - s.columns.first;
     for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
       Lanes x = load(to.real + at + j);
       if (to.imaginary) x = mul(sign, modulus(x, load(to.imaginary + at + j)));
@@ -461,7 +464,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   }
   const int64_t count = int64_t{adds_on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
-  StripAddends addends(s.rows, s.columns, count);
+  ScoreEpilogue addends(s.rows, s.columns, count);
   if (adds_on_query) {
     float* const place = s.products ? scratch.second.real : to.real;
     if (left_out && left_out->any())
@@ -474,7 +477,7 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   if (puts_query_bias) put_query_bias(s, addends);
 
   if (s.products)
-    add_to_products(s, s.products[way] + s.product_row * kScoreRow, addends.all(), to.real);
+    add_to_products(s, s.products[way] + s.product_row * kScoreStride, addends.all(), to.real);
   else if (count == 0)
     key_product(s, s.queries.turned[way], s.keys.turned[way], to.real, Nothing());
   else
@@ -496,12 +499,12 @@ HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
   const View<const uint8_t>& mask = s.problem.score.mask;
   if (!mask) return;
   const Frame& frame = s.queries.block->frame;
-  const Run seen = s.seen_keys();
+  const KeyRange seen = s.seen_keys();
   for (int64_t i = 0; i < s.rows; ++i) {
     const uint8_t* shown =
         mask.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i) +
         (frame.key_row + seen.first) * mask.column_stride;
-    float* line = lines + i * kScoreRow + s.columns.first;
+    float* line = lines + i * kScoreStride + s.columns.first;
     for (int64_t j = 0; j < seen.last - seen.first; ++j)
       line[j] = shown[j * mask.column_stride] != 0 ? line[j] : value;
   }
@@ -509,10 +512,10 @@ HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
 
 // Overwrites what the strip's queries do not see, whatever the reason.
 HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
-  const Run seen = s.seen_keys();
+  const KeyRange seen = s.seen_keys();
   const bool whole = s.count() == seen.last - seen.first && s.sight.sees_all(s.row / kStrip, seen);
   for (int64_t i = 0; i < s.rows && !whole; ++i) {
-    float* line = lines + i * kScoreRow + s.columns.first;
+    float* line = lines + i * kScoreStride + s.columns.first;
     s.sight.fill_unseen(s.row + i, seen, value, line);
     std::fill(line + (seen.last - seen.first), line + s.count(), value);
   }
@@ -522,8 +525,8 @@ HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
 // Takes over from the scores of one way those keys that are seen in that way.
 HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* to) {
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), {way, false}, [&](Run run) {
-      const int64_t at = i * kScoreRow - s.keys.keys.first;
+    s.sight.each_run(s.row + i, s.seen_keys(), {way, false}, [&](KeyRange run) {
+      const int64_t at = i * kScoreStride - s.keys.keys.first;
       std::copy(from + at + run.first, from + at + run.last, to + at + run.first);
     });
 }
@@ -554,7 +557,7 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
 // q . A of some queries of a head, given by their panels, with all rows of A: to[rows][A.count16].
 inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
                                           const float* panels, float* to) {
-  const Vectors& table = p.on_query;
+  const PackedTable& table = p.on_query;
   const int64_t panel = kLanes * p.depth16, whole = round_down(table.count, kLanes);
   // A row or two more than whole panels: with queries for columns, which fill vectors.
   const int64_t more = table.count - whole <= kThinRows ? table.count - whole : 0;
@@ -582,9 +585,9 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
 // is multiplied and transposed, each product to its query; but far keys, all of whose queries meet one row,
 // have a number each.
 inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
-                                       const KeyTile& keys, Run columns, float* products,
+                                       const KeyTile& keys, KeyRange columns, float* products,
                                        const KeyProducts& to) {
-  const Vectors& table = p.on_key;
+  const PackedTable& table = p.on_key;
   const int64_t rows16 = round_up(queries.rows, kLanes), panel = kLanes * p.depth16;
   // Of a key and the first query, counted as B's map counts.
   const auto diagonal = [&](int64_t j) {
@@ -594,7 +597,7 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
   const auto met = [&](int64_t j) {
     return table.map.rows_of(diagonal(j) - kLanes + 1, rows16 + kLanes - 1);
   };
-  Run rows = met(columns.first), next_rows = rows;
+  KeyRange rows = met(columns.first), next_rows = rows;
   for (int64_t j = columns.first, next; j < columns.last; j = next, rows = next_rows) {
     next = j;
     do {
@@ -610,23 +613,24 @@ inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& querie
       for (int64_t at = j; at < next; at += kLanes) to.panels[at / kLanes] = {to.far + at, 0, 0};
       continue;
     }
-    const Run range = rounded_out(rows);
+    const KeyRange range = rounded_out(rows);
     const int64_t count = range.last - range.first;
     multiply<Sum::kNew>(kLanes, count / kLanes, table.columns,
                         LeftColumns{keys.plain + j * p.depth16, kLanes},
                         panels_from(table, queries.head, range.first), products, count);
     for (int64_t i = 0; i < rows16; i += kLanes) {
       const int64_t at = diagonal(j) + i;
-      float* const lines = to.near + i * kScoreRow + j;
+      float* const lines = to.near + i * kScoreStride + j;
       if (table.map.rises(at - kLanes + 1, 2 * kLanes - 1)) {
         unpack_panel(products + *table.map.rows(at) - range.first, count - 1, kLanes, lines,
-                     kScoreRow);
+                     kScoreStride);
       } else {
-        spread(table.map, at, kLanes, kLanes, products, count, range.first, to.across, kLanes);
-        unpack_panel(to.across, kLanes, kLanes, lines, kScoreRow);
+        gather_by_row(table.map, at, kLanes, kLanes, products, count, range.first, to.across,
+                      kLanes);
+        unpack_panel(to.across, kLanes, kLanes, lines, kScoreStride);
       }
     }
-    to.panels[j / kLanes] = {to.near + j, kScoreRow, 0};
+    to.panels[j / kLanes] = {to.near + j, kScoreStride, 0};
   }
 }
 

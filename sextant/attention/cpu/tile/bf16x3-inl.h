@@ -48,7 +48,7 @@ HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_st
   Fit fit;
   for (int64_t first = 0; first < lines; first += amx::kDepth)
     for (int64_t i = first; i < first + kLanes; ++i, to += to_step)
-      for (int64_t c = 0; c < lanes; c += kPart) {
+      for (int64_t c = 0; c < lanes; c += kVectorLanes) {
         const V x = i < lines ? load_part(line(i) + c) : hn::Zero(F32());
         const V y = i + kLanes < lines ? load_part(line(i + kLanes) + c) : hn::Zero(F32());
         fit.look(x);
@@ -66,7 +66,7 @@ HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, i
   const int64_t to_row = amx::paired(columns16);
   for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row)
     for (int64_t c = 0; c < columns16; c += amx::kDepth)
-      for (int64_t p = 0; p < kLanes; p += kPart) {
+      for (int64_t p = 0; p < kLanes; p += kVectorLanes) {
         const V x = load_part(from + c + p);
         const V y = c + kLanes < columns16 ? load_part(from + c + kLanes + p) : hn::Zero(F32());
         fit.look(x);
@@ -86,16 +86,17 @@ HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* 
 
 // The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2].
 template <int kCount>
-HWY_INLINE void pair_line(const float* line, Run columns, Run all, float* to, int64_t part_step) {
+HWY_INLINE void pair_line(const float* line, KeyRange columns, KeyRange all, float* to,
+                          int64_t part_step) {
   const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
-    return split_weight<kCount>(load_part(line + j + p * kPart));
+    return split_weight<kCount>(load_part(line + j + p * kVectorLanes));
   };
   const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
     return j >= columns.first && j < columns.last ? parts_at(j, p) : no_parts<kCount>();
   };
   for (int64_t j = all.first; j < all.last; j += amx::kDepth)
-    for (int p = 0; p < kParts; ++p) {
-      float* const at = to + j / 2 + p * kPart;
+    for (int p = 0; p < kVectors; ++p) {
+      float* const at = to + j / 2 + p * kVectorLanes;
       if (HWY_LIKELY(j >= columns.first && j + amx::kDepth <= columns.last)) {
         const PartsOf<kCount> x = parts_at(j, p);
         put_pairs(x, parts_at(j + kLanes, p), at, part_step);

@@ -26,15 +26,15 @@ using F32 = hn::CappedTag<float, 16>;
 using I32 = hn::RebindToSigned<F32>;
 using V = hn::Vec<F32>;
 
-inline constexpr int kPart = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
-inline constexpr int kParts = 16 / kPart;
+inline constexpr int kVectorLanes = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
+inline constexpr int kVectors = 16 / kVectorLanes;
 
 // What an L2 cache holds, guessed from the vectors that the machine has: cores with AVX-512 have a MB or more, many
 // others half of that.
-inline constexpr int64_t kFloatsOfL2 = (kParts == 1 ? 256 : 128) * 1024;
+inline constexpr int64_t kFloatsOfL2 = (kVectors == 1 ? 256 : 128) * 1024;
 
 struct Lanes {
-  V part[kParts];
+  V part[kVectors];
   // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
   Lanes() = default;
 };
@@ -81,7 +81,7 @@ HWY_INLINE V load_part(const Number* from) {
 template <class Number>  // float, Bfloat16 or Float16
 HWY_INLINE Lanes load(const Number* from) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = load_part(from + p * kPart);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = load_part(from + p * kVectorLanes);
   return x;
 }
 
@@ -99,67 +99,69 @@ HWY_INLINE void with_type(Format format, const void* at, F&& f) {
 }
 
 HWY_INLINE void store(const Lanes& x, float* to) {
-  for (int p = 0; p < kParts; ++p) hn::StoreU(x.part[p], F32(), to + p * kPart);
+  for (int p = 0; p < kVectors; ++p) hn::StoreU(x.part[p], F32(), to + p * kVectorLanes);
 }
 
 HWY_INLINE Lanes set(float value) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Set(F32(), value);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Set(F32(), value);
   return x;
 }
 
 HWY_INLINE Lanes add(const Lanes& a, const Lanes& b) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Add(a.part[p], b.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Add(a.part[p], b.part[p]);
   return x;
 }
 
 HWY_INLINE Lanes sub(const Lanes& a, const Lanes& b) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Sub(a.part[p], b.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Sub(a.part[p], b.part[p]);
   return x;
 }
 
 HWY_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Mul(a.part[p], b.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Mul(a.part[p], b.part[p]);
   return x;
 }
 
 // a * b + c
 HWY_INLINE Lanes mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::MulAdd(a.part[p], b.part[p], c.part[p]);
   return x;
 }
 
 // c - a * b
 HWY_INLINE Lanes neg_mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::NegMulAdd(a.part[p], b.part[p], c.part[p]);
   return x;
 }
 
 // Of a NaN and a number: either, as the target likes.
 HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = hn::Max(a.part[p], b.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Max(a.part[p], b.part[p]);
   return x;
 }
 
 HWY_INLINE Lanes exp(const Lanes& a) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) x.part[p] = sextant::HWY_NAMESPACE::exp(F32(), a.part[p]);
+  for (int p = 0; p < kVectors; ++p) x.part[p] = sextant::HWY_NAMESPACE::exp(F32(), a.part[p]);
   return x;
 }
 
 // Lanes [first, last), and zeros.
 HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
   Lanes x;
-  for (int p = 0; p < kParts; ++p) {
+  for (int p = 0; p < kVectors; ++p) {
     const auto before = [&](int64_t n) HWY_ATTR {
-      const int64_t mine = n - p * kPart;
-      return hn::FirstN(F32(), static_cast<size_t>(mine < 0 ? 0 : mine > kPart ? kPart : mine));
+      const int64_t mine = n - p * kVectorLanes;
+      return hn::FirstN(F32(), static_cast<size_t>(mine < 0              ? 0
+                                                   : mine > kVectorLanes ? kVectorLanes
+                                                                         : mine));
     };
     x.part[p] = hn::IfThenZeroElse(before(first), hn::IfThenElseZero(before(last), a.part[p]));
   }
@@ -169,13 +171,13 @@ HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
 // In an order of the target.
 HWY_INLINE float sum_of(const Lanes& x) {
   V sum = x.part[0];
-  for (int p = 1; p < kParts; ++p) sum = hn::Add(sum, x.part[p]);
+  for (int p = 1; p < kVectors; ++p) sum = hn::Add(sum, x.part[p]);
   return hn::GetLane(hn::SumOfLanes(F32(), sum));
 }
 
 HWY_INLINE float max_of(const Lanes& x) {
   V most = x.part[0];
-  for (int p = 1; p < kParts; ++p) most = hn::Max(most, x.part[p]);
+  for (int p = 1; p < kVectors; ++p) most = hn::Max(most, x.part[p]);
   return hn::GetLane(hn::MaxOfLanes(F32(), most));
 }
 

@@ -67,11 +67,11 @@ struct RightPanels {  // panels of sixteen columns, one behind the other
 // Accumulators and what they are fed from must fit 32 registers (AVX-512, NEON) or 16. Of AVX2's, ten
 // or twelve are accumulators (next_rows() below): eight, 4 rows x 1 block, just outlast the latency on
 // paper, and reach 61 to 92 % of the peak by what else the machine does.
-inline constexpr int kTileRows = kParts == 1 ? 8 : kParts == 2 ? 6 : HWY_ARCH_ARM ? 4 : 2;
-inline constexpr int kTileBlocks = kParts <= 2 ? 2 : 1;
+inline constexpr int kTileRows = kVectors == 1 ? 8 : kVectors == 2 ? 6 : HWY_ARCH_ARM ? 4 : 2;
+inline constexpr int kTileBlocks = kVectors <= 2 ? 2 : 1;
 // One or two rows need more blocks, for their accumulators alone do not outlast the latency.
-inline constexpr int kThinRows = kParts == 1 ? 2 : 1;
-inline constexpr int kThinBlocks = kParts == 1 ? 8 : kParts == 2 ? 4 : 2;
+inline constexpr int kThinRows = kVectors == 1 ? 2 : 1;
+inline constexpr int kThinBlocks = kVectors == 1 ? 8 : kVectors == 2 ? 4 : 2;
 
 enum class Sum { kNew, kAdded, kNewOfPairs, kNewOfDots };  // of dots: of pairs, by one instruction
 template <bool kDots>
@@ -92,9 +92,9 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
 // row of b lines(blocks) lines from start(b, blocks) on, which step(blocks) moves on from row to row, one by one among the row's
 // multiply-adds.
 struct Nothing {};
-template <class Between>
+template <class Prefetch>
 inline constexpr bool kAsksByRow = requires {
-  Between::lines(1);
+  Prefetch::lines(1);
 };
 
 // Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
@@ -102,11 +102,12 @@ inline constexpr bool kAsksByRow = requires {
 // of a product makes them for all rows.
 struct Totals {
   using Some = hn::CappedTag<float, kStrip>;
-  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some())), kVectors = kStrip / kSome;
+  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some())),
+                       kTileVectors = kStrip / kSome;
   float* sums;  // [kStrip]
 };
 struct NoTotals {
-  static constexpr int kVectors = 0;
+  static constexpr int kTileVectors = 0;
 };
 template <Sum kSum, class D>
 HWY_INLINE hn::Vec<D> add_line(D d, hn::Vec<D> line, hn::Vec<D> sum) {
@@ -121,39 +122,39 @@ HWY_INLINE hn::Vec<D> add_line(D d, hn::Vec<D> line, hn::Vec<D> sum) {
 // The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers; and it
 // is said to be short, for g++ would rather keep its numbers in registers than those of the sums' loop.
 template <int kRows, int kBlocks>
-HWY_INLINE void add_to_tile(const Addends& plus, V (&sum)[kRows][kBlocks * kParts]) {
+HWY_INLINE void add_to_tile(const EpilogueTerms& plus, V (&sum)[kRows][kBlocks * kVectors]) {
   int64_t n = 0;
   do {
     for (int j = 0; j < kBlocks; ++j) {
-      const Addend& x = plus.of(j)[n];
+      const EpilogueTerm& x = plus.of(j)[n];
       const float* from = plus.at(x, j);
       for (int i = 0; i < kRows; ++i)
-        for (int p = 0; p < kParts; ++p)
-          sum[i][j * kParts + p] =
-              hn::Add(sum[i][j * kParts + p], hn::LoadU(F32(), from + i * x.row_step + p * kPart));
+        for (int p = 0; p < kVectors; ++p)
+          sum[i][j * kVectors + p] = hn::Add(
+              sum[i][j * kVectors + p], hn::LoadU(F32(), from + i * x.row_step + p * kVectorLanes));
     }
   } while (HWY_UNLIKELY(++n < plus.count));
 }
 template <int kRows, int kBlocks>
-HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kParts]) {}
+HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kVectors]) {}
 
 // What is asked for beside the rows of a tile: a line before() every so many of `all` multiply-adds of a row. (Of a lambda
 // g++ finds that it does nothing but ask, and drops it.)
-template <int kBlocks, class Between, class B>
+template <int kBlocks, class Prefetch, class B>
 struct Asking {
-  Asking(const Between&, const B&) {}
+  Asking(const Prefetch&, const B&) {}
   HWY_INLINE void before(int, int) {}
   HWY_INLINE void next_row() {}
 };
-template <int kBlocks, class Between, class B>
-requires kAsksByRow<Between>
-struct Asking<kBlocks, Between, B> {
-  Asking(const Between& between, const B& b)
+template <int kBlocks, class Prefetch, class B>
+requires kAsksByRow<Prefetch>
+struct Asking<kBlocks, Prefetch, B> {
+  Asking(const Prefetch& between, const B& b)
       : at(between.start(b.data, kBlocks)), step(between.step(kBlocks)) {}
   HWY_INLINE void before(int n, int all) const {
-    constexpr int kLines = Between::lines(kBlocks);
+    constexpr int kLines = Prefetch::lines(kBlocks);
     if (n * kLines % all < kLines)
-      LinesAhead::ask_at<LinesAhead::Into::kL1Once>(at + n * kLines / all * LinesAhead::kLine);
+      Prefetcher::ask_at<Prefetcher::Into::kL1Once>(at + n * kLines / all * Prefetcher::kLine);
   }
   HWY_INLINE void next_row() { at += step; }
 
@@ -161,57 +162,58 @@ struct Asking<kBlocks, Between, B> {
   int64_t step;
 };
 
-template <Sum kSum, int kRows, int kBlocks, class A, class B, class Between, class Plus,
+template <Sum kSum, int kRows, int kBlocks, class A, class B, class Prefetch, class Plus,
           class Total>
 HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
-                              const Between& between, const Plus& plus, Total totals) {
+                              const Prefetch& between, const Plus& plus, Total totals) {
   if constexpr (requires { between.before_tile(); }) between.before_tile();
   const F32 d;
   const Totals::Some some;
-  constexpr int kVectors = kBlocks * kParts;
+  constexpr int kTileVectors = kBlocks * kVectors;
   // Registers hold either all of the left side's floats at once, or the right side's vectors.
-  constexpr bool kHoldLeft = kParts == 2 && kVectors > kRows;
-  V sum[kRows][kVectors];
+  constexpr bool kHoldLeft = kVectors == 2 && kTileVectors > kRows;
+  V sum[kRows][kTileVectors];
   for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kVectors; ++j)
-      sum[i][j] = kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kPart) : hn::Zero(d);
+    for (int j = 0; j < kTileVectors; ++j)
+      sum[i][j] =
+          kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kVectorLanes) : hn::Zero(d);
   // A tile begins with what it adds to, which may lie far away: the next rows' is asked for meanwhile.
-  if constexpr (kSum == Sum::kAdded && !kAsksByRow<Between>)
+  if constexpr (kSum == Sum::kAdded && !kAsksByRow<Prefetch>)
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kBlocks; ++j) hwy::Prefetch(c + (kRows + i) * c_row + j * kLanes);
   const auto right_at = [&](int j) HWY_ATTR {
-    return load_part(b.data + j / kParts * b.block_step + j % kParts * kPart);
+    return load_part(b.data + j / kVectors * b.block_step + j % kVectors * kVectorLanes);
   };
-  hn::Vec<Totals::Some> total[Totals::kVectors];
-  for (int n = 0; n < Total::kVectors; ++n) {
+  hn::Vec<Totals::Some> total[Totals::kTileVectors];
+  for (int n = 0; n < Total::kTileVectors; ++n) {
     total[n] = hn::Zero(some);
-    if constexpr (Total::kVectors > 0 && kSum == Sum::kAdded)
+    if constexpr (Total::kTileVectors > 0 && kSum == Sum::kAdded)
       total[n] = hn::LoadU(some, totals.sums + n * Totals::kSome);
   }
-  Asking<kBlocks, Between, B> asking(between, b);
+  Asking<kBlocks, Prefetch, B> asking(between, b);
   const auto add_row = [&]() HWY_ATTR {
     if constexpr (kHoldLeft) {
       V left[kRows];
       for (int i = 0; i < kRows; ++i) left[i] = hn::Set(d, a.data[i * a.row_step]);
-      for (int j = 0; j < kVectors; ++j) {
+      for (int j = 0; j < kTileVectors; ++j) {
         const V right = right_at(j);
         for (int i = 0; i < kRows; ++i) {
-          asking.before(j * kRows + i, kRows * kVectors);
+          asking.before(j * kRows + i, kRows * kTileVectors);
           sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
         }
       }
     } else {
-      V right[kVectors];
-      for (int j = 0; j < kVectors; ++j) right[j] = right_at(j);
+      V right[kTileVectors];
+      for (int j = 0; j < kTileVectors; ++j) right[j] = right_at(j);
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a.data[i * a.row_step]);
-        for (int j = 0; j < kVectors; ++j) {
-          asking.before(i * kVectors + j, kRows * kVectors);
+        for (int j = 0; j < kTileVectors; ++j) {
+          asking.before(i * kTileVectors + j, kRows * kTileVectors);
           sum[i][j] = add_product<kSum>(d, left, right[j], sum[i][j]);
         }
       }
     }
-    for (int n = 0; n < Total::kVectors; ++n)
+    for (int n = 0; n < Total::kTileVectors; ++n)
       total[n] = add_line<kSum>(some, hn::LoadU(some, a.data + n * Totals::kSome), total[n]);
     asking.next_row();
     a.data += a.depth_step;
@@ -225,17 +227,18 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
   for (int64_t k = 0; k < depth; ++k) add_row();
   add_to_tile<kRows, kBlocks>(plus, sum);
   for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * c_row + j * kPart);
-  if constexpr (Total::kVectors > 0)
-    for (int n = 0; n < Total::kVectors; ++n)
+    for (int j = 0; j < kTileVectors; ++j)
+      hn::StoreU(sum[i][j], d, c + i * c_row + j * kVectorLanes);
+  if constexpr (Total::kTileVectors > 0)
+    for (int n = 0; n < Total::kTileVectors; ++n)
       hn::StoreU(total[n], some, totals.sums + n * Totals::kSome);
 }
 
 // A tile of `rows` rows, one of the kRows.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus,
           class Total>
 HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
-                                const Between& between, const Plus& plus, Total totals) {
+                                const Prefetch& between, const Plus& plus, Total totals) {
   (void)((rows == kRows &&
           (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, between, plus, totals),
            true)) ||
@@ -243,20 +246,20 @@ HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c,
 }
 
 // As that, with totals: a function of its own, for g++ gives the others worse code beside it.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus>
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus>
 HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
-                                 int64_t c_row, const Between& between, const Plus& plus,
+                                 int64_t c_row, const Prefetch& between, const Plus& plus,
                                  Totals totals) {
   multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus, totals);
 }
 
 // As that, and if it is the first tile with the totals, if there are any.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Between, class Plus,
+template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus,
           class Total>
 HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
-                              float* c, int64_t c_row, const Between& between, const Plus& plus,
+                              float* c, int64_t c_row, const Prefetch& between, const Plus& plus,
                               [[maybe_unused]] Total totals) {
-  if constexpr (Total::kVectors > 0)
+  if constexpr (Total::kTileVectors > 0)
     if (HWY_UNLIKELY(first))
       return multiply_first<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, between, plus,
                                                      totals);
@@ -277,30 +280,30 @@ HWY_INLINE B from_block(B b, int64_t j) {
   return b;
 }
 
-HWY_INLINE Addends from_row(Addends x, int64_t i) {
+HWY_INLINE EpilogueTerms from_row(EpilogueTerms x, int64_t i) {
   x.row += i;
   return x;
 }
-HWY_INLINE Addends from_block(Addends x, int64_t j) {
+HWY_INLINE EpilogueTerms from_block(EpilogueTerms x, int64_t j) {
   x.block += j;
   return x;
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
 // Rows after the first read what was asked for with those.
-template <class Between>
-HWY_INLINE Between for_row(const Between& between, int64_t i) {
-  if constexpr (kAsksByRow<Between>)
+template <class Prefetch>
+HWY_INLINE Prefetch for_row(const Prefetch& between, int64_t i) {
+  if constexpr (kAsksByRow<Prefetch>)
     return i == 0 ? between : between.nothing();
   else
     return between;
 }
 
 // All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with the first.
-template <Sum kSum, int kBlocks, int kMostRows, class A, class B, class Between, class Plus,
+template <Sum kSum, int kBlocks, int kMostRows, class A, class B, class Prefetch, class Plus,
           class Total>
 HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
-                                  Between between, Plus plus, Total totals) {
+                                  Prefetch between, Plus plus, Total totals) {
   int64_t i = 0;
   const auto by = [&](auto some) HWY_ATTR {
     for (; i + some() <= rows; i += some())
@@ -318,15 +321,15 @@ HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, A a, B b, float* 
 constexpr int64_t next_rows(int64_t rows) {
   constexpr std::array<int8_t, 14> kByOnes = {0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 5, 6, 6, 5};
   constexpr std::array<int8_t, 14> kByFours = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5, 6, 6, 5};
-  return rows >= 14 ? 6 : (kParts == 1 ? kByFours : kByOnes)[static_cast<size_t>(rows)];
+  return rows >= 14 ? 6 : (kVectors == 1 ? kByFours : kByOnes)[static_cast<size_t>(rows)];
 }
 
 // As multiply_blocks, by AVX2's tiles: 6, 5 or, if need be, 4 rows and one block, or up to 3 rows and two
 // blocks; `times` times kBlocks blocks, one or two. By reference, because g++ copies what was just written
 // in halves as a whole, which waits for the cache.
-template <Sum kSum, int kBlocks, class A, class B, class Between, class Plus, class Total>
+template <Sum kSum, int kBlocks, class A, class B, class Prefetch, class Plus, class Total>
 HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const A& a,
-                                  const B& b, float* c, int64_t c_row, Between between, Plus plus,
+                                  const B& b, float* c, int64_t c_row, Prefetch between, Plus plus,
                                   Total totals) {
   for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
     const B right = from_block(b, n * kBlocks);
@@ -345,9 +348,9 @@ HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, co
 }
 
 // As multiply_blocks, by AVX-512's tiles of four blocks, `times` times.
-template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
 HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const A& a, const B& b,
-                                 float* c, int64_t c_row, Between between, Plus plus,
+                                 float* c, int64_t c_row, Prefetch between, Plus plus,
                                  Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
     for (int64_t i = 0, next; i < rows; i += next) {
@@ -359,9 +362,9 @@ HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, con
 }
 
 // kStrip rows by AVX-512's tiles of three blocks, `times` times.
-template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
 HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const A& a, const B& b, float* c,
-                                  int64_t c_row, Between between, Plus plus, Total totals) {
+                                  int64_t c_row, Prefetch between, Plus plus, Total totals) {
   for (int64_t n = 0; n < times; ++n, c += 3 * kLanes)
     multiply_some<kSum, 3, kStrip>(kStrip, n == 0, depth, a, from_block(b, n * 3), c, c_row,
                                    between, from_block(plus, n * 3), totals);
@@ -371,13 +374,13 @@ HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const A& a, cons
 // 8 = 2 * 3 + 2. By fours a strip has two tiles, each of which reads all of b.
 constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
   const int64_t others = blocks % 3 == 1 ? 4 : blocks % 3;
-  return kParts == 1 && rows == kStrip ? std::max<int64_t>(blocks - others, 0) : 0;
+  return kVectors == 1 && rows == kStrip ? std::max<int64_t>(blocks - others, 0) : 0;
 }
 
 // As multiply(), with totals: Totals, or NoTotals.
-template <Sum kSum, class A, class B, class Between, class Plus, class Total>
+template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
 HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
-                             int64_t c_row, Between between, Plus plus, Total totals) {
+                             int64_t c_row, Prefetch between, Plus plus, Total totals) {
   int64_t j = 0;
   // f: makes `some` blocks at a time, the first of all with the totals.
   const auto by = [&](int64_t some, int64_t times, auto f) HWY_ATTR {
@@ -397,18 +400,18 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B
   using std::integral_constant;
   if (rows <= kThinRows)
     by_blocks(integral_constant<int, kThinBlocks>(), integral_constant<int, kThinRows>());
-  if constexpr (kParts == 1) {
+  if constexpr (kVectors == 1) {
     const int64_t threes = blocks_by_threes(rows, blocks) / 3;
     by(3, threes, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_threes<kSum>(threes, depth, l, r, to, c_row, between, p, with);
     });
     // What comes from far away is better read once.
-    const int64_t fours = kAsksByRow<Between> && rows == kStrip ? 0 : (blocks - j) / 4;
+    const int64_t fours = kAsksByRow<Prefetch> && rows == kStrip ? 0 : (blocks - j) / 4;
     by(4, fours, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, between, p, with);
     });
   }
-  if constexpr (kParts == 2) {
+  if constexpr (kVectors == 2) {
     const int64_t pairs = (blocks - j) / 2;
     by(2, pairs, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
       multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, between, p, with);
@@ -424,19 +427,19 @@ HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B
   }
 }
 
-// plus: Addends, or Nothing.
-template <Sum kSum, class A, class B, class Between = Nothing, class Plus = Nothing>
+// plus: EpilogueTerms, or Nothing.
+template <Sum kSum, class A, class B, class Prefetch = Nothing, class Plus = Nothing>
 HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
-                         int64_t c_row, Between between = {}, Plus plus = {}) {
+                         int64_t c_row, Prefetch between = {}, Plus plus = {}) {
   multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, between, plus, NoTotals());
 }
 
 // c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows: totals[kStrip]. Of
 // pairs: at least one block.
-template <Sum kSum, class B, class Between = Nothing>
+template <Sum kSum, class B, class Prefetch = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
                                    B b, float* c, int64_t c_row, float* totals,
-                                   Between between = {}) {
+                                   Prefetch between = {}) {
   multiply_all<kSum>(rows, blocks, depth, LeftColumns{panel, kStrip}, b, c, c_row, between,
                      Nothing(), Totals{totals});
   if (blocks > 0) return;

@@ -32,12 +32,12 @@ HWY_INLINE void transpose_strip(const V* x, float* to) {
   for (int i = 0; i < kStrip; ++i) hn::StoreU(x[i], F32(), to + i);
 }
 #else
-// to[j][i] = x[i][j] for kStrip rows x of kPart columns, which it spoils.
+// to[j][i] = x[i][j] for kStrip rows x of kVectorLanes columns, which it spoils.
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  if constexpr (kPart == 16) {
+  if constexpr (kVectorLanes == 16) {
     using sextant::HWY_NAMESPACE::interleave_blocks;
     using sextant::HWY_NAMESPACE::interleave_pairs;
     V pairs
@@ -58,27 +58,27 @@ HWY_INLINE void transpose_strip(V* x, float* to) {
   }
 #endif
   sextant::HWY_NAMESPACE::transpose_blocks<kStrip>(d, x);
-  for (int i = 0; i < 4 && kPart == 8; ++i) {
+  for (int i = 0; i < 4 && kVectorLanes == 8; ++i) {
     hn::StoreU(hn::ConcatLowerLower(d, x[4 + i], x[i]), d, to + i * kStrip);
     hn::StoreU(hn::ConcatUpperUpper(d, x[4 + i], x[i]), d, to + (4 + i) * kStrip);
   }
-  for (int i = 0; i < kStrip && kPart == 4; ++i)
+  for (int i = 0; i < kStrip && kVectorLanes == 4; ++i)
     hn::StoreU(x[i], d, to + i % 4 * kStrip + i / 4 * 4);
 }
 #endif
 
-// to[j][i] = row(i)[j] for a kPart x kPart square; rows from `rows` on are 0, and not asked for.
+// to[j][i] = row(i)[j] for a kVectorLanes x kVectorLanes square; rows from `rows` on are 0, and not asked for.
 template <class Row>
 HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row row) {
   const F32 d;
-  V x[kPart];
-  if (HWY_LIKELY(rows >= kPart)) {
-    for (int i = 0; i < kPart; ++i) x[i] = row(i);
+  V x[kVectorLanes];
+  if (HWY_LIKELY(rows >= kVectorLanes)) {
+    for (int i = 0; i < kVectorLanes; ++i) x[i] = row(i);
   } else {
-    for (int i = 0; i < kPart; ++i) x[i] = i < rows ? row(i) : hn::Zero(d);
+    for (int i = 0; i < kVectorLanes; ++i) x[i] = i < rows ? row(i) : hn::Zero(d);
   }
   transpose_in_registers(d, x);
-  for (int i = 0; i < kPart; ++i) hn::StoreU(x[i], d, to + i * to_row);
+  for (int i = 0; i < kVectorLanes; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }
 
 // Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and columns
@@ -89,20 +89,21 @@ template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t column_stride,
                              int64_t rows, int64_t columns, float factor, float* panel,
                              const Number* ahead = nullptr) {
-  constexpr int64_t kLine = 64 / sizeof(Number);            // of the cache, in numbers
-  constexpr int64_t kLinesAtOnce = kLanes * kPart / kLine;  // of sixteen rows of kPart columns
+  constexpr int64_t kLine = 64 / sizeof(Number);  // of the cache, in numbers
+  constexpr int64_t kLinesAtOnce =
+      kLanes * kVectorLanes / kLine;  // of sixteen rows of kVectorLanes columns
   const V times = hn::Set(F32(), factor);
   int64_t c = 0;
   if (column_stride == 1) {
     int64_t ahead_column = 0;
-    for (; c + kPart <= columns; c += kPart) {
+    for (; c + kVectorLanes <= columns; c += kVectorLanes) {
       for (int64_t line = 0; ahead && line < kLinesAtOnce; ++line) {
         hwy::Prefetch(ahead + ahead_column);
         if ((ahead_column += kLine) < columns) continue;
         ahead_column = 0;
         ahead += row_stride;
       }
-      for (int64_t r = 0; r < kLanes; r += kPart)
+      for (int64_t r = 0; r < kLanes; r += kVectorLanes)
         transpose_square(rows - r, panel + c * kLanes + r, kLanes, [&](int i) HWY_ATTR {
           return hn::Mul(times, load_part(from + (r + i) * row_stride + c));
         });
@@ -111,7 +112,7 @@ HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t col
   for (; c < columns; ++c)
     for (int64_t r = 0; r < kLanes; ++r)
       panel[c * kLanes + r] =
-          r < rows ? factor * widened(from[r * row_stride + c * column_stride]) : 0;
+          r < rows ? factor * to_float(from[r * row_stride + c * column_stride]) : 0;
   std::fill(panel + columns * kLanes, panel + round_up(columns, kLanes) * kLanes, 0.0F);
 }
 
@@ -119,9 +120,9 @@ HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t col
 // kLanes.
 inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t columns16,
                                       float* to, int64_t to_row) {
-  for (int64_t c = 0; c < columns16; c += kPart)
-    for (int64_t r = 0; r < kLanes; r += kPart)
-      transpose_square(kPart, to + r * to_row + c, to_row, [&](int i) HWY_ATTR {
+  for (int64_t c = 0; c < columns16; c += kVectorLanes)
+    for (int64_t r = 0; r < kLanes; r += kVectorLanes)
+      transpose_square(kVectorLanes, to + r * to_row + c, to_row, [&](int i) HWY_ATTR {
         return hn::LoadU(F32(), panel + (c + i) * step + r);
       });
 }

@@ -124,7 +124,7 @@ template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows, int64_t width16,
                             float* to) {
   for (int64_t i = 0; i < rows; i += 2, from += 2 * row_stride, to += width16)
-    for (int64_t c = 0; c < width16; c += kPart) {
+    for (int64_t c = 0; c < width16; c += kVectorLanes) {
       V pair;
       if (HWY_LIKELY(i + 1 < rows))
         pair = pair_of(from + c, from + row_stride + c);
@@ -137,10 +137,10 @@ HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows
 // A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [columns16 / 2][kLanes].
 HWY_INLINE void pair_panel(const float* panel, int64_t columns16, float* to) {
   for (int64_t c = 0; c < columns16; c += 2, panel += 2 * kLanes, to += kLanes)
-    for (int p = 0; p < kParts; ++p)
-      hn::StoreU(
-          join(round(load_part(panel + p * kPart)), round(load_part(panel + kLanes + p * kPart))),
-          F32(), to + p * kPart);
+    for (int p = 0; p < kVectors; ++p)
+      hn::StoreU(join(round(load_part(panel + p * kVectorLanes)),
+                      round(load_part(panel + kLanes + p * kVectorLanes))),
+                 F32(), to + p * kVectorLanes);
 }
 
 }  // namespace HWY_NAMESPACE

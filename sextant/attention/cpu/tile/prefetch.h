@@ -12,11 +12,11 @@
 
 namespace sextant::cpu {
 
-class LinesAhead {
+class Prefetcher {
  public:
-  LinesAhead() = default;  // asks for nothing
+  Prefetcher() = default;  // asks for nothing
   // count: of rows of so many bytes, `step` bytes apart.
-  LinesAhead(const void* first, int64_t bytes, int64_t step, int64_t count)
+  Prefetcher(const void* first, int64_t bytes, int64_t step, int64_t count)
       : bytes_(bytes), step_(step), left_(count) {
     if (left_ <= 0 || bytes_ <= 0) return;
     at_ = static_cast<const std::byte*>(first);
@@ -27,8 +27,8 @@ class LinesAhead {
     end_ = at_ + bytes_;
   }
   // Of x, whose rows must be whole in memory, or nothing is asked for.
-  LinesAhead(const void* first, const AnyView<const float>& x, int64_t count)
-      : LinesAhead(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
+  Prefetcher(const void* first, const AnyView<const float>& x, int64_t count)
+      : Prefetcher(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
                    x.column_stride == 1 ? count : 0) {}
 
   // Where to: more than an L1 cache holds, or what is read soon, or read soon and not again for long. Of what is read
@@ -38,7 +38,7 @@ class LinesAhead {
 
   // For the next line. After the last one it asks for that over and over.
   template <Into kInto>
-  HWY_INLINE void ask() {
+  HWY_INLINE void prefetch() {
     ask_at<kInto>(at_);
     at_ += kLine;
     if (HWY_UNLIKELY(at_ >= end_)) next_row();

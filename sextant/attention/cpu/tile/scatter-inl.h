@@ -25,9 +25,9 @@ namespace HWY_NAMESPACE {
 HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row) {
   const I32 d;
   Lanes x;
-  for (int p = 0; p < kParts; ++p) {
+  for (int p = 0; p < kVectors; ++p) {
     const auto index =
-        hn::Sub(hn::LoadU(d, rows + p * kPart), hn::Set(d, static_cast<int32_t>(first_row)));
+        hn::Sub(hn::LoadU(d, rows + p * kVectorLanes), hn::Set(d, static_cast<int32_t>(first_row)));
     x.part[p] = hn::GatherIndex(F32(), at, index);
   }
   return x;
@@ -86,16 +86,16 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
   }
 }
 
-inline HWY_NOINLINE void spread(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
-                                const float* at, int64_t at_row, int64_t first_row, float* tile,
-                                int64_t tile_row) {
+inline HWY_NOINLINE void gather_by_row(const RowMap& map, int64_t diagonal, int64_t rows,
+                                       int64_t count, const float* at, int64_t at_row,
+                                       int64_t first_row, float* tile, int64_t tile_row) {
   for (int64_t i = 0; i < rows; ++i)
     spread_row(map, diagonal - i, count, at + i * at_row, first_row, tile + i * tile_row);
 }
 
-inline HWY_NOINLINE void collect(const RowMap& map, int64_t diagonal, int64_t rows, int64_t count,
-                                 const float* tile, int64_t tile_row, int64_t first_row, float* at,
-                                 int64_t at_row) {
+inline HWY_NOINLINE void scatter_add_by_row(const RowMap& map, int64_t diagonal, int64_t rows,
+                                            int64_t count, const float* tile, int64_t tile_row,
+                                            int64_t first_row, float* at, int64_t at_row) {
   for (int64_t i = 0; i < rows; ++i)
     collect_row(map, diagonal - i, count, tile + i * tile_row, first_row, at + i * at_row);
 }

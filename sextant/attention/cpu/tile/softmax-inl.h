@@ -25,10 +25,10 @@ namespace HWY_NAMESPACE {
 HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
 
 // The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from each.
-HWY_INLINE void find_most(int64_t rows, Run columns, const float* scores, float* most,
+HWY_INLINE void find_most(int64_t rows, KeyRange columns, const float* scores, float* most,
                           float* base) {
   for (int64_t i = 0; i < rows; ++i) {
-    const float* line = scores + i * kScoreRow;
+    const float* line = scores + i * kScoreStride;
     Lanes high = load(line + columns.first);
     for (int64_t j = columns.first + kLanes; j < columns.last; j += kLanes)
       high = max(high, load(line + j));
@@ -42,18 +42,18 @@ HWY_INLINE V weights_of(const float* scores, float base) {
                                      hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
-// Turns the scores of up to kStrip queries, [rows][kScoreRow], into weights e^(score - most), and puts them into
+// Turns the scores of up to kStrip queries, [rows][kScoreStride], into weights e^(score - most), and puts them into
 // a panel, too: [kUnit][kStrip].
-inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float* most,
-                                float* panel) {
+inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores, float* most,
+                                       float* panel) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
-  for (int64_t j = columns.first; j < columns.last; j += kPart) {
+  for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
     V weights[kStrip];
     for (int64_t i = 0; i < kStrip; ++i) {
       weights[i] = hn::Zero(F32());
       if (HWY_UNLIKELY(i >= rows)) continue;
-      float* const at = scores + i * kScoreRow + j;
+      float* const at = scores + i * kScoreStride + j;
       weights[i] = weights_of(at, base[i]);
       hn::StoreU(weights[i], F32(), at);
     }
@@ -64,17 +64,17 @@ inline HWY_NOINLINE void soften(int64_t rows, Run columns, float* scores, float*
 // As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; those in the place of
 // scores are not (round_weights()).
 template <bool kDots>
-HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* most,
+HWY_NOINLINE void soften_pairs(int64_t rows, KeyRange columns, float* scores, float* most,
                                float* panel) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
-  constexpr int64_t kBoth = 2 * kPart;
+  constexpr int64_t kBoth = 2 * kVectorLanes;
   const auto pair = [](V first, V second) HWY_ATTR {
     return kDots ? pair_at_once(first, second) : pair_in_steps(first, second);
   };
   for (int64_t j = round_down(columns.first, kBoth); j < columns.last; j += kBoth) {
     const auto weights = [&](int64_t i, int64_t at) HWY_ATTR {
-      float* const score = scores + i * kScoreRow + at;
+      float* const score = scores + i * kScoreStride + at;
       const V some = weights_of(score, base[i]);
       hn::StoreU(some, F32(), score);
       return some;
@@ -90,12 +90,12 @@ HWY_NOINLINE void soften_pairs(int64_t rows, Run columns, float* scores, float* 
 #endif
       for (int64_t i = 0; i < kStrip; ++i) {
         const V first = weights(i, j);
-        pairs[i] = pair(first, weights(i, j + kPart));
+        pairs[i] = pair(first, weights(i, j + kVectorLanes));
       }
     } else {
       for (int64_t i = 0; i < kStrip; ++i) {
         const V first = weights_if_any(i, j);
-        pairs[i] = pair(first, weights_if_any(i, j + kPart));
+        pairs[i] = pair(first, weights_if_any(i, j + kVectorLanes));
       }
     }
     transpose_strip(pairs, panel + j / 2 * kStrip);
@@ -109,17 +109,18 @@ constexpr int64_t calls_of_row(int64_t columns) {
 
 // As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that are
 // multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is done in between.
-template <int kCount, class Between>
-HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores, float* most,
-                               float* to, int64_t part_step, Between between) {
+template <int kCount, class Prefetch>
+HWY_NOINLINE void soften_parts(int64_t rows, KeyRange columns, KeyRange all, float* scores,
+                               float* most, float* to, int64_t part_step, Prefetch between) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, most, base);
-  for (int64_t i = 0; i < rows; ++i, scores += kScoreRow, to += kPairRow) {
+  for (int64_t i = 0; i < rows; ++i, scores += kScoreStride, to += kPairStride) {
     // In two passes: the steps of one weight wait for each other, and those of both together fill a core's scheduler
     // so that hardly two weights are under way.
     for (int64_t j = columns.first; j < columns.last;) {
       const int64_t end = std::min(j + kBetween, columns.last);
-      for (; j < end; j += kPart) hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
+      for (; j < end; j += kVectorLanes)
+        hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
       between();
     }
     for (int64_t j = all.first; j < all.last; j += kBetween) {
@@ -131,8 +132,8 @@ HWY_NOINLINE void soften_parts(int64_t rows, Run columns, Run all, float* scores
 
 // Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
 // what values would be that are all 1.
-inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const Partial& part,
-                               const Partial& all) {
+inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const SoftmaxState& part,
+                               const SoftmaxState& all) {
   float keep[kLanes] = {}, take[kLanes] = {}, sum[kLanes] = {}, part_sum[kLanes] = {};
   for (int64_t i = 0; i < rows; ++i) {
     const float most = std::max(all.most[i], part.most[i]);
@@ -156,7 +157,7 @@ inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const Partial& par
   }
 }
 
-HWY_INLINE void clear(int64_t rows, int64_t width16, const Partial& partial) {
+HWY_INLINE void clear(int64_t rows, int64_t width16, const SoftmaxState& partial) {
   std::fill_n(partial.most, rows, -kInfinity);
   std::fill_n(partial.sum, rows, 0.0F);
   std::fill_n(partial.out, rows * width16, 0.0F);

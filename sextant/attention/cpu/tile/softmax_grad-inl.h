@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Lines of a strip, [kStrip][kScoreRow] each.
+// Lines of a strip, [kStrip][kScoreStride] each.
 struct GradStrip {
   float* weights;                 // scores before
   float* grads;                   // of the (real) product
@@ -31,7 +31,7 @@ struct GradStrip {
 // Adds a strip's lines to sums by diagonal; to[0] is diagonal 0.
 inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float* to) {
   for (int64_t i = 0; i < s.rows; ++i) {
-    const float* line = lines + i * kScoreRow;
+    const float* line = lines + i * kScoreStride;
     float* at = to + s.diagonal(i) - s.columns.first;
     for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes)
       store(add(load(at + j), load(line + j)), at + j);
@@ -44,14 +44,15 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
   for (int64_t i = 0; i < s.rows; ++i) {
     const auto [row, columns] = diagonals_of_query(s, to, i);
     for (int64_t j = columns.first; j < columns.last; ++j)
-      row[j * to.column_stride] = lines[i * kScoreRow + j];
+      row[j * to.column_stride] = lines[i * kScoreStride + j];
   }
 }
 
-HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip& g) {
+HWY_INLINE void differentiate_softmax(int64_t rows, KeyRange columns, const GradStrip& g) {
   for (int64_t i = 0; i < rows; ++i) {
     const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
-    for (int64_t j = i * kScoreRow + columns.first; j < i * kScoreRow + columns.last; j += kLanes) {
+    for (int64_t j = i * kScoreStride + columns.first; j < i * kScoreStride + columns.last;
+         j += kLanes) {
       const Lanes weight = exp(sub(load(g.weights + j), lse));
       store(weight, g.weights + j);
       store(mul(weight, sub(load(g.grads + j), mean)), g.grads + j);
@@ -62,7 +63,7 @@ HWY_INLINE void differentiate_softmax(int64_t rows, Run columns, const GradStrip
 // x / |x|, and 0 for 0.
 HWY_INLINE Lanes direction(const Lanes& x, const Lanes& size) {
   Lanes y;
-  for (int p = 0; p < kParts; ++p) {
+  for (int p = 0; p < kVectors; ++p) {
     const V zero = hn::Zero(F32());
     y.part[p] = hn::IfThenZeroElse(hn::Eq(size.part[p], zero), hn::Div(x.part[p], size.part[p]));
   }
@@ -75,7 +76,7 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
   const Lanes sign = set(std::copysign(1.0F, p.scale));
   const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
   for (int64_t i = 0; i < s.rows; ++i) {
-    const int64_t at = i * kScoreRow, diagonal = s.diagonal(i) - s.columns.first;
+    const int64_t at = i * kScoreStride, diagonal = s.diagonal(i) - s.columns.first;
     for (int64_t j = s.columns.first; j < s.columns.last; j += kLanes) {
       Lanes grad = load(g.grads + at + j), x = load(g.real + at + j), y = set(0), size = x;
       if (g.imaginary) {

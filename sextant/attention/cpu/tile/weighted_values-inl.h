@@ -36,15 +36,15 @@ HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
 }
 
 // out += p v, key by key and only over what each query sees.
-inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights, Matrix values,
-                                            float* out) {
+inline HWY_NOINLINE void multiply_pv_exactly(const Strip& s, const float* weights, Matrix values,
+                                             float* out) {
   const int64_t width16 = s.problem.width16;
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](Run run) HWY_ATTR {
+    s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](KeyRange run) HWY_ATTR {
       for (int64_t key = run.first; key < run.last; ++key) {
         if (!shown(s, i, key)) continue;
         const int64_t j = key - s.keys.keys.first;
-        multiply<Sum::kAdded>(1, width16 / kLanes, 1, LeftRows{weights + i * kScoreRow + j, 0},
+        multiply<Sum::kAdded>(1, width16 / kLanes, 1, LeftRows{weights + i * kScoreStride + j, 0},
                               RightRows{values.data + j * values.stride, 0}, out + i * width16,
                               width16);
       }
@@ -54,11 +54,11 @@ inline HWY_NOINLINE void mix_values_exactly(const Strip& s, const float* weights
 // out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of
 // a clipped table) has its total there: what a query sees decides that, and not what its neighbours do.
 // sums: [kStrip][rows of C].
-inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, const float* totals,
-                                   bool exactly, float* sums, float* out) {
-  const Vectors& table = s.problem.on_value;
+inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, const float* totals,
+                                      bool exactly, float* sums, float* out) {
+  const PackedTable& table = s.problem.on_value;
   const int64_t width16 = s.problem.width16;
-  const Run range = rows_met(s, table);
+  const KeyRange range = rows_met(s, table);
   const int64_t count = range.last - range.first;
   const float* rows = table.row(s.queries.head, range.first);
   if (count == 1 && !exactly) {  // for all queries; so short a product is not worth its tiles
@@ -74,7 +74,7 @@ inline HWY_NOINLINE void mix_table(const Strip& s, const float* weights, const f
     if (const int64_t row = only_row_met(s, i, table); row >= 0)
       sums[i * count + row - range.first] = totals[i];
     else
-      collect_row(table.map, s.diagonal(i), s.count(), weights + i * kScoreRow + s.columns.first,
+      collect_row(table.map, s.diagonal(i), s.count(), weights + i * kScoreStride + s.columns.first,
                   range.first, sums + i * count);
   }
   const LeftRows left = {sums, count};
@@ -91,12 +91,12 @@ template <class Values>
 HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
                            float* table_sums, float* out, const float* totals) {
   const int64_t width16 = s.problem.width16;
-  if (s.problem.on_value) mix_table(s, weights, totals, false, table_sums, out);
+  if (s.problem.on_value) add_table_pv(s, weights, totals, false, table_sums, out);
   if (all_finite(out, s.rows * width16)) return;
   // A weight of 0 has met an infinity or a NaN, maybe one that its query does not see.
   std::fill_n(out, s.rows * width16, 0.0F);
-  mix_values_exactly(s, weights, values(), out);
-  if (s.problem.on_value) mix_table(s, weights, totals, true, table_sums, out);
+  multiply_pv_exactly(s, weights, values(), out);
+  if (s.problem.on_value) add_table_pv(s, weights, totals, true, table_sums, out);
 }
 
 // Values of a unit: rows, or those in pairs (pair_rows()) if products are of these.
@@ -105,11 +105,11 @@ struct Values {
   const float* pairs = nullptr;
 };
 
-// Weights, [rows][kScoreRow], as pairs have them: the instruction rounds to even.
-inline HWY_NOINLINE void round_weights(int64_t rows, Run columns, bool dots, float* weights) {
+// Weights, [rows][kScoreStride], as pairs have them: the instruction rounds to even.
+inline HWY_NOINLINE void round_weights(int64_t rows, KeyRange columns, bool dots, float* weights) {
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = columns.first; j < columns.last; j += kPart) {
-      float* const at = weights + i * kScoreRow + j;
+    for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
+      float* const at = weights + i * kScoreStride + j;
       const V x = load_part(at);
       hn::StoreU(hn::BitCast(F32(), dots ? round(x) : round_weight(x)), F32(), at);
     }
@@ -127,12 +127,12 @@ HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values&
 // out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
 // columns that some query sees, not rounded out. rows: of values, where those in pairs will not do.
 template <class Rows>
-HWY_INLINE void mix(const Strip& s, float* weights, const float* panel, Run seen,
-                    const Values& values, const Rows& rows, float* table_sums, float* out,
-                    float* sum) {
+HWY_INLINE void multiply_pv(const Strip& s, float* weights, const float* panel, KeyRange seen,
+                            const Values& values, const Rows& rows, float* table_sums, float* out,
+                            float* sum) {
   const int64_t width16 = s.problem.width16, blocks = width16 / kLanes;
   if (values.pairs) {
-    const Run some = {seen.first / 2, (seen.last + 1) / 2};
+    const KeyRange some = {seen.first / 2, (seen.last + 1) / 2};
     with_dots(s.problem.dots, [&](auto dots) HWY_ATTR {
       multiply_and_total<kNewOfPairs<dots()>>(
           s.rows, blocks, some.last - some.first, panel + some.first * kStrip,

@@ -28,9 +28,9 @@ void check_injectable(const std::string& method, const ModelShape& shape) {
          std::to_string(shape.heads * shape.head_dim) + ", but got " + std::to_string(shape.width));
 }
 
-int64_t injected_rows(const Placement& placement) {
+int64_t injected_rows(const Layout& layout) {
   int64_t rows = 0;
-  for (const at::Tensor& positions : {query_positions(placement), key_positions(placement)})
+  for (const at::Tensor& positions : {query_positions(layout), key_positions(layout)})
     for (int64_t n = 0; n < positions.numel(); ++n) {
       const int64_t t = positions.data_ptr<int64_t>()[n];
       if (t < 0)
@@ -40,9 +40,9 @@ int64_t injected_rows(const Placement& placement) {
   return rows;
 }
 
-void inject(Operands& operands, const Placement& placement, const at::Tensor& rows) {
+void inject(Operands& operands, const Layout& layout, const at::Tensor& rows) {
   const int64_t heads = operands.q.size(1);
-  const at::Tensor queries = query_positions(placement), keys = key_positions(placement);
+  const at::Tensor queries = query_positions(layout), keys = key_positions(layout);
   // At once: the gradient of each select would be as large as that of all.
   const std::vector<at::Tensor> each = rows.unbind(1);
   operands.q = operands.q + as_heads(each[0], queries, heads);

@@ -13,9 +13,9 @@ void check_injectable(const std::string& method, const ModelShape& shape);
 
 // rows [positions, 3, width] for positions 0, 1, ...: adds to q, k and v what stands at their positions.
 // Throws Error for a negative position.
-void inject(Operands& operands, const Placement& placement, const at::Tensor& rows);
+void inject(Operands& operands, const Layout& layout, const at::Tensor& rows);
 
 // How many rows inject() needs.
-int64_t injected_rows(const Placement& placement);
+int64_t injected_rows(const Layout& layout);
 
 }  // namespace sextant

@@ -11,30 +11,30 @@
 
 namespace sextant {
 
-class Over : public Method {
+class MethodWrapper : public Method {
  public:
-  explicit Over(std::unique_ptr<Method> of) : of_(std::move(of)) {}
+  explicit MethodWrapper(std::unique_ptr<Method> of) : of_(std::move(of)) {}
 
   std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
   bool relative() const override { return of_->relative(); }
   bool reads_times() const override { return of_->reads_times(); }
-  bool reads_words() const override { return of_->reads_words(); }
-  bool dresses_keys() const override { return of_->dresses_keys(); }
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
+  bool reads_token_ids() const override { return of_->reads_token_ids(); }
+  bool changes_keys() const override { return of_->changes_keys(); }
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    return of_->embed(x, placement, parameters);
+    return of_->embed(x, layout, parameters);
   }
-  at::Tensor embed_last(const at::Tensor& x, const Placement& placement,
+  at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                         Parameters parameters) const override {
-    return of_->embed_last(x, placement, parameters);
+    return of_->embed_last(x, layout, parameters);
   }
   int64_t last_layer_runs() const override { return of_->last_layer_runs(); }
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
     return of_->key_columns(x, layer, parameters);
   }
-  void place(Operands& operands, const Placement& placement, int64_t layer,
+  void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    of_->place(operands, placement, layer, parameters);
+    of_->apply(operands, layout, layer, parameters);
   }
 
  private:

@@ -24,24 +24,24 @@ Spectrum slowed(Spectrum spectrum, Real factor) {
   return spectrum;
 }
 
-void turn_within_and_beyond(Operands& operands, const Placement& placement, const Rotation& within,
+void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
                             int64_t window, const Beyond& beyond) {
   const at::Tensor runs = operands.sweeps.at(0).runs;
-  const at::Tensor near = near_runs(placement, window - 1, window - 1);
+  const at::Tensor near = near_runs(layout, window - 1, window - 1);
   operands.sweeps = {{.runs = intersection(runs, near),
                       .rotation = within,
-                      .query_times = query_times(placement, 1),
-                      .key_times = key_times(placement, 1)},
+                      .query_rotary_positions = query_rotary_positions(layout, 1),
+                      .key_rotary_positions = key_rotary_positions(layout, 1)},
                      {.runs = before(runs, near),
                       .rotation = beyond.rotation,
-                      .query_times = beyond.query_times,
-                      .key_times = beyond.key_times,
+                      .query_rotary_positions = beyond.query_rotary_positions,
+                      .key_rotary_positions = beyond.key_rotary_positions,
                       .query_offset = beyond.offset}};
-  if (placement.causal) return;
+  if (layout.causal) return;
   operands.sweeps.push_back({.runs = after(runs, near),
                              .rotation = beyond.rotation,
-                             .query_times = beyond.query_times,
-                             .key_times = beyond.key_times,
+                             .query_rotary_positions = beyond.query_rotary_positions,
+                             .key_rotary_positions = beyond.key_rotary_positions,
                              .key_offset = beyond.offset});
 }
 
@@ -55,9 +55,9 @@ int64_t log_n_length(const Options& options) {
   return length;
 }
 
-void scale_by_log_n(Operands& operands, const Placement& placement, int64_t length) {
+void scale_by_log_n(Operands& operands, const Layout& layout, int64_t length) {
   if (length == 0) return;
-  const at::Tensor positions = query_positions(placement);
+  const at::Tensor positions = query_positions(layout);
   const std::vector<double> factors =
       query_factors({.law = QueryLaw::kLogn, .length = length},
                     {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});

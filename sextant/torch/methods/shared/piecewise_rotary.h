@@ -25,8 +25,8 @@ namespace sextant {
 // What turns pairs of a query and a key that are `window` or more apart.
 struct Beyond {
   Rotation rotation;
-  at::Tensor query_times, key_times;  // int64 [1, 1, rows]
-  std::vector<Turns> offset;          // one for each pair
+  at::Tensor query_rotary_positions, key_rotary_positions;  // int64 [1, 1, rows]
+  std::vector<Turns> offset;                                // one for each pair
 };
 
 // The phases of a distance, for each pair. It need not be whole.
@@ -36,7 +36,7 @@ std::vector<Turns> phases(const Spectrum& spectrum, Real distance);
 Spectrum slowed(Spectrum spectrum, Real factor);
 
 // Replaces the one sweep of `operands` by those within and beyond the window.
-void turn_within_and_beyond(Operands& operands, const Placement& placement, const Rotation& within,
+void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
                             int64_t window, const Beyond& beyond);
 
 // The option "window": the first distance that is beyond.
@@ -45,6 +45,6 @@ int64_t window_length(const Options& options, int64_t otherwise);
 // The option "log_n": null, or the training length L. Then a query at position i is multiplied by
 // max(1, log(i + 1) / log L) (Su 2021), before it is turned.
 int64_t log_n_length(const Options& options);  // 0: null
-void scale_by_log_n(Operands& operands, const Placement& placement, int64_t length);
+void scale_by_log_n(Operands& operands, const Layout& layout, int64_t length);
 
 }  // namespace sextant

@@ -11,14 +11,15 @@
 
 namespace sextant {
 
-Code::Code(const std::string& name, int64_t columns, int64_t width, bool projected, Rows rows)
+PositionCode::PositionCode(const std::string& name, int64_t columns, int64_t width, bool projected,
+                           Rows rows)
     : columns_(columns), width_(width), projected_(projected), rows_(std::move(rows)) {
   if (!projected && columns > width)
     fail(name + ": expected a code of at most the model's " + std::to_string(width) +
          " columns (or option projected), but got " + std::to_string(columns));
 }
 
-std::vector<ParameterSpec> Code::parameters() const {
+std::vector<ParameterSpec> PositionCode::parameters() const {
   if (!projected_) return {};
   return {{.name = "projection",
            .sizes = {columns_, width_},
@@ -27,9 +28,9 @@ std::vector<ParameterSpec> Code::parameters() const {
            .weight_decay = true}};
 }
 
-at::Tensor Code::embed(const at::Tensor& x, const Placement& placement,
-                       Parameters parameters) const {
-  const at::Tensor positions = query_positions(placement);
+at::Tensor PositionCode::embed(const at::Tensor& x, const Layout& layout,
+                               Parameters parameters) const {
+  const at::Tensor positions = query_positions(layout);
   const std::span<const int64_t> all(positions.data_ptr<int64_t>(),
                                      static_cast<size_t>(positions.numel()));
   const at::Tensor code = tensor_of(rows_(all), {positions.numel(), columns_}).to(x.options());

@@ -10,19 +10,18 @@
 
 namespace sextant {
 
-class Code final : public Method {
+class PositionCode final : public Method {
  public:
   // [positions, columns], row by row
   using Rows = std::function<std::vector<double>(std::span<const int64_t> positions)>;
 
   // Projected, the code goes through a trained [columns, width] matrix; else it fills the first
   // columns. Throws Error if it is wider than the model then.
-  Code(const std::string& name, int64_t columns, int64_t width, bool projected, Rows rows);
+  PositionCode(const std::string& name, int64_t columns, int64_t width, bool projected, Rows rows);
 
   std::vector<ParameterSpec> parameters() const override;
   bool relative() const override { return false; }
-  at::Tensor embed(const at::Tensor& x, const Placement& placement,
-                   Parameters parameters) const override;
+  at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const override;
 
  private:
   int64_t columns_, width_;

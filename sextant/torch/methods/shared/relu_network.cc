@@ -32,9 +32,9 @@ std::vector<double> doubles(const at::Tensor& x) {
 }
 
 // Pieces are counted by growing x; piece n lies between ends[n - 1] and ends[n].
-class Pieces {
+class LinearPieces {
  public:
-  explicit Pieces(const ReluNetwork& network)
+  explicit LinearPieces(const ReluNetwork& network)
       : in_weight_(doubles(network.in_weight)),
         in_bias_(doubles(network.in_bias)),
         out_weight_(doubles(network.out_weight)),
@@ -126,7 +126,7 @@ int64_t tasks_of(const at::Tensor& x) {
 }
 
 template <class T>
-at::Tensor forward(const Pieces& pieces, const at::Tensor& x) {
+at::Tensor forward(const LinearPieces& pieces, const at::Tensor& x) {
   const int64_t count = x.numel();
   at::Tensor y = at::empty({static_cast<int64_t>(pieces.heads()), count}, x.options());
   const T* const from = x.data_ptr<T>();
@@ -148,7 +148,7 @@ at::Tensor forward(const Pieces& pieces, const at::Tensor& x) {
 
 // Gradients of the lines, and of x if there is a d_x.
 template <class T>
-std::vector<Line> backward(const Pieces& pieces, const at::Tensor& x, const at::Tensor& d_y,
+std::vector<Line> backward(const LinearPieces& pieces, const at::Tensor& x, const at::Tensor& d_y,
                            const at::Tensor& d_x) {
   const int64_t count = x.numel();
   const T* const from = x.data_ptr<T>();
@@ -192,7 +192,7 @@ class Evaluate : public torch::autograd::Function<Evaluate> {
                             const at::Tensor& in_weight, const at::Tensor& in_bias,
                             const at::Tensor& out_weight, const at::Tensor& out_bias) {
     context->save_for_backward({x, in_weight, in_bias, out_weight, out_bias});
-    const Pieces pieces({in_weight, in_bias, out_weight, out_bias});
+    const LinearPieces pieces({in_weight, in_bias, out_weight, out_bias});
     if (!pieces.finite()) return at::full({out_bias.numel(), x.numel()}, std::nan(""), x.options());
     const at::Tensor dense = x.contiguous();
     return x.scalar_type() == at::kFloat ? sextant::forward<float>(pieces, dense)
@@ -205,7 +205,7 @@ class Evaluate : public torch::autograd::Function<Evaluate> {
     const at::Tensor dense = saved[0].contiguous(), above = d_y[0].contiguous();
     variable_list gradients(saved.size());
     if (context->needs_input_grad(0)) gradients[0] = at::empty(saved[0].sizes(), dense.options());
-    const Pieces pieces({saved[1], saved[2], saved[3], saved[4]});
+    const LinearPieces pieces({saved[1], saved[2], saved[3], saved[4]});
     if (!pieces.finite()) {
       for (size_t n = 0; n < saved.size(); ++n)
         gradients[n] = at::full(saved[n].sizes(), std::nan(""), saved[n].options());

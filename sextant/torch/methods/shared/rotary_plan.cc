@@ -184,11 +184,10 @@ Spectrum RotaryPlan::finished(Spectrum spectrum) const {
   return clockwise_ ? clockwise(std::move(spectrum)) : spectrum;
 }
 
-void RotaryPlan::scale(Operands& operands, const Placement& placement,
-                       Parameters parameters) const {
+void RotaryPlan::scale(Operands& operands, const Layout& layout, Parameters parameters) const {
   operands.scale *= scaling_->score_factor;
   if (query_scale_.law == QueryLaw::kNone) return;
-  const at::Tensor positions = query_positions(placement);
+  const at::Tensor positions = query_positions(layout);
   const std::vector<double> factors = query_factors(
       query_scale_, {positions.data_ptr<int64_t>(), static_cast<size_t>(positions.numel())});
   at::Tensor by = tensor_of(factors, {1, 1, positions.numel(), 1}).to(operands.q.options());
@@ -196,15 +195,14 @@ void RotaryPlan::scale(Operands& operands, const Placement& placement,
   operands.q = operands.q * by;
 }
 
-void RotaryPlan::place(Operands& operands, const Placement& placement,
-                       Parameters parameters) const {
-  scale(operands, placement, parameters);
+void RotaryPlan::apply(Operands& operands, const Layout& layout, Parameters parameters) const {
+  scale(operands, layout, parameters);
   for (SweepOperand& sweep : operands.sweeps) {
     sweep.rotation = one_;
-    sweep.query_times = query_times(placement, axes_);
-    sweep.key_times = key_times(placement, axes_);
+    sweep.query_rotary_positions = query_rotary_positions(layout, axes_);
+    sweep.key_rotary_positions = key_rotary_positions(layout, axes_);
   }
-  if (goes_by_text()) place_frames(operands, placement);
+  if (goes_by_text()) place_frames(operands, layout);
 }
 
 Rotation RotaryPlan::rotation_by(double factor) const {
@@ -219,23 +217,23 @@ Rotation RotaryPlan::rotation_by(double factor) const {
 }
 
 // Each piece of a text with one factor becomes a frame with a rotation of its own.
-void RotaryPlan::place_frames(Operands& operands, const Placement& placement) const {
+void RotaryPlan::place_frames(Operands& operands, const Layout& layout) const {
   const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
-  const at::Tensor at_queries = query_times(placement, 1).contiguous();
-  const at::Tensor at_keys = key_times(placement, 1).contiguous();
+  const at::Tensor at_queries = query_rotary_positions(layout, 1).contiguous();
+  const at::Tensor at_keys = key_rotary_positions(layout, 1).contiguous();
   const Times times = {at_queries, at_keys};
   const bool alike = at_queries.size(0) == 1 && at_keys.size(0) == 1;
   const auto factor_at = [&](int64_t time) {
     return dynamic_factor(dynamic, std::max<int64_t>(time, 0) + 1);
   };
   std::vector<Piece> pieces;
-  for (const Frame& text : texts(placement))
-    for (int64_t b = 0; b < (alike ? 1 : placement.batch); ++b) {
+  for (const Frame& text : texts(layout))
+    for (int64_t b = 0; b < (alike ? 1 : layout.batch); ++b) {
       Frame own = text;
       own.batch = alike ? kEveryBatch : b;
       const double of_all = by_ == By::kLength ? factor_at(times.latest(b, text)) : 0;
       cut(
-          own, placement.causal,
+          own, layout.causal,
           [&](int64_t row) { return by_ == By::kLength ? of_all : factor_at(times.query(b, row)); },
           pieces);
     }

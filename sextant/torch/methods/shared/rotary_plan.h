@@ -44,10 +44,10 @@ class RotaryPlan {
   std::vector<ParameterSpec> parameters() const;
 
   // Sets the rotations and times of all sweeps, and scales queries.
-  void place(Operands& operands, const Placement& placement, Parameters parameters) const;
+  void apply(Operands& operands, const Layout& layout, Parameters parameters) const;
 
   // Scales queries only.
-  void scale(Operands& operands, const Placement& placement, Parameters parameters) const;
+  void scale(Operands& operands, const Layout& layout, Parameters parameters) const;
 
   bool is_stretched() const;
   bool goes_by_text() const;  // dynamic, and not by a stated length
@@ -61,7 +61,7 @@ class RotaryPlan {
   void read_query_scale(const Options& options);
   void read_dynamic(const Options& options);
   Spectrum finished(Spectrum spectrum) const;
-  void place_frames(Operands& operands, const Placement& placement) const;
+  void place_frames(Operands& operands, const Layout& layout) const;
   Rotation rotation_by(double factor) const;  // of a dynamic stretch
 
   int64_t heads_, train_length_;

@@ -37,8 +37,7 @@ TEST_P(RelativeVectors, GradientsAgreeWithDifferences) {
   const ModelShape shape = {
       .layers = 2, .heads = 2, .key_heads = 1, .head_dim = 4, .width = 8, .train_length = 8};
   const auto method = method_of(GetParam().method, shape, GetParam().options);
-  Placement p = {
-      .batch = 2, .queries = 4, .keys = 6, .first_query = 2, .causal = GetParam().causal};
+  Layout p = {.batch = 2, .queries = 4, .keys = 6, .first_query = 2, .causal = GetParam().causal};
   if (GetParam().segments) {
     p.query_segments = at::tensor({0, 0, 1, 1, 0, 3, 3, 0}, at::kLong).view({2, 4});
     p.key_segments = at::tensor({0, 0, 0, 0, 1, 1, 3, 0, 0, 3, 3, 0}, at::kLong).view({2, 6});
