@@ -7,8 +7,8 @@
 
 namespace sextant::bench {
 
-// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no two
-// neighbours are alike.
+// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no
+// two neighbours are alike.
 AlignedFloats filled(const std::function<void(cpu::Arena&)>& lay_out);
 
 }  // namespace sextant::bench

@@ -33,9 +33,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `rounds` times kChains steps, each waiting only for the one kChains before it. chains: where they start,
-// and then where they have come to. The compiler must not know that two start alike, for it computes equal
-// chains once. operations: of a lane in a step.
+// `rounds` times kChains steps, each waiting only for the one kChains before it. chains: where they
+// start, and then where they have come to. The compiler must not know that two start alike, for it
+// computes equal chains once. operations: of a lane in a step.
 template <class D, class Step>
 HWY_INLINE MultiplyAdds run_chains(D d, int64_t rounds, float* HWY_RESTRICT chains,
                                    double operations, Step step) {

@@ -3,16 +3,19 @@
 
     bench/goals.py --to build/goals
 
-Runs the programs of this folder that a goal is about one after the other, each on the whole machine, and keeps what
-each measured in a file of the folder --to. A program whose file is there is not run again, so a run that was stopped
-goes on; another folder starts anew. --only NAME,... runs some, and judges what is there.
+Runs the programs of this folder that a goal is about one after the other, each on the whole
+machine, and keeps what each measured in a file of the folder --to. A program whose file is there is
+not run again, so a run that was stopped goes on; another folder starts anew. --only NAME,... runs
+some, and judges what is there.
 
-Beside PyTorch 2 it times what --python imports, with the library that was built for it (scripts/check_torch.sh builds
-one: build/torch-VERSION/lib/libsextant_torch.so, with build/python-VERSION/bin/python). Without, those lines are left out.
+Beside PyTorch 2 it times what --python imports, with the library that was built for it
+(scripts/check_torch.sh builds one: build/torch-VERSION/lib/libsextant_torch.so, with
+build/python-VERSION/bin/python). Without, those lines are left out.
 
-A line is judged by the least times of the rounds; its median is beside it. "limit" is what this machine leaves at
-best, by the steps of the kernels measured in the same run or, where it says so, by counting: a goal beyond it cannot be
-met here. docs/performance.md says how each limit comes about.
+A line is judged by the least times of the rounds; its median is beside it. "limit" is what this
+machine leaves at best, by the steps of the kernels measured in the same run or, where it says so,
+by counting: a goal beyond it cannot be met here. docs/performance.md says how each limit comes
+about.
 """
 
 import argparse
@@ -75,10 +78,10 @@ def commands(options):
                      "bfloat16", "--kinds", "causal,full", "--rounds", options.rounds],
         "attention": [*attention, *common, "--no-eager", "--no-ggml", "--kinds", ",".join(FORWARD), "--rounds",
                       options.rounds],
-        "amx": [*attention, *common, "--no-eager", "--no-ggml", "--backend", "cpu-amx", "--kinds", "causal,full", "--rounds",
+        "amx": [*attention, *common, "--no-eager", "--no-ggml", "--backend", "cpu-bf16x3", "--kinds", "causal,full", "--rounds",
                 options.rounds],
     }
-    for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-amx")):
+    for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-bf16x3")):
         result[name] = [*attention, "--lengths", 2048, "--head-sizes", common[3], "--window", 256, "--no-ggml", "--backend",
                         backend, "--kinds", ",".join(FORWARD), "--rounds", options.rounds]
     commands = {name: (list(map(str, command)), None) for name, command in result.items()}
@@ -131,7 +134,8 @@ def find(measured, **wanted):
 
 
 def cells(document, kind, passes):
-    """(name, head size, a row for each pass) for each length and head size at which `kind` was run so."""
+    """(name, head size, a row for each pass) for each length and head size at which `kind` was run
+    so."""
     for size in HEAD_SIZES:
         for length in LENGTHS:
             rows = [row for name in PASSES[passes]
@@ -172,7 +176,8 @@ def steps(results, kernel, size):
 
 
 def with_products_at_peak(steps, peak=None):
-    """Seconds that a kernel would take if its products ran at the peak (of multiply-adds) and all else as it does."""
+    """Seconds that a kernel would take if its products ran at the peak (of multiply-adds) and all
+    else as it does."""
     return sum(row["operations"] / (peak or row["fma_peak"]) if row["operations"] else row["least"] for row in steps.values())
 
 
@@ -202,7 +207,8 @@ def limits_with_backward(results):
 
 
 def every_distance_limits(results, passes):
-    """Of plain attention, if all products ran at the peak: q A is one more forward, and it, dq and dA are backward."""
+    """Of plain attention, if all products ran at the peak: q A is one more forward, and it, dq and
+    dA are backward."""
     limits = {}
     for size in HEAD_SIZES:
         if forward := steps(results, "forward", size):
@@ -287,9 +293,10 @@ def eager_by_amx(results):
 
 
 def backward_products(kind, length):
-    """How many products of all queries with all keys a backward pass is. Plain attention's are five (q k again, do v, dv, dq,
-    dk). A table on queries or keys has three with each of its rows that is met (again, and two for gradients), one on values
-    two. The rows are those of bench/attention/cases.cc."""
+    """How many products of all queries with all keys a backward pass is. Plain attention's are five
+    (q k again, do v, dv, dq, dk). A table on queries or keys has three with each of its rows that
+    is met (again, and two for gradients), one on values two. The rows are those of
+    bench/attention/cases.cc."""
     shaw, deberta = 2 * 16 + 1, 2 * 256
     rows = {"shaw-keys": 3 * shaw, "shaw": (3 + 2) * shaw, "deberta": 2 * 3 * deberta}
     return 5 + (3 if kind == "every-distance" else rows.get(kind, 0) / length)
@@ -351,10 +358,10 @@ def training(results):
 # Each with what it is called and the files that it needs.
 GOALS = (
     ("1", "plain forward, of the multiply-add peak", plain_forward, ("attention",)),
-    ("1", "with the products of AMX (cpu-amx), of that peak", plain_by_amx("forward", FORWARD_BOUNDS), ("amx",)),
+    ("1", "with the products of AMX (cpu-bf16x3), of that peak", plain_by_amx("forward", FORWARD_BOUNDS), ("amx",)),
     ("1", "and beside PyTorch 2's flash attention", flash, ("peers-64", "peers-128")),
     ("2", "plain forward and backward, of the peak", plain_backward, ("attention",)),
-    ("2", "with the products of AMX (cpu-amx), of that peak", plain_by_amx("with backward", BACKWARD_BOUNDS), ("amx",)),
+    ("2", "with the products of AMX (cpu-bf16x3), of that peak", plain_by_amx("with backward", BACKWARD_BOUNDS), ("amx",)),
     ("3", "scalar biases, times plain", scalar_biases, ("attention",)),
     ("4", "Shaw, times plain", shaw, ("attention",)),
     ("5", "a row for each distance, times plain", every_distance, ("attention",)),

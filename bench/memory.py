@@ -4,10 +4,11 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/memory.py --length 8192
 
-What an absolute encoding adds to a model's input comes before attention and is not in it. Seconds are of one call, the
-first, which touches new memory. MB are mebibytes. "must" is what a step gives back and keeps: the result and the
-gradients of q, k, v and the encoding's parameters. "beyond" is what the process held at its highest, less that and what
-it held before (q, k, v, parameters, the result's gradient). Each encoding has a process of its own.
+What an absolute encoding adds to a model's input comes before attention and is not in it. Seconds
+are of one call, the first, which touches new memory. MB are mebibytes. "must" is what a step gives
+back and keeps: the result and the gradients of q, k, v and the encoding's parameters. "beyond" is
+what the process held at its highest, less that and what it held before (q, k, v, parameters, the
+result's gradient). Each encoding has a process of its own.
 """
 
 import argparse

@@ -4,10 +4,10 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/peers.py --lengths 2048 --methods none,alibi,rope
 
-Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi and FIRE as a mask of floats (FIRE's is
-made in every call, for it is trained) and rope as rotated queries and keys; and flex_attention, compiled, where this
-torch and its compiler do it (forward only on CPUs).
-Each time is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
+Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi and FIRE as a mask of
+floats (FIRE's is made in every call, for it is trained) and rope as rotated queries and keys; and
+flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs). Each time
+is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
 """
 
 import argparse
@@ -47,7 +47,8 @@ class Rope:
 
 
 class Fire:
-    """A bias for every pair, by tensor operations (arXiv 2310.04418), from the parameters of a sextant.method."""
+    """A bias for every pair, by tensor operations (arXiv 2310.04418), from the parameters of a
+    sextant.method."""
 
     def __init__(self, method, length):
         self.of = {name.replace(".", "_"): parameter for name, parameter in method.named_parameters()}

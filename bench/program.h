@@ -9,8 +9,9 @@
 
 namespace sextant::bench {
 
-// Runs a program and, unless `file` is empty, writes there what `body` returns. That it can be written is
-// asked first, for timing takes minutes. Returns what main() returns: 0, or 1 after printing an error.
+// Runs a program and, unless `file` is empty, writes there what `body` returns. That it can be
+// written is asked first, for timing takes minutes. Returns what main() returns: 0, or 1 after
+// printing an error.
 int run_program(const std::string& file, const std::function<nlohmann::json()>& body);
 
 // {"seconds": of each round, "least", "median"}

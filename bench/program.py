@@ -38,7 +38,8 @@ def positive(text):
 
 
 def writable(path):
-    """Asked first, for timing takes minutes. What the file holds stays until there is something new."""
+    """Asked first, for timing takes minutes. What the file holds stays until there is something
+    new."""
     try:
         with open(path, "a", encoding="utf-8"):
             return path
@@ -79,8 +80,8 @@ def commit_of(ref):
 def record(bench, rows, *, commit="HEAD", command, threads=None):
     """Writes bench/results/MACHINE/DATE-BENCH.json, and returns its path.
 
-    A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; fields that do not
-    apply are None. `commit` is the one that was measured, `command` the command line.
+    A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; fields that do
+    not apply are None. `commit` is the one that was measured, `command` the command line.
     """
     date = datetime.date.today().isoformat()
     path = ROOT / "bench" / "results" / machine() / f"{date}-{bench}.json"

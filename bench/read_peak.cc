@@ -15,9 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A sum of `count` numbers, but for what is left of a multiple of the places and four lines. From as many places at
-// once, which memory gives faster than one stream: how many is best, machines differ in. In the widest vectors that
-// there are, which make a tenth more on a Granite Rapids.
+// A sum of `count` numbers, but for what is left of a multiple of the places and four lines. From
+// as many places at once, which memory gives faster than one stream: how many is best, machines
+// differ in. In the widest vectors that there are, which make a tenth more on a Granite Rapids.
 template <int64_t kStreams>
 uint64_t sum_of(const uint64_t* from, int64_t count) {
   const hn::ScalableTag<uint64_t> d;

@@ -18,7 +18,8 @@ struct ReadPeak {
   int64_t streams = 1;  // the places that each worker read at once for that
 };
 
-// Over memory that no cache holds: the best of several tries with one to eight places. Takes about a second.
+// Over memory that no cache holds: the best of several tries with one to eight places. Takes about
+// a second.
 ReadPeak read_peak(const Executor& executor);
 
 // Reads `memory`, which begins at a multiple of 8, but for what is less than 2 KB at its end.

@@ -1,5 +1,5 @@
-// Timing of several things beside each other: rounds in which each has its turn, so that whatever else
-// the machine does hits them alike.
+// Timing of several things beside each other: rounds in which each has its turn, so that whatever
+// else the machine does hits them alike.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ struct Seconds {
   double median() const;
 };
 
-// How many times as long `a` took as `b`: the median over the rounds, in each of which both met the same
-// machine.
+// How many times as long `a` took as `b`: the median over the rounds, in each of which both met the
+// same machine.
 double median_ratio(const Seconds& a, const Seconds& b);
 
 // `before` each call is not timed.
@@ -28,8 +28,8 @@ struct RoundOptions {
   double least_seconds = 0.02;  // of a timing; shorter calls are repeated, at most 1000 times
 };
 
-// The seconds of each contestant. Each is called once before any clock starts, for the first call finds
-// cold caches and touches new memory.
+// The seconds of each contestant. Each is called once before any clock starts, for the first call
+// finds cold caches and touches new memory.
 std::vector<Seconds> take_turns(const std::vector<Contestant>& contestants,
                                 const RoundOptions& options);
 

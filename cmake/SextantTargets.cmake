@@ -1,8 +1,8 @@
 # Options of every target of the project.
 #
-# -ffp-contract=off: Real and the fixed order of sums need a*b+c to be two roundings where it is written
-# so; kernels ask for fused multiply-add by name.
-# -Wno-missing-field-initializers: a designated initialiser names what differs from the defaults.
+# -ffp-contract=off: Real and the fixed order of sums need a*b+c to be two roundings where it is
+# written so; kernels ask for fused multiply-add by name. -Wno-missing-field-initializers: a
+# designated initialiser names what differs from the defaults.
 function(sextant_compile_options target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

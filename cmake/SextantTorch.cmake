@@ -1,13 +1,14 @@
 # libtorch, as the target `torch` and the variable TORCH_LIBRARIES, from one of two places.
 #
-# By default where find_package(Torch) finds it: Debian's libtorch-dev, or an unpacked libtorch under
-# CMAKE_PREFIX_PATH. The CMake files inside Python's torch package demand a CUDA toolkit if it was built
-# with CUDA, and PyPI's are; so SEXTANT_TORCH_ROOT names the folder of such a package (.../site-packages/
-# torch) and its CPU part is linked without them.
+# By default where find_package(Torch) finds it: Debian's libtorch-dev, or an unpacked libtorch
+# under CMAKE_PREFIX_PATH. The CMake files inside Python's torch package demand a CUDA toolkit if it
+# was built with CUDA, and PyPI's are; so SEXTANT_TORCH_ROOT names the folder of such a package
+# (.../site-packages/ torch) and its CPU part is linked without them.
 set(SEXTANT_TORCH_ROOT "" CACHE PATH "Folder of Python's torch package, instead of find_package(Torch)")
 
 # A Python package is built against the torch of the interpreter that asks for it. pip builds in an
-# environment that hides that torch by PYTHONPATH; Debian's keeps its libraries where find_package looks.
+# environment that hides that torch by PYTHONPATH; Debian's keeps its libraries where find_package
+# looks.
 if(SEXTANT_PYTHON AND NOT SEXTANT_TORCH_ROOT)
   find_package(Python REQUIRED COMPONENTS Interpreter)
   execute_process(

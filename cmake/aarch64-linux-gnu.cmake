@@ -1,4 +1,5 @@
-# A toolchain for AArch64 on Debian of another architecture, whose tests run in an emulator (scripts/check_arm.sh).
+# A toolchain for AArch64 on Debian of another architecture, whose tests run in an emulator
+# (scripts/check_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

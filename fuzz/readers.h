@@ -1,5 +1,6 @@
-// The readers of files that anybody may have written, as one list: what is fuzzed (fuzz/target.cc) and mutated in
-// every test run (tests/fuzz). A reader takes any bytes; it returns, or throws Error.
+// The readers of files that anybody may have written, as one list: what is fuzzed (fuzz/target.cc)
+// and mutated in every test run (tests/fuzz). A reader takes any bytes; it returns, or throws
+// Error.
 #pragma once
 
 #include <span>

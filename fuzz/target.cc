@@ -3,7 +3,8 @@
 //   cmake --preset fuzz && ninja -C build/fuzz fuzz_reader
 //   SEXTANT_FUZZ_READER=gguf build/fuzz/bin/fuzz_reader -max_total_time=60 CORPUS_FOLDER
 //
-// With a folder the samples are written into it first, so that the corpus begins with files that are read.
+// With a folder the samples are written into it first, so that the corpus begins with files that
+// are read.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -18,9 +18,9 @@ For each folder of transformers.models with a rotary class, and each such class 
   registry   every other model_type: explain must say that it does not rotate
 
 The result is a state for each folder, which is compared with tests/audit/transformers-VERSION.txt.
-The exit status is 1 if one differs. --update writes that list, --page the page of the documentation.
-Results are kept in build/audit; --resume takes those that were made by the same command and code.
-`./check --audit` runs all of it in an environment of scripts/torch_env.sh.
+The exit status is 1 if one differs. --update writes that list, --page the page of the
+documentation. Results are kept in build/audit; --resume takes those that were made by the same
+command and code. `./check --audit` runs all of it in an environment of scripts/torch_env.sh.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds what needs no libtorch for AArch64, whose vectors are NEON's, on a Debian of another architecture, and tests
-# it in an emulator.
+# Builds what needs no libtorch for AArch64, whose vectors are NEON's, on a Debian of another
+# architecture, and tests it in an emulator.
 #
 #   scripts/check_arm.sh         but for the two tests that take an emulator most of an hour
 #   scripts/check_arm.sh --all   with them
 #
-# Left out are tests that start the command, for the kernel starts none of another architecture, the one that uses the
-# installed package with the machine's own compiler, and the slow ones. A test that fails does not stop the others; the
-# exit status is 0 if none failed.
+# Left out are tests that start the command, for the kernel starts none of another architecture, the
+# one that uses the installed package with the machine's own compiler, and the slow ones. A test
+# that fails does not stop the others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that each folder of sextant/ includes only headers of the layers below it.
 
-Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. They let an
-engine take the core without libtorch, and let the command start without loading it. A folder that is not
-named here follows the rule of the nearest folder above it.
+Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. They let
+an engine take the core without libtorch, and let the command start without loading it. A folder
+that is not named here follows the rule of the nearest folder above it.
 """
 import pathlib
 import re

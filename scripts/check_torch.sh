@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Builds the library for a torch of PyPI and tests it there: what ./check does with the system's torch.
+# Builds the library for a torch of PyPI and tests it there: what ./check does with the system's
+# torch.
 #
 #   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION under build/ (several
 #                                            GB with what it needs, once), and builds and tests in build/torch-VERSION
 #   scripts/check_torch.sh --python PYTHON   with the torch of this interpreter, which has numpy too
 #
-# Tested are the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or ../shared/golden), the
-# operators (tests/torch/load_library_test.py: opcheck, torch.compile) and the Python package (tests/python). Needs
-# torch 2.6 or later. A test that fails does not stop the others; the exit status is 0 if none failed.
+# Tested are the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
+# ../shared/golden), the operators (tests/torch/load_library_test.py: opcheck, torch.compile) and
+# the Python package (tests/python). Needs torch 2.6 or later. A test that fails does not stop the
+# others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -15,7 +17,8 @@ case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
   --python)
     python=$(command -v "${2:-}") || fail "--python: expected an interpreter, but got \"${2:-}\""
-    # Absolute, but no link followed: an environment's interpreter is a link, and is told by where it lies.
+    # Absolute, but no link followed: an environment's interpreter is a link, and is told by where
+    # it lies.
     python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
     shift ;;
   [0-9]*.*) version=$1 ;;

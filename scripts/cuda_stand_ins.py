@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Stands in for the CUDA libraries that the torch of this interpreter is linked to and that are absent.
+"""Stands in for the CUDA libraries that the torch of this interpreter is linked to and that are
+absent.
 
     cuda_stand_ins.py                    writes the libraries into torch/lib, and names them
     cuda_stand_ins.py --forget-packages  takes CUDA's packages out of the metadata of torch

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/methods again: scripts/pictures.py [COMMAND], by default build/release/bin/sextant.
+"""Draws the pictures of docs/methods again: scripts/pictures.py [COMMAND], by default
+build/release/bin/sextant.
 
 One picture a method, of those that `sextant plot` makes, into docs/images/methods/.
 """

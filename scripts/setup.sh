@@ -1,4 +1,5 @@
-# Functions that ./run, ./check and scripts/*.sh share: packages, configuration, build. They source it; it does nothing alone.
+# Functions that ./run, ./check and scripts/*.sh share: packages, configuration, build. They source
+# it; it does nothing alone.
 #
 # Everything it says goes to standard error, for standard output belongs to the command. Output of
 # apt-get, CMake and Ninja goes to a log beside the build and is shown when it fails.
@@ -87,7 +88,8 @@ may_install() {
   ((EUID == 0)) || { command -v sudo && { sudo -n true || [[ -t 0 ]]; }; } >/dev/null 2>&1
 }
 
-# install PACKAGES...: those of them that are missing. Packages that this release does not have are named once.
+# install PACKAGES...: those of them that are missing. Packages that this release does not have are
+# named once.
 install() {
   [[ ${SEXTANT_NO_APT:-} != 1 ]] || return 0
   if ! command -v apt-get >/dev/null; then
@@ -119,14 +121,15 @@ and then this again (or, to go on without them, SEXTANT_NO_APT=1 $0)."
 # brings the same headers and libraries: the user's own if it can be imported, otherwise one that is
 # installed under build/.
 
-# PyPI's builds for x86-64 all carry CUDA. Without its dependencies (several GB) it cannot be imported,
-# but libtorch_cpu.so needs just two of them: 550 MB to download, 1.2 GB on disk.
+# PyPI's builds for x86-64 all carry CUDA. Without its dependencies (several GB) it cannot be
+# imported, but libtorch_cpu.so needs just two of them: 550 MB to download, 1.2 GB on disk.
 pip_torch=(torch==2.15.0 'nvidia-cuda-runtime==13.2.*' 'nvidia-cuda-cupti==13.2.*')
 
 wants_torch() { [[ $preset == release || $preset == debug ]]; }
 has_python_torch() { grep -qs '^SEXTANT_TORCH_ROOT:PATH=/' "$builds/$preset/CMakeCache.txt"; }
 
-# The folder of an interpreter's torch, if it has headers, and std::string as libraries have it today.
+# The folder of an interpreter's torch, if it has headers, and std::string as libraries have it
+# today.
 python_torch() {
   local folder
   folder=$("$1" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])' \
@@ -136,7 +139,8 @@ python_torch() {
   printf '%s\n' "$folder"
 }
 
-# Prints the folder of a torch from Python; nothing where the system has its own, or CMake shall say so.
+# Prints the folder of a torch from Python; nothing where the system has its own, or CMake shall say
+# so.
 find_python_torch() {
   local own=$builds/python
   [[ ! -f /usr/include/torch/library.h ]] || return 0

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""clang-tidy over the sources of a build folder, each again only when it or what it includes has changed.
+"""clang-tidy over the sources of a build folder, each again only when it or what it includes has
+changed.
 
-    scripts/tidy.py build/release [PATH...]     PATH: only sources under it; sextant/ and bench/ if none
+    scripts/tidy.py build/release [PATH...]     PATH: only sources under it; sextant/ and bench/ if
+    none
 
 Tests are left to the compiler: GoogleTest's headers alone cost clang-tidy 6 s of each.
 
-Clang refuses, in C++20, a use of an incomplete type in the headers of libtorch 1.13. It goes on checking
-then, so what counts is a finding in this tree; the sources that it happened to are named.
+Clang refuses, in C++20, a use of an incomplete type in the headers of libtorch 1.13. It goes on
+checking then, so what counts is a finding in this tree; the sources that it happened to are named.
 
-A source that passed leaves a stamp in BUILD/tidy/, named by a digest of its text, of all headers of this
-tree that it includes, of .clang-tidy and of its compiler flags.
+A source that passed leaves a stamp in BUILD/tidy/, named by a digest of its text, of all headers of
+this tree that it includes, of .clang-tidy and of its compiler flags.
 """
 import concurrent.futures
 import hashlib

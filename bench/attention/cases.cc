@@ -1,6 +1,6 @@
-// The kinds of attention that are timed. What can be made once per model or per length (masks, index
-// matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides. What only eager needs
-// grows with queries x keys, and is made when eager is asked for.
+// The kinds of attention that are timed. What can be made once per model or per length (masks,
+// index matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides. What only
+// eager needs grows with queries x keys, and is made when eager is asked for.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -211,11 +211,12 @@ Made rope(const Sizes& sizes) {
   auto made = std::make_unique<Workload>("rope", sizes, n, n, past);
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
-  w.turn(0, rotation);
+  w.rotate(0, rotation);
   w.eager = [&w, rotation, n, d]() -> Forward {
     return [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, past)] {
-      return weighted(at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3)) * w.score.scale,
-                      mask, w.v);
+      return weighted(
+          at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3)) * w.score.scale, mask,
+          w.v);
     };
   };
   w.ggml = [n] { return GgmlAttention{.mask = mask_of(n, n, past), .turns = true}; };
@@ -239,8 +240,8 @@ Made rerope(const Sizes& sizes) {
   w.eager = [&w, rotation, width, n, d]() -> Forward {
     return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
             far_at = angles(rotation, d, width, 1), mask = mask_of(n, n, past)] {
-      const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
-      const at::Tensor far = at::matmul(turned(w.q, far_at), w.k.transpose(2, 3));
+      const at::Tensor near = at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3));
+      const at::Tensor far = at::matmul(rotated(w.q, far_at), w.k.transpose(2, 3));
       return weighted(at::where(is_near, near, far) * w.score.scale, mask, w.v);
     };
   };
@@ -263,9 +264,9 @@ Made leaky_rerope(const Sizes& sizes) {
     return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
             far_query = angles(far_rotation, d, width * (kFactor - 1), n),
             far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, past)] {
-      const at::Tensor near = at::matmul(turned(w.q, at), turned(w.k, at).transpose(2, 3));
+      const at::Tensor near = at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3));
       const at::Tensor far =
-          at::matmul(turned(w.q, far_query), turned(w.k, far_key).transpose(2, 3));
+          at::matmul(rotated(w.q, far_query), rotated(w.k, far_key).transpose(2, 3));
       return weighted(at::where(is_near, near, far) * w.score.scale, mask, w.v);
     };
   };
@@ -283,13 +284,13 @@ Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
   w.has_backward = false;
   w.bound_by_memory = true;
   const Rotation rotation = sextant::rotation(rotary({.dim = sizes.head_dim}));
-  if (turns) w.turn(0, rotation);
+  if (turns) w.rotate(0, rotation);
   w.eager = [&w, sizes, rotation, turns]() -> Forward {
     const int64_t n = sizes.cache, d = sizes.head_dim;
     return [&w, sizes, turns, query_at = angles(rotation, d, n - 1, 1),
             key_at = angles(rotation, d, 0, n)] {
-      const at::Tensor q = turns ? turned(w.q, query_at) : w.q;
-      const at::Tensor k = turns ? turned(w.k, key_at) : w.k;
+      const at::Tensor q = turns ? rotated(w.q, query_at) : w.q;
+      const at::Tensor k = turns ? rotated(w.k, key_at) : w.k;
       const at::Tensor groups = q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
       return weighted(at::matmul(groups, k.transpose(2, 3)) * w.score.scale, {}, w.v)
           .view(w.q.sizes());
@@ -300,7 +301,7 @@ Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
 }
 Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1, false); }
 Made decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8, false); }
-Made decode_turned(const Sizes& sizes) { return decode("decode-rope", sizes, 1, true); }
+Made decode_rotated(const Sizes& sizes) { return decode("decode-rope", sizes, 1, true); }
 
 }  // namespace
 
@@ -319,13 +320,13 @@ const std::vector<Kind>& kinds() {
       {"every-distance", "Transformer-XL's vector per head and distance, causal", every_distance,
        "causal"},
       {"deberta", "vectors per clipped distance on queries and on keys", deberta, "full"},
-      {"rope", "queries and keys turned, causal", rope, "causal"},
-      {"rerope", "two sweeps: near keys turned, far ones at one distance, causal", rerope, "rope"},
-      {"leaky-rerope", "two sweeps: near keys turned, far ones slower, causal", leaky_rerope,
+      {"rope", "queries and keys rotated, causal", rope, "causal"},
+      {"rerope", "two sweeps: near keys rotated, far ones at one distance, causal", rerope, "rope"},
+      {"leaky-rerope", "two sweeps: near keys rotated, far ones slower, causal", leaky_rerope,
        "rope"},
       {"decode", "one query on a cache, 4 batch entries, no positions", decode_each, "", true},
       {"decode-gqa", "the same with 8 query heads to a key head", decode_grouped, "", true},
-      {"decode-rope", "as decode, with keys turned as they are read", decode_turned, "decode",
+      {"decode-rope", "as decode, with keys rotated as they are read", decode_rotated, "decode",
        true},
   };
   return all;

@@ -47,7 +47,7 @@ Angles angles(const Rotation& rotation, int64_t head_dim, int64_t first, int64_t
   return result;
 }
 
-at::Tensor turned(const at::Tensor& x, const Angles& angles) {
+at::Tensor rotated(const at::Tensor& x, const Angles& angles) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   return x * angles.cos + at::cat({-halves[1], halves[0]}, -1) * angles.sin;
 }

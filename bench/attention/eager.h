@@ -13,8 +13,8 @@ namespace sextant::bench {
 // softmax(scores + mask) v, mask as `mask_of` makes it.
 at::Tensor weighted(const at::Tensor& scores, const at::Tensor& mask, const at::Tensor& v);
 
-// [queries, keys]: 0 where a query (the last `queries` of `keys` positions) sees, -infinity elsewhere;
-// undefined if every query sees every key.
+// [queries, keys]: 0 where a query (the last `queries` of `keys` positions) sees, -infinity
+// elsewhere; undefined if every query sees every key.
 at::Tensor mask_of(int64_t queries, int64_t keys,
                    const std::function<KeyRange(int64_t position)>& visible);
 
@@ -22,15 +22,15 @@ at::Tensor mask_of(int64_t queries, int64_t keys,
 at::Tensor by_distance(int64_t queries, int64_t keys,
                        const std::function<int64_t(int64_t distance)>& f);
 
-// cos and sin of each pair's angle at positions first .. first + count - 1, for both of its columns:
-// [count, head_dim] (half-split pairs).
+// cos and sin of each pair's angle at positions first .. first + count - 1, for both of its
+// columns: [count, head_dim] (half-split pairs).
 struct Angles {
   at::Tensor cos, sin;
 };
 Angles angles(const Rotation& rotation, int64_t head_dim, int64_t first, int64_t count);
 
 // x cos + rotate_half(x) sin
-at::Tensor turned(const at::Tensor& x, const Angles& angles);
+at::Tensor rotated(const at::Tensor& x, const Angles& angles);
 
 // Transformer-XL's: y[i, j] = x[i, rows - 1 - i + j], by padding and looking at the memory askew.
 at::Tensor rel_shift(const at::Tensor& x);

@@ -34,8 +34,8 @@ class Graph {
     ggml_tensor* q = on_tensor(a.q);
     ggml_tensor* k = on_tensor(a.k);
     if (a.turns) {
-      q = turned(q, a.q);
-      k = turned(k, a.k);
+      q = rotated(q, a.q);
+      k = rotated(k, a.k);
     }
     ggml_tensor* mask = a.mask.defined()
                             ? on_tensor(a.mask.to(at::kHalf).view({1, 1, a.mask.size(0), -1}))
@@ -81,8 +81,9 @@ class Graph {
     return x;
   }
 
-  // x, [batch, heads, rows, columns], with each row turned by its index. ggml turns the third dimension's.
-  ggml_tensor* turned(ggml_tensor* x, const at::Tensor& of) {
+  // x, [batch, heads, rows, columns], with each row turned by its index. ggml turns the third
+  // dimension's.
+  ggml_tensor* rotated(ggml_tensor* x, const at::Tensor& of) {
     ggml_tensor* rows = ggml_new_tensor_1d(context_.get(), GGML_TYPE_I32, of.size(2));
     rows->data = held_.emplace_back(at::arange(of.size(2), at::kInt)).data_ptr();
     ggml_tensor* result =

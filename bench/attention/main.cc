@@ -1,12 +1,13 @@
-// bench_attention: time and peak memory of attention, forward and backward, for every kind of operand,
-// beside the same thing written with libtorch's operators and, forward, beside ggml's where the build found it.
+// bench_attention: time and peak memory of attention, forward and backward, for every kind of
+// operand, beside the same thing written with libtorch's operators and, forward, beside ggml's
+// where the build found it.
 //
 // GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
-// backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain kind
-// of the same mask (no positions; for the piecewise rotations, rope) in the same rounds. Shares are of the peak in the
-// same rounds, too, for that changes with what else the machine does. Decoding is bound by memory: GB/s
-// count each operand read once. Memory is what the pass adds to the process at its highest: forward
-// without gradients, backward forward and backward together.
+// backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain
+// kind of the same mask (no positions; for the piecewise rotations, rope) in the same rounds.
+// Shares are of the peak in the same rounds, too, for that changes with what else the machine does.
+// Decoding is bound by memory: GB/s count each operand read once. Memory is what the pass adds to
+// the process at its highest: forward without gradients, backward forward and backward together.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
@@ -70,9 +71,9 @@ void declare(CLI::App& app, Options& o) {
       "--rows-first", o.sizes.rows_first,
       "q, k and v lie as [batch, rows, heads, columns], as models have them, and not heads first");
   app.add_option("--rounds", o.measure.rounds.rounds, "rounds")->check(CLI::Range(1, 1000));
-  app.add_option(
-      "--backend", o.backend,
-      "the backend that is ours: cpu, cpu-amx, cpu-bf16 (whose share is of the peak of bfloat16)");
+  app.add_option("--backend", o.backend,
+                 "the backend that is ours: cpu, cpu-bf16x3, cpu-bf16 (whose share is of the peak "
+                 "of bfloat16)");
   app.add_option("--kinds", o.kinds, "these kinds only")->delimiter(',');
   app.add_option("--json", o.json, "write all numbers to this file");
   app.add_flag("--eager,!--no-eager", o.measure.eager,
@@ -159,9 +160,9 @@ nlohmann::json run(Options o) {
           {"measured", all}};
 }
 
-// libgomp's threads spin after each parallel region and take the cores from everyone else, libtorch's
-// own BLAS included (two threads then take three times as long as one); it reads this when it is
-// loaded, which is before main.
+// libgomp's threads spin after each parallel region and take the cores from everyone else,
+// libtorch's own BLAS included (two threads then take three times as long as one); it reads this
+// when it is loaded, which is before main.
 void start_again_with_passive_openmp(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);

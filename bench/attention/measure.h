@@ -1,4 +1,5 @@
-// Ours beside its peers: the plain kind, which shows what a term costs, libtorch's operators and ggml's.
+// Ours beside its peers: the plain kind, which shows what a term costs, libtorch's operators and
+// ggml's.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct Measured {
   std::optional<Seconds> plain = {};  // ours, of the kind that Kind::beside names
   std::optional<Side> eager = {};
   std::optional<Seconds> ggml = {};  // forward, of kinds that it has
-  // Of a pass that memory bounds: reading keys and values and nothing else, from as many places at once as is best.
+  // Of a pass that memory bounds: reading keys and values and nothing else, from as many places at
+  // once as is best.
   std::optional<Seconds> reading = {};
   // And, where no keys are turned, its two products and nothing else (multiply_cached()).
   std::optional<Seconds> products = {};
@@ -37,12 +39,13 @@ struct Measured {
 
 struct MeasureOptions {
   RoundOptions rounds = {};
-  // Beside libtorch's operators, too. Without them they are still asked whether they agree, about a text
-  // of at most 256.
+  // Beside libtorch's operators, too. Without them they are still asked whether they agree, about a
+  // text of at most 256.
   bool eager = true;
   bool ggml = false;     // and beside ggml's, if has_ggml()
   bool backward = true;  // or forward only
-  // Multiplies and adds for a while at the peak of the backend's products; returns how many operations those were.
+  // Multiplies and adds for a while at the peak of the backend's products; returns how many
+  // operations those were.
   std::function<double(const Executor&)> at_peak = multiply_and_add;
 };
 

@@ -46,8 +46,8 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
   k = input(sizes.heads, keys);
   v = input(sizes.heads, keys);
   d_out = random(sizes.heads * sizes.group, queries);
-  std::vector<KeyRange>& runs = runs_.emplace_back();
-  for (int64_t i = 0; i < queries; ++i) runs.push_back(visible(keys - queries + i));
+  std::vector<KeyRange>& key_ranges = key_ranges_.emplace_back();
+  for (int64_t i = 0; i < queries; ++i) key_ranges.push_back(visible(keys - queries + i));
   for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
   zeros_.resize(static_cast<size_t>(keys));
   score = {.q = stored(q),
@@ -55,7 +55,7 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
            .v = stored(v),
            .scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim)),
            .frames = {{.queries = queries, .query_position = keys - queries, .keys = keys}},
-           .sweeps = {{.runs = runs.data()}},
+           .sweeps = {{.key_ranges = key_ranges.data()}},
            .diagonals = {.farthest = keys - 1, .count = queries + keys - 1}};
   trained_ = {
       {q, {}, &ScoreGrad<float>::q}, {k, {}, &ScoreGrad<float>::k}, {v, {}, &ScoreGrad<float>::v}};
@@ -71,10 +71,10 @@ AnyView<const float> Workload::stored(const at::Tensor& x) {
 
 double Workload::pairs() const {
   double count = 0;
-  for (const std::vector<KeyRange>& runs : runs_) {
-    for (const KeyRange& run : runs) {
+  for (const std::vector<KeyRange>& key_ranges : key_ranges_) {
+    for (const KeyRange& range : key_ranges) {
       count += static_cast<double>(
-          std::max<int64_t>(std::min(run.last, keys()) - std::max<int64_t>(run.first, 0), 0));
+          std::max<int64_t>(std::min(range.last, keys()) - std::max<int64_t>(range.first, 0), 0));
     }
   }
   return count * static_cast<double>(q.size(0) * q.size(1));
@@ -118,15 +118,16 @@ at::Tensor Workload::add_query_bias() {
   return bias;
 }
 
-void Workload::turn(size_t sweep, const Rotation& rotation) {
+void Workload::rotate(size_t sweep, const Rotation& rotation) {
   const Rotation& kept = rotations_.emplace_back(rotation);
-  score.sweeps[sweep].query = {.rotation = &kept, .times = positions_.data() + keys() - queries()};
-  score.sweeps[sweep].key = {.rotation = &kept, .times = positions_.data()};
+  score.sweeps[sweep].query = {.rotation = &kept,
+                               .rotary_positions = positions_.data() + keys() - queries()};
+  score.sweeps[sweep].key = {.rotation = &kept, .rotary_positions = positions_.data()};
 }
 
 const KeyRange* Workload::split(int64_t window) {
-  std::vector<KeyRange>& near = runs_.front();
-  std::vector<KeyRange>& far = runs_.emplace_back(near);
+  std::vector<KeyRange>& near = key_ranges_.front();
+  std::vector<KeyRange>& far = key_ranges_.emplace_back(near);
   for (int64_t i = 0; i < queries(); ++i) {
     const auto n = static_cast<size_t>(i);
     near[n].first = std::max<int64_t>(keys() - queries() + i - window + 1, 0);
@@ -139,23 +140,24 @@ void Workload::rectify(const Rotation& rotation, int64_t window) {
   const KeyRange* far = split(window);
   std::vector<Turns>& offset = offsets_.emplace_back();
   for (const Rotation::Pair& pair : rotation.pairs) offset.push_back(pair.speed * window);
-  turn(0, rotation);
-  score.sweeps.push_back(
-      {.query = {.rotation = &rotations_.back(), .times = zeros_.data(), .offset = offset},
-       .runs = far});
+  rotate(0, rotation);
+  score.sweeps.push_back({.query = {.rotation = &rotations_.back(),
+                                    .rotary_positions = zeros_.data(),
+                                    .offset = offset},
+                          .key_ranges = far});
 }
 
 void Workload::leak(const Spectrum& spectrum, int64_t window, int64_t factor) {
   const KeyRange* far = split(window);
-  turn(0, rotation(spectrum));
+  rotate(0, rotation(spectrum));
   Spectrum slower = spectrum;
   std::vector<Turns>& offset = offsets_.emplace_back();
   for (Spectrum::Pair& pair : slower.pairs) {
     pair.speed = pair.speed / Real(static_cast<double>(factor));
     offset.push_back(turns(pair.speed) * (window * (factor - 1)));
   }
-  score.sweeps.push_back({.runs = far});
-  turn(1, rotation(slower));
+  score.sweeps.push_back({.key_ranges = far});
+  rotate(1, rotation(slower));
   score.sweeps[1].query.offset = offset;
 }
 

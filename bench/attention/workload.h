@@ -1,5 +1,5 @@
-// One kind of attention, said twice: as operands of the score equation, and as the tensor operations
-// that one would write with libtorch.
+// One kind of attention, said twice: as operands of the score equation, and as the tensor
+// operations that one would write with libtorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,8 @@ struct Sizes {
   int64_t window = 0;    // of the kinds that have one; 0: an eighth of the length
   // How q, k and v lie in memory: float32, bfloat16 or float16. All else is float32.
   at::ScalarType dtype = at::kFloat;
-  // As models lay out q, k, v and what comes back: [batch, rows, heads, columns], not heads before rows.
+  // As models lay out q, k, v and what comes back: [batch, rows, heads, columns], not heads before
+  // rows.
   bool rows_first = false;
   bool as_cached = false;  // in huge pages, as KvCache has its keys and values
 };
@@ -33,8 +34,8 @@ struct Sizes {
 // Owns what its score points to, and stays where it is.
 class Workload {
  public:
-  // The last `queries` of `keys` positions; all inputs are random. `visible` gives the run of keys that
-  // a position sees.
+  // The last `queries` of `keys` positions; all inputs are random. `visible` gives the run of keys
+  // that a position sees.
   Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
            const std::function<KeyRange(int64_t position)>& visible);
   Workload(const Workload&) = delete;
@@ -48,23 +49,25 @@ class Workload {
   // Of q, k, v and the result: what a pass must read and write at least.
   double least_bytes() const;
 
-  // A random table [heads, rows, columns] that asks for a gradient if `trained`; its view is what the
-  // score wants. `map`: row of a distance; null: row = diagonal.
+  // A random table [heads, rows, columns] that asks for a gradient if `trained`; its view is what
+  // the score wants. `map`: row of a distance; null: row = diagonal.
   at::Tensor add_table(Table<float> Score<float>::*place, View<float> ScoreGrad<float>::*gradient,
                        int64_t heads, int64_t rows, int64_t columns,
                        const std::function<int64_t(int64_t distance)>& map = nullptr,
                        bool trained = true);
-  // The same for a number per batch entry, head, query and diagonal; a query bias asks for a gradient.
+  // The same for a number per batch entry, head, query and diagonal; a query bias asks for a
+  // gradient.
   at::Tensor add_query_bias();
   // Turns both sides of a sweep at their positions.
-  void turn(size_t sweep, const Rotation& rotation);
+  void rotate(size_t sweep, const Rotation& rotation);
   // Splits what is seen: a second sweep over the keys at `window` and more, its queries turned by
   // `window` positions, its keys not at all.
   void rectify(const Rotation& rotation, int64_t window);
   // The same, but distances beyond the window grow on, slower by a factor.
   void leak(const Spectrum& spectrum, int64_t window, int64_t factor);
 
-  // What they write is kept for the next call, as a program that calls them again and again keeps it.
+  // What they write is kept for the next call, as a program that calls them again and again keeps
+  // it.
   void ours_forward(const Backend& backend, const Executor& executor);
   // From the result of the forward pass before; gradients of everything that is trained.
   void ours_backward(const Backend& backend, const Executor& executor);
@@ -75,8 +78,8 @@ class Workload {
   // Drops results and gradients of both.
   void clear();
 
-  // The greatest difference between the two, relative to the greatest number, over the result and (if
-  // both have been backward) all gradients.
+  // The greatest difference between the two, relative to the greatest number, over the result and
+  // (if both have been backward) all gradients.
   double disagreement() const;
   // The same of ggml's result.
   double disagreement_with_ggml() const;
@@ -109,7 +112,7 @@ class Workload {
   std::string name_;
   at::ScalarType dtype_;
   std::vector<at::Tensor> narrow_;
-  std::deque<std::vector<KeyRange>> runs_;
+  std::deque<std::vector<KeyRange>> key_ranges_;
   std::deque<std::vector<int32_t>> maps_;
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;

@@ -1,6 +1,6 @@
-// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of kQueryBlock at
-// a time, and their sums of dq lie in memory. All else is near: scratch of the task, and rows of do, which
-// have been looked at for what is not finite.
+// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of
+// kQueryBlock at a time, and their sums of dq lie in memory. All else is near: scratch of the task,
+// and rows of do, which have been looked at for what is not finite.
 #include <algorithm>
 #include <cstddef>
 

@@ -23,7 +23,7 @@ void score_step(int64_t columns, const float* queries, const float* keys, float*
                       RightPanels{keys, kLanes * columns}, scores, kScoreStride);
 }
 
-void soften_step(float* scores, float* most, float* weights) {
+void softmax_step(float* scores, float* most, float* weights) {
   softmax_strip(kStrip, {0, kUnit}, scores, most, weights);
 }
 
@@ -45,7 +45,7 @@ namespace sextant::bench {
 namespace {
 
 HWY_EXPORT(score_step);
-HWY_EXPORT(soften_step);
+HWY_EXPORT(softmax_step);
 HWY_EXPORT(pv_step);
 HWY_EXPORT(merge_step);
 
@@ -70,7 +70,7 @@ class Forward {
     (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
   }
   void softmax_strip() {  // weights = e^(scores - most)
-    HWY_DYNAMIC_DISPATCH(soften_step)(scores_, strip_.most, weights_);
+    HWY_DYNAMIC_DISPATCH(softmax_step)(scores_, strip_.row_max, weights_);
   }
   void multiply_pv() {  // out = weights v, and the sum of the weights
     HWY_DYNAMIC_DISPATCH(pv_step)(columns_, weights_, values_, strip_);

@@ -1,9 +1,11 @@
-// bench_kernels: what the steps of attention cost on one core, each alone and one after the other, as
-// shares of the multiply-add peak. The rows "all" are what the passes could reach at most, with nothing lost
-// to masks, packing and tasks. The last lines are what tables of vectors make of plain forward at least.
+// bench_kernels: what the steps of attention cost on one core, each alone and one after the other,
+// as shares of the multiply-add peak. The rows "all" are what the passes could reach at most, with
+// nothing lost to masks, packing and tasks. The last lines are what tables of vectors make of plain
+// forward at least.
 //
-// Where the other thread of a core is busy, be it another machine's, steps lose more than the peak does,
-// for they issue more instructions for each multiplication: so medians are given beside the best.
+// Where the other thread of a core is busy, be it another machine's, steps lose more than the peak
+// does, for they issue more instructions for each multiplication: so medians are given beside the
+// best.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

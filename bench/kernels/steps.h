@@ -25,13 +25,14 @@ struct Steps {
   std::vector<Step> list;
 };
 
-// columns: of q, k and v, a multiple of cpu::kLanes. The last step is all of them, one after the other.
+// columns: of q, k and v, a multiple of cpu::kLanes. The last step is all of them, one after the
+// other.
 Steps forward_steps(int64_t columns);
 Steps backward_steps(int64_t columns);
 
-// What a table of vectors makes of plain attention: q A; q k with these added; and collect, where it is one of
-// values and keys are near. Its rows are one for each distance, or it is clipped and all keys are so far that
-// they meet one row, whose number only the backward pass adds.
+// What a table of vectors makes of plain attention: q A; q k with these added; and collect, where
+// it is one of values and keys are near. Its rows are one for each distance, or it is clipped and
+// all keys are so far that they meet one row, whose number only the backward pass adds.
 Steps every_distance_steps(int64_t columns);
 Steps far_tile_steps(int64_t columns);
 

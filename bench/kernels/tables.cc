@@ -31,11 +31,11 @@ void rows_step(int64_t columns, const float* queries, const float* panels, int64
 void table_score_step(const RowMap& map, int64_t diagonal, KeyRange met, int64_t columns,
                       const float* queries, const float* keys, const float* products,
                       float* scores) {
-  ScoreEpilogue addends(kStrip, {0, kUnit}, 1);
-  addends.put_table_products(map, diagonal, TableProducts::of_panels(products, met), scores);
+  ScoreEpilogue epilogue_terms(kStrip, {0, kUnit}, 1);
+  epilogue_terms.put_table_products(map, diagonal, TableProducts::of_panels(products, met), scores);
   multiply<Sum::kNew>(kStrip, kUnit / kLanes, columns, LeftColumns{queries, kLanes},
                       RightPanels{keys, kLanes * columns}, scores, kScoreStride, Nothing(),
-                      addends.all());
+                      epilogue_terms.all());
 }
 
 void collect_step(const RowMap& map, int64_t diagonal, KeyRange rows, const float* weights,

@@ -1,9 +1,9 @@
-// bench_position: what cos and sin of the positions of a text cost, in nanoseconds for each pair of a
-// position and a frequency, on one core.
+// bench_position: what cos and sin of the positions of a text cost, in nanoseconds for each pair of
+// a position and a frequency, on one core.
 //
-// Ours are right to 0.53 ulp at any position. Beside them, in the same rounds: sincosf of glibc, of a phase
-// that was rounded to float32; and a table of cos and sin read from memory, which is what a cache of angles
-// costs when it is used.
+// Ours are right to 0.53 ulp at any position. Beside them, in the same rounds: sincosf of glibc, of
+// a phase that was rounded to float32; and a table of cos and sin read from memory, which is what a
+// cache of angles costs when it is used.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -50,10 +50,10 @@ nlohmann::json time_length(const Options& o, int64_t length) {
   std::vector<float> cos(static_cast<size_t>(length)), sin(cos.size());
   Table table(kTable);
   volatile float seen = 0;  // so that what is read is wanted
-  const TimeRun text = {.first = o.first, .count = length};
+  const PositionRun text = {.first = o.first, .count = length};
   const Contestant ours = {[&] {
     for (const Rotation::Pair& pair : exact.pairs)
-      cos_sin_of_times(pair.speed, {}, {&text, 1}, cos.data(), sin.data());
+      cos_sin_of_positions(pair.speed, {}, {&text, 1}, cos.data(), sin.data());
   }};
   const Contestant glibc = {[&] {
     for (const Spectrum::Pair& pair : spectrum.pairs)

@@ -1,8 +1,9 @@
-// bench_reading: how much memory gives while a core multiplies what it reads, in nanoseconds for each KB
-// and thread.
+// bench_reading: how much memory gives while a core multiplies what it reads, in nanoseconds for
+// each KB and thread.
 //
-// Decoding reads each key and value once and multiplies each of their numbers by one of every query head that
-// shares them. So this is how fast decoding could be, were it nothing but its multiply-adds.
+// Decoding reads each key and value once and multiplies each of their numbers by one of every query
+// head that shares them. So this is how fast decoding could be, were it nothing but its
+// multiply-adds.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

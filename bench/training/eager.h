@@ -1,4 +1,5 @@
-// The lab's training step as one writes it with libtorch: its functions, its optimiser, its clipping.
+// The lab's training step as one writes it with libtorch: its functions, its optimiser, its
+// clipping.
 #pragma once
 
 #include <ATen/core/Tensor.h>

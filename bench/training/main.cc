@@ -1,6 +1,6 @@
-// bench_training: tokens that the lab's training step reads in a second, beside the same step written with
-// libtorch's functions, in rounds that take turns. Both begin with the same weights and read the same
-// batches; that their losses agree is checked.
+// bench_training: tokens that the lab's training step reads in a second, beside the same step
+// written with libtorch's functions, in rounds that take turns. Both begin with the same weights
+// and read the same batches; that their losses agree is checked.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>

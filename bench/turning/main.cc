@@ -1,7 +1,9 @@
-// bench_turning: what it costs to turn queries and keys where they lie, beside copying as many bytes and
-// beside RoPE written with libtorch's operators, which makes new tensors from cosines that it keeps.
+// bench_turning: what it costs to turn queries and keys where they lie, beside copying as many
+// bytes and beside RoPE written with libtorch's operators, which makes new tensors from cosines
+// that it keeps.
 //
-// GB/s count each number read once and written once. Ours computes cos and sin of every position anew.
+// GB/s count each number read once and written once. Ours computes cos and sin of every position
+// anew.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>

@@ -1,8 +1,9 @@
 """Sextant: position encodings as fused, differentiable attention.
 
-``attention(q, k, v, method="alibi")`` attends with one of Sextant's position encodings, ``method(name)``
-is an encoding with its parameters as an ``nn.Module``, ``Cache`` keeps keys and values of texts that grow, and ``tables`` holds the numbers encodings are
-made of (slopes, buckets, sinusoids, spectra). The operators themselves are ``torch.ops.sextant``.
+``attention(q, k, v, method="alibi")`` attends with one of Sextant's position encodings,
+``method(name)`` is an encoding with its parameters as an ``nn.Module``, ``Cache`` keeps keys and
+values of texts that grow, and ``tables`` holds the numbers encodings are made of (slopes, buckets,
+sinusoids, spectra). The operators themselves are ``torch.ops.sextant``.
 """
 
 from sextant import tables
@@ -11,9 +12,9 @@ from sextant._version import __version__
 from sextant.attention import attention, methods
 from sextant.cache import Cache
 from sextant.method import Method, method
-from sextant.turn import turn
+from sextant.rotate import rotate
 
 load()
 
 __all__ = ["Cache", "Method", "__version__", "attention", "load", "method", "methods", "tables",
-           "turn"]
+           "rotate"]

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-# Workers of libgomp that spin after each region starve BLAS's own threads: a training step is then 3
-# times slower. libgomp reads this when it loads, so it must be said before torch is imported.
+# Workers of libgomp that spin after each region starve BLAS's own threads: a training step is then
+# 3 times slower. libgomp reads this when it loads, so it must be said before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import torch  # noqa: E402

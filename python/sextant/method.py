@@ -11,8 +11,9 @@ class Method(torch.nn.Module):
     """Parameters keep the names of the official code (dots become underscores), so that
     ``load_state_dict`` takes an official checkpoint's tensors once they are selected.
 
-    ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters, and no more: what is made of them (biases, tables)
-    is float32. They may stay float32 where q, k and v are bfloat16 or float16, too."""
+    ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters, and no more: what is made of them
+    (biases, tables) is float32. They may stay float32 where q, k and v are bfloat16 or float16,
+    too."""
 
     def __init__(
         self,
@@ -50,12 +51,12 @@ class Method(torch.nn.Module):
         """The parameters in the method's own order."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
-    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False, words=None):
-        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input; with
-        ``last``, with what it adds to the input of the last layer's queries (emd).
+    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False, token_ids=None):
+        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input;
+        with ``last``, with what it adds to the input of the last layer's queries (emd).
 
-        words (int64 [batch, length]) says which word stands where, for those that tell words apart
-        (complex with tables by word, fairseq's sinusoids with padding)."""
+        token_ids (int64 [batch, length]) are the token at each position, for encodings that go by
+        them (complex with tables by word, fairseq's sinusoids with padding)."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,
@@ -66,24 +67,25 @@ class Method(torch.nn.Module):
             causal=causal,
             packed_queries=list(packed_queries),
             last=last,
-            words=words,
+            token_ids=token_ids,
         )
 
     def keys(self, k, x, *, layer=0):
-        """k [batch, key_heads, keys, head_dim] with what the encoding keeps of the layer's input besides:
-        further columns, made of x [batch, keys, width] (fox: its gates). With most encodings just k."""
+        """k [batch, key_heads, keys, head_dim] with what the encoding keeps of the layer's input
+        besides: further columns, made of x [batch, keys, width] (fox: its gates). With most
+        encodings just k."""
         columns = torch.ops.sextant.method_key_columns(
             self.name, self.shape, self.options, self.tensors(), x, layer=layer
         )
         return torch.cat((k, columns), 3) if columns.size(3) else k
 
     def run_last_layer(self, x, layer, **place):
-        """A model's last layer where a method gives it absolute positions (emd); with any other method
-        just layer(x, x).
+        """A model's last layer where a method gives it absolute positions (emd); with any other
+        method just layer(x, x).
 
-        x [batch, length, width] is the output of the layer before. layer(queries, keys) is the whole
-        last layer: its queries and its residual are those of the first argument, its keys and values
-        those of the second. place: arguments of ``embed``.
+        x [batch, length, width] is the output of the layer before. layer(queries, keys) is the
+        whole last layer: its queries and its residual are those of the first argument, its keys and
+        values those of the second. place: arguments of ``embed``.
         """
         queries = self.embed(x, last=True, **place)
         for _ in range(torch.ops.sextant.method_last_layer_runs(self.name, self.shape, self.options)):
@@ -91,8 +93,8 @@ class Method(torch.nn.Module):
         return queries
 
     def forward(self, q, k, v, **place):
-        """Attends in one layer, k as ``keys`` gives it. place: layer, and the arguments of ``sextant.attention`` from causal to
-        key_positions, cache and texts."""
+        """Attends in one layer, k as ``keys`` gives it. place: layer, and the arguments of
+        ``sextant.attention`` from causal to key_positions, cache and texts."""
         return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 
     def extra_repr(self):

@@ -1,4 +1,5 @@
-"""The numbers that encodings are made of. float64 or int64 tensors on the CPU, right at any position.
+"""The numbers that encodings are made of. float64 or int64 tensors on the CPU, right at any
+position.
 
 distance is always query position minus key position: positive for keys in the past.
 """
@@ -46,7 +47,8 @@ def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-fac
 
 def sinusoid(positions, width, layout="interleaved", max_timescale=10000.0, min_timescale=1.0):
     """Sinusoidal rows [positions, width]; layout interleaved (the paper), concatenated
-    (Transformer-XL) or tensor2tensor (also TENER; fairseq's are these, the first token's at position 2)."""
+    (Transformer-XL) or tensor2tensor (also TENER; fairseq's are these, the first token's at
+    position 2)."""
     return torch.ops.sextant.sinusoid(
         _integers(positions), width, layout, max_timescale, min_timescale
     )
@@ -65,9 +67,9 @@ def rope_cos_sin(positions, dim, base=10000.0):
 def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=None):
     """(speeds [dim / 2], gain, score factor) of RoPE stretched for a text of ``length`` tokens.
 
-    stretch as the option of the method "rope": a dict in Hugging Face's words, {"rope_type": "yarn",
-    "factor": 8, "original_max_position_embeddings": 4096}, or "yarn*8" with train_length. gain multiplies
-    turned queries and keys, the score factor (DeepSeek's) all scores."""
+    stretch as the option of the method "rope": a dict in Hugging Face's words, {"rope_type":
+    "yarn", "factor": 8, "original_max_position_embeddings": 4096}, or "yarn*8" with train_length.
+    gain multiplies turned queries and keys, the score factor (DeepSeek's) all scores."""
     return torch.ops.sextant.stretched_speeds(
         dim, base, json.dumps(stretch), length, train_length or 0
     )
@@ -79,8 +81,8 @@ def config_speeds(config, length=1):
 
 
 def query_factors(positions, law, length=0, strength=0.0):
-    """What queries at these positions are multiplied by; law: none, logn, logn-unclipped, ssmax (to be
-    multiplied by a trained number), llama4 or ministral."""
+    """What queries at these positions are multiplied by; law: none, logn, logn-unclipped, ssmax (to
+    be multiplied by a trained number), llama4 or ministral."""
     return torch.ops.sextant.query_factors(_integers(positions), law, length, strength)
 
 
@@ -105,14 +107,15 @@ def tanh_positions(start, weight, bias, length):
 
 
 def gru_positions(h0, weights, length):
-    """A GRU over the time 0.01 k from h0 [depth, ..., width]; weights w_ih, w_hh, b_ih, b_hh of each
-    layer. [length, ..., width], row 0 one step after h0. Differentiable."""
+    """A GRU over the time 0.01 k from h0 [depth, ..., width]; weights w_ih, w_hh, b_ih, b_hh of
+    each layer. [length, ..., width], row 0 one step after h0. Differentiable."""
     return torch.ops.sextant.gru_positions(h0, list(weights), length)
 
 
 def floater_positions(start, weights, length, flow="linear", gradient="solver"):
-    """FLOATER's positions [length, 3, layers, width] from start [3, layers, width]; weights W1, b1, W2,
-    b2 of the flow ("linear" or "convolution"); gradients through the "solver" or by the "adjoint"."""
+    """FLOATER's positions [length, 3, layers, width] from start [3, layers, width]; weights W1, b1,
+    W2, b2 of the flow ("linear" or "convolution"); gradients through the "solver" or by the
+    "adjoint"."""
     return torch.ops.sextant.floater_positions(start, list(weights), length, flow, gradient)
 
 

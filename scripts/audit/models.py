@@ -1,4 +1,5 @@
-"""Folders of transformers.models, their rotary classes, and the configurations these are made from."""
+"""Folders of transformers.models, their rotary classes, and the configurations these are made
+from."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ def frequencies_of(rotary: Any) -> Frequencies:
 
 
 def build(rotary: type, config_class: type) -> tuple[Any, Frequencies]:
-    """The default configuration, or the one inside it that the class is for; and its frequencies."""
+    """The default configuration, or the one inside it that the class is for; and its
+    frequencies."""
     config = config_class()
     try:
         return config, frequencies_of(rotary(config))

@@ -1,7 +1,7 @@
 """Runs a small model and sees, per attention layer, whether and how it rotates its queries.
 
-The functions of a model's module that apply rotations are wrapped, and so is its attention function.
-Modules are hooked, so that each call is known by the layer it belongs to.
+The functions of a model's module that apply rotations are wrapped, and so is its attention
+function. Modules are hooked, so that each call is known by the layer it belongs to.
 """
 
 from __future__ import annotations

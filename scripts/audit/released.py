@@ -1,4 +1,5 @@
-"""Files with the numbers of released models: transformers' class, made from them, against explain."""
+"""Files with the numbers of released models: transformers' class, made from them, against
+explain."""
 
 from __future__ import annotations
 

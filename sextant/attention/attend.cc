@@ -41,7 +41,7 @@ AttendBackward<T> backward_of(const Backend& backend) {
 
 std::span<const Backend* const> backends() {
   static const std::array<const Backend*, 4> all = {&reference_backend(), &cpu_backend(),
-                                                    &cpu_bfloat16_backend(), &cpu_amx_backend()};
+                                                    &cpu_bfloat16_backend(), &cpu_bf16x3_backend()};
   return all;
 }
 

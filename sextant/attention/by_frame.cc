@@ -54,12 +54,13 @@ Extent extent(const Score<T>& s, size_t n) {
   return {frame, every ? 0 : frame.batch, every ? s.q.batch : 1};
 }
 
-SideRotation turn_of(SideRotation turn, size_t n, int64_t batch, int64_t row) {
-  if (!turn.rotation) return turn;
-  turn.rotation += static_cast<int64_t>(n) * turn.frame_stride;
-  turn.frame_stride = 0;
-  if (turn.times) turn.times += batch * turn.batch_stride + row * turn.row_stride;
-  return turn;
+SideRotation side_of(SideRotation side, size_t n, int64_t batch, int64_t row) {
+  if (!side.rotation) return side;
+  side.rotation += static_cast<int64_t>(n) * side.frame_stride;
+  side.frame_stride = 0;
+  if (side.rotary_positions)
+    side.rotary_positions += batch * side.batch_stride + row * side.row_stride;
+  return side;
 }
 
 // One frame as a score of its own. Holds the runs, which count keys as its k does.
@@ -88,7 +89,7 @@ class FrameScore {
                       .keys = frame.keys,
                       .key_position = frame.key_position}};
     score_.query_bias = extent_.of_queries(s.query_bias);
-    runs_.resize(s.sweeps.size());
+    key_ranges_.resize(s.sweeps.size());
     for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
   }
   FrameScore(const FrameScore&) = delete;
@@ -102,20 +103,20 @@ class FrameScore {
     const int64_t entries = sweep.batch_stride == 0 ? 1 : batches;
     for (int64_t b = batch; b < batch + entries; ++b)
       for (int64_t i = 0; i < frame.queries; ++i) {
-        const KeyRange run = sweep.runs[b * sweep.batch_stride + frame.query_row + i];
-        runs_[w].push_back({run.first - first_key_, run.last - first_key_});
+        const KeyRange range = sweep.key_ranges[b * sweep.batch_stride + frame.query_row + i];
+        key_ranges_[w].push_back({range.first - first_key_, range.last - first_key_});
       }
     Sweep& own = score_.sweeps[w];
-    own.runs = runs_[w].data();
+    own.key_ranges = key_ranges_[w].data();
     own.batch_stride = sweep.batch_stride == 0 ? 0 : frame.queries;
-    own.query = turn_of(sweep.query, n, batch, frame.query_row);
-    own.key = turn_of(sweep.key, n, batch, first_key_);
+    own.query = side_of(sweep.query, n, batch, frame.query_row);
+    own.key = side_of(sweep.key, n, batch, first_key_);
   }
 
   Extent extent_;
   int64_t first_key_;  // that row 0 of k is; keys in pages stay where they are
   Score<T> score_;
-  std::vector<std::vector<KeyRange>> runs_;
+  std::vector<std::vector<KeyRange>> key_ranges_;
 };
 
 // A gradient that frames add to.

@@ -1,7 +1,7 @@
 // Frames with speeds of their own (Turn::frame_stride), handed to a backend one by one.
 //
-// A dynamic stretch turns all keys anew for each length of text, so nothing could be shared between such
-// frames anyway; memory stays that of one frame and its gradients, however many there are.
+// A dynamic stretch turns all keys anew for each length of text, so nothing could be shared between
+// such frames anyway; memory stays that of one frame and its gradients, however many there are.
 #pragma once
 
 #include "sextant/attention/score.h"

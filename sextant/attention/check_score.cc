@@ -113,7 +113,7 @@ void check_frames(const Score<T>& s) {
 
 }  // namespace
 
-void check_rotation(const std::string& name, const SideRotation& turn, const Rotation& rotation,
+void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
                     int64_t rows, int64_t columns) {
   const auto& pairs = rotation.pairs;
   std::vector<bool> used(static_cast<size_t>(columns), false);
@@ -129,25 +129,26 @@ void check_rotation(const std::string& name, const SideRotation& turn, const Rot
     if (!std::isfinite(pairs[f].growth))
       bad(name + ".rotation.growth", "a finite number", std::to_string(pairs[f].growth));
   }
-  if (!pairs.empty() && rows > 0 && !turn.times) bad(name + ".times", "data", "a null pointer");
-  if (!turn.offset.empty())
-    expect_equal(name + ".offset", static_cast<int64_t>(turn.offset.size()),
+  if (!pairs.empty() && rows > 0 && !side.rotary_positions)
+    bad(name + ".rotary_positions", "data", "a null pointer");
+  if (!side.offset.empty())
+    expect_equal(name + ".offset", static_cast<int64_t>(side.offset.size()),
                  static_cast<int64_t>(pairs.size()), "one for each pair");
 }
 
 namespace {
 
 // The rotations of a turn: one, or as many as there are frames.
-std::span<const Rotation> rotations_of(const SideRotation& turn, size_t frames) {
-  if (!turn.rotation) return {};
-  return {turn.rotation, turn.frame_stride == 0 ? 1 : frames};
+std::span<const Rotation> rotations_of(const SideRotation& side, size_t frames) {
+  if (!side.rotation) return {};
+  return {side.rotation, side.frame_stride == 0 ? 1 : frames};
 }
 
-void check_turn(const std::string& name, const SideRotation& turn, size_t frames, int64_t rows,
+void check_side(const std::string& name, const SideRotation& side, size_t frames, int64_t rows,
                 int64_t columns) {
-  expect_between(name + ".frame_stride", turn.frame_stride, 0, 1);
-  for (const Rotation& rotation : rotations_of(turn, frames))
-    check_rotation(name, turn, rotation, rows, columns);
+  expect_between(name + ".frame_stride", side.frame_stride, 0, 1);
+  for (const Rotation& rotation : rotations_of(side, frames))
+    check_rotation(name, side, rotation, rows, columns);
 }
 
 bool grows(const Rotation& rotation) {
@@ -178,13 +179,13 @@ bool any_table(const Score<T>& s) {
 
 // One visible run: every distance must have a diagonal.
 template <class T>
-void check_distances(const Score<T>& s, const Frame& frame, int64_t query, KeyRange run) {
-  const int64_t far = s.diagonals.index(frame.distance(query, run.first));
-  const int64_t near = s.diagonals.index(frame.distance(query, run.last - 1));
+void check_distances(const Score<T>& s, const Frame& frame, int64_t query, KeyRange range) {
+  const int64_t far = s.diagonals.index(frame.distance(query, range.first));
+  const int64_t near = s.diagonals.index(frame.distance(query, range.last - 1));
   if (far < 0 || near >= s.diagonals.count)
     bad("diagonals",
-        "every distance seen, " + text(frame.distance(query, run.last - 1)) + " to " +
-            text(frame.distance(query, run.first)) + " at query row " + text(query),
+        "every distance seen, " + text(frame.distance(query, range.last - 1)) + " to " +
+            text(frame.distance(query, range.first)) + " at query row " + text(query),
         text(s.diagonals.distance(s.diagonals.count - 1)) + " to " + text(s.diagonals.farthest));
 }
 
@@ -192,10 +193,11 @@ template <class T>
 void check_sweeps(const Score<T>& s) {
   for (size_t n = 0; n < s.sweeps.size(); ++n) {
     const std::string name = "sweeps[" + std::to_string(n) + "]";
-    check_turn(name + ".query", s.sweeps[n].query, s.frames.size(), s.q.rows, s.q.columns);
-    check_turn(name + ".key", s.sweeps[n].key, s.frames.size(), key_rows(s), s.k.columns);
+    check_side(name + ".query", s.sweeps[n].query, s.frames.size(), s.q.rows, s.q.columns);
+    check_side(name + ".key", s.sweeps[n].key, s.frames.size(), key_rows(s), s.k.columns);
     check_growth(name, s.sweeps[n], s.frames.size());
-    if (s.q.rows > 0 && !s.sweeps[n].runs) bad(name + ".runs", "data", "a null pointer");
+    if (s.q.rows > 0 && !s.sweeps[n].key_ranges)
+      bad(name + ".key_ranges", "data", "a null pointer");
   }
   const bool tables = any_table(s);
   std::vector<KeyRange> seen;
@@ -206,14 +208,14 @@ void check_sweeps(const Score<T>& s) {
       for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
         seen.clear();
         for (const Sweep& sweep : s.sweeps) {
-          const KeyRange run = visible_keys(sweep, frame, b, i);
-          if (run.first >= run.last) continue;
-          if (tables) check_distances(s, frame, i, run);
+          const KeyRange range = visible_keys(sweep, frame, b, i);
+          if (range.first >= range.last) continue;
+          if (tables) check_distances(s, frame, i, range);
           for (const KeyRange& other : seen)
-            if (run.first < other.last && other.first < run.last)
-              bad("sweeps", "disjoint runs of keys for each query",
-                  "runs that meet at query row " + text(i));
-          seen.push_back(run);
+            if (range.first < other.last && other.first < range.last)
+              bad("sweeps", "disjoint key ranges for each query",
+                  "key ranges that overlap at query row " + text(i));
+          seen.push_back(range);
         }
       }
   }

@@ -16,8 +16,9 @@ void check_attended(const Score<T>& score, const Attended<U>& attended);
 template <class T>
 void check_grad(const Score<T>& score, AnyView<const T> d_out, const ScoreGrad<T>& grad);
 
-// name: the turn's. For `rows` rows of `columns`, by `rotation`, which is the turn's or one of them.
-void check_rotation(const std::string& name, const SideRotation& turn, const Rotation& rotation,
+// name: the turn's. For `rows` rows of `columns`, by `rotation`, which is the turn's or one of
+// them.
+void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
                     int64_t rows, int64_t columns);
 
 }  // namespace sextant

@@ -8,13 +8,13 @@
 //   d = query position - key position
 //
 // A method is a choice of operands. No kernel has a name for it, and no operand has a size of
-// queries x keys but two: `mask`, which serves permutation language models and irregular padding, and
-// `query_bias` (beta), for biases in which the query's own position or content enters besides the distance.
-// Who has such biases hands over some queries at a time.
+// queries x keys but two: `mask`, which serves permutation language models and irregular padding,
+// and `query_bias` (beta), for biases in which the query's own position or content enters besides
+// the distance. Who has such biases hands over some queries at a time.
 //
-// T is float or double, and all is computed in T or better; q, k and v and what comes of them may lie in
-// memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a dimension that is shared
-// has stride 0.
+// T is float or double, and all is computed in T or better; q, k and v and what comes of them may
+// lie in memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a dimension
+// that is shared has stride 0.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 
 namespace sextant {
 
-// Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in the
-// map.
+// Rows by distance: w and b (one column), A, B and C. Clipping, bucketing and direction all live in
+// the map.
 template <class T>
 struct Table {
   View<const T> rows = {};               // [1, 1 or query heads, R, columns]
@@ -40,13 +40,13 @@ struct Table {
 struct SideRotation {
   const Rotation* rotation = nullptr;
   // time of a row: times[b * batch_stride + axis * axis_stride + row * row_stride]
-  const int64_t* times = nullptr;
+  const int64_t* rotary_positions = nullptr;
   int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
   // Added to the phase of each pair, [pairs] or empty: piecewise methods stand at a fixed phase.
   std::span<const Turns> offset = {};
-  // 0: one rotation for all frames. 1: rotation[n] turns the rows of frame n, so that each text, or each
-  // query, may have a spectrum of its own (dynamic stretches). Kernels see 0 only: attend() hands them
-  // such frames one by one.
+  // 0: one rotation for all frames. 1: rotation[n] turns the rows of frame n, so that each text, or
+  // each query, may have a spectrum of its own (dynamic stretches). Kernels see 0 only: attend()
+  // hands them such frames one by one.
   int64_t frame_stride = 0;
 };
 
@@ -54,20 +54,20 @@ struct SideRotation {
 struct Sweep {
   SideRotation query = {}, key = {};
   // The key rows that a query sees, clipped to its frame: runs[b * batch_stride + query row].
-  const KeyRange* runs = nullptr;
+  const KeyRange* key_ranges = nullptr;
   int64_t batch_stride = 0;  // 0: the same for every batch entry
 };
 
 // The key rows, clipped to the frame, that `query` (a row of q) sees in this sweep.
 inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
-  const KeyRange& run = sweep.runs[b * sweep.batch_stride + query];
-  return {std::max(run.first, frame.key_row), std::min(run.last, frame.key_row + frame.keys)};
+  const KeyRange& range = sweep.key_ranges[b * sweep.batch_stride + query];
+  return {std::max(range.first, frame.key_row), std::min(range.last, frame.key_row + frame.keys)};
 }
 
-// Keys and values in pages that lie anywhere, as a cache keeps them. k and v are then [pages, key heads, P,
-// columns], and row j of batch entry b is row j mod P of page at[b * batch_stride + floor(j / P)]. Entries may
-// share pages. P and the key_row of every frame are multiples of kPageUnit, so that no vector of rows
-// straddles two pages. For the forward pass only.
+// Keys and values in pages that lie anywhere, as a cache keeps them. k and v are then [pages, key
+// heads, P, columns], and row j of batch entry b is row j mod P of page at[b * batch_stride +
+// floor(j / P)]. Entries may share pages. P and the key_row of every frame are multiples of
+// kPageUnit, so that no vector of rows straddles two pages. For the forward pass only.
 inline constexpr int64_t kPageUnit = 16;
 struct Pages {
   const int64_t* at = nullptr;  // of ceil(rows / P) pages for each entry, all of which exist

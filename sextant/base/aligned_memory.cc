@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kLine = 64, kHugePage = size_t{1} << 21;  // bytes
 
-// Blocks that glibc maps anew each time (mallopt(3), M_MMAP_THRESHOLD: at most 32 MiB); of smaller ones it soon
-// keeps the pages.
+// Blocks that glibc maps anew each time (mallopt(3), M_MMAP_THRESHOLD: at most 32 MiB); of smaller
+// ones it soon keeps the pages.
 bool is_mapped_anew(size_t bytes) { return bytes >= 16 * kHugePage; }
 
 std::align_val_t alignment(size_t bytes) {

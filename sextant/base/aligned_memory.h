@@ -8,8 +8,9 @@
 
 namespace sextant {
 
-// Memory on cache lines of its own. Tens of MiB lie in huge pages where the kernel gives those to who asks: the first
-// touch of a page of 4 KiB may take microseconds on a virtual machine, and what is read from memory comes faster.
+// Memory on cache lines of its own. Tens of MiB lie in huge pages where the kernel gives those to
+// who asks: the first touch of a page of 4 KiB may take microseconds on a virtual machine, and what
+// is read from memory comes faster.
 void* allocate_lines(size_t bytes);
 void free_lines(void* data, size_t bytes);
 // The same for memory that someone else allocated and nobody has touched.

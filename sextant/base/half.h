@@ -1,6 +1,6 @@
-// Numbers of 16 bits, as models keep them. They are only kept so: everything is computed in float32 or
-// better. Widening is exact. Narrowing rounds to nearest, ties to even, once; what is too large for
-// float16 (65520 and more) becomes infinite, and NaN stays NaN.
+// Numbers of 16 bits, as models keep them. They are only kept so: everything is computed in float32
+// or better. Widening is exact. Narrowing rounds to nearest, ties to even, once; what is too large
+// for float16 (65520 and more) becomes infinite, and NaN stays NaN.
 //
 //   bfloat16   sign, 8 bits of exponent, 7 of fraction: the upper half of a float32
 //   float16    sign, 5 bits of exponent, 10 of fraction: IEEE 754 binary16

@@ -1,4 +1,5 @@
-// A view of numbers that lie without gaps: [batch, heads, rows, columns], the last dimension innermost.
+// A view of numbers that lie without gaps: [batch, heads, rows, columns], the last dimension
+// innermost.
 #pragma once
 
 #include <cstdint>

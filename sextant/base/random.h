@@ -1,8 +1,8 @@
 // Random numbers without a state: the n-th number of a stream is a function of (seed, stream, n).
 //
-// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
-// A training that was interrupted has no generator to restore, a parameter that a method adds moves
-// no other parameter's start, and every method sees the same batches in the same order.
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2,
+// 3"). A training that was interrupted has no generator to restore, a parameter that a method adds
+// moves no other parameter's start, and every method sees the same batches in the same order.
 #pragma once
 
 #include <array>

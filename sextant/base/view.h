@@ -33,8 +33,8 @@ inline constexpr Format kFormatOf = std::is_same_v<Number, Bfloat16>  ? Format::
                                     : std::is_same_v<Number, Float16> ? Format::kFloat16
                                                                       : Format::kWide;
 
-// A view of numbers that are T to whoever reads or writes them, and lie in memory as T or narrower. T is
-// float or double, or a const one of these. Any View that fits is one.
+// A view of numbers that are T to whoever reads or writes them, and lie in memory as T or narrower.
+// T is float or double, or a const one of these. Any View that fits is one.
 template <class T>
 struct AnyView {
   using Number = std::remove_const_t<T>;

@@ -114,16 +114,16 @@ void put_numbers(std::string& out, const std::vector<std::byte>& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), numbers.size());
 }
 
-std::string header_of(const KvCache& cache, int64_t text) {
+std::string header_of(const KvCache& cache, int64_t sequence) {
   const KvCacheShape& shape = cache.shape();
-  const std::optional<Rotation>& rotated_by = cache.rotated_by(text);
+  const std::optional<Rotation>& rotated_by = cache.rotated_by(sequence);
   std::string out(kMagic);
   put(out, kFirstFormat + static_cast<uint32_t>(shape.format));
   put(out, rotated_by ? static_cast<uint32_t>(rotated_by->pairs.size()) : kPlain);
   for (const int64_t size :
-       {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(text)})
+       {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(sequence)})
     put(out, static_cast<uint64_t>(size));
-  put(out, cache.first_position(text));
+  put(out, cache.first_position(sequence));
   put(out, rotated_by ? rotated_by->gain : 1.0);
   put(out, crc32(0, out));
   put(out, uint32_t{0});
@@ -132,9 +132,9 @@ std::string header_of(const KvCache& cache, int64_t text) {
 
 }  // namespace
 
-std::string cache_file(const KvCache& cache, int64_t text) {
-  std::string out = header_of(cache, text);
-  if (const std::optional<Rotation>& rotated_by = cache.rotated_by(text))
+std::string cache_file(const KvCache& cache, int64_t sequence) {
+  std::string out = header_of(cache, sequence);
+  if (const std::optional<Rotation>& rotated_by = cache.rotated_by(sequence))
     for (const Rotation::Pair& pair : rotated_by->pairs) {
       put(out, static_cast<uint32_t>(pair.first));
       put(out, static_cast<uint32_t>(pair.second));
@@ -142,11 +142,11 @@ std::string cache_file(const KvCache& cache, int64_t text) {
       put(out, pair.speed.low);
     }
   const KvCacheShape& shape = cache.shape();
-  const int64_t rows = cache.rows(text), heads = shape.key_heads;
+  const int64_t rows = cache.rows(sequence), heads = shape.key_heads;
   const int64_t size = cache.key_pages().element_size();
   std::vector<std::byte> keys(static_cast<size_t>(heads * rows * shape.key_columns * size));
   std::vector<std::byte> values(static_cast<size_t>(heads * rows * shape.value_columns * size));
-  cache.read(text, 0, view(keys, shape.format, heads, rows, shape.key_columns),
+  cache.read(sequence, 0, view(keys, shape.format, heads, rows, shape.key_columns),
              view(values, shape.format, heads, rows, shape.value_columns));
   put_numbers(out, keys);
   put_numbers(out, values);
@@ -183,15 +183,15 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   const uint64_t numbers = h.heads * h.rows * h.number_bytes();
   std::vector<std::byte> keys = take_numbers(in, "keys", numbers * h.key_columns);
   std::vector<std::byte> values = take_numbers(in, "values", numbers * h.value_columns);
-  const int64_t text = cache.add(h.first_position, rotated_by);
+  const int64_t sequence = cache.add(h.first_position, rotated_by);
   const auto rows = static_cast<int64_t>(h.rows);
-  cache.append_held(text, view(keys, h.format, shape.key_heads, rows, shape.key_columns),
+  cache.append_held(sequence, view(keys, h.format, shape.key_heads, rows, shape.key_columns),
                     view(values, h.format, shape.key_heads, rows, shape.value_columns));
-  return text;
+  return sequence;
 }
 
-void save_cache(const KvCache& cache, int64_t text, const std::filesystem::path& path) {
-  write_file(path, cache_file(cache, text));
+void save_cache(const KvCache& cache, int64_t sequence, const std::filesystem::path& path) {
+  write_file(path, cache_file(cache, sequence));
 }
 
 int64_t load_cache(const std::filesystem::path& path, KvCache& cache) {

@@ -89,32 +89,33 @@ KvCache::KvCache(const KvCacheShape& shape) : shape_(shape) {
     bad("page_rows", "a multiple of " + std::to_string(kPageUnit), shape.page_rows);
 }
 
-const KvCache::Text& KvCache::at(int64_t text) const {
-  const auto found = texts_.find(text);
-  if (found == texts_.end()) bad("text", "one that was added and not removed", text);
+const KvCache::Sequence& KvCache::at(int64_t sequence) const {
+  const auto found = sequences_.find(sequence);
+  if (found == sequences_.end()) bad("sequence", "one that was added and not removed", sequence);
   return found->second;
 }
 
 int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
   check_turned_by(rotated_by, shape_.key_columns);
-  texts_[next_text_] = {.first_position = first_position, .rotated_by = std::move(rotated_by)};
-  return next_text_++;
+  sequences_[next_sequence_] = {.first_position = first_position,
+                                .rotated_by = std::move(rotated_by)};
+  return next_sequence_++;
 }
 
-int64_t KvCache::fork(int64_t text, int64_t rows) {
-  expect_between("rows", rows, 0, at(text).rows);
-  Text copy = at(text);
+int64_t KvCache::fork(int64_t sequence, int64_t rows) {
+  expect_between("rows", rows, 0, at(sequence).rows);
+  Sequence copy = at(sequence);
   copy.rows = rows;
   copy.pages.resize(static_cast<size_t>((rows + shape_.page_rows - 1) / shape_.page_rows));
   for (const int64_t page : copy.pages) ++users_[static_cast<size_t>(page)];
-  texts_[next_text_] = std::move(copy);
-  return next_text_++;
+  sequences_[next_sequence_] = std::move(copy);
+  return next_sequence_++;
 }
 
-void KvCache::remove(int64_t text) {
-  truncate(text, 0);
-  texts_.erase(text);
+void KvCache::remove(int64_t sequence) {
+  truncate(sequence, 0);
+  sequences_.erase(sequence);
 }
 
 int64_t KvCache::new_page() {
@@ -138,8 +139,8 @@ void KvCache::release(int64_t page) {
   if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
-void KvCache::own_page(Text& text, int64_t n) {
-  int64_t& page = text.pages[static_cast<size_t>(n)];
+void KvCache::own_page(Sequence& sequence, int64_t n) {
+  int64_t& page = sequence.pages[static_cast<size_t>(n)];
   if (users_[static_cast<size_t>(page)] == 1) return;
   const int64_t copy = new_page();
   const auto copy_page = [&](const AnyView<float>& x) {
@@ -164,13 +165,13 @@ AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
 }
 
 // Where a row of a text lies in the pages.
-StoredRow KvCache::stored(const Text& text, int64_t row) const {
-  return {text.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
+StoredRow KvCache::stored(const Sequence& sequence, int64_t row) const {
+  return {sequence.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
 }
 
-void KvCache::append_held(int64_t text, const AnyView<const float>& k,
+void KvCache::append_held(int64_t sequence, const AnyView<const float>& k,
                           const AnyView<const float>& v, int64_t b) {
-  Text& t = at(text);
+  Sequence& t = at(sequence);
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
   check_rows("v", v, shape_.key_heads, k.rows, shape_.value_columns);
   expect_between("b", b, 0, std::min(k.batch, v.batch) - 1);
@@ -185,17 +186,17 @@ void KvCache::append_held(int64_t text, const AnyView<const float>& k,
   t.rows = last;
 }
 
-void KvCache::append(int64_t text, const AnyView<const float>& k, const AnyView<const float>& v,
+void KvCache::append(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                      int64_t b) {
-  const int64_t first = rows(text);
-  append_held(text, k, v, b);
-  Text& t = at(text);
+  const int64_t first = rows(sequence);
+  append_held(sequence, k, v, b);
+  Sequence& t = at(sequence);
   if (t.rotated_by)
     rotate_rows(t, first, t.rows, nullptr, 0, &*t.rotated_by, t.first_position + first);
 }
 
-void KvCache::truncate(int64_t text, int64_t rows) {
-  Text& t = at(text);
+void KvCache::truncate(int64_t sequence, int64_t rows) {
+  Sequence& t = at(sequence);
   expect_between("rows", rows, 0, t.rows);
   t.rows = rows;
   while ((static_cast<int64_t>(t.pages.size()) - 1) * shape_.page_rows >= rows) {
@@ -204,8 +205,8 @@ void KvCache::truncate(int64_t text, int64_t rows) {
   }
 }
 
-void KvCache::drop(int64_t text, int64_t first, int64_t count) {
-  Text& t = at(text);
+void KvCache::drop(int64_t sequence, int64_t first, int64_t count) {
+  Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("count", count, 0, t.rows - first);
   const int64_t last = t.rows - count;
@@ -216,42 +217,45 @@ void KvCache::drop(int64_t text, int64_t first, int64_t count) {
     copy_row(keys(), stored(t, row + count), keys(), stored(t, row));
     copy_row(values(), stored(t, row + count), values(), stored(t, row));
   }
-  truncate(text, last);
+  truncate(sequence, last);
   if (t.rotated_by)
     rotate_rows(t, first, last, &*t.rotated_by, t.first_position + first + count, &*t.rotated_by,
                 t.first_position + first);
 }
 
-void KvCache::rerotate(int64_t text, int64_t first_position) {
-  Text& t = at(text);
+void KvCache::rerotate(int64_t sequence, int64_t first_position) {
+  Sequence& t = at(sequence);
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
   if (t.rotated_by)
     rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &*t.rotated_by, first_position);
   t.first_position = first_position;
 }
 
-void KvCache::rerotate(int64_t text, const Rotation& rotation) {
-  Text& t = at(text);
+void KvCache::rerotate(int64_t sequence, const Rotation& rotation) {
+  Sequence& t = at(sequence);
   if (!t.rotated_by)
-    fail("kv cache: rerotate: expected a text whose keys are held turned, as plain keys need none");
+    fail(
+        "kv cache: rerotate: expected a sequence whose keys are held rotated, as plain keys need "
+        "none");
   check_turned_by(rotation, shape_.key_columns);
   if (!same_pairs(rotation, *t.rotated_by))
-    fail("kv cache: rerotate: expected the pairs of columns that the keys are turned by");
+    fail("kv cache: rerotate: expected the pairs of columns that the keys are rotated by");
   rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &rotation, t.first_position);
   t.rotated_by = rotation;
 }
 
-// Rows [first, last) from where `from` has turned them, the first one at from_position, to where `to` would
-// have. The angle between is a difference of exact phases: it has no error, however far the two lie apart.
-void KvCache::rotate_rows(Text& text, int64_t first, int64_t last, const Rotation* from,
+// Rows [first, last) from where `from` has turned them, the first one at from_position, to where
+// `to` would have. The angle between is a difference of exact phases: it has no error, however far
+// the two lie apart.
+void KvCache::rotate_rows(Sequence& sequence, int64_t first, int64_t last, const Rotation* from,
                           int64_t from_position, const Rotation* to, int64_t to_position) {
   const int64_t count = last - first;
   if (count == 0) return;
   for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
-    own_page(text, n);
+    own_page(sequence, n);
   const double gain = to->gain / (from ? from->gain : 1);
   const AnyView<float> held = keys();
-  const TimeRun times = {.first = to_position, .count = count};
+  const PositionRun rotary_positions = {.first = to_position, .count = count};
   std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
   for (size_t f = 0; f < to->pairs.size(); ++f) {
     const Rotation::Pair& pair = to->pairs[f];
@@ -260,10 +264,10 @@ void KvCache::rotate_rows(Text& text, int64_t first, int64_t last, const Rotatio
       speed = speed - from->pairs[f].speed;
       offset = from->pairs[f].speed * (to_position - from_position);
     }
-    cos_sin_of_times(speed, offset, {&times, 1}, cos.data(), sin.data());
+    cos_sin_of_positions(speed, offset, {&rotary_positions, 1}, cos.data(), sin.data());
     for (int64_t h = 0; h < shape_.key_heads; ++h)
       for (int64_t n = 0; n < count; ++n) {
-        const auto [page, row] = stored(text, first + n);
+        const auto [page, row] = stored(sequence, first + n);
         const double c = cos[static_cast<size_t>(n)], s = sin[static_cast<size_t>(n)];
         const double x = held(page, h, row, pair.first), y = held(page, h, row, pair.second);
         held.set(page, h, row, pair.first, gain * (x * c - y * s));
@@ -272,9 +276,9 @@ void KvCache::rotate_rows(Text& text, int64_t first, int64_t last, const Rotatio
   }
 }
 
-void KvCache::read(int64_t text, int64_t first, const AnyView<float>& k,
+void KvCache::read(int64_t sequence, int64_t first, const AnyView<float>& k,
                    const AnyView<float>& v) const {
-  const Text& t = at(text);
+  const Sequence& t = at(sequence);
   expect_between("first", first, 0, t.rows);
   expect_between("k.rows", k.rows, 0, t.rows - first);
   check_rows("k", k, shape_.key_heads, k.rows, shape_.key_columns);
@@ -291,25 +295,26 @@ AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
     : k_(cache.key_pages()), v_(cache.value_pages()), queries_(queries) {
   expect_between("queries", queries, 0, kFarthestPosition);
-  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.text));
-  pages_per_text_ = (rows_ + cache.shape().page_rows - 1) / cache.shape().page_rows;
+  for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
+  pages_per_sequence_ = (rows_ + cache.shape().page_rows - 1) / cache.shape().page_rows;
   for (size_t b = 0; b < entries.size(); ++b) {
-    add_frame(cache, entries[b].text, static_cast<int64_t>(b));
+    add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
     add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
   }
   table_.push_back(0);  // so that there is a table where there are no rows
-  for (const GrowingPlan& way : ways_)
-    sweeps_.push_back(
-        {.query = {.rotation = way.query,
-                   .times = query_positions_.data(),
-                   .batch_stride = queries},
-         .key = {.rotation = way.key, .times = key_positions_.data(), .batch_stride = rows_},
-         .runs = way.runs.data(),
-         .batch_stride = queries});
+  for (const GrowingPlan& plan : plans_)
+    sweeps_.push_back({.query = {.rotation = plan.query,
+                                 .rotary_positions = query_positions_.data(),
+                                 .batch_stride = queries},
+                       .key = {.rotation = plan.key,
+                               .rotary_positions = key_positions_.data(),
+                               .batch_stride = rows_},
+                       .key_ranges = plan.key_ranges.data(),
+                       .batch_stride = queries});
 }
 
-void CachedBatch::add_frame(const KvCache& cache, int64_t text, int64_t b) {
-  const int64_t rows = cache.rows(text), first = cache.first_position(text);
+void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
+  const int64_t rows = cache.rows(sequence), first = cache.first_position(sequence);
   expect_between("queries", queries_, 0, rows);
   frames_.push_back({.batch = b,
                      .queries = queries_,
@@ -318,41 +323,41 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t text, int64_t b) {
                      .key_position = first});
   for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
   for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
-  const std::span<const int64_t> pages = cache.pages(text);
+  const std::span<const int64_t> pages = cache.pages(sequence);
   table_.insert(table_.end(), pages.begin(), pages.end());
   // Shorter texts have page 0 where they have none; frames end before it.
-  table_.resize(static_cast<size_t>((b + 1) * pages_per_text_), 0);
+  table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
 }
 
 size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
-  const std::optional<Rotation>& held = cache.rotated_by(entry.text);
+  const std::optional<Rotation>& held = cache.rotated_by(entry.sequence);
   if (held && !(entry.rotation && same(*held, *entry.rotation)))
-    fail("kv cache: batch: text " + std::to_string(entry.text) +
-         ": expected the rotation by which its keys are held turned");
+    fail("kv cache: batch: sequence " + std::to_string(entry.sequence) +
+         ": expected the rotation by which its keys are held rotated");
   const Rotation* of_keys = held ? nullptr : entry.rotation;
-  const auto found = std::ranges::find_if(ways_, [&](const GrowingPlan& way) {
-    return way.query == entry.rotation && way.key == of_keys;
+  const auto found = std::ranges::find_if(plans_, [&](const GrowingPlan& plan) {
+    return plan.query == entry.rotation && plan.key == of_keys;
   });
-  if (found != ways_.end()) return static_cast<size_t>(found - ways_.begin());
-  ways_.push_back({.query = entry.rotation, .key = of_keys, .runs = {}});
-  return ways_.size() - 1;
+  if (found != plans_.end()) return static_cast<size_t>(found - plans_.begin());
+  plans_.push_back({.query = entry.rotation, .key = of_keys, .key_ranges = {}});
+  return plans_.size() - 1;
 }
 
 // The queries of entry b see keys in the sweep of their own way, and none in the others.
 void CachedBatch::add_runs(size_t own, int64_t b) {
   const int64_t rows = frames_.back().keys;
-  for (size_t n = 0; n < ways_.size(); ++n) {
-    std::vector<KeyRange>& runs = ways_[n].runs;
-    runs.resize(static_cast<size_t>((b + 1) * queries_));
+  for (size_t n = 0; n < plans_.size(); ++n) {
+    std::vector<KeyRange>& key_ranges = plans_[n].key_ranges;
+    key_ranges.resize(static_cast<size_t>((b + 1) * queries_));
     for (int64_t i = 0; n == own && i < queries_; ++i)
-      runs[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};
+      key_ranges[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};
   }
 }
 
 void CachedBatch::place(Score<float>& score) const {
   score.k = k_;
   score.v = v_;
-  score.pages = {.at = table_.data(), .batch_stride = pages_per_text_, .rows = rows_};
+  score.pages = {.at = table_.data(), .batch_stride = pages_per_sequence_, .rows = rows_};
   score.frames = frames_;
   score.sweeps = sweeps_;
   score.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),

@@ -48,7 +48,8 @@ constexpr std::array<uint8_t, 95> kWidths = {
     60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
     63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
 
-// In hundredths, too, for their sums are exact: what is found to fit must fit however it is added up.
+// In hundredths, too, for their sums are exact: what is found to fit must fit however it is added
+// up.
 int64_t width_of(char32_t point) {
   if (point >= 0x20 && point < 0x7F) return kWidths[point - 0x20];
   if (point == 0x2009) return 20;

@@ -1,4 +1,5 @@
-// sextant extend MODEL --to LENGTH: every way to read a trained rope past its length, measured on text.
+// sextant extend MODEL --to LENGTH: every way to read a trained rope past its length, measured on
+// text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,17 +41,17 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
 }
 
 // The way that is written: what was chosen, or the best that config.json can say.
-const lab::WayMeasured* written(const Options& options, const lab::Extension& extension,
-                                const lab::Recommendation& recommendation) {
-  for (const lab::WayMeasured& way : extension.ways) {
-    if (way.way.name == options.choose) return &way;
+const lab::MeasuredCandidate* written(const Options& options, const lab::Extension& extension,
+                                      const lab::Recommendation& recommendation) {
+  for (const lab::MeasuredCandidate& candidate : extension.candidates) {
+    if (candidate.candidate.name == options.choose) return &candidate;
   }
   if (!recommendation.writable) {
     fail(
         "extend: --write: no stretch that was measured can be said in the config.json of this "
         "architecture; --choose NAME writes one in Sextant's own");
   }
-  return &extension.ways.at(*recommendation.writable);
+  return &extension.candidates.at(*recommendation.writable);
 }
 
 void say(const lab::Extension& extension, const lab::Recommendation& recommendation,
@@ -59,14 +60,14 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
   if (!recommendation.writable) {
     fmt::print("The config.json of this architecture has words for none of them.\n");
   } else if (*recommendation.writable != recommendation.best) {
-    const lab::WayMeasured& way = extension.ways.at(*recommendation.writable);
-    fmt::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n", way.way.name,
-               way.lengths.back().sliding.value);
+    const lab::MeasuredCandidate& candidate = extension.candidates.at(*recommendation.writable);
+    fmt::print("Of what config.json can say: {}, {:.3f} nats per byte there.\n",
+               candidate.candidate.name, candidate.lengths.back().sliding.value);
   }
   if (!options.write.empty()) return;
   if (recommendation.writable) {
     fmt::print("--write DIR writes {}, --write DIR --choose NAME another one.\n",
-               extension.ways.at(*recommendation.writable).way.name);
+               extension.candidates.at(*recommendation.writable).candidate.name);
   } else {
     fmt::print("--write DIR needs --choose NAME here.\n");
   }
@@ -77,9 +78,10 @@ void check_choice(const Options& options, int64_t trained) {
   if (options.choose.empty()) return;
   std::string known;
   // The ways have the same names for every rope.
-  for (const lab::StretchCandidate& way : lab::ways_to_read("{}", trained, options.length)) {
-    if (way.name == options.choose) return;
-    known += " " + way.name;
+  for (const lab::StretchCandidate& candidate :
+       lab::stretch_candidates("{}", trained, options.length)) {
+    if (candidate.name == options.choose) return;
+    known += " " + candidate.name;
   }
   fail("extend: --choose: expected one of" + known + ", but got " + options.choose);
 }
@@ -119,10 +121,10 @@ void extend(const Options& options) {
   }
   // Before the chart, which can be drawn again of what is printed.
   if (!options.write.empty()) {
-    const lab::WayMeasured* way = written(options, found, recommendation);
-    plugin.write_extended(request.model, way->way, options.write);
+    const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
+    plugin.write_extended(request.model, candidate->candidate, options.write);
     if (!reading.as_json)
-      fmt::print("{}: the model, stretched by {}\n", options.write, way->way.name);
+      fmt::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
   }
   plot(lab::chart_of(found, recommendation), "extend", reading);
 }

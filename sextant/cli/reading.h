@@ -26,14 +26,14 @@ struct ReadingOptions {
 // MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot.
 std::shared_ptr<ReadingOptions> add_reading(CLI::App& command);
 
-// What they come to, but for the lengths. Where no text is given it is the default's, of which the part is read that
-// a training with the default share held out.
+// What they come to, but for the lengths. Where no text is given it is the default's, of which the
+// part is read that a training with the default share held out.
 lab::EvaluationRequest request_of(const ReadingOptions& options);
 
 int threads_of(const ReadingOptions& options);
 
-// Lines of loss against length in a folder, as SVG and CSV, and PNG where that can be made. Their paths are
-// printed unless JSON is.
+// Lines of loss against length in a folder, as SVG and CSV, and PNG where that can be made. Their
+// paths are printed unless JSON is.
 void plot(const chart::LineChart& chart, const std::string& name, const ReadingOptions& options);
 
 }  // namespace sextant::cli

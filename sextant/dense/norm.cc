@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
 
-// The sum of term(n), a vector of the elements from n on, over whole vectors, and of the same terms of
-// single elements over the rest.
+// The sum of term(n), a vector of the elements from n on, over whole vectors, and of the same terms
+// of single elements over the rest.
 template <class Terms, class Term>
 HWY_INLINE float sum_over(int64_t count, const Terms& terms, const Term& term) {
   V sums = hn::Zero(F32());

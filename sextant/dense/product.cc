@@ -1,20 +1,23 @@
-// A tile of c, kTileRows rows of kTileVectors vectors, stays in registers while the products of one block of the
-// inner dimension are added up:
+// A tile of c, kTileRows rows of kTileVectors vectors, stays in registers while the products of one
+// block of the inner dimension are added up:
 //
 //                       b, packed: panels of a tile's columns, one row of the panel after the other
 //                       |  panel  |
-//    a: kTileRows rows  [ tile of c ]     each step: kTileVectors loads of b, a broadcast of each row of a
+//    a: kTileRows rows  [ tile of c ]     each step: kTileVectors loads of b, a broadcast of each
+//    row of a
 //
-// Rows of a are read where they lie if they are whole in memory; if its columns are, a group of rows is packed as its
-// tiles read it.
+// Rows of a are read where they lie if they are whole in memory; if its columns are, a group of
+// rows is packed as its tiles read it.
 //
-// A panel of a block (16 or 32 KB) stays in L1 while a group of rows of a passes by, and the group in L2 while
-// panels do.
+// A panel of a block (16 or 32 KB) stays in L1 while a group of rows of a passes by, and the group
+// in L2 while panels do.
 //
-// Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group and a panel
-// (sextant/base/simd/amx.h), which the same then finishes. Numbers that have no exact parts go the way above.
+// Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group
+// and a panel (sextant/base/simd/amx.h), which the same then finishes. Numbers that have no exact
+// parts go the way above.
 //
-// (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less packing.)
+// (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less
+// packing.)
 #include "sextant/dense/product.h"
 
 #include <algorithm>
@@ -42,8 +45,9 @@ namespace sextant::dense {
 namespace HWY_NAMESPACE {
 using sextant::HWY_NAMESPACE::transpose_in_registers;
 
-// Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads more for each
-// multiply-add than an Ice Lake core has loads for (sextant/attention/cpu/tile/multiply-inl.h).
+// Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads
+// more for each multiply-add than an Ice Lake core has loads for
+// (sextant/attention/cpu/tile/multiply-inl.h).
 inline constexpr int kTileRows = 6;
 static_assert(kGroupRows % kRowStep == 0 && kRowStep % kTileRows == 0 && kMostPanel % kPanel == 0);
 
@@ -109,8 +113,8 @@ HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth,
   }
 }
 
-// `rows` rows of a tile and `columns` columns. g++ keeps sums in registers only where loops over all of them are
-// unrolled early.
+// `rows` rows of a tile and `columns` columns. g++ keeps sums in registers only where loops over
+// all of them are unrolled early.
 HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const Slab& slab,
                            int64_t offset) {
   if (columns == kPanel) {
@@ -129,7 +133,8 @@ HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const
   write_rows(sums, rows, columns, moved(slab, offset));
 }
 
-// Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's numbers.
+// Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's
+// numbers.
 void pack_group(const Matrix& a, int64_t first, int64_t last, float* to) {
   const int64_t columns = a.columns, size = kTileRows * columns;
   for (int64_t k = 0; k < columns; ++k, to += kTileRows) {
@@ -243,8 +248,8 @@ void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c
   const int64_t stride = b.columns;
   const bool by_tiles = tiles_pay(a, b);
   const int64_t block = by_tiles ? kTiledBlock : HWY_DYNAMIC_DISPATCH(block)();
-  // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each vector lies on
-  // two, products take an eighth longer.
+  // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each
+  // vector lies on two, products take an eighth longer.
   thread_local AlignedFloats scratch;
   thread_local int64_t floats = 0;
   const int64_t most = std::min(block, b.rows), most_columns = std::min(kColumns, b.columns);

@@ -1,8 +1,10 @@
-// Products whose sides are many rows and some hundred columns, as those of a layer forward and backward; float32.
+// Products whose sides are many rows and some hundred columns, as those of a layer forward and
+// backward; float32.
 //
-// A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one is read where
-// it lies if its rows are whole in memory. With AMX both are cut into three parts of bfloat16, whose products are off by
-// up to 2^-23 each, of random numbers by less than a rounding (sextant/base/simd/amx.h).
+// A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one
+// is read where it lies if its rows are whole in memory. With AMX both are cut into three parts of
+// bfloat16, whose products are off by up to 2^-23 each, of random numbers by less than a rounding
+// (sextant/base/simd/amx.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,8 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-// What is done with each sum before it is written. All have the rows of c, one after the other; base may be c.
+// What is done with each sum before it is written. All have the rows of c, one after the other;
+// base may be c.
 struct Epilogue {
   // Is added.
   const float* base = nullptr;
@@ -29,8 +32,8 @@ struct Epilogue {
   float* squared_relu = nullptr;
 };
 
-// c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any number of
-// threads. Throws Error unless a.columns is b.rows and a has a stride of 1.
+// c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any
+// number of threads. Throws Error unless a.columns is b.rows and a has a stride of 1.
 void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c,
               const Executor& executor);
 

@@ -1,4 +1,5 @@
-// A slab of a product: one block of the inner dimension and some columns of the right side. What one pass works on.
+// A slab of a product: one block of the inner dimension and some columns of the right side. What
+// one pass works on.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Matrices in three parts (sextant/base/simd/bfloat16-inl.h), as tiles of AMX multiply them: two numbers sixteen apart
-// in the inner dimension are a pair. Only with AVX-512, which machines with AMX have.
+// Matrices in three parts (sextant/base/simd/bfloat16-inl.h), as tiles of AMX multiply them: two
+// numbers sixteen apart in the inner dimension are a pair. Only with AVX-512, which machines with
+// AMX have.
 #if defined(SEXTANT_DENSE_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_TILES_INL_H_
 #undef SEXTANT_DENSE_TILES_INL_H_
@@ -79,7 +80,8 @@ HWY_INLINE void load_turned(const Matrix& m, int64_t row, int64_t column, V* x) 
   sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
 }
 
-// Rows [first, last) of a left side: to[part][row][pair of columns], rows `to_step` apart. False if some do not fit.
+// Rows [first, last) of a left side: to[part][row][pair of columns], rows `to_step` apart. False if
+// some do not fit.
 inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, float* to,
                                   int64_t to_step, int64_t part_step) {
   Splitter split{part_step};
@@ -147,7 +149,8 @@ inline bool split_share(const Slab& slab, int64_t share, int64_t shares) {
                    Tiled(slab.b.rows, slab.b.columns).right_part);
 }
 
-// For what will be written, and read for that, while products are made: into the L2 cache, for L1 is full of those.
+// For what will be written, and read for that, while products are made: into the L2 cache, for L1
+// is full of those.
 HWY_INLINE void ask_for_rows(const Slab& slab, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < columns; j += kLanes) {

@@ -1,5 +1,5 @@
-// Bytes of our own binary files, little-endian: put together, checked by CRC-32, and taken apart by a reader that
-// trusts nothing. An error says "WHAT: field at byte N: expected ..., but got ...".
+// Bytes of our own binary files, little-endian: put together, checked by CRC-32, and taken apart by
+// a reader that trusts nothing. An error says "WHAT: field at byte N: expected ..., but got ...".
 #pragma once
 
 #include <bit>

@@ -1,9 +1,9 @@
-// The header of a GGUF file (ggml's format for models): metadata, and where tensors lie. And files that
-// hold metadata and small float32 tensors only.
+// The header of a GGUF file (ggml's format for models): metadata, and where tensors lie. And files
+// that hold metadata and small float32 tensors only.
 //
-// Layout, little-endian: "GGUF", u32 version (2 or 3), u64 tensors, u64 pairs; pairs of a string key, a u32
-// type and a value; tensors of a string name, u32 dimensions, u64 sizes, u32 type, u64 offset; padding to
-// general.alignment (32); data. Strings are a u64 length and bytes.
+// Layout, little-endian: "GGUF", u32 version (2 or 3), u64 tensors, u64 pairs; pairs of a string
+// key, a u32 type and a value; tensors of a string name, u32 dimensions, u64 sizes, u32 type, u64
+// offset; padding to general.alignment (32); data. Strings are a u64 length and bytes.
 //
 // A file is not trusted: every length is compared with the bytes that are left before anything is
 // allocated, and what is wrong is an Error that names the field and the byte.
@@ -42,8 +42,8 @@ bool is_gguf(const std::string& bytes);
 // From the first bytes of a file, which hold at least its header. Throws Error.
 Gguf parse_gguf(const std::string& bytes);
 
-// The bytes of a file of version 3 with those metadata (numbers as float32, integers as uint32, arrays
-// as int32) and vectors.
+// The bytes of a file of version 3 with those metadata (numbers as float32, integers as uint32,
+// arrays as int32) and vectors.
 std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
                        const std::map<std::string, std::vector<float>>& vectors);
 

@@ -78,8 +78,9 @@ struct Entry {
   std::optional<std::vector<int64_t>> offsets;
 };
 
-// Reads the header event by event, so that what is not of its exact form is refused where it stands,
-// however deep or long, and a key that is given twice is seen. (A document tree keeps the last one.)
+// Reads the header event by event, so that what is not of its exact form is refused where it
+// stands, however deep or long, and a key that is given twice is seen. (A document tree keeps the
+// last one.)
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::vector<Entry> entries;

@@ -5,9 +5,10 @@
 //                   "__metadata__": {"key": "text"}}, padded with spaces
 //   data     the arrays, little-endian, row by row; offsets count from here
 //
-// The reader trusts nothing: lengths are checked against what is there before anything is allocated,
-// products are checked before they are used, arrays must cover the data without gap or overlap, and
-// every error names the field and, where there is one, the tensor. Without tensors of libtorch.
+// The reader trusts nothing: lengths are checked against what is there before anything is
+// allocated, products are checked before they are used, arrays must cover the data without gap or
+// overlap, and every error names the field and, where there is one, the tensor. Without tensors of
+// libtorch.
 #pragma once
 
 #include <cstdint>

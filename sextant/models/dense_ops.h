@@ -1,12 +1,14 @@
-// What a transformer computes beside attention, as functions of tensors with gradients: sextant/dense, which
-// passes over memory once where chains of libtorch's functions do several times. float32, in memory.
+// What a transformer computes beside attention, as functions of tensors with gradients:
+// sextant/dense, which passes over memory once where chains of libtorch's functions do several
+// times. float32, in memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace sextant {
 
-// x weight^T, or base + x weight^T. x: [..., columns], weight: [rows, columns], base and result: [..., rows].
+// x weight^T, or base + x weight^T. x: [..., columns], weight: [rows, columns], base and result:
+// [..., rows].
 at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& base = {});
 
 struct NormOptions {
@@ -21,8 +23,8 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOpt
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options);
 
-// The loss of each row of logits [rows, columns] for the column that was right, int64 in [0, columns); in nats.
-// Throws Error on another target.
+// The loss of each row of logits [rows, columns] for the column that was right, int64 in [0,
+// columns); in nats. Throws Error on another target.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets);
 
 }  // namespace sextant

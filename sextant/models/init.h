@@ -1,7 +1,7 @@
 // What parameters start from.
 //
-// Drawn in float64, so that a start is the same whatever type a model later computes in, and by seed and
-// name, so that models which differ in one parameter share the start of all others.
+// Drawn in float64, so that a start is the same whatever type a model later computes in, and by
+// seed and name, so that models which differ in one parameter share the start of all others.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,12 +1,12 @@
-// Sandwich's curve over distance (Chi, Fan, Rudnicky and Ramadge 2022, arXiv 2212.10356): the product
-// of two sinusoidal position vectors, which depends on their distance only,
+// Sandwich's curve over distance (Chi, Fan, Rudnicky and Ramadge 2022, arXiv 2212.10356): the
+// product of two sinusoidal position vectors, which depends on their distance only,
 //
 //   c(d) = sum_{i = first}^{first + width/2 - 1} cos(d / 10000^(2i / width))
 //
-// A plain product of sinusoids has first = 0; the paper's equation and NVIDIA's NeMo count from 1, which
-// drops the fastest cosine and adds one of wavelength 62832. The head's bias is c(d) / r_h with the
-// compression ratio r_h = 8 (h + 1) / heads, a divisor: NeMo subtracts width/2 too, which softmax does
-// not see.
+// A plain product of sinusoids has first = 0; the paper's equation and NVIDIA's NeMo count from 1,
+// which drops the fastest cosine and adds one of wavelength 62832. The head's bias is c(d) / r_h
+// with the compression ratio r_h = 8 (h + 1) / heads, a divisor: NeMo subtracts width/2 too, which
+// softmax does not see.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace sextant {
 
-// c at each distance, with exact phases. Throws Error if width is odd or below 2, or first is negative.
+// c at each distance, with exact phases. Throws Error if width is odd or below 2, or first is
+// negative.
 std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
                                    int64_t first);
 

@@ -132,7 +132,7 @@ Sinusoid::Angles Sinusoid::angles(int64_t position) const {
 
 void Sinusoid::write_rows(int64_t first, int64_t count, int64_t step,
                           std::span<double> rows) const {
-  constexpr int64_t kTimesAtOnce = 64;
+  constexpr int64_t kPositionsAtOnce = 64;
   const auto columns = static_cast<size_t>(width());
   if (rows.size() != static_cast<size_t>(std::max<int64_t>(count, 0)) * columns) {
     fail("sinusoid: rows: expected room for " + std::to_string(count) + " of " +
@@ -143,11 +143,12 @@ void Sinusoid::write_rows(int64_t first, int64_t count, int64_t step,
   const bool interleaved = options_.layout == SinusoidLayout::kInterleaved;
   const size_t apart = interleaved ? 2 : 1, cosines = interleaved ? 1 : pairs;
   std::vector<Angles> offsets;
-  for (int64_t n = 0; n < std::min(kTimesAtOnce, count); ++n) offsets.push_back(angles(n * step));
+  for (int64_t n = 0; n < std::min(kPositionsAtOnce, count); ++n)
+    offsets.push_back(angles(n * step));
   Angles base;
   for (int64_t n = 0; n < count; ++n) {
-    if (n % kTimesAtOnce == 0) base = angles(first + n * step);
-    const Angles& offset = offsets[static_cast<size_t>(n % kTimesAtOnce)];
+    if (n % kPositionsAtOnce == 0) base = angles(first + n * step);
+    const Angles& offset = offsets[static_cast<size_t>(n % kPositionsAtOnce)];
     double* row = rows.data() + static_cast<size_t>(n) * columns;
     for (size_t f = 0; f < pairs; ++f) {
       row[apart * f] = base.sin[f] * offset.cos[f] + base.cos[f] * offset.sin[f];

@@ -9,9 +9,10 @@
 //                   w_f = min_timescale (min_timescale / max_timescale)^(f / (width / 2 - 1))
 //
 // The first is the paper's, the second Transformer-XL's and XLNet's, the third tensor2tensor's and
-// TENER's, and fairseq's at positions of its own. min_timescale multiplies the speeds, so with any value but 1 it is no
-// timescale: that is how tensor2tensor computes it. An odd width gets a last column of zeros; at
-// width 2 the third layout has one speed, min_timescale, where fairseq and TENER divide by zero.
+// TENER's, and fairseq's at positions of its own. min_timescale multiplies the speeds, so with any
+// value but 1 it is no timescale: that is how tensor2tensor computes it. An odd width gets a last
+// column of zeros; at width 2 the third layout has one speed, min_timescale, where fairseq and
+// TENER divide by zero.
 //
 // Angles are exact turns: rows are right at any position, where float32 angles are off by 2e-4 at
 // 2^17. Not here: the sqrt(width) by which some codes multiply token embeddings before they add.
@@ -30,8 +31,8 @@ namespace sextant {
 
 enum class SinusoidLayout { kInterleaved, kConcatenated, kTensor2Tensor };
 
-// By the name that users know it by: "interleaved", "concatenated" or "tensor2tensor". Throws Error,
-// which begins with `where`, for any other.
+// By the name that users know it by: "interleaved", "concatenated" or "tensor2tensor". Throws
+// Error, which begins with `where`, for any other.
 SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where);
 
 // How a text gets its rows: by one of these layouts, or as "fairseq", which has tensor2tensor's and
@@ -72,9 +73,9 @@ class Sinusoid {
   void write_row(int64_t position, std::span<double> row) const;
   // [positions, width], row by row.
   std::vector<double> rows(std::span<const int64_t> positions) const;
-  // The same for `count` positions first, first + step, ... Each angle is the sum of that of the row a
-  // multiple of 64 before it and of one of 64 others: few are computed, the rest are sums of angles by
-  // four products, within 2^-51 of exact.
+  // The same for `count` positions first, first + step, ... Each angle is the sum of that of the
+  // row a multiple of 64 before it and of one of 64 others: few are computed, the rest are sums of
+  // angles by four products, within 2^-51 of exact.
   std::vector<double> rows(int64_t first, int64_t count, int64_t step = 1) const;
   // The same into `rows`, [count, width].
   void write_rows(int64_t first, int64_t count, int64_t step, std::span<double> rows) const;

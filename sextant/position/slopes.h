@@ -16,9 +16,9 @@ namespace sextant {
 // heads is below 1, or max_bias is not finite and at least 0.
 std::vector<double> alibi_slopes(int64_t heads, double max_bias = 8);
 
-// What slopes are multiplied by to read `length` tokens after training on train_length (Al-Khateeb et
-// al. 2023, arXiv 2310.13017, position interpolation): train_length / length, so that no bias is larger
-// than in training; 1 if length is not longer. Throws Error unless both are at least 1.
+// What slopes are multiplied by to read `length` tokens after training on train_length (Al-Khateeb
+// et al. 2023, arXiv 2310.13017, position interpolation): train_length / length, so that no bias is
+// larger than in training; 1 if length is not longer. Throws Error unless both are at least 1.
 double interpolated_slope(int64_t train_length, int64_t length);
 
 }  // namespace sextant

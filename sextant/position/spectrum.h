@@ -57,9 +57,9 @@ Spectrum with_float32_speeds(Spectrum spectrum);
 // The same pairs turned the other way, y1 = x1 cos + x2 sin: nanochat, modded-nanogpt, GRAPE.
 Spectrum clockwise(Spectrum spectrum);
 
-// XPOS: pair f of n grows by zeta_f^(t / scale_base), zeta_f = (f/n + gamma) / (1 + gamma), which is below
-// 1: a score falls by zeta_f^(d / scale_base) with distance d. The paper has gamma 0.4, scale_base 512.
-// Throws Error unless both are finite and above 0.
+// XPOS: pair f of n grows by zeta_f^(t / scale_base), zeta_f = (f/n + gamma) / (1 + gamma), which
+// is below 1: a score falls by zeta_f^(d / scale_base) with distance d. The paper has gamma 0.4,
+// scale_base 512. Throws Error unless both are finite and above 0.
 Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base);
 
 // A spectrum made ready for kernels: speeds as exact turns.

@@ -1,5 +1,5 @@
-// The effect of a rotary setting, in numbers: each pair's wavelength before and after, where it leaves
-// what training covered, and what float32 makes of it.
+// The effect of a rotary setting, in numbers: each pair's wavelength before and after, where it
+// leaves what training covered, and what float32 makes of it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Rotary settings as flags of engines' command lines.
 //
-//   llama.cpp  --rope-scaling none|linear|yarn, --rope-scale N, --rope-freq-base N, --rope-freq-scale N,
+//   llama.cpp  --rope-scaling none|linear|yarn, --rope-scale N, --rope-freq-base N,
+//   --rope-freq-scale N,
 //              --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N, --yarn-beta-slow N,
 //              --yarn-beta-fast N, -c N
 //   vLLM       --hf-overrides JSON, --hf-overrides.key.key VALUE, --max-model-len N;

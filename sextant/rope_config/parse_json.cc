@@ -17,8 +17,8 @@ constexpr int kDeepest = 64;
 
 namespace {
 
-// Python writes NaN and Infinity, for which JSON has no words: they become strings, which no field about
-// positions takes.
+// Python writes NaN and Infinity, for which JSON has no words: they become strings, which no field
+// about positions takes.
 std::string quoted_nonfinite(const std::string& text) {
   std::string result;
   bool inside = false;

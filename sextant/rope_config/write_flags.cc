@@ -25,7 +25,8 @@ void refuse_scaling(const RopeScaling& scaling) {
        (gain ? " with a gain of queries and keys (attn_factor), for which no flag is" : ""));
 }
 
-// The length that the scaling is for: engines serve no more than they are told, whatever the factor.
+// The length that the scaling is for: engines serve no more than they are told, whatever the
+// factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
 // The gain of vLLM below 0.30 without attn_factor: it does not read attention_factor, and mscale in

@@ -22,10 +22,12 @@ int64_t pages_of(const KvCache& cache, int64_t rows) {
 }
 
 // The pages of all texts in their order, int64 [1, pages].
-at::Tensor page_table(const KvCache& cache, std::span<const TextGrowth> texts, int64_t count) {
+at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequences,
+                      int64_t count) {
   at::Tensor table = at::empty({1, count}, at::kLong);
   int64_t* to = table.data_ptr<int64_t>();
-  for (const TextGrowth& text : texts) to = std::ranges::copy(cache.pages(text.text), to).out;
+  for (const SequenceGrowth& sequence : sequences)
+    to = std::ranges::copy(cache.pages(sequence.sequence), to).out;
   return table;
 }
 
@@ -38,27 +40,28 @@ at::Tensor as_tensor(const AnyView<const float>& pages) {
                        {pages.batch, pages.heads, pages.rows, pages.columns}, type);
 }
 
-void check_plain(const KvCache& cache, std::span<const TextGrowth> texts,
+void check_plain(const KvCache& cache, std::span<const SequenceGrowth> sequences,
                  const Operands& operands) {
   const bool turns = std::ranges::any_of(
       operands.sweeps, [](const SweepOperand& sweep) { return !sweep.rotation.pairs.empty(); });
-  for (const TextGrowth& text : texts)
-    if (turns && cache.rotated_by(text.text))
-      fail("kv cache: text " + std::to_string(text.text) +
-           ": expected plain keys, as the method turns them, but they are held turned (turn the "
+  for (const SequenceGrowth& sequence : sequences)
+    if (turns && cache.rotated_by(sequence.sequence))
+      fail("kv cache: sequence " + std::to_string(sequence.sequence) +
+           ": expected plain keys, as the method turns them, but they are held rotated (turn the "
            "queries, and use a method that does not)");
 }
 
 }  // namespace
 
-Layout continued(const KvCache& cache, std::span<const TextGrowth> texts) {
+Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences) {
   Layout layout = {.batch = 1};
   std::set<int64_t> seen;
   int64_t pages = 0;
-  for (const auto& [text, rows] : texts) {
-    if (!seen.insert(text).second)
-      fail("kv cache: texts: expected each once, but got " + std::to_string(text) + " twice");
-    const int64_t before = cache.rows(text), first = cache.first_position(text);
+  for (const auto& [sequence, rows] : sequences) {
+    if (!seen.insert(sequence).second)
+      fail("kv cache: sequences: expected each once, but got " + std::to_string(sequence) +
+           " twice");
+    const int64_t before = cache.rows(sequence), first = cache.first_position(sequence);
     layout.cached.push_back({.query_row = layout.queries,
                              .queries = rows,
                              .query_position = first + before,
@@ -72,17 +75,17 @@ Layout continued(const KvCache& cache, std::span<const TextGrowth> texts) {
   return layout;
 }
 
-void shrink(KvCache& cache, std::span<const TextGrowth> texts, const Layout& layout) {
-  for (size_t n = 0; n < texts.size(); ++n)
-    cache.truncate(texts[n].text, layout.cached[n].keys - texts[n].rows);
+void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout) {
+  for (size_t n = 0; n < sequences.size(); ++n)
+    cache.truncate(sequences[n].sequence, layout.cached[n].keys - sequences[n].rows);
 }
 
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
-                         std::span<const TextGrowth> texts, const Layout& layout, int64_t layer,
-                         Parameters parameters) {
+                         std::span<const SequenceGrowth> sequences, const Layout& layout,
+                         int64_t layer, Parameters parameters) {
   if (layout.queries == 0)
     return at::zeros({1, q.size(1), 0, cache.shape().value_columns}, q.options());
-  const at::Tensor table = page_table(cache, texts, layout.keys / cache.shape().page_rows);
+  const at::Tensor table = page_table(cache, sequences, layout.keys / cache.shape().page_rows);
   at::Tensor k = as_tensor(cache.key_pages()), v = as_tensor(cache.value_pages());
   const bool copied = method.changes_keys();
   if (copied) {
@@ -91,8 +94,8 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
   }
   Operands operands = plain_operands(q, k, v, layout);
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
-  operands = placed(method, std::move(operands), layout, layer, parameters);
-  check_plain(cache, texts, operands);
+  operands = applied(method, std::move(operands), layout, layer, parameters);
+  check_plain(cache, sequences, operands);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 

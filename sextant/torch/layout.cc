@@ -27,22 +27,23 @@ void check_lengths(const std::string& field, const std::vector<int64_t>& sums, i
 
 void check_cached(const Layout& p) {
   if (!p.packed_queries.empty() || !p.packed_keys.empty())
-    fail("layout: cached: expected no packed texts beside those of a cache");
+    fail("layout: cached: expected no packed sequences beside those of a cache");
   int64_t queries = 0, keys = 0;
-  for (const Frame& text : p.cached) {
-    if (text.query_row != queries)
-      bad("cached.query_row", std::to_string(queries) + ", behind the text before", text.query_row);
-    if (text.queries < 0) bad("cached.queries", "at least 0", text.queries);
-    if (text.key_row < keys)
-      bad("cached.key_row", "at least " + std::to_string(keys) + ", behind the text before",
-          text.key_row);
-    if (text.keys < 0 || text.keys > p.keys - text.key_row)
-      bad("cached.keys", "0 to " + std::to_string(p.keys - text.key_row), text.keys);
-    queries += text.queries;
-    keys = text.key_row + text.keys;
+  for (const Frame& sequence : p.cached) {
+    if (sequence.query_row != queries)
+      bad("cached.query_row", std::to_string(queries) + ", behind the sequence before",
+          sequence.query_row);
+    if (sequence.queries < 0) bad("cached.queries", "at least 0", sequence.queries);
+    if (sequence.key_row < keys)
+      bad("cached.key_row", "at least " + std::to_string(keys) + ", behind the sequence before",
+          sequence.key_row);
+    if (sequence.keys < 0 || sequence.keys > p.keys - sequence.key_row)
+      bad("cached.keys", "0 to " + std::to_string(p.keys - sequence.key_row), sequence.keys);
+    queries += sequence.queries;
+    keys = sequence.key_row + sequence.keys;
   }
   if (queries != p.queries)
-    bad("cached.queries", std::to_string(p.queries) + " in all texts", queries);
+    bad("cached.queries", std::to_string(p.queries) + " in all sequences", queries);
 }
 
 void check(const Layout& p) {
@@ -56,8 +57,8 @@ void check(const Layout& p) {
   if (p.packed_queries.size() != p.packed_keys.size())
     bad("packed_keys", std::to_string(p.packed_queries.size()) + " entries, as packed_queries",
         static_cast<int64_t>(p.packed_keys.size()));
-  if (p.first_query != 0) bad("first_query", "0, as texts are packed", p.first_query);
-  if (p.first_key != 0) bad("first_key", "0, as texts are packed", p.first_key);
+  if (p.first_query != 0) bad("first_query", "0, as sequences are packed", p.first_query);
+  if (p.first_key != 0) bad("first_key", "0, as sequences are packed", p.first_key);
 }
 
 // The distances that are seen, in the order of diagonals; empty if last < first.
@@ -68,12 +69,12 @@ struct Distances {
 Distances distances(const Layout& p) {
   Distances seen;
   bool any = false;
-  for (const Frame& text : texts(p)) {
-    if (text.queries == 0 || text.keys == 0) continue;
-    const int64_t last_query = text.query_row + text.queries - 1;
-    const int64_t last_key = text.key_row + text.keys - 1;
-    int64_t nearest = text.distance(text.query_row, last_key);
-    const int64_t farthest = text.distance(last_query, text.key_row);
+  for (const Frame& sequence : sequences(p)) {
+    if (sequence.queries == 0 || sequence.keys == 0) continue;
+    const int64_t last_query = sequence.query_row + sequence.queries - 1;
+    const int64_t last_key = sequence.key_row + sequence.keys - 1;
+    int64_t nearest = sequence.distance(sequence.query_row, last_key);
+    const int64_t farthest = sequence.distance(last_query, sequence.key_row);
     if (p.causal) nearest = std::max<int64_t>(nearest, 0);
     if (farthest < nearest) continue;
     seen.nearest = any ? std::min(seen.nearest, nearest) : nearest;
@@ -85,21 +86,21 @@ Distances distances(const Layout& p) {
 
 // For each query, at a position, the keys of its text at positions within_positions(position).
 template <class F>
-at::Tensor runs(const Layout& p, F&& within_positions) {
+at::Tensor key_ranges(const Layout& p, F&& within_positions) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
-  int64_t* run = result.data_ptr<int64_t>();
-  for (const Frame& text : texts(p))
-    for (int64_t n = 0; n < text.queries; ++n) {
-      const KeyRange seen = within_positions(text.query_position + n);
+  int64_t* range = result.data_ptr<int64_t>();
+  for (const Frame& sequence : sequences(p))
+    for (int64_t n = 0; n < sequence.queries; ++n) {
+      const KeyRange seen = within_positions(sequence.query_position + n);
       for (const int64_t position : {seen.first, seen.last})
-        *run++ = std::clamp(position - text.key_position + text.key_row, text.key_row,
-                            text.key_row + text.keys);
+        *range++ = std::clamp(position - sequence.key_position + sequence.key_row, sequence.key_row,
+                              sequence.key_row + sequence.keys);
     }
   return result;
 }
 
-at::Tensor times(const std::string& field, const at::Tensor& given, const at::Tensor& positions,
-                 int64_t batch, int64_t axes) {
+at::Tensor rotary_positions(const std::string& field, const at::Tensor& given,
+                            const at::Tensor& positions, int64_t batch, int64_t axes) {
   const int64_t rows = positions.size(0);
   if (!given.defined()) return positions.view({1, 1, rows}).expand({1, axes, rows}).contiguous();
   if (given.scalar_type() != at::kLong || !given.is_cpu() || given.dim() != 3 ||
@@ -114,7 +115,7 @@ at::Tensor times(const std::string& field, const at::Tensor& given, const at::Te
 
 }  // namespace
 
-std::vector<Frame> texts(const Layout& p) {
+std::vector<Frame> sequences(const Layout& p) {
   check(p);
   if (!p.cached.empty()) return p.cached;
   if (p.packed_queries.empty())
@@ -144,7 +145,7 @@ Diagonals Layout::diagonals() const {
 }
 
 at::Tensor frames(const Layout& p) {
-  const std::vector<Frame> all = texts(p);
+  const std::vector<Frame> all = sequences(p);
   at::Tensor result = at::empty({static_cast<int64_t>(all.size()), 7}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
   for (const Frame& f : all)
@@ -154,76 +155,79 @@ at::Tensor frames(const Layout& p) {
   return result;
 }
 
-at::Tensor visible_runs(const Layout& p) {
-  return near_runs(p, kEverything, p.causal ? 0 : kEverything);
+at::Tensor visible_ranges(const Layout& p) {
+  return near_ranges(p, kEverything, p.causal ? 0 : kEverything);
 }
 
-at::Tensor near_runs(const Layout& p, int64_t before, int64_t after) {
-  return runs(p, [&](int64_t at) { return KeyRange{at - before, at + after + 1}; });
+at::Tensor near_ranges(const Layout& p, int64_t before, int64_t after) {
+  return key_ranges(p, [&](int64_t at) { return KeyRange{at - before, at + after + 1}; });
 }
 
-at::Tensor chunk_runs(const Layout& p, int64_t size, int64_t origin, int64_t beside) {
-  return runs(p, [&](int64_t at) {
+at::Tensor chunk_ranges(const Layout& p, int64_t size, int64_t origin, int64_t beside) {
+  return key_ranges(p, [&](int64_t at) {
     const int64_t start = at - ((at - origin) % size + size) % size;
     return KeyRange{start - beside * size, start + (beside + 1) * size};
   });
 }
 
-at::Tensor first_runs(const Layout& p, int64_t count) {
+at::Tensor first_ranges(const Layout& p, int64_t count) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);
-  int64_t* run = result.data_ptr<int64_t>();
-  for (const Frame& text : texts(p))
-    for (int64_t n = 0; n < text.queries; ++n) {
-      *run++ = text.key_row;
-      *run++ = text.key_row + std::min(count, text.keys);
+  int64_t* range = result.data_ptr<int64_t>();
+  for (const Frame& sequence : sequences(p))
+    for (int64_t n = 0; n < sequence.queries; ++n) {
+      *range++ = sequence.key_row;
+      *range++ = sequence.key_row + std::min(count, sequence.keys);
     }
   return result;
 }
 
 at::Tensor query_rotary_positions(const Layout& p, int64_t axes) {
-  return times("query_rotary_positions", p.query_rotary_positions, query_positions(p), p.batch,
-               axes);
+  return rotary_positions("query_rotary_positions", p.query_rotary_positions, query_positions(p),
+                          p.batch, axes);
 }
 
 at::Tensor key_rotary_positions(const Layout& p, int64_t axes) {
-  return times("key_rotary_positions", p.key_rotary_positions, key_positions(p), p.batch, axes);
+  return rotary_positions("key_rotary_positions", p.key_rotary_positions, key_positions(p), p.batch,
+                          axes);
 }
 
-const at::Tensor& query_words(const Layout& p) {
-  const at::Tensor& words = p.words;
+const at::Tensor& query_token_ids(const Layout& p) {
+  const at::Tensor& token_ids = p.token_ids;
   const std::string expected =
       "int64 [" + std::to_string(p.batch) + ", " + std::to_string(p.queries) + "] on the CPU";
-  if (!words.defined())
-    fail("layout: words: expected " + expected +
+  if (!token_ids.defined())
+    fail("layout: token_ids: expected " + expected +
          ", as the method goes by them, but there are none");
-  if (words.scalar_type() != at::kLong || !words.is_cpu() || words.dim() != 2 ||
-      words.size(0) != p.batch || words.size(1) != p.queries)
-    fail("layout: words: expected " + expected + ", but got " + at::toString(words.scalar_type()) +
-         " of " + std::to_string(words.dim()) + " dimensions and " + std::to_string(words.numel()) +
-         " elements");
-  return words;
+  if (token_ids.scalar_type() != at::kLong || !token_ids.is_cpu() || token_ids.dim() != 2 ||
+      token_ids.size(0) != p.batch || token_ids.size(1) != p.queries)
+    fail("layout: token_ids: expected " + expected + ", but got " +
+         at::toString(token_ids.scalar_type()) + " of " + std::to_string(token_ids.dim()) +
+         " dimensions and " + std::to_string(token_ids.numel()) + " elements");
+  return token_ids;
 }
 
 at::Tensor query_positions(const Layout& p) {
   at::Tensor result = at::empty({p.queries}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
-  for (const Frame& text : texts(p))
-    for (int64_t n = 0; n < text.queries; ++n) *to++ = text.query_position + n;
+  for (const Frame& sequence : sequences(p))
+    for (int64_t n = 0; n < sequence.queries; ++n) *to++ = sequence.query_position + n;
   return result;
 }
 
 at::Tensor key_positions(const Layout& p) {
   at::Tensor result = at::zeros({p.keys}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
-  for (const Frame& text : texts(p))
-    for (int64_t n = 0; n < text.keys; ++n) to[text.key_row + n] = text.key_position + n;
+  for (const Frame& sequence : sequences(p))
+    for (int64_t n = 0; n < sequence.keys; ++n)
+      to[sequence.key_row + n] = sequence.key_position + n;
   return result;
 }
 
-at::Tensor text_starts(const Layout& p) {
+at::Tensor sequence_starts(const Layout& p) {
   at::Tensor result = at::empty({p.queries}, at::kLong);
   int64_t* to = result.data_ptr<int64_t>();
-  for (const Frame& text : texts(p)) to = std::fill_n(to, text.queries, text.key_position);
+  for (const Frame& sequence : sequences(p))
+    to = std::fill_n(to, sequence.queries, sequence.key_position);
   return result;
 }
 

@@ -13,7 +13,7 @@
 namespace sextant {
 namespace {
 
-std::string text(at::IntArrayRef sizes) {
+std::string sequence(at::IntArrayRef sizes) {
   std::string result;
   for (const int64_t size : sizes) result += (result.empty() ? "" : ", ") + std::to_string(size);
   return "[" + result + "]";
@@ -26,8 +26,8 @@ void check_parameters(const Method& method, Parameters parameters) {
          std::to_string(parameters.size()));
   for (size_t n = 0; n < specs.size(); ++n)
     if (parameters[n].sizes() != at::IntArrayRef(specs[n].sizes))
-      fail("method: parameter " + specs[n].name + ": expected shape " + text(specs[n].sizes) +
-           ", but got " + text(parameters[n].sizes()));
+      fail("method: parameter " + specs[n].name + ": expected shape " + sequence(specs[n].sizes) +
+           ", but got " + sequence(parameters[n].sizes()));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
           .v = v,
           .scale = 1 / std::sqrt(head_dim),
           .frames = frames(layout),
-          .sweeps = {{.runs = visible_runs(layout)}},
+          .sweeps = {{.key_ranges = visible_ranges(layout)}},
           .farthest = layout.farthest_distance(),
           .mask = layout.mask};
 }
@@ -58,8 +58,8 @@ at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at:
   return more.defined() ? at::cat({k, more.to(k.scalar_type())}, 3) : k;
 }
 
-Operands placed(const Method& method, Operands operands, const Layout& layout, int64_t layer,
-                Parameters parameters) {
+Operands applied(const Method& method, Operands operands, const Layout& layout, int64_t layer,
+                 Parameters parameters) {
   check_parameters(method, parameters);
   if ((layout.query_rotary_positions.defined() || layout.key_rotary_positions.defined()) &&
       !method.reads_times())
@@ -87,7 +87,7 @@ at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tens
                        const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters) {
   const Operands operands =
-      placed(method, plain_operands(q, k, v, layout), layout, layer, parameters);
+      applied(method, plain_operands(q, k, v, layout), layout, layer, parameters);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }
 

@@ -49,8 +49,9 @@ struct ParameterSpec {
   bool weight_decay = false;
   // A start that no distribution gives (a table of the paper), float64; overrides init.
   at::Tensor initial = {};
-  // The method reads the layer's own projection here (share_att_key of DeBERTa v3): a model gives that one, or
-  // zeros for a bias that it has not, and trains nothing else. Who has no such layers owns it as any other.
+  // The method reads the layer's own projection here (share_att_key of DeBERTa v3): a model gives
+  // that one, or zeros for a bias that it has not, and trains nothing else. Who has no such layers
+  // owns it as any other.
   std::optional<LayerProjection> same_as = std::nullopt;
 };
 
@@ -62,8 +63,8 @@ class Method {
   virtual ~Method() = default;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
 
-  // Whether only distances count, so that a shift of all positions changes nothing. False for all that
-  // add to the input or cut the text at fixed places.
+  // Whether only distances count, so that a shift of all positions changes nothing. False for all
+  // that add to the input or cut the text at fixed places.
   virtual bool relative() const { return true; }
 
   // Whether embed() goes by the words of a placement.
@@ -72,25 +73,26 @@ class Method {
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
   virtual at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const;
 
-  // Absolute positions in the last layers: what the last layer's queries and its residual stream start
-  // from, made of x, the output of the layer before; that layer's keys and values come from x itself. It
-  // runs last_layer_runs() times, each time on queries made of its own result and on the keys of x. All
-  // other methods return x, for which one run is a layer like any.
+  // Absolute positions in the last layers: what the last layer's queries and its residual stream
+  // start from, made of x, the output of the layer before; that layer's keys and values come from x
+  // itself. It runs last_layer_runs() times, each time on queries made of its own result and on the
+  // keys of x. All other methods return x, for which one run is a layer like any.
   virtual at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                                 Parameters parameters) const;
   virtual int64_t last_layer_runs() const { return 1; }
 
-  // What a layer's input says of each key besides the key: further columns of k, behind its head_dim
-  // own ones, which a cache keeps with it. x [batch, rows, width], what keys are projected from ->
-  // [batch, key_heads, rows, columns]. Undefined: none, as of most methods. See with_key_columns().
+  // What a layer's input says of each key besides the key: further columns of k, behind its
+  // head_dim own ones, which a cache keeps with it. x [batch, rows, width], what keys are projected
+  // from -> [batch, key_heads, rows, columns]. Undefined: none, as of most methods. See
+  // with_key_columns().
   virtual at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const;
 
   // Whether place() goes by the times that a placement may give; where none does, giving them is an
   // Error.
   virtual bool reads_times() const { return false; }
 
-  // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and the pages
-  // where they lie otherwise.
+  // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and
+  // the pages where they lie otherwise.
   virtual bool changes_keys() const { return false; }
 
   // Relative methods: changes the operands that plain attention would have (q, k, v, scale
@@ -126,10 +128,11 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters);
 
-// `operands`, placed by the method. Throws Error if `parameters` are not those of method.parameters(), in
-// number and in shape, or if the placement has what the method does not read.
-Operands placed(const Method& method, Operands operands, const Layout& layout, int64_t layer,
-                Parameters parameters);
+// `operands`, placed by the method. Throws Error if `parameters` are not those of
+// method.parameters(), in number and in shape, or if the placement has what the method does not
+// read.
+Operands applied(const Method& method, Operands operands, const Layout& layout, int64_t layer,
+                 Parameters parameters);
 
 // The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
 // k is with_key_columns(). Throws Error as placed() does.

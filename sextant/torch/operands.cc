@@ -18,15 +18,15 @@ namespace {
 
 using Sweeps = std::vector<SweepOperand>;
 
-// One tensor field of all sweeps, [S, 1 or batch, ...]. A sweep without it gets zeros: nothing reads
-// the times of a sweep that has no rotation.
+// One tensor field of all sweeps, [S, 1 or batch, ...]. A sweep without it gets zeros: nothing
+// reads the times of a sweep that has no rotation.
 at::Tensor stacked(const Sweeps& sweeps, at::Tensor SweepOperand::*field) {
   at::Tensor like;
   int64_t batch = 1;
   for (const SweepOperand& sweep : sweeps)
     if (const at::Tensor& x = sweep.*field; x.defined()) {
       if (x.dim() != 3)
-        fail("attend: sweeps: expected runs and times of 3 dimensions, but got " +
+        fail("attend: sweeps: expected key_ranges and rotary_positions of 3 dimensions, but got " +
              std::to_string(x.dim()));
       like = x;
       batch = std::max(batch, x.size(0));
@@ -114,8 +114,8 @@ void pack_frame_rotations(const Sweeps& sweeps, int64_t frames, int64_t pairs, F
 FlatOperands pack(const Operands& o) {
   FlatOperands a;
   a.q = o.q, a.k = o.k, a.v = o.v, a.scale = o.scale, a.frames = o.frames;
-  a.runs = stacked(o.sweeps, &SweepOperand::runs);
-  if (!a.runs.defined()) a.runs = at::empty({0, 1, o.q.size(2), 2}, at::kLong);
+  a.key_ranges = stacked(o.sweeps, &SweepOperand::key_ranges);
+  if (!a.key_ranges.defined()) a.key_ranges = at::empty({0, 1, o.q.size(2), 2}, at::kLong);
   size_t pairs = 0;
   for (const SweepOperand& sweep : o.sweeps) pairs = std::max(pairs, sweep.rotation.pairs.size());
   if (pairs > 0) {

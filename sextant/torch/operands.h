@@ -23,8 +23,8 @@ struct TableOperand {
 };
 
 struct SweepOperand {
-  at::Tensor runs = {};    // int64 [1 or batch, queries, 2]: key rows [first, last)
-  Rotation rotation = {};  // no pairs: q and k as they are
+  at::Tensor key_ranges = {};  // int64 [1 or batch, queries, 2]: key rows [first, last)
+  Rotation rotation = {};      // no pairs: q and k as they are
   // One for each frame, with the pairs of `rotation` at speeds and gains of their own; or empty.
   std::vector<Rotation> of_frames = {};
   at::Tensor query_rotary_positions = {},
@@ -32,8 +32,8 @@ struct SweepOperand {
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 
-// Operands::query_bias where all of it would be queries x keys numbers: attend() asks for that of some
-// queries at a time, and once more when gradients are asked for.
+// Operands::query_bias where all of it would be queries x keys numbers: attend() asks for that of
+// some queries at a time, and once more when gradients are asked for.
 struct LazyQueryBias {
   std::vector<at::Tensor> inputs = {};  // what they are made of, and where gradients go
   // [1 or heads, positions, diagonals], a differentiable function of the inputs; or empty: none
@@ -58,8 +58,8 @@ struct Operands {
   LazyQueryBias lazy_query_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
-  // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows, columns]
-  // and an entry's `key_rows` keys lie in the pages that it names.
+  // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows,
+  // columns] and an entry's `key_rows` keys lie in the pages that it names.
   at::Tensor pages = {};
   int64_t key_rows = 0;
 };

@@ -1,8 +1,9 @@
 // Tensors of 16-bit numbers (bfloat16, float16): kept so, and computed with in float32.
 //
-// attend_with() and its like take them for q, k, v, the parameters and what is embedded, and give results
-// of the type of q (or x). A method never sees them where it computes: placed() hands it parameters, q, and,
-// if it changes_keys(), k and v in float32; of these, what it leaves alone goes to the kernel as it was given.
+// attend_with() and its like take them for q, k, v, the parameters and what is embedded, and give
+// results of the type of q (or x). A method never sees them where it computes: placed() hands it
+// parameters, q, and, if it changes_keys(), k and v in float32; of these, what it leaves alone goes
+// to the kernel as it was given.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -61,16 +61,16 @@ double value_product(const Pair& at, const AnyView<const double>& d_out) {
   return sum;
 }
 
-// The columns of a turned row, as they meet the other side's gradient when it is turned back: either
-// column of a pair may get all of both, and the gain once more.
+// The columns of a turned row, as they meet the other side's gradient when it is turned back:
+// either column of a pair may get all of both, and the gain once more.
 std::vector<double> turned_magnitudes(const reference::Rows& rows, int64_t row,
-                                      const SideRotation& turn) {
+                                      const SideRotation& side) {
   std::vector<double> x(rows.row(row), rows.row(row) + rows.columns);
   for (double& element : x) element = std::abs(element);
-  if (!turn.rotation) return x;
-  for (const Rotation::Pair& pair : turn.rotation->pairs) {
+  if (!side.rotation) return x;
+  for (const Rotation::Pair& pair : side.rotation->pairs) {
     const auto a = static_cast<size_t>(pair.first), c = static_cast<size_t>(pair.second);
-    x[a] = x[c] = turn.rotation->gain * std::hypot(x[a], x[c]);
+    x[a] = x[c] = side.rotation->gain * std::hypot(x[a], x[c]);
   }
   return x;
 }

@@ -1,20 +1,21 @@
-// How far a float32 backend may stray from float64 on the same operands: one place for the bounds that
-// all tests of backends use.
+// How far a float32 backend may stray from float64 on the same operands: one place for the bounds
+// that all tests of backends use.
 //
-// With u = 2^-24, each element has its own bound, a multiple of u times what it would be if all that is
-// summed had one sign. Of a query i, w_ij = |v_j| + |C| and p_ij its weights,
+// With u = 2^-24, each element has its own bound, a multiple of u times what it would be if all
+// that is summed had one sign. Of a query i, w_ij = |v_j| + |C| and p_ij its weights,
 //
 //   out       64 u sum_j p_ij w_ij                      lse   4e-6 + 4 u |lse|
 //   v, C     128 u sum p_ij |dO_i|
 //   bias     128 u sum K_ij,  K_ij = p_ij (|dO_i| . w_ij + sum_l p_il |dO_i| . w_il)
 //   q, A     128 u sum K_ij scale |weight| (|turned k_j| + |A|),  K_ij scale |weight| |q_i|
 //   k, B     128 u sum K_ij scale |weight| (|turned q_i| + |B|),  K_ij scale |weight| |k_j|
-//   weight   128 u sum K_ij scale |<q, k>|              sink  128 u sum_i p_i,sink sum_l p_il |dO_i| . w_il
+//   weight   128 u sum K_ij scale |<q, k>|              sink  128 u sum_i p_i,sink sum_l p_il
+//   |dO_i| . w_il
 //
-// K_ij bounds the gradient of s_ij, p (dP - D). Its weight p comes from an exponential, so a score's
-// rounding is part of it. The factors leave room for a few dozen roundings in a row (a score of width 256
-// summed in lanes, an exponential, the rescaling of an online softmax), not for errors that pile up
-// with the number of keys.
+// K_ij bounds the gradient of s_ij, p (dP - D). Its weight p comes from an exponential, so a
+// score's rounding is part of it. The factors leave room for a few dozen roundings in a row (a
+// score of width 256 summed in lanes, an exponential, the rescaling of an online softmax), not for
+// errors that pile up with the number of keys.
 #pragma once
 
 #include <string>
@@ -40,8 +41,8 @@ template <class T>
 Worst worst(const std::string& name, AnyView<const T> got, View<const double> exact,
             View<const double> bounds);
 
-// The whole comparison, forward and backward, of `backend` in float32 with the reference in float64. Both
-// scores and both gradients from above must hold the same numbers.
+// The whole comparison, forward and backward, of `backend` in float32 with the reference in
+// float64. Both scores and both gradients from above must hold the same numbers.
 Worst worst_of_float32(const Score<float>& score, const AnyView<const float>& d_out,
                        const Score<double>& same, const AnyView<const double>& d_same,
                        const Backend& backend, const Executor& executor = serial_executor());

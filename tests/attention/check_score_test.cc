@@ -34,8 +34,8 @@ struct Case {
   std::vector<int32_t> row_at = {0, 0, 1, 1, 2, 2, 2};
   std::vector<double> sink = {0, 0, 0, 0};
   std::vector<uint8_t> mask = std::vector<uint8_t>(15, 1);
-  std::vector<KeyRange> runs = {{0, 3}, {0, 4}, {0, 5}};
-  std::vector<int64_t> times = {0, 1, 2, 3, 4};
+  std::vector<KeyRange> key_ranges = {{0, 3}, {0, 4}, {0, 5}};
+  std::vector<int64_t> rotary_positions = {0, 1, 2, 3, 4};
   Rotation rotation = {.pairs = {{.first = 0, .second = 2}, {.first = 1, .second = 3}}};
   Score<double> score;
   Attended<double> attended;
@@ -46,9 +46,9 @@ struct Case {
     score.k = view<const double>(k, 2, 2, 5, 6);
     score.v = view<const double>(v, 2, 2, 5, 3);
     score.frames = {{.queries = 3, .query_position = 2, .keys = 5}};
-    score.sweeps = {{.query = {&rotation, times.data() + 2},
-                     .key = {&rotation, times.data()},
-                     .runs = runs.data()}};
+    score.sweeps = {{.query = {&rotation, rotary_positions.data() + 2},
+                     .key = {&rotation, rotary_positions.data()},
+                     .key_ranges = key_ranges.data()}};
     score.diagonals = {.farthest = 4, .count = 7};
     score.bias = {view<const double>(bias, 1, 4, 7, 1), {}};
     score.on_query = {view<const double>(table, 1, 1, 3, 6), row_at};
@@ -112,15 +112,16 @@ const std::vector<Wrong> kWrong = {
     {"FramesOverlap",
      [](Case& c) { c.score.frames.push_back({.batch = 1, .query_row = 2, .queries = 1}); },
      "frames", "row 2"},
-    {"Runs", [](Case& c) { c.score.sweeps[0].runs = nullptr; }, "sweeps[0].runs", "null"},
+    {"Runs", [](Case& c) { c.score.sweeps[0].key_ranges = nullptr; }, "sweeps[0].key_ranges",
+     "null"},
     {"SweepsOverlap", [](Case& c) { c.score.sweeps.push_back(c.score.sweeps[0]); }, "sweeps",
      "row 0"},
     {"PairColumn", [](Case& c) { c.rotation.pairs[1].second = 6; }, "query.rotation.pairs[1]",
      "got 6"},
     {"PairTwice", [](Case& c) { c.rotation.pairs[1].second = 2; }, "query.rotation.pairs[1]",
      "got 2"},
-    {"Times", [](Case& c) { c.score.sweeps[0].key.times = nullptr; }, "sweeps[0].key.times",
-     "null"},
+    {"Times", [](Case& c) { c.score.sweeps[0].key.rotary_positions = nullptr; },
+     "sweeps[0].key.rotary_positions", "null"},
     {"Offset",
      [](Case& c) {
        static const std::array<Turns, 1> offset = {};

@@ -7,7 +7,7 @@
 namespace sextant {
 namespace {
 
-using Runs = RandomOptions::Runs;
+using KeyRanges = RandomOptions::KeyRanges;
 
 TEST(CpuAgreement, HoldsForEveryCombinationOfOperands) {
   const auto pool = make_thread_pool(2);
@@ -22,7 +22,7 @@ TEST(CpuAgreement, HoldsForEveryHeadSize) {
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 19, .keys = 35};
     o.columns = columns;
     o.value_columns = columns % 3 == 0 ? columns + 1 : columns;
-    o.turned = columns % 2 == 0;
+    o.rotated = columns % 2 == 0;
     o.on_query = o.on_value = columns % 5 == 0;
     o.on_key = columns % 7 == 0;
     o.odd_strides = columns % 4 == 1;
@@ -34,12 +34,12 @@ TEST(CpuAgreement, HoldsForEveryHeadSize) {
 TEST(CpuAgreement, HoldsForEveryLength) {
   for (const int64_t keys : {0, 1, 2, 7, 16, 17, 255, 256, 257, 1023})
     for (const int64_t queries : {int64_t{0}, int64_t{1}, int64_t{3}, keys})
-      for (const Runs runs : {Runs::kCausal, Runs::kWhole}) {
+      for (const KeyRanges key_ranges : {KeyRanges::kCausal, KeyRanges::kWhole}) {
         RandomOptions o = {
             .batch = 1, .heads = 1, .key_heads = 1, .queries = queries, .keys = keys};
-        o.runs = runs;
-        o.bias = o.turned = runs == Runs::kCausal;
-        o.on_query = runs == Runs::kWhole;
+        o.key_ranges = key_ranges;
+        o.bias = o.rotated = key_ranges == KeyRanges::kCausal;
+        o.on_query = key_ranges == KeyRanges::kWhole;
         o.clip = queries == 3 ? 4 : 0;
         expect_agrees(o);
       }
@@ -55,11 +55,11 @@ TEST(CpuAgreement, HoldsForNumbersOf16BitsWhereFewQueriesShareKeys) {
   for (const Format format : {Format::kBfloat16, Format::kFloat16})
     for (const int64_t heads : {1, 4, 8})
       for (const int64_t keys : {1, 17, 257, 700})
-        for (const bool turned : {false, true}) {
+        for (const bool rotated : {false, true}) {
           RandomOptions o = {
               .batch = 1, .heads = heads, .key_heads = 1, .queries = 1, .keys = keys};
           o.columns = o.value_columns = keys == 17 ? 40 : 64;
-          o.turned = turned;
+          o.rotated = rotated;
           o.odd_strides = keys == 257;
           o.formats = {.k = format, .v = format};
           expect_agrees(o, *make_thread_pool(2));

@@ -1,12 +1,13 @@
 // The cpu-bf16 backend: what rounding to bfloat16 may do to results, and nothing more.
 //
-// Roundings are relative, by up to e = 2^-9: of each weight and so of their sum, of values, and of both sides of
-// a product of queries and keys, by which scores are off by up to d = 2 e scale |weight| max |q| max |k|. So
+// Roundings are relative, by up to e = 2^-9: of each weight and so of their sum, of values, and of
+// both sides of a product of queries and keys, by which scores are off by up to d = 2 e scale
+// |weight| max |q| max |k|. So
 //
 //   out   (3 e + e^(2 d) - 1) sum_j p_ij w_ij      lse   e + d
 //
-// beside what bounds.h leaves to float32. Where q, k and v are bfloat16, the scale is a power of two and nothing
-// turns, only weights are rounded: 2 e and e.
+// beside what bounds.h leaves to float32. Where q, k and v are bfloat16, the scale is a power of
+// two and nothing turns, only weights are rounded: 2 e and e.
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
@@ -80,7 +81,7 @@ void expect_within(RandomOptions options, Bounds (*bounds_of)(const Score<double
 }
 
 RandomOptions of_bfloat16(RandomOptions o) {
-  o.turned = o.q_imag = false;
+  o.rotated = o.q_imag = false;
   o.formats = {.q = Format::kBfloat16, .k = Format::kBfloat16, .v = Format::kBfloat16};
   return o;
 }
@@ -104,7 +105,7 @@ TEST(CpuBfloat16, HoldsForEveryLengthAndHeadSize) {
       RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = keys, .keys = keys};
       o.columns = columns;
       o.value_columns = columns == 3 ? 0 : columns + keys % 2;
-      o.runs = static_cast<RandomOptions::Runs>((keys + columns) % 5);
+      o.key_ranges = static_cast<RandomOptions::KeyRanges>((keys + columns) % 5);
       o.seed = static_cast<uint64_t>(keys * 1000 + columns);
       expect_within(of_bfloat16(o), weights_rounded);
     }
@@ -125,7 +126,7 @@ class Text {
   static constexpr int64_t kRows = 100;
 
   Text() : k_(kRows * kColumns), v_(kRows * kColumns, 1), out_(kRows * kColumns), lse_(kRows) {
-    for (int64_t i = 0; i < kRows; ++i) runs_.push_back({0, i + 1});
+    for (int64_t i = 0; i < kRows; ++i) key_ranges_.push_back({0, i + 1});
     for (size_t n = 0; n < k_.size(); ++n) k_[n] = static_cast<float>(n % 7) - 3;
   }
   float& key(int64_t row) { return k_[static_cast<size_t>(row * kColumns)]; }
@@ -138,7 +139,7 @@ class Text {
     s.k = view(k_);
     s.v = view(v_);
     s.frames = {{.queries = kRows, .keys = kRows}};
-    s.sweeps = {{.runs = runs_.data()}};
+    s.sweeps = {{.key_ranges = key_ranges_.data()}};
     const View<float> out = {out_.data(), 1, 1, kRows, kColumns, 0, 0, kColumns};
     sextant::attend<float>(s, {out, {lse_.data(), 1, 1, kRows, 1, 0, 0, 1}}, cpu_bfloat16_backend(),
                            serial_executor());
@@ -150,7 +151,7 @@ class Text {
     return {x.data(), 1, 1, kRows, kColumns, 0, 0, kColumns};
   }
   std::vector<float> k_, v_, out_, lse_;
-  std::vector<KeyRange> runs_;
+  std::vector<KeyRange> key_ranges_;
 };
 
 TEST(CpuBfloat16, WeightsAddUpToOne) {

@@ -53,8 +53,9 @@ Score<float> chunk(const Score<float>& score, int64_t first, int64_t last) {
   part.frames[0].queries = last - first;
   part.frames[0].query_position += first;
   for (Sweep& sweep : part.sweeps) {
-    sweep.runs += first;
-    if (sweep.query.times) sweep.query.times += first * sweep.query.row_stride;
+    sweep.key_ranges += first;
+    if (sweep.query.rotary_positions)
+      sweep.query.rotary_positions += first * sweep.query.row_stride;
   }
   return part;
 }
@@ -85,11 +86,11 @@ void expect_bits_of_chunks(const RandomOptions& o, const Executor& executor, Nex
 
 TEST(CpuBits, OfOneQueryAtATimeAndOfChunksAreThoseOfTheWholeText) {
   const auto pool = make_thread_pool(2);
-  for (const bool turned : {false, true}) {
+  for (const bool rotated : {false, true}) {
     RandomOptions o = {.batch = 1, .heads = 4, .key_heads = 2, .queries = 600, .keys = 600};
     o.columns = o.value_columns = 48;
-    o.turned = turned;
-    o.bias = o.on_query = o.on_key = o.on_value = !turned;
+    o.rotated = rotated;
+    o.bias = o.on_query = o.on_key = o.on_value = !rotated;
     o.clip = 40;
     o.sweeps = 2;
     expect_bits_of_chunks(o, *pool,

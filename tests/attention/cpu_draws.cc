@@ -58,11 +58,11 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.queries = one_in(2) ? o.keys : rows();
   o.columns = one_of({1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 80});
   o.value_columns = one_in(3) ? one_of({1, 5, 16, 31, 64, 100}) : o.columns;
-  o.runs = static_cast<RandomOptions::Runs>(up_to(5));
+  o.key_ranges = static_cast<RandomOptions::KeyRanges>(up_to(5));
   o.sweeps = one_in(3) ? 1 + static_cast<int>(up_to(3)) : 1;
   o.packed = one_in(3) ? 1 + static_cast<int>(up_to(4)) : 1;
   o.first_position = one_of({0, 0, 1000000, -5});
-  o.turned = one_in(2);
+  o.rotated = one_in(2);
   o.offset = one_in(3);
   o.axes = one_in(3) ? 2 : 1;
   o.weight = one_in(4);
@@ -77,7 +77,7 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.q_imag = one_in(5);
   o.odd_strides = one_in(4);
   // Growth grows without bound towards keys in the future.
-  o.grows = one_in(4) && o.runs == RandomOptions::Runs::kCausal && o.queries <= o.keys;
+  o.grows = one_in(4) && o.key_ranges == RandomOptions::KeyRanges::kCausal && o.queries <= o.keys;
   o.query_bias = one_in(4);
   return o;
 }
@@ -87,7 +87,8 @@ RandomOptions draw_long_options(uint64_t seed, int64_t queries) {
   o.queries = queries;
   o.keys = 1100;
   o.columns = o.value_columns = 32;
-  o.runs = seed % 3 == 0 ? RandomOptions::Runs::kWhole : RandomOptions::Runs::kCausal;
+  o.key_ranges =
+      seed % 3 == 0 ? RandomOptions::KeyRanges::kWhole : RandomOptions::KeyRanges::kCausal;
   o.grows = false;
   return o;
 }

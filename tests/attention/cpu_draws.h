@@ -9,8 +9,8 @@
 
 namespace sextant {
 
-// Every operand is there or not; sizes from those at which tiles begin and end. most_rows bounds the
-// oracle's time.
+// Every operand is there or not; sizes from those at which tiles begin and end. most_rows bounds
+// the oracle's time.
 RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 
 // The same with operands, d_out and out each in any format.
@@ -29,8 +29,8 @@ struct CpuOutcome {
   ScoreGrad<float> grad;
 };
 
-// Fails the test where results or gradients stray from float64 further than tests/attention/bounds.h
-// allows; an `out` of 16 bits may be rounded once besides.
+// Fails the test where results or gradients stray from float64 further than
+// tests/attention/bounds.h allows; an `out` of 16 bits may be rounded once besides.
 void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor(),
                    const Backend& backend = cpu_backend());
 

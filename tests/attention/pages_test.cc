@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kSpare = 3;  // pages that belong to nobody
 
-// The keys and values of a score, scattered over pages in a random order; what lies beyond them, and in
-// pages of nobody, is NaN.
+// The keys and values of a score, scattered over pages in a random order; what lies beyond them,
+// and in pages of nobody, is NaN.
 template <class T>
 class Paged {
  public:
@@ -107,7 +107,7 @@ TEST(Pages, ServeOneQueryOnALongCache) {
   for (const int64_t keys : {1, 255, 1000, 5000}) {
     RandomOptions o = {.batch = 3, .heads = 4, .key_heads = 2, .queries = 1, .keys = keys};
     o.columns = o.value_columns = 32;
-    o.turned = true;
+    o.rotated = true;
     expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));
     o.formats = {.k = Format::kFloat16, .v = Format::kBfloat16};
     expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));

@@ -11,11 +11,13 @@ Table<T> table(const OwnedTable<T>& owned) {
   return {owned.rows.view(), owned.row_at};
 }
 
-SideRotation turn(const OwnedSweep& sweep, const std::vector<int64_t>& times,
+SideRotation turn(const OwnedSweep& sweep, const std::vector<int64_t>& rotary_positions,
                   const std::vector<Turns>& offset, int64_t rows) {
   if (sweep.rotation.pairs.empty()) return {};
-  return {
-      .rotation = &sweep.rotation, .times = times.data(), .axis_stride = rows, .offset = offset};
+  return {.rotation = &sweep.rotation,
+          .rotary_positions = rotary_positions.data(),
+          .axis_stride = rows,
+          .offset = offset};
 }
 
 }  // namespace
@@ -24,11 +26,11 @@ template <class T>
 Score<T> Problem<T>::score() const {
   Score<T> s{.q = q.view(), .k = k.view(), .v = v.view(), .scale = scale, .frames = frames};
   for (const OwnedSweep& sweep : sweeps) {
-    const bool shared = static_cast<int64_t>(sweep.runs.size()) == q.rows;
+    const bool shared = static_cast<int64_t>(sweep.key_ranges.size()) == q.rows;
     s.sweeps.push_back(
         {.query = turn(sweep, sweep.query_rotary_positions, sweep.query_offset, q.rows),
          .key = turn(sweep, sweep.key_rotary_positions, sweep.key_offset, k.rows),
-         .runs = sweep.runs.data(),
+         .key_ranges = sweep.key_ranges.data(),
          .batch_stride = shared ? 0 : q.rows});
   }
   s.diagonals = diagonals;
@@ -76,17 +78,17 @@ template <class T>
 void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<KeyRange> visible) {
   const int64_t queries = problem.q.rows, keys = problem.k.rows;
   problem.frames = {{.queries = queries, .query_position = first_query, .keys = keys}};
-  problem.sweeps = {{.runs = std::move(visible)}};
+  problem.sweeps = {{.key_ranges = std::move(visible)}};
   problem.diagonals = {.farthest = first_query + queries - 1, .count = queries + keys - 1};
 }
 
 std::vector<KeyRange> causal_runs(int64_t queries, int64_t first_query) {
-  std::vector<KeyRange> runs;
-  for (int64_t i = 0; i < queries; ++i) runs.push_back({0, first_query + i + 1});
-  return runs;
+  std::vector<KeyRange> key_ranges;
+  for (int64_t i = 0; i < queries; ++i) key_ranges.push_back({0, first_query + i + 1});
+  return key_ranges;
 }
 
-std::vector<KeyRange> whole_runs(int64_t queries, int64_t keys) {
+std::vector<KeyRange> whole_ranges(int64_t queries, int64_t keys) {
   return std::vector<KeyRange>(static_cast<size_t>(queries), KeyRange{0, keys});
 }
 

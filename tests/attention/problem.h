@@ -1,5 +1,6 @@
-// A score equation that owns its operands and can be copied and changed: golden cases are read into it,
-// and properties are statements about two of them. (RandomScore draws odder ones, with odd strides.)
+// A score equation that owns its operands and can be copied and changed: golden cases are read into
+// it, and properties are statements about two of them. (RandomScore draws odder ones, with odd
+// strides.)
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct OwnedTable {
 };
 
 struct OwnedSweep {
-  std::vector<KeyRange> runs = {};  // [queries], or [batch, queries]
-  Rotation rotation = {};           // no pairs: q and k as they are
+  std::vector<KeyRange> key_ranges = {};  // [queries], or [batch, queries]
+  Rotation rotation = {};                 // no pairs: q and k as they are
   std::vector<int64_t> query_rotary_positions = {},
                        key_rotary_positions = {};  // [axes, rows], for every batch entry
   std::vector<Turns> query_offset = {}, key_offset = {};
@@ -43,12 +44,12 @@ struct Problem {
   Problem<U> as() const;
 };
 
-// One frame over all rows, one sweep over `visible`, and diagonals for every distance there is. Query
-// row i stands at first_query + i, key row j at j.
+// One frame over all rows, one sweep over `visible`, and diagonals for every distance there is.
+// Query row i stands at first_query + i, key row j at j.
 template <class T>
 void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<KeyRange> visible);
 
 std::vector<KeyRange> causal_runs(int64_t queries, int64_t first_query);
-std::vector<KeyRange> whole_runs(int64_t queries, int64_t keys);
+std::vector<KeyRange> whole_ranges(int64_t queries, int64_t keys);
 
 }  // namespace sextant::oracle

@@ -40,26 +40,26 @@ OwnedTable<float> make_table(const Draw& draw, const Diagonals& diagonals, int64
 }
 
 std::vector<KeyRange> make_runs(const Draw& draw, std::mt19937_64& random) {
-  std::vector<KeyRange> runs;
+  std::vector<KeyRange> key_ranges;
   for (int64_t i = 0; i < draw.queries; ++i) {
     const int64_t own = draw.keys - draw.queries + i;
     const auto drawn = static_cast<int64_t>(random() % static_cast<uint64_t>(draw.keys + 1));
-    switch (draw.runs) {
-      case Draw::Runs::kCausal:
-        runs.push_back({0, own + 1});
+    switch (draw.key_ranges) {
+      case Draw::KeyRanges::kCausal:
+        key_ranges.push_back({0, own + 1});
         break;
-      case Draw::Runs::kWhole:
-        runs.push_back({0, draw.keys});
+      case Draw::KeyRanges::kWhole:
+        key_ranges.push_back({0, draw.keys});
         break;
-      case Draw::Runs::kWindow:
-        runs.push_back({own - 4, own + 1});
+      case Draw::KeyRanges::kWindow:
+        key_ranges.push_back({own - 4, own + 1});
         break;
-      case Draw::Runs::kRagged:
-        runs.push_back({drawn, drawn + own % 40});
+      case Draw::KeyRanges::kRagged:
+        key_ranges.push_back({drawn, drawn + own % 40});
         break;
     }
   }
-  return runs;
+  return key_ranges;
 }
 
 }  // namespace
@@ -67,9 +67,10 @@ std::vector<KeyRange> make_runs(const Draw& draw, std::mt19937_64& random) {
 std::ostream& operator<<(std::ostream& out, const Draw& d) {
   out << "batch " << d.batch << ", heads " << d.key_heads << " x " << d.group << ", rows "
       << d.queries << " x " << d.keys << ", columns " << d.columns << " and " << d.value_columns
-      << ", runs " << static_cast<int>(d.runs) << ", clip " << d.clip << ", seed " << d.seed;
+      << ", key_ranges " << static_cast<int>(d.key_ranges) << ", clip " << d.clip << ", seed "
+      << d.seed;
   const std::pair<const char*, bool> operands[] = {
-      {"turned", d.turned},     {"q_imag", d.q_imag}, {"weight", d.weight},     {"bias", d.bias},
+      {"rotated", d.rotated},   {"q_imag", d.q_imag}, {"weight", d.weight},     {"bias", d.bias},
       {"on_query", d.on_query}, {"on_key", d.on_key}, {"on_value", d.on_value}, {"sink", d.sink}};
   for (const auto& [name, there] : operands) {
     if (there) out << ", " << name;
@@ -86,9 +87,9 @@ rc::Gen<Draw> draws() {
       set(&Draw::group, inRange<int64_t>(1, 4)), set(&Draw::queries, lengths()),
       set(&Draw::keys, lengths()), set(&Draw::columns, widths()),
       set(&Draw::value_columns, widths()),
-      set(&Draw::runs, rc::gen::element(Draw::Runs::kCausal, Draw::Runs::kWhole,
-                                        Draw::Runs::kWindow, Draw::Runs::kRagged)),
-      set(&Draw::turned, arbitrary<bool>()),
+      set(&Draw::key_ranges, rc::gen::element(Draw::KeyRanges::kCausal, Draw::KeyRanges::kWhole,
+                                              Draw::KeyRanges::kWindow, Draw::KeyRanges::kRagged)),
+      set(&Draw::rotated, arbitrary<bool>()),
       set(&Draw::q_imag, rc::gen::weightedElement<bool>({{1, true}, {5, false}})),
       set(&Draw::weight, arbitrary<bool>()), set(&Draw::bias, arbitrary<bool>()),
       set(&Draw::on_query, arbitrary<bool>()), set(&Draw::on_key, arbitrary<bool>()),
@@ -105,7 +106,7 @@ Problem<float> make_problem(const Draw& draw) {
   p.v = random_tensor(draw.batch, draw.key_heads, draw.keys, draw.value_columns, random());
   p.scale = 1 / std::sqrt(static_cast<double>(draw.columns));
   place_plainly(p, draw.keys - draw.queries, make_runs(draw, random));
-  if (draw.turned && draw.columns > 1) {
+  if (draw.rotated && draw.columns > 1) {
     OwnedSweep& sweep = p.sweeps[0];
     sweep.rotation = rotation(rotary({.dim = draw.columns / 2 * 2, .base = 100}));
     for (int64_t i = 0; i < draw.queries; ++i) {

@@ -1,4 +1,5 @@
-// What property tests share: problems that rapidcheck draws and shrinks, and how outcomes are compared.
+// What property tests share: problems that rapidcheck draws and shrinks, and how outcomes are
+// compared.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ struct Draw {
   int64_t queries = 1,
           keys = 1;  // query i stands at keys - queries + i, and before 0 if there are more
   int64_t columns = 1, value_columns = 1;
-  enum class Runs { kCausal, kWhole, kWindow, kRagged } runs = Runs::kCausal;
-  bool turned = false, q_imag = false, weight = false, bias = false, on_query = false,
+  enum class KeyRanges { kCausal, kWhole, kWindow, kRagged } key_ranges = KeyRanges::kCausal;
+  bool rotated = false, q_imag = false, weight = false, bias = false, on_query = false,
        on_key = false, on_value = false;
   bool sink = false;
   int64_t clip = 0;  // rows of tables by clipped distance, 2 clip + 1; 0: one row for each distance
@@ -47,8 +48,8 @@ struct Outcome {
 Outcome outcome(const Problem<float>& problem, const Tensor<float>& d_out, const Backend& backend,
                 const Executor& executor = serial_executor());
 
-// The bounds of tests/attention/bounds.h for this problem: two outcomes that are both within them are
-// not farther apart than twice that.
+// The bounds of tests/attention/bounds.h for this problem: two outcomes that are both within them
+// are not farther apart than twice that.
 struct Bounds {
   Result<double> result;
   Gradients<double> gradients;
@@ -65,8 +66,8 @@ std::string difference(const std::string& what, const Tensor<float>& a, const Te
 // All tensors of two outcomes of the same shapes.
 std::string difference_in_bits(const Outcome& a, const Outcome& b);
 
-// As those where something else is computed beside it: of a backend whose bits depend on that, in what cannot be
-// roundings.
+// As those where something else is computed beside it: of a backend whose bits depend on that, in
+// what cannot be roundings.
 std::string difference_beside(const Backend& backend, const std::string& what,
                               const Tensor<float>& a, const Tensor<float>& b);
 std::string difference_beside(const Backend& backend, const Outcome& a, const Outcome& b);

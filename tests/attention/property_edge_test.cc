@@ -1,4 +1,5 @@
-// What is not seen has no effect, whatever it holds; and what is seen alone comes through unchanged.
+// What is not seen has no effect, whatever it holds; and what is seen alone comes through
+// unchanged.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,21 +18,22 @@ class Edge : public Property {};
 
 // What query row i sees of the keys.
 KeyRange seen_by(const Problem<float>& p, int64_t i) {
-  const KeyRange run = p.sweeps[0].runs[static_cast<size_t>(i)];
-  return {std::max<int64_t>(run.first, 0), std::min(run.last, p.k.rows)};
+  const KeyRange range = p.sweeps[0].key_ranges[static_cast<size_t>(i)];
+  return {std::max<int64_t>(range.first, 0), std::min(range.last, p.k.rows)};
 }
 bool sees(const Problem<float>& p, int64_t i, int64_t j) {
-  const KeyRange run = seen_by(p, i);
-  return run.first <= j && j < run.last;
+  const KeyRange range = seen_by(p, i);
+  return range.first <= j && j < range.last;
 }
 bool sees_nothing(const Problem<float>& p, int64_t i) {
-  const KeyRange run = seen_by(p, i);
-  return run.first >= run.last;
+  const KeyRange range = seen_by(p, i);
+  return range.first >= range.last;
 }
-// Whether query row i, the last of which stands at the last key, sees a key that meets a row of the queries' table.
+// Whether query row i, the last of which stands at the last key, sees a key that meets a row of the
+// queries' table.
 bool meets(const Problem<float>& p, int64_t i, int64_t row) {
-  const KeyRange run = seen_by(p, i);
-  for (int64_t j = run.first; j < run.last; ++j) {
+  const KeyRange range = seen_by(p, i);
+  for (int64_t j = range.first; j < range.last; ++j) {
     const int64_t n = p.diagonals.index(p.k.rows - p.q.rows + i - j);
     if (p.on_query.row_at[static_cast<size_t>(n)] == row) return true;
   }
@@ -59,7 +61,7 @@ bool row_is(const Tensor<float>& x, int64_t row, float value) {
 
 TEST_P(Edge, AQueryThatSeesNothingGivesZerosAndGetsNoGradient) {
   check([&](Draw draw) -> std::string {
-    draw.runs = Draw::Runs::kRagged;
+    draw.key_ranges = Draw::KeyRanges::kRagged;
     draw.sink = false;
     const Problem<float> p = make_problem(draw);
     const Outcome got = outcome(p, random_d_out(p, draw.seed), backend());
@@ -80,10 +82,11 @@ TEST_P(Edge, AQueryThatSeesNothingGivesZerosAndGetsNoGradient) {
   });
 }
 
-// A key that nobody sees, a query that sees nothing, and what a caller left in the memory of results.
+// A key that nobody sees, a query that sees nothing, and what a caller left in the memory of
+// results.
 TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
   check([&](Draw draw) {
-    draw.runs = Draw::Runs::kRagged;
+    draw.key_ranges = Draw::KeyRanges::kRagged;
     draw.sink = false;
     const Problem<float> p = make_problem(draw);
     const Tensor<float> d_out = random_d_out(p, draw.seed);
@@ -183,7 +186,7 @@ TEST_P(Edge, AKeySeenAloneGivesItsValueExactly) {
     draw.queries = std::min(draw.queries, draw.keys);
     Problem<float> p = make_problem(draw);
     for (int64_t i = 0; i < draw.queries; ++i) {
-      p.sweeps[0].runs[static_cast<size_t>(i)] = {i, i + 1};
+      p.sweeps[0].key_ranges[static_cast<size_t>(i)] = {i, i + 1};
     }
     const Tensor<float> out = attend(p.score(), backend()).out;
     Tensor<float> values(out.batch, out.heads, out.rows, out.columns);
@@ -230,7 +233,7 @@ TEST_P(Edge, SmallWeightsOfLargeValuesCount) {
     p.q(0, 0, 0, 0) = 1;
     p.k(0, 0, 1, 0) = static_cast<float>(-score);
     p.v(0, 0, 1, 0) = 0x1p100F;
-    place_plainly(p, 1, whole_runs(1, 2));
+    place_plainly(p, 1, whole_ranges(1, 2));
     const double exact = 0x1p100 * std::exp(-score);
     const float out = attend(p.score(), backend()).out(0, 0, 0, 0);
     EXPECT_LE(std::abs(out - exact), 0x1p-110 * 0x1p100 + 0x1p-16 * exact) << score;

@@ -1,4 +1,5 @@
-// How attention is carried out changes nothing: threads, batches, packing, chunks, shared heads, sweeps.
+// How attention is carried out changes nothing: threads, batches, packing, chunks, shared heads,
+// sweeps.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -81,7 +82,7 @@ Problem<float> packed(const Problem<float>& p) {
   const Frame frame = p.frames.at(0);
   OwnedSweep& sweep = all.sweeps.at(0);
   all.frames.clear();
-  sweep.runs.clear();
+  sweep.key_ranges.clear();
   sweep.query_rotary_positions.clear();
   sweep.key_rotary_positions.clear();
   for (int64_t b = 0; b < p.q.batch; ++b) {
@@ -89,8 +90,8 @@ Problem<float> packed(const Problem<float>& p) {
     all.frames.push_back(frame);
     all.frames.back().query_row = b * p.q.rows;
     all.frames.back().key_row = key_row;
-    for (const KeyRange& run : p.sweeps[0].runs) {
-      sweep.runs.push_back({run.first + key_row, run.last + key_row});
+    for (const KeyRange& range : p.sweeps[0].key_ranges) {
+      sweep.key_ranges.push_back({range.first + key_row, range.last + key_row});
     }
     const auto append = [](std::vector<int64_t>& to, const std::vector<int64_t>& from) {
       to.insert(to.end(), from.begin(), from.end());
@@ -127,7 +128,8 @@ TEST_P(Execution, PackedTextsGiveWhatABatchGives) {
   });
 }
 
-// Queries [first, first + count) of a problem of one frame and one sweep, and the first `keys` keys.
+// Queries [first, first + count) of a problem of one frame and one sweep, and the first `keys`
+// keys.
 Problem<float> chunk(const Problem<float>& p, int64_t first, int64_t count, int64_t keys) {
   Problem<float> part = p;
   part.q = rows_of(p.q, first, count);
@@ -142,7 +144,7 @@ Problem<float> chunk(const Problem<float>& p, int64_t first, int64_t count, int6
     if (!list.empty()) list = {list.begin() + from, list.begin() + from + length};
   };
   OwnedSweep& sweep = part.sweeps.at(0);
-  cut(sweep.runs, first, count);
+  cut(sweep.key_ranges, first, count);
   cut(sweep.query_rotary_positions, first, count);
   cut(sweep.key_rotary_positions, 0, keys);
   return part;
@@ -155,7 +157,7 @@ std::string difference_of_chunks(const Problem<float>& p, const std::vector<int6
     const int64_t first = cuts[n], count = cuts[n + 1] - cuts[n];
     int64_t keys = 1;  // those that a cache would hold by then
     for (int64_t i = first; i < first + count; ++i) {
-      keys = std::max(keys, p.sweeps[0].runs[static_cast<size_t>(i)].last);
+      keys = std::max(keys, p.sweeps[0].key_ranges[static_cast<size_t>(i)].last);
     }
     const Problem<float> part = chunk(p, first, count, std::min(keys, p.k.rows));
     const Result<float> result = attend(part.score(), backend);
@@ -239,14 +241,14 @@ TEST_P(Execution, OneRunCutIntoSweepsGivesWhatItGaveWhole) {
     Problem<float> cut = p;
     const auto parts = static_cast<size_t>(*rc::gen::inRange(2, 4));
     cut.sweeps.assign(parts, p.sweeps[0]);
-    for (size_t i = 0; i < p.sweeps[0].runs.size(); ++i) {
-      const auto run = p.sweeps[0].runs[i];
-      const int64_t length = std::max<int64_t>(run.last - run.first, 0);
+    for (size_t i = 0; i < p.sweeps[0].key_ranges.size(); ++i) {
+      const auto range = p.sweeps[0].key_ranges[i];
+      const int64_t length = std::max<int64_t>(range.last - range.first, 0);
       for (size_t n = 0; n < parts; ++n) {
         const auto at = [&](size_t part) {
-          return run.first + length * static_cast<int64_t>(part) / static_cast<int64_t>(parts);
+          return range.first + length * static_cast<int64_t>(part) / static_cast<int64_t>(parts);
         };
-        cut.sweeps[n].runs[i] = {at(n), at(n + 1)};
+        cut.sweeps[n].key_ranges[i] = {at(n), at(n + 1)};
       }
     }
     const Tensor<float> d_out = random_d_out(p, draw.seed);
@@ -259,11 +261,12 @@ TEST_P(Execution, AMaskGivesWhatRunsGive) {
   check([&](const Draw& draw) {
     const Problem<float> p = make_problem(draw);
     Problem<float> masked = p;
-    masked.sweeps[0].runs = whole_runs(draw.queries, draw.keys);
+    masked.sweeps[0].key_ranges = whole_ranges(draw.queries, draw.keys);
     masked.mask = {1, 1, draw.queries, draw.keys};
     for (int64_t i = 0; i < draw.queries; ++i) {
-      const auto run = p.sweeps[0].runs[static_cast<size_t>(i)];
-      for (int64_t j = std::max<int64_t>(run.first, 0); j < std::min(run.last, draw.keys); ++j) {
+      const auto range = p.sweeps[0].key_ranges[static_cast<size_t>(i)];
+      for (int64_t j = std::max<int64_t>(range.first, 0); j < std::min(range.last, draw.keys);
+           ++j) {
         masked.mask(0, 0, i, j) = 1;
       }
     }

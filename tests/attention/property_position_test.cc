@@ -31,7 +31,7 @@ Problem<float> shifted(Problem<float> p, int64_t by) {
 
 TEST_P(Position, AShiftOfEverythingKeepsEveryBitOfWhatDependsOnDistance) {
   check([&](Draw draw) {
-    draw.turned = false;
+    draw.rotated = false;
     const Problem<float> p = make_problem(draw);
     const Tensor<float> d_out = random_d_out(p, draw.seed);
     return difference_in_bits(outcome(p, d_out, backend()),
@@ -42,7 +42,7 @@ TEST_P(Position, AShiftOfEverythingKeepsEveryBitOfWhatDependsOnDistance) {
 // Rows are turned by other angles then, and rounded otherwise; their products are those of before.
 TEST_P(Position, AShiftOfEverythingKeepsWhatIsTurned) {
   check([&](Draw draw) {
-    draw.turned = true;
+    draw.rotated = true;
     const Problem<float> p = make_problem(draw);
     const Tensor<float> d_out = random_d_out(p, draw.seed);
     return difference(outcome(p, d_out, backend()),
@@ -66,7 +66,7 @@ Tensor<float> permuted(const Tensor<float>& x, const std::vector<int64_t>& from)
 
 TEST_P(Position, KeysAreASet) {
   check([&](Draw draw) {
-    draw.runs = Draw::Runs::kWhole;
+    draw.key_ranges = Draw::KeyRanges::kWhole;
     draw.weight = draw.bias = draw.on_query = draw.on_key = draw.on_value =
         false;  // read by row, not by time
     const Problem<float> p = make_problem(draw);

@@ -16,7 +16,7 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   score.scale = 0.7;
   place();
   see();
-  if (o.turned) turn();
+  if (o.rotated) rotate();
   if (o.weight) score.weight = table(1, 1);
   if (o.bias) score.bias = table(1, 2);
   if (o.on_query) score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1);
@@ -145,22 +145,22 @@ void RandomScore<T>::place() {
 
 // The keys that a query sees, cut into one run for each sweep.
 template <class T>
-std::vector<KeyRange> RandomScore<T>::runs_of(const Frame& frame, int64_t query) {
+std::vector<KeyRange> RandomScore<T>::key_ranges_of(const Frame& frame, int64_t query) {
   const int64_t own = frame.key_row + (query - frame.query_row) + frame.keys - frame.queries;
   KeyRange seen = {frame.key_row, own + 1};
-  switch (options_.runs) {
-    case RandomOptions::Runs::kCausal:
+  switch (options_.key_ranges) {
+    case RandomOptions::KeyRanges::kCausal:
       break;
-    case RandomOptions::Runs::kWhole:
+    case RandomOptions::KeyRanges::kWhole:
       seen.last = frame.key_row + frame.keys;
       break;
-    case RandomOptions::Runs::kWindow:
+    case RandomOptions::KeyRanges::kWindow:
       seen.first = own - 4;
       break;
-    case RandomOptions::Runs::kChunks:
+    case RandomOptions::KeyRanges::kChunks:
       seen.first = own - (own % 5 + 5) % 5;
       break;
-    case RandomOptions::Runs::kRagged:
+    case RandomOptions::KeyRanges::kRagged:
       seen.first = frame.key_row + static_cast<int64_t>(random_() % 7) - 1;
       seen.last = seen.first + static_cast<int64_t>(random_() % 40) - 3;
   }
@@ -177,21 +177,22 @@ template <class T>
 void RandomScore<T>::see() {
   score.sweeps.resize(static_cast<size_t>(options_.sweeps));
   for (Sweep& sweep : score.sweeps) {
-    std::vector<KeyRange>& runs = runs_.emplace_back(static_cast<size_t>(options_.queries) + 1);
-    sweep.runs = runs.data();
+    std::vector<KeyRange>& key_ranges =
+        key_ranges_.emplace_back(static_cast<size_t>(options_.queries) + 1);
+    sweep.key_ranges = key_ranges.data();
   }
   for (const Frame& frame : score.frames)
     for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
-      const std::vector<KeyRange> cut = runs_of(frame, i);
-      for (size_t n = 0; n < cut.size(); ++n) runs_[n][static_cast<size_t>(i)] = cut[n];
+      const std::vector<KeyRange> cut = key_ranges_of(frame, i);
+      for (size_t n = 0; n < cut.size(); ++n) key_ranges_[n][static_cast<size_t>(i)] = cut[n];
     }
 }
 
 // Times are positions, other ones on other axes; each sweep turns at its own speeds.
 template <class T>
-void RandomScore<T>::turn() {
+void RandomScore<T>::rotate() {
   const RandomOptions& o = options_;
-  const auto times = [&](bool query) {
+  const auto rotary_positions = [&](bool query) {
     std::vector<int64_t>& of = times_.emplace_back();
     for (int axis = 0; axis < o.axes; ++axis)
       for (int64_t row = 0; row < (query ? o.queries : o.keys); ++row)
@@ -213,8 +214,8 @@ void RandomScore<T>::turn() {
     std::vector<Turns>& offset = offsets_.emplace_back();
     if (o.offset)
       for (size_t f = 0; f < rotation.pairs.size(); ++f) offset.push_back({random_(), random_()});
-    score.sweeps[n].query = {&rotation, times(true), 0, o.queries, 1, offset};
-    score.sweeps[n].key = {&rotation, times(false), 0, o.keys, 1, {}};
+    score.sweeps[n].query = {&rotation, rotary_positions(true), 0, o.queries, 1, offset};
+    score.sweeps[n].key = {&rotation, rotary_positions(false), 0, o.keys, 1, {}};
   }
 }
 
@@ -247,11 +248,11 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
 std::string to_string(const RandomOptions& o) {
   std::ostringstream text;
   text << "batch " << o.batch << " heads " << o.heads << "/" << o.key_heads << " rows " << o.queries
-       << "x" << o.keys << " columns " << o.columns << "," << o.value_columns << " runs "
-       << static_cast<int>(o.runs) << " sweeps " << o.sweeps << " packed " << o.packed << " first "
-       << o.first_position;
+       << "x" << o.keys << " columns " << o.columns << "," << o.value_columns << " key_ranges "
+       << static_cast<int>(o.key_ranges) << " sweeps " << o.sweeps << " packed " << o.packed
+       << " first " << o.first_position;
   const std::pair<const char*, bool> flags[] = {
-      {"turned", o.turned},        {"offset", o.offset},      {"grows", o.grows},
+      {"rotated", o.rotated},      {"offset", o.offset},      {"grows", o.grows},
       {"weight", o.weight},        {"bias", o.bias},          {"on_query", o.on_query},
       {"on_key", o.on_key},        {"on_value", o.on_value},  {"query_bias", o.query_bias},
       {"shared", o.shared_tables}, {"sink", o.sink},          {"mask", o.mask},

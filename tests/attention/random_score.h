@@ -1,5 +1,5 @@
-// Random operands of the score equation, every one of which can be switched on: what tests of backends
-// draw their cases from.
+// Random operands of the score equation, every one of which can be switched on: what tests of
+// backends draw their cases from.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,17 @@ struct RandomOptions {
   int64_t batch = 2, heads = 4, key_heads = 2;
   int64_t queries = 7, keys = 9;  // query i stands at the position of key keys - queries + i
   int64_t columns = 8, value_columns = 5;
-  enum class Runs { kCausal, kWhole, kWindow, kChunks, kRagged } runs = Runs::kCausal;
+  enum class KeyRanges {
+    kCausal,
+    kWhole,
+    kWindow,
+    kChunks,
+    kRagged
+  } key_ranges = KeyRanges::kCausal;
   int sweeps = 1;  // a query's keys are cut into this many runs
   int packed = 1;  // frames, of about equal lengths
   int64_t first_position = 0;
-  bool turned = false, offset = false, grows = false;
+  bool rotated = false, offset = false, grows = false;
   int axes = 1;
   bool weight = false, bias = false, on_query = false, on_key = false, on_value = false;
   bool query_bias = false;
@@ -68,15 +74,15 @@ class RandomScore {
   Table<T> table(int64_t columns, double scale);
   void place();
   void see();
-  void turn();
-  std::vector<KeyRange> runs_of(const Frame& frame, int64_t query);
+  void rotate();
+  std::vector<KeyRange> key_ranges_of(const Frame& frame, int64_t query);
 
   RandomOptions options_;
   std::mt19937_64 random_;
   std::deque<std::vector<T>> memory_;
   std::deque<std::vector<Bfloat16>> bfloat16_memory_;
   std::deque<std::vector<Float16>> float16_memory_;
-  std::deque<std::vector<KeyRange>> runs_;
+  std::deque<std::vector<KeyRange>> key_ranges_;
   std::deque<std::vector<int64_t>> times_;
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;

@@ -93,22 +93,30 @@ void expect_gradients_agree(const RandomOptions& options) {
 }
 
 TEST(Reference, GradientsAgreeWithFiniteDifferences) {
-  using Runs = RandomOptions::Runs;
+  using KeyRanges = RandomOptions::KeyRanges;
   const std::vector<RandomOptions> cases = {
       {},
-      {.runs = Runs::kWhole, .bias = true, .sink = true},
-      {.runs = Runs::kWindow, .on_query = true, .on_key = true, .on_value = true, .clip = 2},
-      {.runs = Runs::kWhole,
+      {.key_ranges = KeyRanges::kWhole, .bias = true, .sink = true},
+      {.key_ranges = KeyRanges::kWindow,
+       .on_query = true,
+       .on_key = true,
+       .on_value = true,
+       .clip = 2},
+      {.key_ranges = KeyRanges::kWhole,
        .bias = true,
        .on_query = true,
        .on_value = true,
        .shared_tables = true},
-      {.sweeps = 2, .turned = true, .offset = true, .axes = 2, .bias = true},
-      {.turned = true, .grows = true},
-      {.packed = 2, .turned = true, .on_query = true, .clip = 3, .mask = true},
-      {.runs = Runs::kRagged, .sweeps = 3, .weight = true, .bias = true, .odd_strides = true},
-      {.runs = Runs::kWhole, .turned = true, .weight = true, .q_imag = true},
-      {.runs = Runs::kWindow, .query_bias = true, .odd_strides = true},
+      {.sweeps = 2, .rotated = true, .offset = true, .axes = 2, .bias = true},
+      {.rotated = true, .grows = true},
+      {.packed = 2, .rotated = true, .on_query = true, .clip = 3, .mask = true},
+      {.key_ranges = KeyRanges::kRagged,
+       .sweeps = 3,
+       .weight = true,
+       .bias = true,
+       .odd_strides = true},
+      {.key_ranges = KeyRanges::kWhole, .rotated = true, .weight = true, .q_imag = true},
+      {.key_ranges = KeyRanges::kWindow, .query_bias = true, .odd_strides = true},
       {.packed = 2, .weight = true, .bias = true, .query_bias = true},
       {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
   for (RandomOptions options : cases)
@@ -116,9 +124,9 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
 }
 
 TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
-  RandomScore<double> one({.runs = RandomOptions::Runs::kRagged, .bias = true});
+  RandomScore<double> one({.key_ranges = RandomOptions::KeyRanges::kRagged, .bias = true});
   std::vector<sextant::KeyRange> nothing(7, sextant::KeyRange{3, 3});
-  one.score.sweeps[0].runs = nothing.data();
+  one.score.sweeps[0].key_ranges = nothing.data();
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
   const ScoreGrad<double> grad = one.new_grad();
@@ -139,7 +147,7 @@ TEST(Reference, OneVisibleKeyGivesItsValue) {
   RandomScore<double> one({.bias = true});
   std::vector<sextant::KeyRange> own;
   for (int64_t i = 0; i < 7; ++i) own.push_back({i, i + 1});
-  one.score.sweeps[0].runs = own.data();
+  one.score.sweeps[0].key_ranges = own.data();
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
   for (int64_t i = 0; i < 7; ++i)

@@ -1,4 +1,5 @@
-// Operands, results and gradients that own their numbers: contiguous, [batch, heads, rows, columns].
+// Operands, results and gradients that own their numbers: contiguous, [batch, heads, rows,
+// columns].
 #pragma once
 
 #include <cstddef>
@@ -91,8 +92,8 @@ Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result, con
   return attend_backward(score, result, AnyView<const T>(d_out.view()), backend, executor);
 }
 
-// softmax_j(s_ij), [batch, heads, queries, keys]: what attention gives when the values are the rows of
-// the identity.
+// softmax_j(s_ij), [batch, heads, queries, keys]: what attention gives when the values are the rows
+// of the identity.
 template <class T>
 Tensor<T> probabilities(Score<T> score, const Backend& backend);
 

@@ -1,4 +1,5 @@
-// Memory for vectors: aligned, and one that grows beyond what lies in huge pages keeps its contents.
+// Memory for vectors: aligned, and one that grows beyond what lies in huge pages keeps its
+// contents.
 #include "sextant/base/aligned_memory.h"
 
 #include <gtest/gtest.h>

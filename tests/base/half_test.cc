@@ -60,7 +60,8 @@ TYPED_TEST(Narrow, NumbersAreWhatTheirBitsSayAndComeBack) {
   }
 }
 
-// Between two neighbours: towards the nearer one, and half way to the even one; from float64 in one step.
+// Between two neighbours: towards the nearer one, and half way to the even one; from float64 in one
+// step.
 TYPED_TEST(Narrow, RoundsToTheNearestAndTiesToEven) {
   constexpr int kInfinity = std::is_same_v<TypeParam, Float16> ? 0x7c00 : 0x7f80;
   for (int bits = 0; bits < kInfinity; ++bits) {
@@ -101,13 +102,13 @@ TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
   const std::vector<float> zeros(kRows);
   std::vector<TypeParam> out(kPatterns);
   std::vector<float> lse(kRows);
-  std::vector<KeyRange> runs;
-  for (int64_t i = 0; i < kRows; ++i) runs.push_back({i, i + 1});
+  std::vector<KeyRange> key_ranges;
+  for (int64_t i = 0; i < kRows; ++i) key_ranges.push_back({i, i + 1});
   const Score<float> score = {.q = packed(zeros.data(), 1, 1, kRows, 1),
                               .k = packed(zeros.data(), 1, 1, kRows, 1),
                               .v = packed(std::as_const(values).data(), 1, 1, kRows, kColumns),
                               .frames = {{.queries = kRows, .keys = kRows}},
-                              .sweeps = {{.runs = runs.data()}}};
+                              .sweeps = {{.key_ranges = key_ranges.data()}}};
   const auto expect_values = [&](const Backend& backend) {
     attend<float>(score,
                   {packed(out.data(), 1, 1, kRows, kColumns), packed(lse.data(), 1, 1, kRows, 1)},

@@ -56,27 +56,27 @@ int64_t filled(KvCache& cache, const std::optional<Rotation>& rotated_by) {
   std::mt19937 engine(1);
   for (std::vector<float>* data : {&rows.k, &rows.v})
     for (float& x : *data) x = std::normal_distribution<float>()(engine);
-  const int64_t text = cache.add(-77, rotated_by);
-  cache.append(text, rows.keys<const float>(), rows.values<const float>());
-  return text;
+  const int64_t sequence = cache.add(-77, rotated_by);
+  cache.append(sequence, rows.keys<const float>(), rows.values<const float>());
+  return sequence;
 }
 
-std::string a_file(bool turned = true) {
+std::string a_file(bool rotated = true) {
   KvCache cache(kShape);
   const Rotation rope = rotation(rotary({.dim = 6}));
-  return cache_file(cache, filled(cache, turned ? std::optional(rope) : std::nullopt));
+  return cache_file(cache, filled(cache, rotated ? std::optional(rope) : std::nullopt));
 }
 
 TEST(SavedCache, ReadsWhatItWrites) {
   for (const Format format : {Format::kWide, Format::kBfloat16, Format::kFloat16})
-    for (const bool turned : {true, false}) {
+    for (const bool rotated : {true, false}) {
       Rotation rope = rotation(rotary({.dim = 6}));
       rope.gain = 1.25;
       KvCacheShape cache_shape = kShape;
       cache_shape.format = format;
       KvCache cache(cache_shape);
-      const int64_t text = filled(cache, turned ? std::optional(rope) : std::nullopt);
-      const std::string file = cache_file(cache, text);
+      const int64_t sequence = filled(cache, rotated ? std::optional(rope) : std::nullopt);
+      const std::string file = cache_file(cache, sequence);
       KvCacheShape shape = cache_file_shape(file);
       EXPECT_EQ(shape.page_rows, 256);
       EXPECT_EQ(shape.format, format);
@@ -84,9 +84,9 @@ TEST(SavedCache, ReadsWhatItWrites) {
       const int64_t copy = add_cache_file(file, other);
       EXPECT_EQ(other.rows(copy), kRows);
       EXPECT_EQ(other.first_position(copy), -77);
-      EXPECT_EQ(other.rotated_by(copy).has_value(), turned);
+      EXPECT_EQ(other.rotated_by(copy).has_value(), rotated);
       Content before(kRows), after(kRows);
-      cache.read(text, 0, before.keys(), before.values());
+      cache.read(sequence, 0, before.keys(), before.values());
       other.read(copy, 0, after.keys(), after.values());
       EXPECT_EQ(before.k, after.k);
       EXPECT_EQ(before.v, after.v);
@@ -128,9 +128,9 @@ std::string with(size_t offset, T value) {
 }
 
 TEST(SavedCache, NamesTheFieldAndItsByte) {
-  const auto refused = [](const std::string& file, const char* text) {
+  const auto refused = [](const std::string& file, const char* sequence) {
     KvCache cache(kShape);
-    EXPECT_THAT([&] { add_cache_file(file, cache); }, ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT([&] { add_cache_file(file, cache); }, ThrowsMessage<Error>(HasSubstr(sequence)));
   };
   refused(with(0, 'x'), "saved cache: magic at byte 0: expected SXTKVC01");
   refused(with(8, uint32_t{4}), "format at byte 8: expected 1 to 3, but got 4");
@@ -158,17 +158,17 @@ TEST(SavedCache, AFileIsThereWholeOrAsItWas) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "deep" / "prompt";
   KvCache cache(kShape);
-  const int64_t text = filled(cache, std::nullopt);
-  save_cache(cache, text, path);
-  EXPECT_EQ(cache_file(cache, load_cache(path, cache)), cache_file(cache, text));
-  cache.truncate(text, 3);
-  save_cache(cache, text, path);
+  const int64_t sequence = filled(cache, std::nullopt);
+  save_cache(cache, sequence, path);
+  EXPECT_EQ(cache_file(cache, load_cache(path, cache)), cache_file(cache, sequence));
+  cache.truncate(sequence, 3);
+  save_cache(cache, sequence, path);
   EXPECT_EQ(cache.rows(load_cache(path, cache)), 3);
   const auto fails = [&](auto run, const char* says) {
     EXPECT_THAT(run, ThrowsMessage<Error>(HasSubstr(says)));
   };
-  fails([&] { save_cache(cache, text, path / "below"); }, "cannot make its folder");
-  fails([&] { save_cache(cache, 99, path); }, "text: expected one that was added");
+  fails([&] { save_cache(cache, sequence, path / "below"); }, "cannot make its folder");
+  fails([&] { save_cache(cache, 99, path); }, "sequence: expected one that was added");
   EXPECT_EQ(cache.rows(load_cache(path, cache)), 3);
   fails([&] { load_cache(folder.path() / "nowhere", cache); }, "nowhere: cannot open it");
   fails([&] { load_cache(folder.path(), cache); }, "cannot read it");

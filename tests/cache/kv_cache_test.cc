@@ -1,5 +1,5 @@
-// A cache holds what was put into it, whatever was done in between, and attention over it is attention over
-// the whole text.
+// A cache holds what was put into it, whatever was done in between, and attention over it is
+// attention over the whole text.
 #include "sextant/cache/kv_cache.h"
 
 #include <gmock/gmock.h>
@@ -52,17 +52,17 @@ struct Rows {
         v(random(1, kHeads, rows, kValueColumns, seed + 1000)) {}
 };
 
-Rows read(const KvCache& cache, int64_t text) {
-  Rows rows(cache.rows(text), 0);
-  cache.read(text, 0, rows.k.view(), rows.v.view());
+Rows read(const KvCache& cache, int64_t sequence) {
+  Rows rows(cache.rows(sequence), 0);
+  cache.read(sequence, 0, rows.k.view(), rows.v.view());
   return rows;
 }
 
 int64_t filled(KvCache& cache, const Rows& rows, int64_t first_position = 0,
                const std::optional<Rotation>& rotated_by = {}) {
-  const int64_t text = cache.add(first_position, rotated_by);
-  cache.append(text, rows.k.view(), rows.v.view());
-  return text;
+  const int64_t sequence = cache.add(first_position, rotated_by);
+  cache.append(sequence, rows.k.view(), rows.v.view());
+  return sequence;
 }
 
 double largest_difference(const Tensor<float>& a, const Tensor<float>& b) {
@@ -86,16 +86,16 @@ Rotation rope(double stretch = 1) {
 using Model = std::map<int64_t, std::vector<int64_t>>;
 
 void expect_holds(const KvCache& cache, const Model& model, const Rows& all) {
-  for (const auto& [text, rows] : model) {
-    ASSERT_EQ(cache.rows(text), static_cast<int64_t>(rows.size()));
-    const Rows got = read(cache, text);
+  for (const auto& [sequence, rows] : model) {
+    ASSERT_EQ(cache.rows(sequence), static_cast<int64_t>(rows.size()));
+    const Rows got = read(cache, sequence);
     for (int64_t h = 0; h < kHeads; ++h)
       for (size_t n = 0; n < rows.size(); ++n) {
         const auto row = static_cast<int64_t>(n);
         for (int64_t c = 0; c < kColumns; ++c)
-          ASSERT_EQ(got.k(0, h, row, c), all.k(0, h, rows[n], c)) << text << " row " << row;
+          ASSERT_EQ(got.k(0, h, row, c), all.k(0, h, rows[n], c)) << sequence << " row " << row;
         for (int64_t c = 0; c < kValueColumns; ++c)
-          ASSERT_EQ(got.v(0, h, row, c), all.v(0, h, rows[n], c)) << text << " row " << row;
+          ASSERT_EQ(got.v(0, h, row, c), all.v(0, h, rows[n], c)) << sequence << " row " << row;
       }
   }
 }
@@ -111,31 +111,31 @@ TEST(KvCache, HoldsWhatWasPutIntoItAfterAnyOperations) {
     Model model = {{cache.add(), {}}};
     for (int64_t step = 0, used = 0; step < 100; ++step) {
       auto any = std::next(model.begin(), up_to(static_cast<int64_t>(model.size()) - 1));
-      auto& [text, rows] = *any;
+      auto& [sequence, rows] = *any;
       const auto count = static_cast<int64_t>(rows.size());
       const int64_t operation = up_to(9);
       if (operation < 5) {
         const int64_t more = up_to(40);
-        cache.append(text, part(all.k, used, used + more), part(all.v, used, used + more));
+        cache.append(sequence, part(all.k, used, used + more), part(all.v, used, used + more));
         for (int64_t n = 0; n < more; ++n) rows.push_back(used++);
       } else if (operation == 5) {
         const int64_t kept = up_to(count);
-        model[cache.fork(text, kept)].assign(rows.begin(), rows.begin() + kept);
+        model[cache.fork(sequence, kept)].assign(rows.begin(), rows.begin() + kept);
       } else if (operation == 6) {
         rows.resize(static_cast<size_t>(up_to(count)));
-        cache.truncate(text, static_cast<int64_t>(rows.size()));
+        cache.truncate(sequence, static_cast<int64_t>(rows.size()));
       } else if (operation < 9) {
         const int64_t first = up_to(count), gone = up_to(count - first);
-        cache.drop(text, first, gone);
+        cache.drop(sequence, first, gone);
         rows.erase(rows.begin() + first, rows.begin() + first + gone);
       } else if (model.size() > 1) {
-        cache.remove(text);
+        cache.remove(sequence);
         model.erase(any);
       }
       expect_holds(cache, model, all);
       if (HasFatalFailure()) return;
     }
-    for (const auto& [text, rows] : model) cache.remove(text);
+    for (const auto& [sequence, rows] : model) cache.remove(sequence);
     EXPECT_EQ(cache.pages_in_use(), 0);
   }
 }
@@ -143,14 +143,14 @@ TEST(KvCache, HoldsWhatWasPutIntoItAfterAnyOperations) {
 TEST(KvCache, AForkCostsNothingUntilItDiffers) {
   KvCache cache(kShape);
   const Rows rows(40, 1), more(1, 2);
-  const int64_t text = filled(cache, rows);
+  const int64_t sequence = filled(cache, rows);
   EXPECT_EQ(cache.pages_in_use(), 3);
-  const int64_t fork = cache.fork(text, 40);
+  const int64_t fork = cache.fork(sequence, 40);
   EXPECT_EQ(cache.pages_in_use(), 3);
   cache.append(fork, more.k.view(), more.v.view());
   EXPECT_EQ(cache.pages_in_use(), 4);  // of its own last page
-  EXPECT_EQ(largest_difference(read(cache, text).k, rows.k), 0);
-  cache.remove(text);
+  EXPECT_EQ(largest_difference(read(cache, sequence).k, rows.k), 0);
+  cache.remove(sequence);
   EXPECT_EQ(cache.pages_in_use(), 3);
 }
 
@@ -168,13 +168,13 @@ struct Model1 {
 Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_position) {
   const int64_t n = m.q.rows;
   const Tensor<double> q = m.q.as<double>(), k = m.rows.k.as<double>(), v = m.rows.v.as<double>();
-  std::vector<KeyRange> runs;
-  std::vector<int64_t> times;
+  std::vector<KeyRange> key_ranges;
+  std::vector<int64_t> rotary_positions;
   for (int64_t i = 0; i < n; ++i) {
-    runs.push_back({0, i + 1});
-    times.push_back(first_position + i);
+    key_ranges.push_back({0, i + 1});
+    rotary_positions.push_back(first_position + i);
   }
-  const SideRotation turn = {.rotation = rotation, .times = times.data()};
+  const SideRotation turn = {.rotation = rotation, .rotary_positions = rotary_positions.data()};
   const Score<double> score = {
       .q = q.view(),
       .k = k.view(),
@@ -184,7 +184,7 @@ Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_pos
                   .query_position = first_position,
                   .keys = n,
                   .key_position = first_position}},
-      .sweeps = {{.query = turn, .key = turn, .runs = runs.data()}},
+      .sweeps = {{.query = turn, .key = turn, .key_ranges = key_ranges.data()}},
   };
   oracle::Result<double> result(score);
   attend<double>(score, {result.out.view(), result.lse.view()}, reference_backend(),
@@ -235,13 +235,13 @@ TEST_P(Held, EverySplitOfATextGivesTheSame) {
                      .key_columns = kColumns,
                      .value_columns = kValueColumns,
                      .page_rows = seed % 2 == 0 ? 16 : 256});
-      const int64_t text = cache.add(first_position, rotated_by(rotation));
+      const int64_t sequence = cache.add(first_position, rotated_by(rotation));
       const int64_t most = seed == 0 ? 1 : 60;  // single steps; or prefill and chunks
       for (int64_t first = 0, last; first < length; first = last) {
         last = std::min(length, first + 1 + static_cast<int64_t>(engine() % most));
-        cache.append(text, part(m.rows.k, first, last), part(m.rows.v, first, last));
+        cache.append(sequence, part(m.rows.k, first, last), part(m.rows.v, first, last));
         const Tensor<float> out =
-            attend_cached(cache, {{text, &rotation}}, copied(part(m.q, first, last)));
+            attend_cached(cache, {{sequence, &rotation}}, copied(part(m.q, first, last)));
         EXPECT_LE(largest_difference(out, copied(part(expected, first, last))), 1e-5);
       }
     }
@@ -306,17 +306,17 @@ TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
   const Rotation rotation = rope(4);
   KvCache narrow(shape()), wide(kShape);
   for (KvCache* cache : {&narrow, &wide}) {
-    const int64_t text = filled(*cache, cache == &wide ? rounded(m.rows) : m.rows, 5);
-    const int64_t fork = cache->fork(text, 40);  // shares a page that it then changes
+    const int64_t sequence = filled(*cache, cache == &wide ? rounded(m.rows) : m.rows, 5);
+    const int64_t fork = cache->fork(sequence, 40);  // shares a page that it then changes
     cache->append(fork, part(rounded(m.rows).k, 60, 70), part(rounded(m.rows).v, 60, 70));
-    cache->drop(text, 3, 20);
+    cache->drop(sequence, 3, 20);
   }
   EXPECT_EQ(narrow.key_pages().element_size(), 2);
-  for (const int64_t text : {0, 1}) {
-    EXPECT_EQ(read(narrow, text).k.data, read(wide, text).k.data);
-    EXPECT_EQ(read(narrow, text).v.data, read(wide, text).v.data);
+  for (const int64_t sequence : {0, 1}) {
+    EXPECT_EQ(read(narrow, sequence).k.data, read(wide, sequence).k.data);
+    EXPECT_EQ(read(narrow, sequence).v.data, read(wide, sequence).v.data);
     for (const int64_t queries : {1, 7, 30}) {
-      const std::vector<CachedBatch::Entry> entries = {{text, &rotation}};
+      const std::vector<CachedBatch::Entry> entries = {{sequence, &rotation}};
       const Tensor<float> q = copied(part(m.q, 0, queries));
       EXPECT_EQ(attend_cached(narrow, entries, q).data, attend_cached(wide, entries, q).data);
     }
@@ -328,12 +328,12 @@ TEST_P(Narrow, HoldsTurnedKeysRounded) {
   const Rows rows = rounded(Rows(50, 3));
   const Rotation rotation = rope();
   KvCache narrow(shape()), wide(kShape);
-  const int64_t text = filled(narrow, rows, 9, rotation);
-  ASSERT_EQ(filled(wide, rows, 9, rotation), text);
-  const Tensor<float> got = read(narrow, text).k, turned = read(wide, text).k;
+  const int64_t sequence = filled(narrow, rows, 9, rotation);
+  ASSERT_EQ(filled(wide, rows, 9, rotation), sequence);
+  const Tensor<float> got = read(narrow, sequence).k, rotated = read(wide, sequence).k;
   const double half_ulp = GetParam() == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
   for (size_t n = 0; n < got.data.size(); ++n)
-    EXPECT_NEAR(got.data[n], turned.data[n], half_ulp * std::abs(turned.data[n]) + 0x1p-20);
+    EXPECT_NEAR(got.data[n], rotated.data[n], half_ulp * std::abs(rotated.data[n]) + 0x1p-20);
 }
 
 // --- moving ---
@@ -344,16 +344,16 @@ TEST(KvCache, RerotateMovesATextAsIfItHadBeenThere) {
   const Rows rows(50, 3);
   const Rotation rotation = rope(), stretched = rope(8);
   KvCache cache(kShape);
-  const int64_t text = filled(cache, rows, 0, rotation);
-  const int64_t shared = cache.fork(text, 50);
+  const int64_t sequence = filled(cache, rows, 0, rotation);
+  const int64_t shared = cache.fork(sequence, 50);
   const Rows before = read(cache, shared);
-  cache.rerotate(text, int64_t{1} << 45);
-  EXPECT_EQ(cache.first_position(text), int64_t{1} << 45);
+  cache.rerotate(sequence, int64_t{1} << 45);
+  EXPECT_EQ(cache.first_position(sequence), int64_t{1} << 45);
   const int64_t there = filled(cache, rows, int64_t{1} << 45, rotation);
-  EXPECT_LE(largest_difference(read(cache, text).k, read(cache, there).k), kOneTurn);
-  cache.rerotate(text, stretched);
+  EXPECT_LE(largest_difference(read(cache, sequence).k, read(cache, there).k), kOneTurn);
+  cache.rerotate(sequence, stretched);
   const int64_t otherwise = filled(cache, rows, int64_t{1} << 45, stretched);
-  EXPECT_LE(largest_difference(read(cache, text).k, read(cache, otherwise).k), 2 * kOneTurn);
+  EXPECT_LE(largest_difference(read(cache, sequence).k, read(cache, otherwise).k), 2 * kOneTurn);
   EXPECT_EQ(largest_difference(read(cache, shared).k, before.k), 0);
 
   const int64_t plain = filled(cache, rows);
@@ -366,40 +366,41 @@ TEST(KvCache, RowsBehindADroppedOneStandWhereTheyMove) {
   const Rows rows(60, 4);
   const Rotation rotation = rope(2);
   KvCache cache(kShape);
-  const int64_t text = filled(cache, rows, 9, rotation);
-  cache.drop(text, 4, 21);
+  const int64_t sequence = filled(cache, rows, 9, rotation);
+  cache.drop(sequence, 4, 21);
   const int64_t expected = cache.add(9, rotation);
   cache.append(expected, part(rows.k, 0, 4), part(rows.v, 0, 4));
   cache.append(expected, part(rows.k, 25, 60), part(rows.v, 25, 60));
-  EXPECT_LE(largest_difference(read(cache, text).k, read(cache, expected).k), kOneTurn);
-  EXPECT_EQ(largest_difference(read(cache, text).v, read(cache, expected).v), 0);
+  EXPECT_LE(largest_difference(read(cache, sequence).k, read(cache, expected).k), kOneTurn);
+  EXPECT_EQ(largest_difference(read(cache, sequence).v, read(cache, expected).v), 0);
 }
 
 TEST(KvCache, SaysWhatItDoesNotTake) {
-  const auto fails = [](const std::function<void()>& action, const char* text) {
-    EXPECT_THAT(action, ThrowsMessage<Error>(HasSubstr(text)));
+  const auto fails = [](const std::function<void()>& action, const char* sequence) {
+    EXPECT_THAT(action, ThrowsMessage<Error>(HasSubstr(sequence)));
   };
   fails([] { KvCache({.key_columns = 8, .page_rows = 100}); },
         "kv cache: page_rows: expected a multiple of 16, but got 100");
   fails([] { KvCache cache({.key_heads = 0, .key_columns = 8}); }, "key_heads: expected 1 to");
   KvCache cache(kShape);
   const Rows rows(20, 5);
-  const int64_t text = filled(cache, rows);
-  fails([&] { cache.rows(99); }, "text: expected one that was added and not removed, but got 99");
-  fails([&] { cache.fork(text, 21); }, "rows: expected 0 to 20, but got 21");
-  fails([&] { cache.truncate(text, -1); }, "rows: expected 0 to 20, but got -1");
-  fails([&] { cache.drop(text, 15, 6); }, "count: expected 0 to 5, but got 6");
-  fails([&] { cache.append(text, rows.v.view(), rows.v.view()); },
+  const int64_t sequence = filled(cache, rows);
+  fails([&] { cache.rows(99); },
+        "sequence: expected one that was added and not removed, but got 99");
+  fails([&] { cache.fork(sequence, 21); }, "rows: expected 0 to 20, but got 21");
+  fails([&] { cache.truncate(sequence, -1); }, "rows: expected 0 to 20, but got -1");
+  fails([&] { cache.drop(sequence, 15, 6); }, "count: expected 0 to 5, but got 6");
+  fails([&] { cache.append(sequence, rows.v.view(), rows.v.view()); },
         "k.columns: expected 8, but got 5");
-  fails([&] { cache.append(text, rows.k.view(), part(rows.v, 0, 3)); }, "v.rows: expected 20");
-  fails([&] { cache.append(text, rows.k.view(), rows.v.view(), 1); }, "b: expected 0 to 0");
-  fails([&] { cache.rerotate(text, rope()); }, "held turned");
+  fails([&] { cache.append(sequence, rows.k.view(), part(rows.v, 0, 3)); }, "v.rows: expected 20");
+  fails([&] { cache.append(sequence, rows.k.view(), rows.v.view(), 1); }, "b: expected 0 to 0");
+  fails([&] { cache.rerotate(sequence, rope()); }, "held rotated");
   fails([&] { cache.add(0, rotation(with_xpos(rotary({.dim = 8}), 0.4, 512))); }, "without growth");
   fails([&] { cache.add(0, rotation(rotary({.dim = 16}))); }, "rotated_by.pairs: expected 0 to 7");
   const Rotation one = rope(), other = rope(2);
-  const int64_t turned = filled(cache, rows, 0, one);
-  const CachedBatch::Entry entry = {turned, &other};
-  fails([&] { CachedBatch batch(cache, {&entry, 1}, 1); }, "by which its keys are held turned");
+  const int64_t rotated = filled(cache, rows, 0, one);
+  const CachedBatch::Entry entry = {rotated, &other};
+  fails([&] { CachedBatch batch(cache, {&entry, 1}, 1); }, "by which its keys are held rotated");
   fails(
       [&] {
         CachedBatch batch(cache, {&entry, 1}, 21);

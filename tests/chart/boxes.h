@@ -13,8 +13,8 @@ struct TextBox {
   std::string words;
 };
 
-// Of all <text> elements that are not turned. The sizes are those of chart.css, the widths those of a
-// wide font, so boxes that part here part everywhere.
+// Of all <text> elements that are not turned. The sizes are those of chart.css, the widths those of
+// a wide font, so boxes that part here part everywhere.
 std::vector<TextBox> text_boxes(const Element& svg);
 
 // "a | b" for each two boxes that overlap.

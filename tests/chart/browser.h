@@ -44,7 +44,8 @@ inline std::string opened(const std::string& page) {
   return out;
 }
 
-// The files by name that a click on each of the links of this CSS selector saves; fewer after half a minute.
+// The files by name that a click on each of the links of this CSS selector saves; fewer after half
+// a minute.
 inline std::map<std::string, std::string> saved_by_clicks(std::string page,
                                                           const std::string& selector,
                                                           size_t count) {
@@ -58,7 +59,8 @@ inline std::map<std::string, std::string> saved_by_clicks(std::string page,
   write_file(folder / "profile/Default/Preferences",
              R"({"download":{"prompt_for_download":false,"default_directory":")" + saved.string() +
                  R"("},"profile":{"default_content_setting_values":{"automatic_downloads":1}}})");
-  // It would end when the page is loaded, but for the port; a file has another name until it is whole.
+  // It would end when the page is loaded, but for the port; a file has another name until it is
+  // whole.
   const std::string script =
       "exec >/dev/null 2>&1\ncd " + folder.string() + "\n" + browser() +
       " --headless=new --no-sandbox --disable-gpu --user-data-dir=profile"

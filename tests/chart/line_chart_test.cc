@@ -44,7 +44,8 @@ LineChart chart_of(std::vector<double> x, std::vector<double> y) {
   return chart;
 }
 
-// The drawn lines of a chart with one series: how often the pen is set down, and how often it draws.
+// The drawn lines of a chart with one series: how often the pen is set down, and how often it
+// draws.
 struct Pen {
   long down = 0, strokes = 0;
 };

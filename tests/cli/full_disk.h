@@ -17,7 +17,8 @@
 
 namespace sextant::cli {
 
-// Files of at most so many bytes, as a disk has it that fills up; a write beyond is an error, no signal.
+// Files of at most so many bytes, as a disk has it that fills up; a write beyond is an error, no
+// signal.
 inline std::function<void()> files_of_at_most(rlim_t bytes) {
   return [bytes] {
     ::signal(SIGXFSZ, SIG_IGN);

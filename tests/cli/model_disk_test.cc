@@ -1,5 +1,5 @@
-// A disk that is full, files that cannot be read: train, evaluate and extend stop, say which file it was
-// and keep what is done.
+// A disk that is full, files that cannot be read: train, evaluate and extend stop, say which file
+// it was and keep what is done.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -47,19 +47,19 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   const Ended extended = run({"extend", path("model"), "--to", "128", "--text", path("text"),
                               "--share", "0.2", "--write", path("longer"), "--json"});
   ASSERT_EQ(extended.status, 0) << extended.err;
-  const json ways = json::parse(extended.out);
-  EXPECT_GE(ways.at("ways").size(), 19);
-  EXPECT_THAT(ways.at("reason").get<std::string>(),
-              HasSubstr(ways.at("recommended").get<std::string>()));
+  const json candidates = json::parse(extended.out);
+  EXPECT_GE(candidates.at("ways").size(), 19);
+  EXPECT_THAT(candidates.at("reason").get<std::string>(),
+              HasSubstr(candidates.at("recommended").get<std::string>()));
   // What was written reads as it was measured.
   const Ended longer = run({"evaluate", path("longer"), "--lengths", "32,64,128", "--text",
                             path("text"), "--share", "0.2", "--json"});
   ASSERT_EQ(longer.status, 0) << longer.err;
   size_t written = 0;
-  for (const json& way : ways.at("ways")) {
-    if (way.at("name") != ways.at("recommended_hugging_face")) continue;
+  for (const json& candidate : candidates.at("ways")) {
+    if (candidate.at("name") != candidates.at("recommended_hugging_face")) continue;
     ++written;
-    EXPECT_NEAR(way.at("lengths")[2].at("sliding").at("mean").get<double>(),
+    EXPECT_NEAR(candidate.at("lengths")[2].at("sliding").at("mean").get<double>(),
                 json::parse(longer.out).at("lengths")[2].at("sliding").at("mean").get<double>(),
                 1e-4);
   }

@@ -1,5 +1,5 @@
-// A disk that is full, files that cannot be read: a survey stops, says which file it was, keeps what is
-// done, and the same command goes on to the same table when there is room.
+// A disk that is full, files that cannot be read: a survey stops, says which file it was, keeps
+// what is done, and the same command goes on to the same table when there is room.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

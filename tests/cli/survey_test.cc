@@ -22,8 +22,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Trainings to interrupt: 300 steps. `kSaved` writes each of them to disk, so that a test that looks
-// every few milliseconds meets the training in its first half on any machine.
+// Trainings to interrupt: 300 steps. `kSaved` writes each of them to disk, so that a test that
+// looks every few milliseconds meets the training in its first half on any machine.
 const std::vector<std::string> kLong{
     "--bytes", "76800", "--jobs", "2", "--methods", "rope,transformer-xl:memory=48,window"};
 const std::vector<std::string> kSaved = [] {

@@ -15,8 +15,8 @@ struct Sizes {
   int64_t rows, depth, columns;
 };
 
-// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns; the last ones from 64
-// of each on, which AMX multiplies where it is.
+// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns;
+// the last ones from 64 of each on, which AMX multiplies where it is.
 constexpr Sizes kSizes[] = {{1, 1, 1},      {5, 3, 7},       {6, 64, 16},    {7, 65, 17},
                             {12, 256, 32},  {96, 257, 33},   {97, 128, 384}, {200, 513, 31},
                             {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8},
@@ -77,7 +77,8 @@ TEST(Product, IsTheSumOfProducts) {
   }
 }
 
-// Of numbers below 2^-100 AMX would lose bits, and infinities would become NaN: their rows, or all, go another way.
+// Of numbers below 2^-100 AMX would lose bits, and infinities would become NaN: their rows, or all,
+// go another way.
 TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
   Operands operands({200, 300, 70});
   const auto& [a, b, base, left, right] = operands;

@@ -1,8 +1,8 @@
 // Every backend against the official implementations.
 //
-// A backend of float64 must give the files' numbers. One of float32 must give what the reference gives
-// on the same rounded operands, within the bounds that all tests of backends share; the reference
-// itself gives the files' numbers, so nothing is lost by the detour.
+// A backend of float64 must give the files' numbers. One of float32 must give what the reference
+// gives on the same rounded operands, within the bounds that all tests of backends share; the
+// reference itself gives the files' numbers, so nothing is lost by the detour.
 #include <gtest/gtest.h>
 
 #include <cmath>

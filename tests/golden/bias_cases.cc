@@ -47,11 +47,11 @@ Trial left_padded(const Golden& golden) {
           -slopes[static_cast<size_t>(h)] * static_cast<double>(p.diagonals.distance(n));
     }
   }
-  p.sweeps.at(0).runs.clear();
+  p.sweeps.at(0).key_ranges.clear();
   for (int64_t b = 0; b < p.q.batch; ++b) {
     const auto row = real.begin() + b * p.q.rows;
     const int64_t first = std::find(row, row + p.q.rows, 1) - row;
-    for (int64_t i = 0; i < p.q.rows; ++i) p.sweeps[0].runs.push_back({first, i + 1});
+    for (int64_t i = 0; i < p.q.rows; ++i) p.sweeps[0].key_ranges.push_back({first, i + 1});
   }
   trial.scores = {};
   trial.answers = [real, padded = golden.tensor("out")](const auto& result, const auto&) {
@@ -101,12 +101,12 @@ Trial learned_sinks(const Golden& golden) {
   p.v = heads_first(golden.numbers("V"), rows, key_heads);
   p.sink = golden.numbers("S");
   p.scale = golden.meta().at("scale").get<double>();
-  std::vector<KeyRange> runs = oracle::causal_runs(rows, 0);
+  std::vector<KeyRange> key_ranges = oracle::causal_runs(rows, 0);
   const std::string window = golden.name().substr(golden.name().rfind('w') + 1);
   if (const int64_t w = std::stoll(window); w > 0) {
-    for (KeyRange& run : runs) run.first = std::max<int64_t>(0, run.last - w);
+    for (KeyRange& run : key_ranges) run.first = std::max<int64_t>(0, run.last - w);
   }
-  oracle::place_plainly(p, 0, std::move(runs));
+  oracle::place_plainly(p, 0, std::move(key_ranges));
   trial.d_out = heads_first(golden.numbers("gout"), rows, heads);
   trial.answers = [](const auto& result, const auto& gradients) {
     return std::map<std::string, Doubles>{{"out", rows_first(result.out)},

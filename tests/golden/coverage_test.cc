@@ -10,8 +10,8 @@
 namespace sextant::golden {
 namespace {
 
-// Cases that tables_golden_test.cc reads, and those that methods_golden_test.cc reads where there is
-// libtorch.
+// Cases that tables_golden_test.cc reads, and those that methods_golden_test.cc reads where there
+// is libtorch.
 const std::vector<std::string_view> kTables = {
     "alibi_slopes",      "rope_layout_permutation", "rope_phase_u64",     "rope_large_positions",
     "sinusoidal_tables", "t5_bucket_tables",        "deberta_log_bucket",

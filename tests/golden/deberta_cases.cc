@@ -1,5 +1,5 @@
-// DeBERTa: vectors by distance on queries (content to position) and on keys (position to content), each a
-// projection of one table of positions.
+// DeBERTa: vectors by distance on queries (content to position) and on keys (position to content),
+// each a projection of one table of positions.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -32,7 +32,7 @@ Trial disentangled(const Golden& golden, oracle::Tensor<double> q, oracle::Tenso
   const int64_t rows = p.q.rows, keys = p.k.rows;
   const auto terms = 1 + golden.meta().at("pos_att_type").size();
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns) * static_cast<double>(terms));
-  oracle::place_plainly(p, 0, oracle::whole_runs(rows, keys));
+  oracle::place_plainly(p, 0, oracle::whole_ranges(rows, keys));
   trial.d_out = split_heads(golden.numbers("g"), p.q.batch, rows, p.q.heads);
   if (golden.has(
           "attention_mask")) {  // [B, 1, L, L], 1 where visible; `scores` are those before it

@@ -124,7 +124,7 @@ std::string difference(const std::string& what, const Doubles& got, const Double
     if (!(error <= tolerance * magnitude)) {
       return what + "[" + std::to_string(i) + "]: expected " + std::to_string(expected[i]) +
              ", but got " + std::to_string(got[i]) + ", which is " +
-             std::to_string(error / tolerance / magnitude) + " times the tolerance";
+             std::to_string(error / tolerance / magnitude) + " rotary_positions the tolerance";
     }
   }
   return "";

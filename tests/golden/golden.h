@@ -33,8 +33,8 @@ class Golden {
   std::vector<int64_t> integers(const std::string& array) const;
   oracle::Tensor<double> tensor(const std::string& array) const;  // of 4 axes
 
-  // Names of the arrays that are results: `out` (or `out_re` and `out_im`), `grad_X`, and `dX` or `d_X`
-  // where there is an X.
+  // Names of the arrays that are results: `out` (or `out_re` and `out_im`), `grad_X`, and `dX` or
+  // `d_X` where there is an X.
   std::vector<std::string> answers() const;
 
  private:

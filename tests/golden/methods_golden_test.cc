@@ -1,5 +1,5 @@
-// Methods by name, as users ask for them, against the official modules: float64, with autograd from the
-// trained parameters on.
+// Methods by name, as users ask for them, against the official modules: float64, with autograd from
+// the trained parameters on.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -93,7 +93,8 @@ void expect_rotary(const std::string& name, const std::string& method, const jso
   expect_answers(file, out, "gout", in, "d");
 }
 
-// The forward pass alone: one token on a cache, or gradients that are not those of the whole formula.
+// The forward pass alone: one token on a cache, or gradients that are not those of the whole
+// formula.
 void expect_out(const std::string& name, const std::string& method, const json& options) {
   SCOPED_TRACE(name);
   if (!golden_files().contains(name)) GTEST_SKIP() << "not there";
@@ -235,10 +236,10 @@ TEST(MethodsGolden, WindowsSeeWhatThoseOfOtherCodesSee) {
     const at::Tensor x = at::zeros({1, 1, rows, 1}, at::kDouble);
     Operands operands = plain_operands(x, x, x, layout);
     made->apply(operands, layout, 0, {});
-    const at::Tensor runs = operands.sweeps.at(0).runs.contiguous();
+    const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges.contiguous();
     Doubles seen;
     for (int64_t i = 0; i < rows; ++i) {
-      const auto* run = runs.data_ptr<int64_t>() + 2 * i;
+      const auto* run = key_ranges.data_ptr<int64_t>() + 2 * i;
       for (int64_t j = 0; j < rows; ++j) seen.push_back(j >= run[0] && j < run[1] ? 1 : 0);
     }
     EXPECT_EQ(seen, file.numbers(mask)) << mask;
@@ -342,16 +343,19 @@ TEST(MethodsGolden, Sinusoidal) {
   }
 }
 
-// What the official module gives for texts with padding on either side; its table is kept in float32.
+// What the official module gives for texts with padding on either side; its table is kept in
+// float32.
 TEST(MethodsGolden, SinusoidalOfFairseq) {
   const Golden file(golden_files().at("sinusoidal_tables"));
-  const at::Tensor words = integers_of(file, "fairseq_mask_tokens");
+  const at::Tensor token_ids = integers_of(file, "fairseq_mask_tokens");
   const auto made =
       make_method("sinusoidal", {.width = 8}, {{"layout", "fairseq"}, {"padding_idx", 0}});
-  const Layout layout{
-      .batch = words.size(0), .queries = words.size(1), .keys = words.size(1), .words = words};
+  const Layout layout{.batch = token_ids.size(0),
+                      .queries = token_ids.size(1),
+                      .keys = token_ids.size(1),
+                      .token_ids = token_ids};
   const at::Tensor rows =
-      made->embed(at::zeros({words.size(0), words.size(1), 8}, at::kDouble), layout, {});
+      made->embed(at::zeros({token_ids.size(0), token_ids.size(1), 8}, at::kDouble), layout, {});
   const auto* data = rows.data_ptr<double>();
   EXPECT_EQ(difference("fairseq", {data, data + rows.numel()}, file.numbers("fairseq_mask_out_d8"),
                        0x1p-24),
@@ -366,7 +370,7 @@ TEST(MethodsGolden, ComplexWords) {
     SCOPED_TRACE(name);
     const Golden file(golden_files().at(name));
     const Tensors in = inputs(file, {"r", "w", "theta"});
-    const int64_t words = in.at("r").size(0), half = in.at("r").size(1);
+    const int64_t token_ids = in.at("r").size(0), half = in.at("r").size(1);
     const auto sharing = [&](const char* table) -> std::string {
       if (!in.contains(table)) return "none";
       if (in.at(table).dim() == 1) return "component";
@@ -376,7 +380,7 @@ TEST(MethodsGolden, ComplexWords) {
                                   {{"amplitude", "word"},
                                    {"frequency", sharing("w")},
                                    {"phase", sharing("theta")},
-                                   {"vocabulary", words}});
+                                   {"vocabulary", token_ids}});
     std::vector<at::Tensor> parameters = {in.at("r"), in.at("w")};
     if (in.contains("theta")) parameters.push_back(in.at("theta"));
     const at::Tensor ids = integers_of(file, "input_ids");
@@ -384,7 +388,7 @@ TEST(MethodsGolden, ComplexWords) {
                         .queries = ids.size(1),
                         .keys = ids.size(1),
                         .first_query = file.integers("positions")[0] - 1,
-                        .words = ids};
+                        .token_ids = ids};
     const auto parts = made->embed(at::zeros({ids.size(0), ids.size(1), 2 * half}, at::kDouble),
                                    layout, parameters)
                            .chunk(2, -1);

@@ -1,5 +1,5 @@
-// What becomes of the product of query and key: KERPLE's biases and weights, and the modulus of a complex
-// one.
+// What becomes of the product of query and key: KERPLE's biases and weights, and the modulus of a
+// complex one.
 #include <cmath>
 
 #include "tests/golden/trial.h"
@@ -7,8 +7,8 @@
 namespace sextant::golden {
 namespace {
 
-// A number for each head and distance, f(first, second, |distance|), with what its derivatives by the
-// two parameters are.
+// A number for each head and distance, f(first, second, |distance|), with what its derivatives by
+// the two parameters are.
 struct Curve {
   double (*value)(double r1, double r2, double d);
   double (*by_r1)(double r1, double r2, double d);
@@ -43,8 +43,8 @@ const Curve kDecay = {
 using ProblemTable = oracle::OwnedTable<double> oracle::Problem<double>::*;
 using Gradient = oracle::Tensor<double> oracle::Gradients<double>::*;
 
-// Fills a table by a curve whose parameters [heads] the file calls r1 and r2, and adds their gradients to
-// the answers.
+// Fills a table by a curve whose parameters [heads] the file calls r1 and r2, and adds their
+// gradients to the answers.
 void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std::string& name1,
                const std::string& name2, ProblemTable place, Gradient gradient) {
   oracle::Problem<double>& p = trial.problem;
@@ -160,11 +160,11 @@ Trial complex_modulus(const Golden& golden) {
   p.k = beside(golden, "k_re", 1, "k_im", 1);
   p.v = beside(golden, "v_re", 1, "v_im", 1);
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
-  oracle::place_plainly(p, p.k.rows - p.q.rows, oracle::whole_runs(p.q.rows, p.k.rows));
+  oracle::place_plainly(p, p.k.rows - p.q.rows, oracle::whole_ranges(p.q.rows, p.k.rows));
   if (golden.has("mask")) {  // true where hidden
     Doubles seen = golden.numbers("mask");
     for (double& flag : seen) flag = 1 - flag;
-    p.sweeps[0].runs = runs_of(seen, p.q.batch * p.q.rows, p.k.rows);
+    p.sweeps[0].key_ranges = key_ranges_of(seen, p.q.batch * p.q.rows, p.k.rows);
   } else {
     trial.scores = {p.q.batch, 1, p.q.rows, p.k.rows};
     trial.scores.data = golden.numbers("scores");

@@ -1,5 +1,5 @@
-// Linear layers before attention, as official modules have them: applied once, and differentiated back to
-// the file's own arrays.
+// Linear layers before attention, as official modules have them: applied once, and differentiated
+// back to the file's own arrays.
 #pragma once
 
 #include <map>

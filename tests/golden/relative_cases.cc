@@ -28,8 +28,8 @@ Trial tensor2tensor_trial(const Golden& golden) {
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
   oracle::place_plainly(p, p.k.rows - p.q.rows,
                         golden.has("bias")
-                            ? runs_of(visible(golden.numbers("bias")), p.q.rows, p.k.rows)
-                            : oracle::whole_runs(p.q.rows, p.k.rows));
+                            ? key_ranges_of(visible(golden.numbers("bias")), p.q.rows, p.k.rows)
+                            : oracle::whole_ranges(p.q.rows, p.k.rows));
   trial.d_out = golden.tensor("g");
   trial.scores = golden.tensor("scores");
   return trial;
@@ -88,7 +88,7 @@ Trial shaw(const Golden& golden) {
 Trial skew(const Golden& golden) {
   Trial trial = tensor2tensor_trial(golden);
   if (!golden.meta().at("unmasked").get<bool>()) {
-    trial.problem.sweeps.at(0).runs = oracle::causal_runs(trial.problem.q.rows, 0);
+    trial.problem.sweeps.at(0).key_ranges = oracle::causal_runs(trial.problem.q.rows, 0);
   }
   const auto most = golden.meta().at("max_relative_position").get<int64_t>();
   const auto& shape = golden.shape("rel_k");
@@ -99,7 +99,8 @@ Trial skew(const Golden& golden) {
   });
 }
 
-// q, k and v of modules whose input is x [batch, rows, width] and whose layers are called q_w, q_b, ...
+// q, k and v of modules whose input is x [batch, rows, width] and whose layers are called q_w, q_b,
+// ...
 Trial module_trial(const Golden& golden) {
   const auto& shape = golden.shape("x");
   const int64_t batch = shape[0], rows = shape[1];
@@ -114,7 +115,7 @@ Trial module_trial(const Golden& golden) {
   p.k = projected("k");
   p.v = projected("v");
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
-  oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
+  oracle::place_plainly(p, 0, oracle::whole_ranges(rows, rows));
   trial.d_out = split_heads(golden.numbers("g"), batch, rows, heads);
   trial.scores = golden.tensor("scores");
   trial.answers = [golden](const auto& result, const auto& gradients) {
@@ -160,11 +161,11 @@ Trial nezha(const Golden& golden) {
       row_map(p.diagonals, [most](int64_t d) { return std::clamp(-d, -most, most) + most; });
   p.on_value = p.on_query;
   const Doubles flags = visible(golden.numbers("attention_mask"));  // [B, 1, 1, keys]
-  p.sweeps[0].runs.clear();
+  p.sweeps[0].key_ranges.clear();
   for (int64_t b = 0; b < p.q.batch; ++b) {
     const Doubles own(flags.begin() + b * p.k.rows, flags.begin() + (b + 1) * p.k.rows);
-    const KeyRange run = runs_of(own, 1, p.k.rows)[0];
-    p.sweeps[0].runs.insert(p.sweeps[0].runs.end(), static_cast<size_t>(p.q.rows), run);
+    const KeyRange run = key_ranges_of(own, 1, p.k.rows)[0];
+    p.sweeps[0].key_ranges.insert(p.sweeps[0].key_ranges.end(), static_cast<size_t>(p.q.rows), run);
   }
   return trial;
 }
@@ -212,13 +213,13 @@ Trial t5(const Golden& golden) {
   p.k = projected("k");
   p.v = projected("v");
   const int64_t keys = p.k.rows;
-  oracle::place_plainly(p, keys - rows, oracle::whole_runs(rows, keys));
+  oracle::place_plainly(p, keys - rows, oracle::whole_ranges(rows, keys));
   if (golden.has("mask")) {
     const Doubles flags = visible(golden.numbers("mask"));
-    auto& runs = p.sweeps.at(0).runs;
-    runs.clear();
+    auto& key_ranges = p.sweeps.at(0).key_ranges;
+    key_ranges.clear();
     const int64_t masks = static_cast<int64_t>(flags.size()) / (rows * keys);
-    runs = runs_of(flags, masks * rows, keys);
+    key_ranges = key_ranges_of(flags, masks * rows, keys);
   }
   p.bias.rows = {1, heads, buckets, 1};
   const Doubles table = golden.numbers("rel_bias");

@@ -10,9 +10,9 @@ namespace sextant::golden {
 namespace {
 
 std::vector<int64_t> counted(int64_t first, int64_t count) {
-  std::vector<int64_t> times;
-  for (int64_t i = 0; i < count; ++i) times.push_back(first + i);
-  return times;
+  std::vector<int64_t> rotary_positions;
+  for (int64_t i = 0; i < count; ++i) rotary_positions.push_back(first + i);
+  return rotary_positions;
 }
 
 // Pairs of `columns` rotated columns from the first one on, of the speeds that the file gives.
@@ -28,9 +28,9 @@ Spectrum spectrum_of(const Doubles& speeds, Pairing pairing) {
   return spectrum;
 }
 
-double greatest(const std::vector<int64_t>& times) {
+double greatest(const std::vector<int64_t>& rotary_positions) {
   double most = 0;
-  for (const int64_t t : times) most = std::max(most, std::abs(static_cast<double>(t)));
+  for (const int64_t t : rotary_positions) most = std::max(most, std::abs(static_cast<double>(t)));
   return most;
 }
 
@@ -60,8 +60,8 @@ Trial rope(const Golden& golden, Pairing pairing, int64_t sense) {
   }
   auto query_rotary_positions = golden.integers("pos_q"),
        key_rotary_positions = golden.integers("pos_k");
-  for (auto* times : {&query_rotary_positions, &key_rotary_positions}) {
-    for (int64_t& t : *times) t *= sense;
+  for (auto* rotary_positions : {&query_rotary_positions, &key_rotary_positions}) {
+    for (int64_t& t : *rotary_positions) t *= sense;
   }
   turn(trial, spectrum, std::move(query_rotary_positions), std::move(key_rotary_positions));
   return trial;
@@ -74,8 +74,9 @@ Trial clockwise(const Golden& golden) { return rope(golden, Pairing::kHalfSplit,
 // p-RoPE: speeds of the file, some of them 0.
 Trial proportional(const Golden& golden) {
   Trial trial = plain_trial(golden);
-  const auto times = counted(0, trial.problem.q.rows);
-  turn(trial, spectrum_of(golden.numbers("inv_freq"), Pairing::kHalfSplit), times, times);
+  const auto rotary_positions = counted(0, trial.problem.q.rows);
+  turn(trial, spectrum_of(golden.numbers("inv_freq"), Pairing::kHalfSplit), rotary_positions,
+       rotary_positions);
   return trial;
 }
 
@@ -144,7 +145,7 @@ void scale_queries(Trial& trial, const Doubles& factors) {
 
 // Sweeps by hand. Their offsets are radians per radian-per-position: speed times `query_offset`.
 struct Piece {
-  std::vector<KeyRange> runs = {};
+  std::vector<KeyRange> key_ranges = {};
   std::vector<int64_t> query_rotary_positions = {}, key_rotary_positions = {};
   double divisor = 1;  // of speeds
   double query_offset = 0;
@@ -156,7 +157,7 @@ void take_pieces(Trial& trial, const Doubles& speeds, const std::vector<Piece>& 
   for (const Piece& piece : pieces) {
     Spectrum spectrum = spectrum_of(speeds, Pairing::kHalfSplit);
     spectrum.gain = gain;
-    oracle::OwnedSweep sweep{.runs = piece.runs,
+    oracle::OwnedSweep sweep{.key_ranges = piece.key_ranges,
                              .query_rotary_positions = piece.query_rotary_positions,
                              .key_rotary_positions = piece.key_rotary_positions};
     for (auto& pair : spectrum.pairs) {
@@ -169,22 +170,22 @@ void take_pieces(Trial& trial, const Doubles& speeds, const std::vector<Piece>& 
 }
 
 // The keys less than `window` before the query and itself; those before.
-std::vector<KeyRange> near_runs(int64_t queries, int64_t first_query, int64_t window) {
-  std::vector<KeyRange> runs;
+std::vector<KeyRange> near_ranges(int64_t queries, int64_t first_query, int64_t window) {
+  std::vector<KeyRange> key_ranges;
   for (int64_t i = first_query; i < first_query + queries; ++i) {
-    runs.push_back({std::max<int64_t>(0, i - window + 1), i + 1});
+    key_ranges.push_back({std::max<int64_t>(0, i - window + 1), i + 1});
   }
-  return runs;
+  return key_ranges;
 }
 std::vector<KeyRange> far_runs(int64_t queries, int64_t first_query, int64_t window) {
-  std::vector<KeyRange> runs = near_runs(queries, first_query, window);
-  for (KeyRange& run : runs) run = {0, run.first};
-  return runs;
+  std::vector<KeyRange> key_ranges = near_ranges(queries, first_query, window);
+  for (KeyRange& run : key_ranges) run = {0, run.first};
+  return key_ranges;
 }
 
-std::vector<int64_t> divided(std::vector<int64_t> times, int64_t divisor) {
-  for (int64_t& t : times) t /= divisor;
-  return times;
+std::vector<int64_t> divided(std::vector<int64_t> rotary_positions, int64_t divisor) {
+  for (int64_t& t : rotary_positions) t /= divisor;
+  return rotary_positions;
 }
 
 // Two pieces: distances below the window as they are, those beyond as `far` says.
@@ -192,13 +193,13 @@ Trial windowed(const Golden& golden, int64_t window, Piece far) {
   Trial trial = plain_trial(golden);
   const oracle::Problem<double>& p = trial.problem;
   const int64_t queries = p.q.rows, keys = p.k.rows, first = keys - queries;
-  far.runs = far_runs(queries, first, window);
+  far.key_ranges = far_runs(queries, first, window);
   if (far.query_rotary_positions.empty()) {
     far.query_rotary_positions = counted(first, queries);
     far.key_rotary_positions = counted(0, keys);
   }
   take_pieces(trial, golden.numbers("inv_freq"),
-              {{.runs = near_runs(queries, first, window),
+              {{.key_ranges = near_ranges(queries, first, window),
                 .query_rotary_positions = counted(first, queries),
                 .key_rotary_positions = counted(0, keys)},
                far});
@@ -254,18 +255,18 @@ Trial dual_chunk(const Golden& golden) {
   std::vector<Piece> pieces(3);
   for (int64_t i = first; i < keys; ++i) {
     const int64_t start = i / chunk * chunk, before = std::max<int64_t>(0, start - chunk);
-    const KeyRange runs[] = {{start, i + 1}, {before, start}, {0, before}};
-    const int64_t times[] = {i % chunk, std::min(i % chunk + chunk, size),
-                             std::min(2 * chunk - 1, size)};
+    const KeyRange key_ranges[] = {{start, i + 1}, {before, start}, {0, before}};
+    const int64_t rotary_positions[] = {i % chunk, std::min(i % chunk + chunk, size),
+                                        std::min(2 * chunk - 1, size)};
     for (size_t n = 0; n < 3; ++n) {
-      pieces[n].runs.push_back(runs[n]);
-      pieces[n].query_rotary_positions.push_back(times[n]);
+      pieces[n].key_ranges.push_back(key_ranges[n]);
+      pieces[n].query_rotary_positions.push_back(rotary_positions[n]);
     }
   }
   for (Piece& piece : pieces) piece.key_rotary_positions = key_rotary_positions;
   take_pieces(trial, golden.numbers("inv_freq"), pieces, golden.meta().value("mscale", 1.0));
-  // The official code merges three attentions and does not differentiate the weights of the merge: with
-  // them held fixed the formula gives the file's numbers to 1e-15, with them it gives ours.
+  // The official code merges three attentions and does not differentiate the weights of the merge:
+  // with them held fixed the formula gives the file's numbers to 1e-15, with them it gives ours.
   for (const char* name : {"dq", "dk"}) {
     trial.excused[name] = "the official code holds the weights of its merge fixed";
   }
@@ -284,9 +285,9 @@ Trial streaming(const Golden& golden) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t kept = std::min(i, start + recent);
     const int64_t first = std::min(start, i);
-    sinks.runs.push_back({0, first});
+    sinks.key_ranges.push_back({0, first});
     sinks.query_rotary_positions.push_back(kept);
-    latest.runs.push_back({std::max(first, i - recent), i + 1});
+    latest.key_ranges.push_back({std::max(first, i - recent), i + 1});
   }
   take_pieces(trial, golden.numbers("inv_freq"), {sinks, latest});
   return trial;

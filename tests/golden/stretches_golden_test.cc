@@ -103,7 +103,8 @@ TEST_F(Stretches, DynamicNtkOfHuggingFaceAndQwen) {
   EXPECT_EQ(alphas, file().integers("qwen_alpha"));
 }
 
-// A new instance of the module for each length; one that is called again keeps what it had, a defect.
+// A new instance of the module for each length; one that is called again keeps what it had, a
+// defect.
 TEST_F(Stretches, DynamicNtkOfAFreshModule) {
   OPEN_OR_SKIP("dynamic_ntk_hf_state");
   const DynamicStretch dynamic{

@@ -136,8 +136,8 @@ TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
   EXPECT_EQ(difference("fairseq", rows, file_.numbers("fairseq_mask_out_d8"), 0x1p-24), "");
 }
 
-// Rotations of the file's bases, and the cosines and sines of each at each position: [base, position,
-// pair], as the files have them.
+// Rotations of the file's bases, and the cosines and sines of each at each position: [base,
+// position, pair], as the files have them.
 std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
   std::vector<Rotation> all;
   for (const double base : file.meta().at("bases").get<Doubles>()) {
@@ -194,7 +194,7 @@ TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
     p.q = split_heads(linear(x, file.numbers("Wq" + suffix), width), 1, rows, heads);
     p.k = split_heads(linear(x, file.numbers("Wk" + suffix), width), 1, rows, heads);
     p.v = p.k;
-    oracle::place_plainly(p, 0, oracle::whole_runs(rows, rows));
+    oracle::place_plainly(p, 0, oracle::whole_ranges(rows, rows));
     p.sweeps[0].rotation = rotation(rotary({.dim = p.q.columns, .pairing = pairing}));
     p.sweeps[0].query_rotary_positions = p.sweeps[0].key_rotary_positions = file.integers("pos");
     const auto weights = oracle::probabilities(p.score(), reference_backend());

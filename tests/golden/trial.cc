@@ -28,8 +28,9 @@ Trial plain_trial(const Golden& golden) {
   p.v = golden.tensor("v");
   p.scale = golden.meta().at("scale").get<double>();
   oracle::place_plainly(p, p.k.rows - p.q.rows,
-                        golden.has("mask") ? runs_of(golden.numbers("mask"), p.q.rows, p.k.rows)
-                                           : oracle::whole_runs(p.q.rows, p.k.rows));
+                        golden.has("mask")
+                            ? key_ranges_of(golden.numbers("mask"), p.q.rows, p.k.rows)
+                            : oracle::whole_ranges(p.q.rows, p.k.rows));
   if (golden.has("gout")) trial.d_out = golden.tensor("gout");
   if (golden.has("scores")) trial.scores = golden.tensor("scores");
   trial.answers = [](const auto& result, const auto& gradients) {
@@ -41,8 +42,8 @@ Trial plain_trial(const Golden& golden) {
   return trial;
 }
 
-std::vector<KeyRange> runs_of(const Doubles& flags, int64_t queries, int64_t keys) {
-  std::vector<KeyRange> runs;
+std::vector<KeyRange> key_ranges_of(const Doubles& flags, int64_t queries, int64_t keys) {
+  std::vector<KeyRange> key_ranges;
   for (int64_t i = 0; i < queries; ++i) {
     const auto row = flags.begin() + i * keys;
     const auto seen = [](double flag) { return flag != 0; };
@@ -51,9 +52,9 @@ std::vector<KeyRange> runs_of(const Doubles& flags, int64_t queries, int64_t key
     if (std::any_of(last, row + keys, seen)) {
       fail("golden: mask: expected one run of keys per query, but got two");
     }
-    runs.push_back({first - row, last - row});
+    key_ranges.push_back({first - row, last - row});
   }
-  return runs;
+  return key_ranges;
 }
 
 oracle::Tensor<double> by_diagonal(const Doubles& matrix, int64_t heads, int64_t queries,

@@ -43,12 +43,13 @@ std::optional<Family> family_of(std::string_view name);
 
 // --- what families have in common ---
 
-// q, k, v, scale, gradients and answers by the names that the rotary goldens use; everything is visible
-// that `mask` lets through, and without a mask everything. Query i stands at the end of the keys.
+// q, k, v, scale, gradients and answers by the names that the rotary goldens use; everything is
+// visible that `mask` lets through, and without a mask everything. Query i stands at the end of the
+// keys.
 Trial plain_trial(const Golden& golden);
 
 // For each query the one run of keys whose flags are not 0. Throws Error if it is not one run.
-std::vector<KeyRange> runs_of(const Doubles& flags, int64_t queries, int64_t keys);
+std::vector<KeyRange> key_ranges_of(const Doubles& flags, int64_t queries, int64_t keys);
 
 // Element [h, i, j] of a matrix that depends on the distance only, as one number per diagonal: rows
 // [1, H, diagonals, 1]. Throws Error if the matrix is no function of the distance.

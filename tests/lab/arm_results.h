@@ -27,7 +27,8 @@ inline ArmResult arm_result(const std::string& label, uint64_t seed, double chan
   return result;
 }
 
-// The same of pairs: settings_of_results() asks at 2 and 8 in texts of 16, at 2 to 30 in texts of 32.
+// The same of pairs: settings_of_results() asks at 2 and 8 in texts of 16, at 2 to 30 in texts
+// of 32.
 inline ArmResult pair_result(const std::string& label, uint64_t seed, double near, double far) {
   ArmResult result;
   result.arm = {

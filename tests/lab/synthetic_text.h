@@ -1,5 +1,5 @@
-// Text that a tiny model learns something of in a second: sentences of a few words, so that spelling
-// and word order are regular and content is not.
+// Text that a tiny model learns something of in a second: sentences of a few words, so that
+// spelling and word order are regular and content is not.
 #pragma once
 
 #include <array>

@@ -10,7 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// The characters are those of GPT-2's bytes_to_unicode; transformers itself reads them in tests/python.
+// The characters are those of GPT-2's bytes_to_unicode; transformers itself reads them in
+// tests/python.
 TEST(Tokenizer, EachByteIsItsOwnToken) {
   const json vocabulary = json::parse(byte_tokenizer()).at("model").at("vocab");
   std::set<int> tokens;

@@ -1,5 +1,5 @@
-# Installs the build into a fresh prefix with a space in its name, builds the consumer against it, runs
-# it, and runs the installed command.
+# Installs the build into a fresh prefix with a space in its name, builds the consumer against it,
+# runs it, and runs the installed command.
 function(must)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)

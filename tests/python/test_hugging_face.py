@@ -1,8 +1,10 @@
-"""What the laboratory writes is what transformers loads: the same logits, from every architecture there is.
+"""What the laboratory writes is what transformers loads: the same logits, from every architecture
+there is.
 
     test_hugging_face.py CASES
 
-CASES is the program hugging_face_cases. Exit status 77, a skip for CTest, where there is no transformers.
+CASES is the program hugging_face_cases. Exit status 77, a skip for CTest, where there is no
+transformers.
 """
 import json
 import pathlib

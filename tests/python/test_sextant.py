@@ -15,8 +15,8 @@ from sextant.conformance import run_case
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADS, HEAD_DIM, LENGTH = 2, 4, 6
-# Binary needs as many bits as the model is wide; a clamp that lets gradients through is not what finite
-# differences see; small tables save time.
+# Binary needs as many bits as the model is wide; a clamp that lets gradients through is not what
+# finite differences see; small tables save time.
 OPTIONS = {
     "binary": {"bits": 8},
     "deberta": {"buckets": 4, "max_positions": 8},
@@ -37,7 +37,8 @@ def make(name, **options):
 
 
 def word_methods():
-    """Each way in which complex words may have numbers of their own, and sinusoids that skip padding."""
+    """Each way in which complex words may have numbers of their own, and sinusoids that skip
+    padding."""
     for amplitude in ("input", "word"):
         for frequency in ("component", "word", "word-and-component"):
             for phase in ("none", "component", "word", "word-and-component"):
@@ -97,15 +98,15 @@ class EveryMethod(unittest.TestCase):
                 parameters = [p.detach().requires_grad_() for p in method.tensors()]
                 self.check(
                     lambda x, *p: torch.ops.sextant.method_embed(
-                        method.name, method.shape, method.options, list(p), x, words=WORDS
+                        method.name, method.shape, method.options, list(p), x, token_ids=WORDS
                     ),
                     [layer_input(), *parameters],
                 )
 
     def test_words_that_nobody_reads_are_an_error(self):
-        with self.assertRaisesRegex(RuntimeError, "words: expected none"):
-            make("learned").embed(layer_input(), words=WORDS)
-        with self.assertRaisesRegex(RuntimeError, r"words: expected int64 \[2, 6\]"):
+        with self.assertRaisesRegex(RuntimeError, "token_ids: expected none"):
+            make("learned").embed(layer_input(), token_ids=WORDS)
+        with self.assertRaisesRegex(RuntimeError, r"token_ids: expected int64 \[2, 6\]"):
             make("complex", phase="word", vocabulary=5).embed(layer_input())
 
     def test_a_parameter_says_whose_projection_it_is(self):
@@ -142,7 +143,8 @@ class EveryMethod(unittest.TestCase):
 
 
 class Decoding(unittest.TestCase):
-    """Any split of a text gives what one call gives, and a cache may be cut, shared, moved and saved."""
+    """Any split of a text gives what one call gives, and a cache may be cut, shared, moved and
+    saved."""
 
     def rows(self, length, batch=2, heads=HEADS, seed=3):
         torch.manual_seed(seed)
@@ -167,7 +169,7 @@ class Decoding(unittest.TestCase):
                     cache = sextant.Cache(page_rows=16)
                     parts = self.in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
                     self.assertLess((parts - whole).abs().max().item(), 1e-5)
-                    self.assertEqual([cache.rows(text) for text in cache.texts], [LENGTH, LENGTH])
+                    self.assertEqual([cache.rows(text) for text in cache.sequences], [LENGTH, LENGTH])
 
     def test_grouped_heads_by_name(self):
         q = self.rows(40, heads=4)[0]
@@ -187,10 +189,10 @@ class Decoding(unittest.TestCase):
         cache.prepare(*tensors[1:])
         short, long = cache.add(), cache.add()
         part = lambda n, first, last: [x[n : n + 1, :, first:last] for x in tensors]
-        sextant.attention(*part(1, 0, 25), cache=cache, texts=[long], **options)
+        sextant.attention(*part(1, 0, 25), cache=cache, sequences=[long], **options)
         for step in range(5):
             new = [torch.cat(x) for x in zip(part(0, step, step + 1), part(1, 25 + step, 26 + step))]
-            out = sextant.attention(*new, cache=cache, texts=[short, long], **options)
+            out = sextant.attention(*new, cache=cache, sequences=[short, long], **options)
             self.assertLess((out[0] - whole[0, :, step : step + 1]).abs().max().item(), 1e-5)
             self.assertLess((out[1] - whole[1, :, 25 + step : 26 + step]).abs().max().item(), 1e-5)
 
@@ -202,18 +204,18 @@ class Decoding(unittest.TestCase):
             *(x[:, :, first:last] for x in tensors), method="alibi", cache=cache, **more
         )
         run(0, 40)
-        (text,) = cache.texts
+        (text,) = cache.sequences
         pages = cache.held.pages_in_use()
         fork = cache.fork(text)
         self.assertEqual(cache.held.pages_in_use(), pages)
-        run(0, 20, texts=[fork])  # it goes another way
+        run(0, 20, sequences=[fork])  # it goes another way
         cache.truncate(text, 33)
-        out = run(33, 60, texts=[text])
+        out = run(33, 60, sequences=[text])
         self.assertLess((out - whole[:, :, 33:]).abs().max().item(), 1e-5)
         cache.remove(fork)
         cache.remove(text)
         self.assertEqual(cache.held.pages_in_use(), 0)
-        self.assertEqual(cache.texts, [])
+        self.assertEqual(cache.sequences, [])
 
     def test_moved_and_cut_texts(self):
         q, k, v = self.rows(20, batch=1)
@@ -222,21 +224,21 @@ class Decoding(unittest.TestCase):
         plain = cache.add(first_position=5)
         turned = cache.add(first_position=5, rotated_by='{"base": 500}')
         for text in (plain, turned):
-            cache.append(k[:, :, :19], v[:, :, :19], texts=[text])
+            cache.append(k[:, :, :19], v[:, :, :19], sequences=[text])
             cache.drop(text, 4, 3)
             cache.rerotate(text, first_position=1000)
             self.assertEqual(cache.next_position(text), 1016)
         kept = [*range(4), *range(7, 20)]
         expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=500)
         new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
-        out = sextant.attention(*new, method="rope", base=500, cache=cache, texts=[plain])
+        out = sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
         # Keys that are held turned are turned on to another spectrum; queries are turned outside.
         cache.rerotate(turned, rotated_by='{"base": 700}')
         with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
-            sextant.attention(*new, method="rope", base=700, cache=cache, texts=[turned])
-        query = sextant.turn(new[0], torch.tensor([1016]), base=700)
-        out = sextant.attention(query, *new[1:], cache=cache, texts=[turned])
+            sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[turned])
+        query = sextant.rotate(new[0], torch.tensor([1016]), base=700)
+        out = sextant.attention(query, *new[1:], cache=cache, sequences=[turned])
         expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=700)
         self.assertLess((out - expected).abs().max().item(), 1e-5)
 
@@ -246,11 +248,11 @@ class Decoding(unittest.TestCase):
         sextant.attention(*tensors, cache=cache)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "prompt.cache"
-            cache.save(cache.texts[0], path)
+            cache.save(cache.sequences[0], path)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
             other = sextant.Cache(page_rows=32)
             text = other.load(path)
-            for a, b in zip(cache.read(cache.texts[0]), other.read(text)):
+            for a, b in zip(cache.read(cache.sequences[0]), other.read(text)):
                 self.assertTrue(torch.equal(a, b))
             whole = path.read_bytes()
             path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
@@ -275,22 +277,23 @@ class Decoding(unittest.TestCase):
         fails("window: window: expected an integer", *tensors, method="window")
         fails("float32", *(x.double() for x in tensors))
         fails("expected a tensor without gradient", *(x.clone().requires_grad_() for x in tensors))
-        self.assertEqual(cache.texts, [])
+        self.assertEqual(cache.sequences, [])
         with self.assertRaisesRegex(RuntimeError, "it is empty"):
             cache.rows(0)
         sextant.attention(*tensors, cache=cache)
         fails("causal: expected True", *tensors, causal=False)
         fails("mask: expected None", *tensors, mask=torch.ones(1, 1, 4, 4, dtype=torch.bool))
-        fails("expected each once", *tensors, texts=[0, 0])
-        fails("text: expected one that was added", *tensors, texts=[0, 9])
-        fails("batch 2", *tensors, texts=[0])
+        fails("expected each once", *tensors, sequences=[0, 0])
+        fails("sequence: expected one that was added", *tensors, sequences=[0, 9])
+        fails("batch 2", *tensors, sequences=[0])
         fails("k.heads: expected 2, but got 1", *(x[:, :1] for x in tensors))
         fails("q: expected the 4 rows of k, but got 3", tensors[0][:, :, :3], *tensors[1:])
-        self.assertEqual([cache.rows(text) for text in cache.texts], [4, 4])
+        self.assertEqual([cache.rows(text) for text in cache.sequences], [4, 4])
 
 
 class Narrow(unittest.TestCase):
-    """bfloat16 and float16: the same numbers give the same in float32, but for one rounding of each result."""
+    """bfloat16 and float16: the same numbers give the same in float32, but for one rounding of each
+    result."""
 
     ROUNDING = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}  # half a unit in the last place
 
@@ -298,7 +301,8 @@ class Narrow(unittest.TestCase):
         return [x.detach().to(dtype).requires_grad_() for x in tensors]
 
     def run_both(self, function, tensors, dtype):
-        """(results and gradients of narrow tensors, those of the same numbers in float64), in pairs."""
+        """(results and gradients of narrow tensors, those of the same numbers in float64), in
+        pairs."""
         narrow = self.leaves(tensors, dtype)
         wide = self.leaves(narrow, torch.float64)
         outs = [function(*narrow), function(*wide)]
@@ -318,8 +322,9 @@ class Narrow(unittest.TestCase):
         return pairs
 
     def check(self, function, tensors, dtype):
-        """A result is rounded once, and so is a gradient; but gradients go by the rounded result, too, and in
-        some of them (a bias of all keys) all that is summed cancels. So they are held to the largest of them."""
+        """A result is rounded once, and so is a gradient; but gradients go by the rounded result,
+        too, and in some of them (a bias of all keys) all that is summed cancels. So they are held
+        to the largest of them."""
         u = self.ROUNDING[dtype]
         (got, exact), *gradients = self.run_both(function, tensors, dtype)
         self.assertLess(((got.double() - exact).abs() - u * exact.abs()).max().item(), 2e-5)
@@ -411,7 +416,7 @@ class Narrow(unittest.TestCase):
                         self.assertTrue(((out.float() - exact).abs() < bound).all())
                     for cache in (asked, given):
                         self.assertEqual(cache.held.dtype(), str(dtype)[6:])
-                        held = cache.read(cache.texts[1])
+                        held = cache.read(cache.sequences[1])
                         self.assertTrue(torch.equal(held[0][0], rounded[1][1]))
                         self.assertTrue(torch.equal(held[1][0], rounded[2][1]))
                     with tempfile.TemporaryDirectory() as folder:
@@ -440,8 +445,8 @@ class Narrow(unittest.TestCase):
         torch.manual_seed(7)
         x = torch.randn(1, 2, 5, 8).bfloat16()
         positions = torch.arange(5) + 1000
-        turned = sextant.turn(x, positions)
-        self.assertTrue(torch.equal(turned, sextant.turn(x.float(), positions).bfloat16()))
+        turned = sextant.rotate(x, positions)
+        self.assertTrue(torch.equal(turned, sextant.rotate(x.float(), positions).bfloat16()))
 
     def test_types_that_do_not_go_together(self):
         q, k, v = inputs()
@@ -509,8 +514,9 @@ class Conformance(unittest.TestCase):
 @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
 class Tracing(unittest.TestCase):
     def check_op(self, op, method, *inputs, **keywords):
-        """opcheck, with gradients of what the result depends on: eager ones are None for the parameters of
-        other layers, and compiled ones zeros, for which opcheck knows no allowance."""
+        """opcheck, with gradients of what the result depends on: eager ones are None for the
+        parameters of other layers, and compiled ones zeros, for which opcheck knows no
+        allowance."""
         tensors = [p.detach().requires_grad_() for p in method.tensors()]
         out = op(method.name, method.shape, method.options, tensors, *inputs, **keywords)
         if out.requires_grad and tensors:
@@ -533,7 +539,7 @@ class Tracing(unittest.TestCase):
             with self.subTest(method.options):
                 embed = torch.ops.sextant.method_embed.default
                 read = json.loads(method.options).get("amplitude") != "word"
-                self.check_op(embed, method, x.detach().requires_grad_(read), words=WORDS)
+                self.check_op(embed, method, x.detach().requires_grad_(read), token_ids=WORDS)
 
     def check_compiled(self, function, tensors):
         """The same result, and the same gradients of its sum of squares."""
@@ -562,7 +568,7 @@ class Tracing(unittest.TestCase):
                 torch.compiler.reset()
                 x = layer_input()
                 self.check_compiled(
-                    lambda: method.embed(x, words=WORDS), [x, *method.parameters()]
+                    lambda: method.embed(x, token_ids=WORDS), [x, *method.parameters()]
                 )
 
 

@@ -50,8 +50,8 @@ void refuse_config(const std::string& config, const char* words) {
       << config.substr(0, 60);
 }
 
-// A file of the most layers, each with something of its own. CTest ends a run that takes minutes, as
-// it would if each layer read the whole file.
+// A file of the most layers, each with something of its own. CTest ends a run that takes minutes,
+// as it would if each layer read the whole file.
 std::vector<RopeConfig> read_long(const json& config) {
   return read_rope_config_bytes(config.dump(), {}).settings;
 }

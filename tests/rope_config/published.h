@@ -1,6 +1,6 @@
-// What configurations of published models say about positions, and, marked as whole files, all else they
-// say. Checked against files and code that quote them are Gemma 3 12B and 4, OLMo 3, Qwen2.5-1M and HunYuan;
-// the others are as rotary.md has them, some from memory (its section 10).
+// What configurations of published models say about positions, and, marked as whole files, all else
+// they say. Checked against files and code that quote them are Gemma 3 12B and 4, OLMo 3,
+// Qwen2.5-1M and HunYuan; the others are as rotary.md has them, some from memory (its section 10).
 #pragma once
 
 #include <string>
@@ -43,7 +43,8 @@ inline std::vector<Published> published_configs() {
         "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.05, 1.1, 1.25],
         "long_factor": [1.08, 1.1, 32.5, 64.75]}})"},
-      // As version 4 saves it: the released file leaves its bases and its size of heads to the code.
+      // As version 4 saves it: the released file leaves its bases and its size of heads to the
+      // code.
       {"gemma-3", R"({"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000.0,
         "rope_local_base_freq": 10000.0, "max_position_embeddings": 131072, "sliding_window": 1024,
         "rope_scaling": {"factor": 8.0, "rope_type": "linear"}})"},

@@ -40,7 +40,7 @@ void without_tables(Operands& o) {
 std::vector<Case> cases() {
   const Operands all = every_term();
   Operands plain = all;
-  plain.sweeps = {{.runs = all.sweeps[0].runs}};
+  plain.sweeps = {{.key_ranges = all.sweeps[0].key_ranges}};
   without_tables(plain);
   plain.sink = plain.mask = at::Tensor();
   const auto with = [&](const char* name, auto change) {
@@ -54,7 +54,7 @@ std::vector<Case> cases() {
       with("two sweeps", [&](Operands& o) { o.sweeps = all.sweeps; }),
       with("one of two sweeps turns",
            [&](Operands& o) {
-             o.sweeps = {{.runs = all.sweeps[0].runs}, all.sweeps[1]};
+             o.sweeps = {{.key_ranges = all.sweeps[0].key_ranges}, all.sweeps[1]};
            }),
       with("weight", [&](Operands& o) { o.weight = all.weight; }),
       with("bias", [&](Operands& o) { o.bias = all.bias; }),
@@ -148,7 +148,8 @@ TEST(Attend, GradientsAgreeWithDifferences) {
   }
 }
 
-// Queries from position 3 on have biases of their own, made of two tensors; others those of position 3.
+// Queries from position 3 on have biases of their own, made of two tensors; others those of
+// position 3.
 LazyQueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
   const auto rows = [](const std::vector<at::Tensor>& inputs, const std::vector<int64_t>& positions,
                        const Diagonals& seen) {
@@ -250,7 +251,8 @@ at::Tensor strewn(const at::Tensor& x) {
   return place.copy_(x);
 }
 
-// The keys and values of `o`, which fit one page for each two entries, in pages that others hold, too.
+// The keys and values of `o`, which fit one page for each two entries, in pages that others hold,
+// too.
 Operands in_pages(const Operands& o) {
   constexpr int64_t kPageRows = 16;
   Operands paged = o;
@@ -385,7 +387,7 @@ TEST(Attend, EmptySizesWork) {
     o.v = normal({s.batch, s.heads, s.keys, s.value_columns}).set_requires_grad(true);
     const Layout layout = {.batch = s.batch, .queries = s.queries, .keys = s.keys};
     o.frames = frames(layout);
-    o.sweeps = {{.runs = visible_runs(layout)}};
+    o.sweeps = {{.key_ranges = visible_ranges(layout)}};
     const at::Tensor out = out_of(o);
     EXPECT_EQ(out.sizes(), at::IntArrayRef({s.batch, s.heads, s.queries, s.value_columns}));
     EXPECT_TRUE(out.isfinite().all().item<bool>());
@@ -415,8 +417,8 @@ at::Tensor with_precision(at::Float32MatmulPrecision precision, const Operands& 
   return out;
 }
 
-// Long enough for AMX, which the backward pass takes by itself, and the forward pass if it may. The bias of one head is
-// that of a steep ALiBi: weights and score gradients from 1 to nothing.
+// Long enough for AMX, which the backward pass takes by itself, and the forward pass if it may. The
+// bias of one head is that of a steep ALiBi: weights and score gradients from 1 to nothing.
 TEST(Attend, LongTextsInFloat32AreNearFloat64WithEveryPrecision) {
   constexpr int64_t kRows = 1100, kColumns = 16;
   const Layout layout = {.batch = 1, .queries = kRows, .keys = kRows};
@@ -425,7 +427,7 @@ TEST(Attend, LongTextsInFloat32AreNearFloat64WithEveryPrecision) {
     *x = normal({1, 2, kRows, kColumns}, static_cast<uint64_t>(x - &o.q) + 31);
   o.scale = 0.25;
   o.frames = frames(layout);
-  o.sweeps = {{.runs = visible_runs(layout)}};
+  o.sweeps = {{.key_ranges = visible_ranges(layout)}};
   o.farthest = kRows - 1;
   const at::Tensor distance = at::arange(kRows - 1, -1, -1, at::kDouble);
   o.bias.rows = at::stack({-0.5 * distance, -0.001 * distance});
@@ -448,7 +450,8 @@ TEST(Attend, LongTextsInFloat32AreNearFloat64WithEveryPrecision) {
   }
 }
 
-// torch.set_float32_matmul_precision("medium"): never in float64, and no bit changes where bfloat16 is not fast.
+// torch.set_float32_matmul_precision("medium"): never in float64, and no bit changes where bfloat16
+// is not fast.
 TEST(Attend, MediumPrecisionMayRoundToBfloat16WhereThatIsFast) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     Operands o;
@@ -457,7 +460,7 @@ TEST(Attend, MediumPrecisionMayRoundToBfloat16WhereThatIsFast) {
     o.v = normal({1, 2, 40, 16}).to(type);
     const Layout layout = {.batch = 1, .queries = 40, .keys = 40};
     o.frames = frames(layout);
-    o.sweeps = {{.runs = visible_runs(layout)}};
+    o.sweeps = {{.key_ranges = visible_ranges(layout)}};
     const at::Tensor exact = with_precision(at::Float32MatmulPrecision::HIGHEST, o);
     const at::Tensor medium = with_precision(at::Float32MatmulPrecision::MEDIUM, o);
     const bool rounded = multiplies_bfloat16() && type == at::kFloat;
@@ -505,8 +508,8 @@ TEST(Attend, ErrorsNameTheArgument) {
         [](Operands& o) { o.v = o.v.slice(2, 0, 8); });
   fails("attend: frames: expected Long [*, 7], but got Long [2, 6]",
         [](Operands& o) { o.frames = o.frames.slice(1, 0, 6); });
-  fails("attend: runs: expected Long [*, 1 or 2, 7, 2], but got Int", [](Operands& o) {
-    for (auto& s : o.sweeps) s.runs = s.runs.to(at::kInt);
+  fails("attend: key_ranges: expected Long [*, 1 or 2, 7, 2], but got Int", [](Operands& o) {
+    for (auto& s : o.sweeps) s.key_ranges = s.key_ranges.to(at::kInt);
   });
   fails("attend: query_rotary_positions: expected at least 2 axes", [](Operands& o) {
     for (auto& s : o.sweeps) s.query_rotary_positions = s.query_rotary_positions.slice(1, 0, 1);

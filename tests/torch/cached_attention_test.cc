@@ -1,5 +1,5 @@
-// Every method over a cache, in float32 as engines run: a prompt, chunks and single steps in any mixture, of
-// several texts at once, give what one pass over each whole text gives.
+// Every method over a cache, in float32 as engines run: a prompt, chunks and single steps in any
+// mixture, of several texts at once, give what one pass over each whole text gives.
 #include "sextant/torch/cached_attention.h"
 
 #include <ATen/ATen.h>
@@ -110,46 +110,47 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
                    .key_columns = keys_of(Layer(shape_, {.batch = 1})).size(3),
                    .value_columns = shape_.head_dim,
                    .page_rows = 16});
-    std::vector<Text> texts(3);
-    std::vector<TextGrowth> growing;
-    for (Text& text : texts) {
-      text.length = 20 + up_to(20);
-      text.first_position = up_to(10);
-      const Layout whole = {.queries = text.length,
-                            .keys = text.length,
-                            .first_query = text.first_position,
-                            .first_key = text.first_position};
+    std::vector<Text> sequences(3);
+    std::vector<SequenceGrowth> growing;
+    for (Text& sequence : sequences) {
+      sequence.length = 20 + up_to(20);
+      sequence.first_position = up_to(10);
+      const Layout whole = {.queries = sequence.length,
+                            .keys = sequence.length,
+                            .first_query = sequence.first_position,
+                            .first_key = sequence.first_position};
       const Layer layer(shape_, whole);
-      text.q = layer.q.to(at::kFloat), text.k = keys_of(layer);
-      text.v = layer.v.to(at::kFloat);
-      text.out = attend_with(*method_, text.q, text.k, text.v, whole, /*layer=*/1, parameters);
-      growing.push_back({cache.add(text.first_position), 0});
+      sequence.q = layer.q.to(at::kFloat), sequence.k = keys_of(layer);
+      sequence.v = layer.v.to(at::kFloat);
+      sequence.out =
+          attend_with(*method_, sequence.q, sequence.k, sequence.v, whole, /*layer=*/1, parameters);
+      growing.push_back({cache.add(sequence.first_position), 0});
     }
     bool grows = true;
     for (int64_t round = 0; grows; ++round) {
       grows = false;
-      for (size_t n = 0; n < texts.size(); ++n) {
-        const int64_t left = texts[n].length - cache.rows(growing[n].text);
+      for (size_t n = 0; n < sequences.size(); ++n) {
+        const int64_t left = sequences[n].length - cache.rows(growing[n].sequence);
         // Single steps, or up to a page at once; one of the texts may wait.
         growing[n].rows = std::min(left, seed == 0 ? 1 : up_to(17));
         grows = grows || left > 0;
       }
       const Layout layout = continued(cache, growing);
       std::vector<at::Tensor> queries, expected;
-      for (size_t n = 0; n < texts.size(); ++n) {
-        const auto& [text, rows] = growing[n];
-        const int64_t first = cache.rows(text);
-        cache.append(text, view_4d<const float>(texts[n].k.narrow(2, first, rows)),
-                     view_4d<const float>(texts[n].v.narrow(2, first, rows)));
-        queries.push_back(texts[n].q.narrow(2, first, rows));
-        expected.push_back(texts[n].out.narrow(2, first, rows));
+      for (size_t n = 0; n < sequences.size(); ++n) {
+        const auto& [sequence, rows] = growing[n];
+        const int64_t first = cache.rows(sequence);
+        cache.append(sequence, view_4d<const float>(sequences[n].k.narrow(2, first, rows)),
+                     view_4d<const float>(sequences[n].v.narrow(2, first, rows)));
+        queries.push_back(sequences[n].q.narrow(2, first, rows));
+        expected.push_back(sequences[n].out.narrow(2, first, rows));
       }
       const at::Tensor out = attend_cached(*method_, at::cat(queries, 2), cache, growing, layout,
                                            /*layer=*/1, parameters);
       const at::Tensor wanted = at::cat(expected, 2);
       if (wanted.numel() == 0) continue;
       ASSERT_LE(largest_difference(out, wanted),
-                1e-5 * std::max(1.0, texts[0].out.abs().max().item<double>()))
+                1e-5 * std::max(1.0, sequences[0].out.abs().max().item<double>()))
           << "split " << seed << ", round " << round;
     }
   }
@@ -163,14 +164,14 @@ at::Tensor floats(int64_t heads, int64_t rows, uint64_t seed) {
   return normal({1, heads, rows, 6}, seed).to(at::kFloat);
 }
 
-void grow(KvCache& cache, int64_t text, int64_t rows, uint64_t seed) {
+void grow(KvCache& cache, int64_t sequence, int64_t rows, uint64_t seed) {
   const at::Tensor k = floats(2, rows, seed), v = floats(2, rows, seed + 1);
-  cache.append(text, view_4d<const float>(k), view_4d<const float>(v));
+  cache.append(sequence, view_4d<const float>(k), view_4d<const float>(v));
 }
 
-// By the length so far, as Hugging Face does: the keys of earlier steps are turned anew, so each call is what
-// one call over the same keys is; but not what reading the whole text at once gives, whose first queries
-// turn by the length of all.
+// By the length so far, as Hugging Face does: the keys of earlier steps are turned anew, so each
+// call is what one call over the same keys is; but not what reading the whole text at once gives,
+// whose first queries turn by the length of all.
 TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   ModelShape shape = kSmallShape;
   const auto method =
@@ -187,15 +188,15 @@ TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   const at::Tensor at_once = so_far(0, 20);
   KvCache cache = small_cache();
   // A text of another length in the same batch has a factor of its own.
-  std::vector<TextGrowth> growing = {{cache.add(), 0}, {cache.add(), 1}};
-  grow(cache, growing[1].text, 30, 50);
+  std::vector<SequenceGrowth> growing = {{cache.add(), 0}, {cache.add(), 1}};
+  grow(cache, growing[1].sequence, 30, 50);
   double most = 0;
   for (int64_t first = 0; first < 20; first += 5) {
     growing[0].rows = 5;
     const Layout layout = continued(cache, growing);
-    cache.append(growing[0].text, view_4d<const float>(k.slice(2, first, first + 5)),
+    cache.append(growing[0].sequence, view_4d<const float>(k.slice(2, first, first + 5)),
                  view_4d<const float>(v.slice(2, first, first + 5)));
-    grow(cache, growing[1].text, 1, 60);
+    grow(cache, growing[1].sequence, 1, 60);
     const at::Tensor out =
         attend_cached(*method, at::cat({q.slice(2, first, first + 5), floats(4, 1, 70)}, 2), cache,
                       growing, layout, 0, {});
@@ -209,25 +210,25 @@ TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
 TEST(CachedByLength, SlopesOfAllTextsAreThoseOfOneLength) {
   const auto method = method_of("alibi", kSmallShape, R"({"interpolation": "dynamic"})");
   KvCache cache = small_cache();
-  std::vector<TextGrowth> growing = {{cache.add(), 1}, {cache.add(), 1}};
-  grow(cache, growing[1].text, 4, 50);
+  std::vector<SequenceGrowth> growing = {{cache.add(), 1}, {cache.add(), 1}};
+  grow(cache, growing[1].sequence, 4, 50);
   const Layout layout = continued(cache, growing);
-  for (const TextGrowth& text : growing) grow(cache, text.text, 1, 60);
+  for (const SequenceGrowth& sequence : growing) grow(cache, sequence.sequence, 1, 60);
   EXPECT_THAT([&] { attend_cached(*method, floats(4, 2, 1), cache, growing, layout, 0, {}); },
-              ThrowsMessage<Error>(HasSubstr("interpolation: expected texts of one length")));
+              ThrowsMessage<Error>(HasSubstr("interpolation: expected sequences of one length")));
 }
 
 TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
   const Spectrum spectrum = rotary({.dim = 6});
   KvCache cache = small_cache();
-  const int64_t plain = cache.add(3), turned = cache.add(3, rotation(spectrum));
-  for (const int64_t text : {plain, turned}) grow(cache, text, 9, 20);
+  const int64_t plain = cache.add(3), rotated = cache.add(3, rotation(spectrum));
+  for (const int64_t sequence : {plain, rotated}) grow(cache, sequence, 9, 20);
   const at::Tensor q = floats(4, 1, 30);
-  const auto attend = [&](const char* method, int64_t text, const at::Tensor& queries) {
-    const std::vector<TextGrowth> growing = {{text, 1}};
+  const auto attend = [&](const char* method, int64_t sequence, const at::Tensor& queries) {
+    const std::vector<SequenceGrowth> growing = {{sequence, 1}};
     KvCache copy = cache;
     const Layout layout = continued(copy, growing);
-    grow(copy, text, 1, 40);
+    grow(copy, sequence, 1, 40);
     return attend_cached(*method_of(method, kSmallShape), queries, copy, growing, layout, 0, {});
   };
   at::Tensor turned_q = q.clone();
@@ -237,17 +238,17 @@ TEST(CachedTurned, TurnedKeysMeetQueriesThatAreTurnedOutside) {
     turned_q.select(3, pair.first).copy_(angle.cos * x - angle.sin * y);
     turned_q.select(3, pair.second).copy_(angle.sin * x + angle.cos * y);
   }
-  EXPECT_LE(largest_difference(attend("none", turned, turned_q), attend("rope", plain, q)), 1e-6);
-  EXPECT_THAT([&] { attend("rope", turned, q); },
-              ThrowsMessage<Error>(HasSubstr("text 1: expected plain keys")));
+  EXPECT_LE(largest_difference(attend("none", rotated, turned_q), attend("rope", plain, q)), 1e-6);
+  EXPECT_THAT([&] { attend("rope", rotated, q); },
+              ThrowsMessage<Error>(HasSubstr("sequence 1: expected plain keys")));
 }
 
 TEST(CachedErrors, NameTheText) {
   KvCache cache = small_cache();
-  const int64_t text = cache.add();
-  const std::vector<TextGrowth> twice = {{text, 1}, {text, 1}}, unknown = {{7, 1}};
+  const int64_t sequence = cache.add();
+  const std::vector<SequenceGrowth> twice = {{sequence, 1}, {sequence, 1}}, unknown = {{7, 1}};
   EXPECT_THAT([&] { continued(cache, twice); },
-              ThrowsMessage<Error>(HasSubstr("texts: expected each once, but got 0 twice")));
+              ThrowsMessage<Error>(HasSubstr("sequences: expected each once, but got 0 twice")));
   EXPECT_THAT([&] { continued(cache, unknown); }, ThrowsMessage<Error>(HasSubstr("but got 7")));
 }
 
@@ -257,7 +258,7 @@ TEST(CachedGradients, GoToQueriesAndParameters) {
   const at::Tensor q = floats(4, 2, 1).clone().set_requires_grad(true);
   const at::Tensor table = random_parameters(*method)[0].to(at::kFloat).set_requires_grad(true);
   KvCache cache = small_cache();
-  const std::vector<TextGrowth> growing = {{cache.add(), 2}};
+  const std::vector<SequenceGrowth> growing = {{cache.add(), 2}};
   grow(cache, 0, 5, 20);
   const Layout layout = continued(cache, growing);
   grow(cache, 0, 2, 22);

@@ -12,8 +12,8 @@ namespace sextant::testing {
 // Query minus key position, int64 [queries, keys], of one text.
 at::Tensor distances(const Layout& layout);
 
-// Softmax over the visible keys, and its weights of v. scores [batch, heads, queries, keys], visible
-// bool [queries, keys]; a query that sees nothing gets zeros.
+// Softmax over the visible keys, and its weights of v. scores [batch, heads, queries, keys],
+// visible bool [queries, keys]; a query that sees nothing gets zeros.
 at::Tensor weights(const at::Tensor& scores, const at::Tensor& visible);
 
 // softmax(scale * q k^T + bias) v. bias [heads, queries, keys] or undefined.

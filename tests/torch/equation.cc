@@ -13,12 +13,14 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // x [batch, heads, rows, columns], turned. sign: +1 for queries, which grow with time; -1 for keys.
-at::Tensor turned(const at::Tensor& x, const Rotation& rotation, const at::Tensor& times,
-                  const std::vector<Turns>& offset, double sign) {
+at::Tensor rotated(const at::Tensor& x, const Rotation& rotation,
+                   const at::Tensor& rotary_positions, const std::vector<Turns>& offset,
+                   double sign) {
   at::Tensor result = x;
   for (size_t f = 0; f < rotation.pairs.size(); ++f) {
     const Rotation::Pair& pair = rotation.pairs[f];
-    const at::Tensor time = times.select(1, pair.axis).contiguous();  // [1 or batch, rows]
+    const at::Tensor time =
+        rotary_positions.select(1, pair.axis).contiguous();  // [1 or batch, rows]
     const at::Tensor cos = at::empty(time.sizes(), at::kDouble), sin = at::empty_like(cos);
     for (int64_t n = 0; n < time.numel(); ++n) {
       Turns phase = pair.speed * time.data_ptr<int64_t>()[n];
@@ -65,10 +67,10 @@ at::Tensor gathered(const TableOperand& table, const at::Tensor& diagonal) {
 }
 
 // bool [1 or batch, queries, keys]: the keys of a run.
-at::Tensor in_runs(const at::Tensor& runs, int64_t keys) {
+at::Tensor in_runs(const at::Tensor& key_ranges, int64_t keys) {
   const at::Tensor key = at::arange(keys, at::kLong);
-  return at::logical_and(key >= runs.select(2, 0).unsqueeze(2),
-                         key < runs.select(2, 1).unsqueeze(2));
+  return at::logical_and(key >= key_ranges.select(2, 0).unsqueeze(2),
+                         key < key_ranges.select(2, 1).unsqueeze(2));
 }
 
 // q [batch, heads, queries, D] times rows [heads, queries, keys, columns <= D]
@@ -114,10 +116,11 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
   at::Tensor product, seen;
   for (const SweepOperand& sweep : o.sweeps) {
     const auto turned_q = [&](const at::Tensor& q) {
-      return turned(q, sweep.rotation, sweep.query_rotary_positions, sweep.query_offset, +1);
+      return rotated(q, sweep.rotation, sweep.query_rotary_positions, sweep.query_offset, +1);
     };
     const at::Tensor keys =
-        turned(k, sweep.rotation, sweep.key_rotary_positions, sweep.key_offset, -1).transpose(2, 3);
+        rotated(k, sweep.rotation, sweep.key_rotary_positions, sweep.key_offset, -1)
+            .transpose(2, 3);
     at::Tensor p = at::matmul(turned_q(o.q), keys);
     if (o.on_query.rows.defined()) p = p + against(o.q, gathered(o.on_query, diagonal));
     if (o.on_key.rows.defined()) {
@@ -125,7 +128,8 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
       p = p + (k.narrow(3, 0, rows.size(3)).unsqueeze(2) * rows).sum(-1);
     }
     if (o.q_imag.defined()) p = (p.square() + at::matmul(turned_q(o.q_imag), keys).square()).sqrt();
-    const at::Tensor here = at::logical_and(in_runs(sweep.runs, k.size(2)), in_frame).unsqueeze(1);
+    const at::Tensor here =
+        at::logical_and(in_runs(sweep.key_ranges, k.size(2)), in_frame).unsqueeze(1);
     product = product.defined() ? at::where(here, p, product) : p;
     seen = seen.defined() ? at::logical_or(seen, here) : here;
   }
@@ -167,22 +171,22 @@ Operands every_term() {
   const at::Tensor near = longs({1, 4, 2, 5, 3, 5, 5, 7, 5, 8, 6, 9, 9, 5}, {1, kQueries, 2});
   const at::Tensor far = longs({0, 1, 0, 2, 0, 3, 0, 0, 0, 0, 5, 6, 0, 0}, {1, kQueries, 2});
   const Turns slow = turns(0.3), fast = turns(1.7);
-  const auto times = [&](int64_t rows, int64_t first) {
+  const auto rotary_positions = [&](int64_t rows, int64_t first) {
     return at::stack(
                {at::arange(first, first + rows, at::kLong), at::arange(rows, at::kLong) * 3 - 5})
         .unsqueeze(0);
   };
   SweepOperand close, beyond;
-  close.runs = near;
+  close.key_ranges = near;
   close.rotation.pairs = {{.first = 0, .second = 1, .speed = fast, .growth = 0.02},
                           {.first = 4, .second = 2, .speed = slow, .axis = 1}};
   close.rotation.gain = 1.1;
-  close.query_rotary_positions = times(kQueries, 4).expand({kBatch, 2, kQueries});
-  close.key_rotary_positions = times(kKeys, 0);
-  beyond.runs = far;
+  close.query_rotary_positions = rotary_positions(kQueries, 4).expand({kBatch, 2, kQueries});
+  close.key_rotary_positions = rotary_positions(kKeys, 0);
+  beyond.key_ranges = far;
   beyond.rotation.pairs = {{.first = 3, .second = 5, .speed = slow}};
-  beyond.query_rotary_positions = times(kQueries, 4);
-  beyond.key_rotary_positions = times(kKeys, 0);
+  beyond.query_rotary_positions = rotary_positions(kQueries, 4);
+  beyond.key_rotary_positions = rotary_positions(kKeys, 0);
   beyond.query_offset = {fast};
   o.sweeps = {close, beyond};
   o.farthest = 4;  // diagonals 0 .. 7 are distances 4 .. -3

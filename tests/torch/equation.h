@@ -1,5 +1,5 @@
-// The score equation (sextant/attention/score.h) in tensor operations, with matrices of queries x keys:
-// slow, differentiable by autograd, and written without a look at the kernels.
+// The score equation (sextant/attention/score.h) in tensor operations, with matrices of queries x
+// keys: slow, differentiable by autograd, and written without a look at the kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>

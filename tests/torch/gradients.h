@@ -11,10 +11,10 @@ namespace sextant::testing {
 
 using Tensors = std::vector<at::Tensor>;
 
-// The largest difference, relative to max(1, gradient), between autograd's gradient of a fixed random
-// projection of f(inputs) and central differences with Richardson's extrapolation (steps h and 2h, error
-// O(h^4)), over all elements of all inputs. Inputs are contiguous float64.
-// If `most` is given, over so many elements of each input, evenly spread.
+// The largest difference, relative to max(1, gradient), between autograd's gradient of a fixed
+// random projection of f(inputs) and central differences with Richardson's extrapolation (steps h
+// and 2h, error O(h^4)), over all elements of all inputs. Inputs are contiguous float64. If `most`
+// is given, over so many elements of each input, evenly spread.
 double gradient_error(const std::function<at::Tensor(const Tensors&)>& f, const Tensors& inputs,
                       int64_t most = INT64_MAX);
 

@@ -20,7 +20,7 @@ std::vector<int64_t> values(const at::Tensor& x) {
 
 TEST(Layout, QueriesSeeKeysUpToTheirOwnPosition) {
   const Layout decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
-  EXPECT_THAT(values(visible_runs(decode)), ElementsAre(0, 4, 0, 5));
+  EXPECT_THAT(values(visible_ranges(decode)), ElementsAre(0, 4, 0, 5));
   EXPECT_THAT(values(query_positions(decode)), ElementsAre(13, 14));
   EXPECT_THAT(values(key_positions(decode)), ElementsAre(10, 11, 12, 13, 14));
   EXPECT_THAT(values(frames(decode)), ElementsAre(-1, 0, 2, 13, 0, 5, 10));
@@ -38,9 +38,9 @@ const Layout kCached = {.queries = 3,
                                     .key_position = 100}}};
 
 TEST(Layout, CachedTextsLieApartAtPositionsOfTheirOwn) {
-  EXPECT_THAT(values(visible_runs(kCached)), ElementsAre(0, 3, 16, 33, 16, 34));
+  EXPECT_THAT(values(visible_ranges(kCached)), ElementsAre(0, 3, 16, 33, 16, 34));
   EXPECT_THAT(values(query_positions(kCached)), ElementsAre(2, 116, 117));
-  EXPECT_THAT(values(text_starts(kCached)), ElementsAre(0, 100, 100));
+  EXPECT_THAT(values(sequence_starts(kCached)), ElementsAre(0, 100, 100));
   const std::vector<int64_t> keys = values(key_positions(kCached));
   ASSERT_EQ(keys.size(), 48);
   for (const auto& [row, position] :
@@ -53,35 +53,35 @@ TEST(Layout, RefusesCachedTextsThatOverlap) {
   const auto fails = [](auto change, const char* says) {
     Layout p = kCached;
     change(p);
-    EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(says)));
+    EXPECT_THAT([&] { sequences(p); }, ThrowsMessage<Error>(HasSubstr(says)));
   };
   fails([](Layout& p) { p.cached[1].key_row = 2; }, "cached.key_row: expected at least 3");
   fails([](Layout& p) { p.cached[1].query_row = 2; }, "cached.query_row: expected 1");
   fails([](Layout& p) { p.cached[1].keys = 33; }, "cached.keys: expected 0 to 32");
   fails([](Layout& p) { p.cached[1].queries = 1; }, "cached.queries: expected 3 in all");
-  fails([](Layout& p) { p.packed_queries = {0, 3}; }, "cached: expected no packed texts");
+  fails([](Layout& p) { p.packed_queries = {0, 3}; }, "cached: expected no packed sequences");
 }
 
 TEST(Layout, WithoutACausalMaskEverythingIsSeen) {
   const Layout whole = {.queries = 2, .keys = 3, .causal = false};
-  EXPECT_THAT(values(visible_runs(whole)), ElementsAre(0, 3, 0, 3));
+  EXPECT_THAT(values(visible_ranges(whole)), ElementsAre(0, 3, 0, 3));
 }
 
 TEST(Layout, AWindowReachesToBothSides) {
   const Layout p = {.queries = 4, .keys = 4};
   constexpr int64_t kFar = int64_t{1} << 52;
-  EXPECT_THAT(values(near_runs(p, 1, 1)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
-  EXPECT_THAT(values(near_runs(p, kFar, kFar)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
-  EXPECT_THAT(values(near_runs(p, 2, 0)), ElementsAre(0, 1, 0, 2, 0, 3, 1, 4));
+  EXPECT_THAT(values(near_ranges(p, 1, 1)), ElementsAre(0, 2, 0, 3, 1, 4, 2, 4));
+  EXPECT_THAT(values(near_ranges(p, kFar, kFar)), ElementsAre(0, 4, 0, 4, 0, 4, 0, 4));
+  EXPECT_THAT(values(near_ranges(p, 2, 0)), ElementsAre(0, 1, 0, 2, 0, 3, 1, 4));
 }
 
 TEST(Layout, ChunksAreCutByPosition) {
   const Layout decode = {.queries = 2, .keys = 5, .first_query = 13, .first_key = 10};
-  EXPECT_THAT(values(chunk_runs(decode, 4, 0)), ElementsAre(2, 5, 2, 5));
-  EXPECT_THAT(values(chunk_runs(decode, 4, 14)), ElementsAre(0, 4, 4, 5));
-  EXPECT_THAT(values(chunk_runs(decode, 2, 0, 1)), ElementsAre(0, 5, 2, 5));
-  EXPECT_THAT(values(first_runs(decode, 2)), ElementsAre(0, 2, 0, 2));
-  EXPECT_THAT(values(first_runs(decode, 9)), ElementsAre(0, 5, 0, 5));
+  EXPECT_THAT(values(chunk_ranges(decode, 4, 0)), ElementsAre(2, 5, 2, 5));
+  EXPECT_THAT(values(chunk_ranges(decode, 4, 14)), ElementsAre(0, 4, 4, 5));
+  EXPECT_THAT(values(chunk_ranges(decode, 2, 0, 1)), ElementsAre(0, 5, 2, 5));
+  EXPECT_THAT(values(first_ranges(decode, 2)), ElementsAre(0, 2, 0, 2));
+  EXPECT_THAT(values(first_ranges(decode, 9)), ElementsAre(0, 5, 0, 5));
 }
 
 TEST(Layout, TimesArePositionsUnlessGiven) {
@@ -99,7 +99,7 @@ TEST(Layout, PackedTextsStartAgainAndTheirQueriesAreTheLast) {
       .queries = 5, .keys = 7, .packed_queries = {0, 2, 2, 5}, .packed_keys = {0, 3, 4, 7}};
   EXPECT_THAT(values(query_positions(p)), ElementsAre(1, 2, 0, 1, 2));
   EXPECT_THAT(values(key_positions(p)), ElementsAre(0, 1, 2, 0, 0, 1, 2));
-  EXPECT_THAT(values(visible_runs(p)), ElementsAre(0, 2, 0, 3, 4, 5, 4, 6, 4, 7));
+  EXPECT_THAT(values(visible_ranges(p)), ElementsAre(0, 2, 0, 3, 4, 5, 4, 6, 4, 7));
   EXPECT_THAT(values(frames(p)), ElementsAre(-1, 0, 2, 1, 0, 3, 0,  //
                                              -1, 2, 0, 1, 3, 1, 0,  //
                                              -1, 2, 3, 0, 4, 3, 0));
@@ -128,8 +128,8 @@ TEST(Layout, DistancesAreThoseThatAreSeen) {
 }
 
 TEST(Layout, WhatDoesNotFitIsRefused) {
-  const auto fails = [](const char* text, const Layout& p) {
-    EXPECT_THAT([&] { texts(p); }, ThrowsMessage<Error>(HasSubstr(text)));
+  const auto fails = [](const char* sequence, const Layout& p) {
+    EXPECT_THAT([&] { sequences(p); }, ThrowsMessage<Error>(HasSubstr(sequence)));
   };
   fails("layout: keys: expected at least 0, but got -1", {.keys = -1});
   fails("packed_keys: expected cumulative lengths",

@@ -3,8 +3,8 @@
 
     load_library_test.py LIBRARY [TORCH_VERSION]
 
-Exits with 77, which CTest reports as skipped, where Python has no torch or not the one that the library was
-built with: its C++ symbols differ from version to version.
+Exits with 77, which CTest reports as skipped, where Python has no torch or not the one that the
+library was built with: its C++ symbols differ from version to version.
 """
 import sys
 import unittest

@@ -15,8 +15,8 @@ namespace sextant::testing {
 std::unique_ptr<Method> method_of(const std::string& name, const ModelShape& shape,
                                   const std::string& options = "{}");
 
-// Random float64 parameters of the sizes that the method asks for, small enough that a recurrence of
-// them is not chaotic.
+// Random float64 parameters of the sizes that the method asks for, small enough that a recurrence
+// of them is not chaotic.
 std::vector<at::Tensor> random_parameters(const Method& method);
 
 // Random q, k, v and input of a layer, float64.

@@ -1,8 +1,8 @@
 """Does a library compute what the official implementations compute?
 
-``python -m sextant.conformance PATH...`` runs every golden case it finds in the folders or files given
-(.npz, each with a JSON text ``meta`` that names its method) and prints a table. A case is run in
-float64 and in float32, forward and backward. A case that no function here knows is listed as not
+``python -m sextant.conformance PATH...`` runs every golden case it finds in the folders or files
+given (.npz, each with a JSON text ``meta`` that names its method) and prints a table. A case is run
+in float64 and in float32, forward and backward. A case that no function here knows is listed as not
 covered; it never counts as passed.
 
 Another library is put under the same test by ``--library MODULE``: a module with the functions

@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy
 import torch
 
-# How far a float64 result may be from the golden one, relative to the largest magnitude of the array (at
-# least 1): golden arrays are good to 1e-14 and sums are reordered. What float32 may, rounding.py tells.
+# How far a float64 result may be from the golden one, relative to the largest magnitude of the
+# array (at least 1): golden arrays are good to 1e-14 and sums are reordered. What float32 may,
+# rounding.py tells.
 FLOAT64_TOLERANCE = 1e-11
 
 _handlers = []
 
 
 class NotCovered(Exception):
-    """The library under test lacks what the case needs, or the case is of a kind that its handler does not know."""
+    """The library under test lacks what the case needs, or the case is of a kind that its handler
+    does not know."""
 
 
 def case(pattern, *arrays):
@@ -57,8 +59,8 @@ class Comparison:
 
 
 class Case:
-    """allowed: the tolerance of each comparison that brings none, by (what, number); None for the tolerance
-    of float64."""
+    """allowed: the tolerance of each comparison that brings none, by (what, number); None for the
+    tolerance of float64."""
 
     def __init__(self, path, library, dtype, allowed=None):
         path = Path(path)

@@ -4,8 +4,8 @@ A case's arrays are rounded to float32 and its computation is done in float64; b
 operation each floating number that enters it is moved by a random part of 2^-24 of itself, as if it
 had just been rounded (Monte Carlo arithmetic, Parker 1997). How far the results then lie from the
 golden ones is the conditioning of the case in units of float32: sums that cancel, large scores and
-small variances all show. Attention is one operation here. Its products are moved with its operands, in
-the backward pass with its upstream gradient, result and log-sum-exp as well.
+small variances all show. Attention is one operation here. Its products are moved with its operands,
+in the backward pass with its upstream gradient, result and log-sum-exp as well.
 
 It is always Sextant's operators that are moved, so that another library gets the same allowance.
 """
@@ -19,8 +19,9 @@ from sextant.conformance.case import Case
 UNIT = 2.0**-24
 TRIALS = 4
 
-# A sum of n terms is rounded n times, which grows as the root of n, and is moved here as if each term
-# had been rounded once: the factor is for sums of 64 terms, about the most that golden cases have.
+# A sum of n terms is rounded n times, which grows as the root of n, and is moved here as if each
+# term had been rounded once: the factor is for sums of 64 terms, about the most that golden cases
+# have.
 FACTOR = 8.0
 # The result itself is rounded, and in another order of operations some more often.
 FLOOR = 4 * UNIT

@@ -148,13 +148,13 @@ bool multiplies_bfloat16() { return cpu::has_dots_of_pairs() || amx::available()
 
 bool multiplies_by_amx() { return amx::available(); }
 
-const Backend& cpu_amx_backend() {
+const Backend& cpu_bf16x3_backend() {
   static const Backend backend{
-      .name = "cpu-amx",
+      .name = "cpu-bf16x3",
       .description = "as cpu, with float32 multiplied in parts by AMX",
       .batch_invariant = false,
-      .attend_f32 = cpu::attend<cpu::Pass::kForwardOfParts>,
-      .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfParts>};
+      .attend_f32 = cpu::attend<cpu::Pass::kForwardOfTerms>,
+      .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfTerms>};
   return backend;
 }
 

@@ -16,50 +16,52 @@ enum class Side { kQuery, kKey };
 // [rows / kLanes][depth16][kLanes] each.
 struct Panels {
   bool has_plain = false;
-  float* plain = nullptr;    // as the method gave them; null if nobody reads them
-  float** turned = nullptr;  // [ways]; plain where the way does not turn this side
-  // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of those.
+  float* plain = nullptr;     // as the method gave them; null if nobody reads them
+  float** rotated = nullptr;  // [ways]; plain where the way does not turn this side
+  // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of
+  // those.
   float** pairs = nullptr;
-  // What is turned in parts (bfloat16-inl.h), if products are of those: of queries [rows] of pairs of columns, of keys
-  // [rows / kLanes][pairs of columns][kLanes], part by part.
-  float** parts = nullptr;
-  int64_t part_step = 0;
+  // What is turned in parts (bfloat16-inl.h), if products are of those: of queries [rows] of pairs
+  // of columns, of keys [rows / kLanes][pairs of columns][kLanes], part by part.
+  float** terms = nullptr;
+  int64_t term_step = 0;
   float* lines = nullptr;  // of a panel of queries: its rows
 
   Panels() = default;
   // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
   Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Arena& arena)
       : has_plain(read_plain),
-        turned(arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()))) {
+        rotated(arena.take<float*>(static_cast<int64_t>(problem.rotations.list.size()))) {
     const int64_t size = round_up(rows, kLanes) * problem.depth16;
-    for (const RotationPair& way : problem.ways.list) has_plain = has_plain || !rotation(way, side);
+    for (const RotationPair& sides : problem.rotations.list)
+      has_plain = has_plain || !rotation(sides, side);
     if (has_plain) plain = arena.floats(size);
-    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
-      float* own = rotation(problem.ways.list[w], side) ? arena.floats(size) : plain;
-      if (turned) turned[w] = own;
+    for (size_t w = 0; w < problem.rotations.list.size(); ++w) {
+      float* own = rotation(problem.rotations.list[w], side) ? arena.floats(size) : plain;
+      if (rotated) rotated[w] = own;
     }
-    if (problem.parts > 0) {
-      parts = arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
-      part_step = round_up(rows, amx::kDepth) * amx::paired(problem.depth16);
-      for (size_t w = 0; w < problem.ways.list.size(); ++w) {
-        float* own = arena.floats(problem.parts * part_step);
-        if (parts) parts[w] = own;
+    if (problem.terms > 0) {
+      terms = arena.take<float*>(static_cast<int64_t>(problem.rotations.list.size()));
+      term_step = round_up(rows, amx::kDepth) * amx::paired(problem.depth16);
+      for (size_t w = 0; w < problem.rotations.list.size(); ++w) {
+        float* own = arena.floats(problem.terms * term_step);
+        if (terms) terms[w] = own;
       }
       if (side == Side::kQuery) lines = arena.floats(kLanes * problem.depth16);
     }
     if (!problem.pairs) return;
-    pairs = arena.take<float*>(static_cast<int64_t>(problem.ways.list.size()));
-    for (size_t w = 0; w < problem.ways.list.size(); ++w) {
+    pairs = arena.take<float*>(static_cast<int64_t>(problem.rotations.list.size()));
+    for (size_t w = 0; w < problem.rotations.list.size(); ++w) {
       float* own = arena.floats(size / 2);
       if (pairs) pairs[w] = own;
     }
   }
 
   // What products read.
-  const float* const* factors() const { return pairs ? pairs : turned; }
+  const float* const* factors() const { return pairs ? pairs : rotated; }
 
-  static const Rotation* rotation(const RotationPair& way, Side side) {
-    return side == Side::kQuery ? way.query.rotation : way.key.rotation;
+  static const Rotation* rotation(const RotationPair& sides, Side side) {
+    return side == Side::kQuery ? sides.query.rotation : sides.key.rotation;
   }
 };
 
@@ -68,7 +70,7 @@ struct QueryTile {
   const BatchFrame* block = nullptr;
   int64_t head = 0, first = 0, rows = 0;
   const float* plain = nullptr;
-  const float* const* turned = nullptr;     // [ways]; in pairs, if products are of those
+  const float* const* rotated = nullptr;    // [ways]; in pairs, if products are of those
   const float* const* imaginary = nullptr;  // the same, or null: no modulus
   bool in_rows = false;                     // [rows][depth16] each, and not panels
 };
@@ -77,7 +79,7 @@ struct QueryTile {
 struct KeyTile {
   KeyRange keys;  // of the frame
   const float* plain = nullptr;
-  const float* const* turned = nullptr;  // [ways]; in pairs, if products are of those
+  const float* const* rotated = nullptr;  // [ways]; in pairs, if products are of those
 };
 
 // k . B of a tile of queries with a unit of keys.
@@ -99,8 +101,9 @@ struct KeyProducts {
   }
 };
 
-// q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one to the
-// next: the last panel that a strip meets, for its next unit begins there, or is of far keys that meet no other.
+// q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one
+// to the next: the last panel that a strip meets, for its next unit begins there, or is of far keys
+// that meet no other.
 struct QueryProducts {
   const float* whole = nullptr;  // with all rows of a short A, [queries][A.count16]; or null
   float* panel = nullptr;        // with sixteen rows of a long one, [queries][kLanes]; or null

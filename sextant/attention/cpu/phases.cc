@@ -12,37 +12,39 @@ namespace sextant::cpu {
 namespace {
 
 bool same(const SideRotation& a, const SideRotation& b) {
-  return a.rotation == b.rotation && a.times == b.times && a.batch_stride == b.batch_stride &&
-         a.axis_stride == b.axis_stride && a.row_stride == b.row_stride &&
-         a.offset.data() == b.offset.data() && a.offset.size() == b.offset.size();
+  return a.rotation == b.rotation && a.rotary_positions == b.rotary_positions &&
+         a.batch_stride == b.batch_stride && a.axis_stride == b.axis_stride &&
+         a.row_stride == b.row_stride && a.offset.data() == b.offset.data() &&
+         a.offset.size() == b.offset.size();
 }
 
 // Turns nothing: no pairs and no gain to give them.
-SideRotation effective(const SideRotation& turn) {
-  return turn.rotation && !turn.rotation->pairs.empty() ? turn : SideRotation{};
+SideRotation effective(const SideRotation& side) {
+  return side.rotation && !side.rotation->pairs.empty() ? side : SideRotation{};
 }
 
-bool grows(const SideRotation& turn) {
-  return turn.rotation && std::ranges::any_of(turn.rotation->pairs,
+bool grows(const SideRotation& side) {
+  return side.rotation && std::ranges::any_of(side.rotation->pairs,
                                               [](const auto& pair) { return pair.growth != 0; });
 }
 
 // Some rows of one side, whose phases are to be computed.
 struct Rows {
-  const SideRotation* turn;
+  const SideRotation* side;
   int64_t batch, first, count;
   bool key;
 
   int64_t time(int axis, int64_t row) const {
-    return turn->times[batch * turn->batch_stride + axis * turn->axis_stride +
-                       (first + row) * turn->row_stride];
+    return side->rotary_positions[batch * side->batch_stride + axis * side->axis_stride +
+                                  (first + row) * side->row_stride];
   }
 };
 
-// Times mostly run evenly, and an even run of phases is cheap. One list for each axis that pairs go by.
-std::vector<std::vector<TimeRun>> time_runs(const Rows& rows) {
-  std::vector<std::vector<TimeRun>> axes;
-  for (const Rotation::Pair& pair : rows.turn->rotation->pairs)
+// Times mostly run evenly, and an even run of phases is cheap. One list for each axis that pairs go
+// by.
+std::vector<std::vector<PositionRun>> time_runs(const Rows& rows) {
+  std::vector<std::vector<PositionRun>> axes;
+  for (const Rotation::Pair& pair : rows.side->rotation->pairs)
     axes.resize(std::max(axes.size(), static_cast<size_t>(pair.axis) + 1));
   for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
     for (int64_t from = 0, to; from < rows.count; from = to) {
@@ -55,17 +57,17 @@ std::vector<std::vector<TimeRun>> time_runs(const Rows& rows) {
   return axes;
 }
 
-void fill_pair(const Rows& rows, const std::vector<std::vector<TimeRun>>& axes, size_t f,
+void fill_pair(const Rows& rows, const std::vector<std::vector<PositionRun>>& axes, size_t f,
                float* cos, float* sin) {
-  const Rotation::Pair& pair = rows.turn->rotation->pairs[f];
-  const Turns offset = rows.turn->offset.empty() ? Turns{} : rows.turn->offset[f];
-  cos_sin_of_times(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
+  const Rotation::Pair& pair = rows.side->rotation->pairs[f];
+  const Turns offset = rows.side->offset.empty() ? Turns{} : rows.side->offset[f];
+  cos_sin_of_positions(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
 }
 
 // from: of the first row, among those that origins are counted over.
 void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, int64_t from,
                 float* cos, float* sin) {
-  const Rotation& rotation = *rows.turn->rotation;
+  const Rotation& rotation = *rows.side->rotation;
   const Rotation::Pair& pair = rotation.pairs[f];
   if (rotation.gain == 1 && pair.growth == 0) return;
   const double growth = rows.key ? -pair.growth : pair.growth;
@@ -82,11 +84,12 @@ void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t grou
   }
 }
 
-// Rows whose phases are made one pair at a time and then stand beside those of the others: as many as stay in
-// a near cache meanwhile.
+// Rows whose phases are made one pair at a time and then stand beside those of the others: as many
+// as stay in a near cache meanwhile.
 constexpr int64_t kPiece = 512;
 
-// The phases of rows from `from` on (a multiple of kLanes), at most kPiece of them. to: as SidePhases::of_panel(from).
+// The phases of rows from `from` on (a multiple of kLanes), at most kPiece of them. to: as
+// SidePhases::of_panel(from).
 void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t from, float* to) {
   Rows rows = all;
   rows.first += from;
@@ -107,10 +110,10 @@ void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t 
 
 // In self-attention both sides stand at the same times and share their phases.
 bool alike(const Rows& a, const Rows& b) {
-  if (a.turn->rotation != b.turn->rotation || a.count != b.count ||
-      !std::ranges::equal(a.turn->offset, b.turn->offset))
+  if (a.side->rotation != b.side->rotation || a.count != b.count ||
+      !std::ranges::equal(a.side->offset, b.side->offset))
     return false;
-  for (const Rotation::Pair& pair : a.turn->rotation->pairs) {
+  for (const Rotation::Pair& pair : a.side->rotation->pairs) {
     if (pair.axis > 0 || pair.growth != 0) return false;
   }
   for (int64_t i = 0; i < a.count; ++i)
@@ -129,27 +132,27 @@ void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
 
 }  // namespace
 
-Rotations ways_of(const std::vector<Sweep>& sweeps) {
-  Rotations ways;
+Rotations rotations_of(const std::vector<Sweep>& sweeps) {
+  Rotations rotations;
   for (const Sweep& sweep : sweeps) {
-    const RotationPair way = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
-    const auto found = std::ranges::find_if(ways.list, [&](const RotationPair& other) {
-      return same(way.query, other.query) && same(way.key, other.key);
+    const RotationPair sides = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};
+    const auto found = std::ranges::find_if(rotations.list, [&](const RotationPair& other) {
+      return same(sides.query, other.query) && same(sides.key, other.key);
     });
-    ways.of_sweep.push_back(static_cast<size_t>(found - ways.list.begin()));
-    if (found == ways.list.end()) ways.list.push_back(way);
+    rotations.of_sweep.push_back(static_cast<size_t>(found - rotations.list.begin()));
+    if (found == rotations.list.end()) rotations.list.push_back(sides);
   }
-  return ways;
+  return rotations;
 }
 
-int64_t unit_of_growth(const Rotations& ways, int64_t keys, int64_t batch, int64_t unit) {
+int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit) {
   constexpr double kMostExponent = 16;  // twice, and once more in between: below e^88
   double fastest = 0;                   // growth from one key to the next
-  for (const RotationPair& way : ways.list) {
-    if (!way.grows) continue;
-    for (int64_t b = 0; b < (way.key.batch_stride == 0 ? 1 : batch); ++b)
-      for (const Rotation::Pair& pair : way.key.rotation->pairs) {
-        const Rows rows = {&way.key, b, 0, keys, true};
+  for (const RotationPair& sides : rotations.list) {
+    if (!sides.grows) continue;
+    for (int64_t b = 0; b < (sides.key.batch_stride == 0 ? 1 : batch); ++b)
+      for (const Rotation::Pair& pair : sides.key.rotation->pairs) {
+        const Rows rows = {&sides.key, b, 0, keys, true};
         for (int64_t j = 1; j < keys; ++j)
           fastest =
               std::max(fastest, std::abs(pair.growth) *
@@ -161,19 +164,19 @@ int64_t unit_of_growth(const Rotations& ways, int64_t keys, int64_t batch, int64
   return unit;
 }
 
-void fill_phases(const SideRotation& turn, int64_t batch, KeyRange run, int64_t stride, float* cos,
-                 float* sin) {
-  const Rows rows = {&turn, batch, run.first, run.last - run.first, false};
+void fill_phases(const SideRotation& side, int64_t batch, KeyRange range, int64_t stride,
+                 float* cos, float* sin) {
+  const Rows rows = {&side, batch, range.first, range.last - range.first, false};
   const auto axes = time_runs(rows);
-  for (size_t f = 0; f < turn.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
+  for (size_t f = 0; f < side.rotation->pairs.size(); ++f, cos += stride, sin += stride) {
     fill_pair(rows, axes, f, cos, sin);
     scale_pair(rows, f, {}, 1, 0, cos, sin);
   }
 }
 
-Phases::Phases(const Rotations& ways, const std::vector<Frame>& frames, int64_t unit,
+Phases::Phases(const Rotations& rotations, const std::vector<Frame>& frames, int64_t unit,
                const Executor& executor)
-    : ways_(ways.list.size()), list_(frames.size() * ways.list.size()) {
+    : rotations_(rotations.list.size()), list_(frames.size() * rotations.list.size()) {
   struct Task {
     Rows rows;
     SidePhases* side;
@@ -188,22 +191,22 @@ Phases::Phases(const Rotations& ways, const std::vector<Frame>& frames, int64_t 
   std::vector<FramePhases*> shared;
   int64_t size = 0, work = 0;
   for (size_t n = 0; n < list_.size(); ++n) {
-    const Frame& frame = frames[n / ways_];
-    const RotationPair& way = ways.list[n % ways_];
+    const Frame& frame = frames[n / rotations_];
+    const RotationPair& sides = rotations.list[n % rotations_];
     const auto add = [&](const Rows& rows, SidePhases& side) {
-      if (!rows.turn->rotation || rows.count == 0) return;
+      if (!rows.side->rotation || rows.count == 0) return;
       const int64_t group = rows.key ? unit : kLanes;
-      side.rotation = rows.turn->rotation;
-      if (way.grows) set_origins(rows, group, side);
+      side.rotation = rows.side->rotation;
+      if (sides.grows) set_origins(rows, group, side);
       tasks.push_back({rows, &side, group, size});
       const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
       size += 2 * pairs * round_up(rows.count, kLanes);
       work += pairs * rows.count;
     };
-    const Rows queries = {&way.query, frame.batch, frame.query_row, frame.queries, false};
-    const Rows keys = {&way.key, frame.batch, frame.key_row, frame.keys, true};
+    const Rows queries = {&sides.query, frame.batch, frame.query_row, frame.queries, false};
+    const Rows keys = {&sides.key, frame.batch, frame.key_row, frame.keys, true};
     add(queries, list_[n].query);
-    if (way.query.rotation && way.key.rotation && alike(queries, keys))
+    if (sides.query.rotation && sides.key.rotation && alike(queries, keys))
       shared.push_back(&list_[n]);
     else
       add(keys, list_[n].key);

@@ -51,18 +51,18 @@ struct FrameRows {
     if (side == Side::kQuery || !s.pages) return std::numeric_limits<int64_t>::max();
     return s.k.rows - (row() + i) % s.k.rows;
   }
-  const SidePhases& phases(size_t way) const {
-    const FramePhases& both = problem.phases.at(block.phases, way);
+  const SidePhases& phases(size_t rotation) const {
+    const FramePhases& both = problem.phases.at(block.phases, rotation);
     return side == Side::kQuery ? both.query : both.key;
   }
 };
 
-// How far ahead of their use rows are asked for. The processor's own prefetching does not see through
-// rows that are read sixteen at a time.
+// How far ahead of their use rows are asked for. The processor's own prefetching does not see
+// through rows that are read sixteen at a time.
 inline constexpr int64_t kRowsAhead = 2 * kLanes;
 
-// One panel: `count` rows of x from the i-th on, which lie together (see kPageUnit), times factor. ahead:
-// as of pack_panel().
+// One panel: `count` rows of x from the i-th on, which lie together (see kPageUnit), times factor.
+// ahead: as of pack_panel().
 HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                               int64_t i, int64_t count, float factor, float* panel,
                               const void* ahead = nullptr) {
@@ -74,7 +74,7 @@ HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>&
 
 // All panels of those rows of x, times factor, as they are and turned in some ways.
 HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                          float factor, const Panels& to, WaysSeen ways = kEveryWay) {
+                          float factor, const Panels& to, RotationsSeen rotations = kAllRotations) {
   static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
@@ -83,17 +83,17 @@ HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, 
       pack_panel_of(rows, x, head, i, count, factor, panel, rows.soon(x, head, i + kRowsAhead));
     };
     if (to.plain) pack(to.plain + at);
-    for (size_t way = 0; way < p.ways.list.size(); ++way) {
-      if (!ways.has(way)) continue;
-      float* panel = to.turned[way] + at;
-      if (to.turned[way] != to.plain) {
+    for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation) {
+      if (!rotations.has(rotation)) continue;
+      float* panel = to.rotated[rotation] + at;
+      if (to.rotated[rotation] != to.plain) {
         if (to.plain)
           std::copy_n(to.plain + at, kLanes * p.depth16, panel);
         else
           pack(panel);
-        turn_panel(rows.phases(way), rows.first + i, Rotate::kForth, panel);
+        turn_panel(rows.phases(rotation), rows.first + i, Rotate::kForth, panel);
       }
-      if (to.pairs) pair_panel(panel, p.depth16, to.pairs[way] + at / 2);
+      if (to.pairs) pair_panel(panel, p.depth16, to.pairs[rotation] + at / 2);
     }
   }
 }
@@ -111,10 +111,10 @@ HWY_INLINE void growth_factors(const Rotation& rotation, const int64_t* query_or
 }
 
 // Panels of queries, times the growth factors that belong to a unit of keys; and in pairs, or null.
-HWY_INLINE void grow_queries(const FrameRows& queries, size_t way, int64_t unit, const float* from,
-                             float* factors, float* to, float* pairs = nullptr) {
+HWY_INLINE void grow_queries(const FrameRows& queries, size_t rotation, int64_t unit,
+                             const float* from, float* factors, float* to, float* pairs = nullptr) {
   const Problem& p = queries.problem;
-  const FramePhases& phases = p.phases.at(queries.block.phases, way);
+  const FramePhases& phases = p.phases.at(queries.block.phases, rotation);
   for (int64_t i = 0; i < queries.rows; i += kLanes) {
     growth_factors(*phases.query.rotation,
                    phases.query.origins.data() + (queries.first + i) / kLanes * phases.query.axes,
@@ -176,8 +176,8 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& 
 }
 
 // The same, but rows with others between them are copied, too, for many queries read them again and
-// again: some KB apart they fall on few sets of the caches and do not stay there (4 KB apart, 8 heads of
-// 128, they made the forward pass take 1.4 times as long on a Zen 3 core).
+// again: some KB apart they fall on few sets of the caches and do not stay there (4 KB apart, 8
+// heads of 128, they made the forward pass take 1.4 times as long on a Zen 3 core).
 HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                             float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
@@ -202,25 +202,25 @@ inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const An
   });
 }
 
-// Rows from their panels into parts, in the ways that are seen: those of queries row by row, of keys in panels.
-// False if some do not fit.
+// Rows from their panels into parts, in the ways that are seen: those of queries row by row, of
+// keys in panels. False if some do not fit.
 template <int kCount>
 HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
-                               WaysSeen ways, size_t way_count) {
+                               RotationsSeen rotations, size_t rotation_count) {
   const int64_t pairs = amx::paired(columns16);
   bool all_fit = true;
-  for (size_t way = 0; way < way_count; ++way) {
-    if (!ways.has(way)) continue;
+  for (size_t rotation = 0; rotation < rotation_count; ++rotation) {
+    if (!rotations.has(rotation)) continue;
     for (int64_t i = 0; i < rows; i += kLanes) {
-      const float* const panel = panels.turned[way] + i * columns16;
-      float* const to = panels.parts[way] + i * pairs;
+      const float* const panel = panels.rotated[rotation] + i * columns16;
+      float* const to = panels.terms[rotation] + i * pairs;
       Fit fit;
       if (side == Side::kKey) {
-        fit = pair_panel_columns<kCount>(panel, columns16, to, panels.part_step);
+        fit = pair_panel_columns<kCount>(panel, columns16, to, panels.term_step);
       } else {
         unpack_panel(panel, kLanes, columns16, panels.lines, columns16);
         fit =
-            pair_columns<kCount>(panels.lines, columns16, kLanes, columns16, to, panels.part_step);
+            pair_columns<kCount>(panels.lines, columns16, kLanes, columns16, to, panels.term_step);
       }
       all_fit &= kCount == 1 || fit.all();
     }

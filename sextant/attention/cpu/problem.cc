@@ -51,7 +51,7 @@ PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Readin
   v.columns16 = round_up(v.columns, kLanes);
   v.map =
       RowMap(table.row_at, diagonals.count, reading.backwards, reading.any_row_order ? v.count : 0);
-  if (v.map.rows_turned()) {
+  if (v.map.rows_reversed()) {
     table.rows.data = table.rows.at(0, 0, v.count - 1);
     table.rows.row_stride = -table.rows.row_stride;
   }
@@ -59,26 +59,27 @@ PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Readin
   return v;
 }
 
-bool any_turned(const Rotations& ways) {
-  return std::ranges::any_of(
-      ways.list, [](const RotationPair& way) { return way.query.rotation || way.key.rotation; });
-}
-
-bool same_times_for_all_batches(const Rotations& ways) {
-  return std::ranges::all_of(ways.list, [](const RotationPair& way) {
-    return (!way.query.rotation || way.query.batch_stride == 0) &&
-           (!way.key.rotation || way.key.batch_stride == 0);
+bool any_rotated(const Rotations& rotations) {
+  return std::ranges::any_of(rotations.list, [](const RotationPair& sides) {
+    return sides.query.rotation || sides.key.rotation;
   });
 }
 
-int64_t parts_of(Pass pass, const Score<float>& s) {
+bool same_positions_for_all_batches(const Rotations& rotations) {
+  return std::ranges::all_of(rotations.list, [](const RotationPair& sides) {
+    return (!sides.query.rotation || sides.query.batch_stride == 0) &&
+           (!sides.key.rotation || sides.key.batch_stride == 0);
+  });
+}
+
+int64_t terms_of(Pass pass, const Score<float>& s) {
   if (s.v.columns == 0 || !amx::available()) return 0;
   switch (pass) {
     case Pass::kForwardOfBfloat16:
       return 1;
-    case Pass::kForwardOfParts:
+    case Pass::kForwardOfTerms:
       return 3;
-    case Pass::kBackwardOfParts:  // gradients of a modulus go through vectors
+    case Pass::kBackwardOfTerms:  // gradients of a modulus go through vectors
       return s.q_imag ? 0 : 3;
     default:
       return 0;
@@ -95,20 +96,20 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       depth16(round_up(depth, kLanes)),
       width(s.v.columns),
       width16(round_up(width, kLanes)),
-      parts(parts_of(pass, s)),
-      pairs(pass == Pass::kForwardOfBfloat16 && parts == 0 && width > 0),
+      terms(terms_of(pass, s)),
+      pairs(pass == Pass::kForwardOfBfloat16 && terms == 0 && width > 0),
       dots(pairs && has_dots_of_pairs()),
-      ways(ways_of(s.sweeps)) {
-  unit = unit_of_growth(ways, key_rows(s), s.q.batch, longest_unit);
+      rotations(rotations_of(s.sweeps)) {
+  unit = unit_of_growth(rotations, key_rows(s), s.q.batch, longest_unit);
 
-  const bool turned = any_turned(ways), shared = same_times_for_all_batches(ways);
-  std::vector<Frame> stands(turned ? 0 : 1);  // the frames whose phases differ
+  const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);
+  std::vector<Frame> stands(rotated ? 0 : 1);  // the frames whose phases differ
   for (Frame frame : s.frames) {
     if (frame.queries == 0) continue;
     const bool every = frame.batch == kEveryBatch;
     const int64_t from = every ? 0 : frame.batch, to = every ? s.q.batch : frame.batch + 1;
     for (frame.batch = from; frame.batch < to; ++frame.batch) {
-      if (turned && (frame.batch == from || !shared)) stands.push_back(frame);
+      if (rotated && (frame.batch == from || !shared)) stands.push_back(frame);
       blocks.push_back({.frame = frame,
                         .phases = static_cast<int64_t>(stands.size()) - 1,
                         .diagonal = s.diagonals.index(frame.query_position - frame.key_position)});
@@ -119,12 +120,12 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
     blocks_of_batch.push_back(static_cast<size_t>(
         std::ranges::lower_bound(blocks, b, {}, [](const BatchFrame& x) { return x.frame.batch; }) -
         blocks.begin()));
-  phases = Phases(ways, stands, unit, executor);
+  phases = Phases(rotations, stands, unit, executor);
 
   weight = numbers(s.weight, s.diagonals, executor);
   bias = numbers(s.bias, s.diagonals, executor);
   // Sums of rows are the result forward, and the gradients of q and k backward.
-  const bool backward = pass == Pass::kBackward || pass == Pass::kBackwardOfParts;
+  const bool backward = pass == Pass::kBackward || pass == Pass::kBackwardOfTerms;
   on_query = vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, executor);
   on_key = vectors(s.on_key, s.diagonals,
                    {.rows = backward, .factor = scale, .backwards = true, .any_row_order = true},

@@ -36,14 +36,14 @@ struct PackedBias {
   }
 };
 
-// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with products of numbers in
-// three parts where the machine has AMX, and else as without.
-enum class Pass { kForward, kForwardOfBfloat16, kForwardOfParts, kBackward, kBackwardOfParts };
+// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with
+// products of numbers in three parts where the machine has AMX, and else as without.
+enum class Pass { kForward, kForwardOfBfloat16, kForwardOfTerms, kBackward, kBackwardOfTerms };
 
-// A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and columns
-// are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards, since its
-// tiles have keys for rows: there the diagonal falls from one query to the next. Rows of A and B may lie
-// from last to first (map.rows_turned()).
+// A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and
+// columns are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards,
+// since its tiles have keys for rows: there the diagonal falls from one query to the next. Rows of
+// A and B may lie from last to first (map.rows_turned()).
 struct PackedTable {
   int64_t heads = 0;  // 0: absent
   int64_t count = 0, columns = 0;
@@ -76,13 +76,13 @@ struct Problem {
   int64_t group = 1;               // query heads that share a key head
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
-  int64_t parts = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
+  int64_t terms = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
   bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
   bool dots = false;               // which are one instruction
   int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
   std::vector<BatchFrame> blocks;  // by batch entry; every one has queries
   std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
-  Rotations ways;
+  Rotations rotations;
   Phases phases;
   PackedBias weight, bias;
   PackedTable on_query, on_key, on_value;
@@ -91,7 +91,8 @@ struct Problem {
   Problem(const Problem&) = delete;
 };
 
-// Whether products of pairs are one instruction on this machine (pairs-inl.h); in prepare.cc, for targets differ.
+// Whether products of pairs are one instruction on this machine (pairs-inl.h); in prepare.cc, for
+// targets differ.
 bool has_dots_of_pairs();
 
 // Fills the panels of a table and, if asked, its rows; in prepare.cc, for it is done by vectors.

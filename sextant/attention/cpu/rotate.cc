@@ -36,8 +36,9 @@ struct Angles {
   int64_t stride;
 };
 
-// So many bytes before they are turned rows are asked for: a core that waits for its own prefetching turns half as many
-// of them (Zen 5, where 12 KB would be 3 % better). An L1 cache of 32 KB has room for them.
+// So many bytes before they are turned rows are asked for: a core that waits for its own
+// prefetching turns half as many of them (Zen 5, where 12 KB would be 3 % better). An L1 cache of
+// 32 KB has room for them.
 inline constexpr int64_t kBytesAhead = 8192;
 
 }  // namespace sextant::cpu
@@ -48,15 +49,15 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 // (x, y) turned as turn_panel() turns.
-HWY_INLINE void turn_pair(V cos, V sin, V& x, V& y) {
-  const V turned = hn::NegMulAdd(y, sin, hn::Mul(x, cos));
+HWY_INLINE void rotate_pair(V cos, V sin, V& x, V& y) {
+  const V rotated = hn::NegMulAdd(y, sin, hn::Mul(x, cos));
   y = hn::MulAdd(x, sin, hn::Mul(y, cos));
-  x = turned;
+  x = rotated;
 }
 
 // Up to kVectorLanes pairs of any columns.
-HWY_INLINE void turn_gathered(const PairRun& run, int64_t n, int64_t count, const float* cos,
-                              const float* sin, int64_t column_stride, float* row) {
+HWY_INLINE void rotate_gathered(const PairRun& run, int64_t n, int64_t count, const float* cos,
+                                const float* sin, int64_t column_stride, float* row) {
   const F32 d;
   HWY_ALIGN float x[kVectorLanes] = {}, y[kVectorLanes] = {};
   for (int64_t i = 0; i < count; ++i) {
@@ -64,7 +65,7 @@ HWY_INLINE void turn_gathered(const PairRun& run, int64_t n, int64_t count, cons
     y[i] = row[(run.y + (n + i) * run.step) * column_stride];
   }
   V a = hn::Load(d, x), b = hn::Load(d, y);
-  turn_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), a, b);
+  rotate_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), a, b);
   hn::Store(a, d, x);
   hn::Store(b, d, y);
   for (int64_t i = 0; i < count; ++i) {
@@ -76,8 +77,8 @@ HWY_INLINE void turn_gathered(const PairRun& run, int64_t n, int64_t count, cons
 HWY_INLINE void ask_for(const float* at) { Prefetcher::ask_at<Prefetcher::Into::kL1>(at); }
 
 // soon: the row that is turned some rows later, whose lines are asked for meanwhile.
-HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
-                         int64_t column_stride, float* row, const float* soon) {
+HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* sin,
+                           int64_t column_stride, float* row, const float* soon) {
   const F32 d;
   int64_t n = 0;
   if (column_stride == 1 && run.halves()) {
@@ -85,8 +86,8 @@ HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
       ask_for(soon + run.x + n);
       ask_for(soon + run.y + n);
       V x = hn::LoadU(d, row + run.x + n), y = hn::LoadU(d, row + run.y + n);
-      turn_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
-                y);
+      rotate_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
+                  y);
       hn::StoreU(x, d, row + run.x + n);
       hn::StoreU(y, d, row + run.y + n);
     }
@@ -96,18 +97,18 @@ HWY_INLINE void turn_run(const PairRun& run, const float* cos, const float* sin,
       ask_for(soon + run.x + 2 * n + kVectorLanes);
       V x, y;
       hn::LoadInterleaved2(d, row + run.x + 2 * n, x, y);
-      turn_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
-                y);
+      rotate_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
+                  y);
       hn::StoreInterleaved2(x, y, d, row + run.x + 2 * n);
     }
   }
   for (; n < run.count; n += kVectorLanes)
-    turn_gathered(run, n, std::min<int64_t>(kVectorLanes, run.count - n), cos, sin, column_stride,
-                  row);
+    rotate_gathered(run, n, std::min<int64_t>(kVectorLanes, run.count - n), cos, sin, column_stride,
+                    row);
 }
 
-void turn_block(const std::vector<PairRun>& runs, const Angles& angles, const View<float>& x,
-                int64_t batch, KeyRange rows) {
+void rotate_block(const std::vector<PairRun>& runs, const Angles& angles, const View<float>& x,
+                  int64_t batch, KeyRange rows) {
   const int64_t bytes = static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(x.columns, 1);
   const int64_t count = rows.last - rows.first, ahead = std::min(kBytesAhead / bytes, count - 1);
   const auto row_ahead = [&](int64_t head, int64_t row) {
@@ -119,8 +120,8 @@ void turn_block(const std::vector<PairRun>& runs, const Angles& angles, const Vi
     for (int64_t row = rows.first; row < rows.last; ++row) {
       const int64_t at = (row - rows.first) * angles.stride;
       for (const PairRun& run : runs)
-        turn_run(run, angles.cos + at, angles.sin + at, x.column_stride, x.at(batch, head, row),
-                 row_ahead(head, row));
+        rotate_run(run, angles.cos + at, angles.sin + at, x.column_stride, x.at(batch, head, row),
+                   row_ahead(head, row));
     }
 }
 
@@ -138,7 +139,7 @@ HWY_AFTER_NAMESPACE();
 namespace sextant::cpu {
 namespace {
 
-HWY_EXPORT(turn_block);
+HWY_EXPORT(rotate_block);
 HWY_EXPORT(transpose_angles);
 
 std::vector<PairRun> runs_of(const Rotation& rotation) {
@@ -159,29 +160,29 @@ std::vector<PairRun> runs_of(const Rotation& rotation) {
   return runs;
 }
 
-void check(std::span<const View<float>> views, const SideRotation& turn) {
+void check(std::span<const View<float>> views, const SideRotation& side) {
   for (const View<float>& x : views) {
     if (x.batch != views[0].batch || x.rows != views[0].rows)
       fail("rotate_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
            std::to_string(views[0].batch) + " x " + std::to_string(views[0].rows));
-    check_rotation("turn", turn, *turn.rotation, x.batch * x.heads * x.rows, x.columns);
+    check_rotation("rotate", side, *side.rotation, x.batch * x.heads * x.rows, x.columns);
   }
-  for (const Rotation::Pair& pair : turn.rotation->pairs)
+  for (const Rotation::Pair& pair : side.rotation->pairs)
     if (pair.growth != 0)
       fail("rotate_rows: rotation: expected one that does not grow, but got growth " +
            std::to_string(pair.growth));
 }
 
-void turn_views(std::span<const View<float>> views, const SideRotation& turn,
-                const Executor& executor) {
+void rotate_views(std::span<const View<float>> views, const SideRotation& side,
+                  const Executor& executor) {
   if (views.empty()) return;
-  check(views, turn);
+  check(views, side);
   // Enough for an even run of phases to be cheap; their angles stay in the L2 cache.
   constexpr int64_t kMostRows = 256;
   constexpr double kSecondsOfFloat = 3e-10;
-  const std::vector<PairRun> runs = runs_of(*turn.rotation);
-  const auto pairs = static_cast<int64_t>(turn.rotation->pairs.size());
+  const std::vector<PairRun> runs = runs_of(*side.rotation);
+  const auto pairs = static_cast<int64_t>(side.rotation->pairs.size());
   const int64_t stride = round_up(pairs, kLanes);
   const int64_t batch = views[0].batch, rows = views[0].rows;
   const int64_t most = std::min(kMostRows, round_up(rows, kLanes));
@@ -201,11 +202,11 @@ void turn_views(std::span<const View<float>> views, const SideRotation& turn,
     float* const sin_of_row = cos_of_row + stride * most;
     const int64_t rows16 = round_up(block.last - block.first, kLanes);
     std::fill_n(cos, 2 * stride * most, 0.0F);
-    fill_phases(turn, b, block, rows16, cos, sin);
+    fill_phases(side, b, block, rows16, cos, sin);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, cos, cos_of_row);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, sin, sin_of_row);
     for (const View<float>& x : views)
-      HWY_DYNAMIC_DISPATCH(turn_block)(runs, {cos_of_row, sin_of_row, stride}, x, b, block);
+      HWY_DYNAMIC_DISPATCH(rotate_block)(runs, {cos_of_row, sin_of_row, stride}, x, b, block);
   });
 }
 
@@ -214,9 +215,9 @@ void turn_views(std::span<const View<float>> views, const SideRotation& turn,
 
 namespace sextant {
 
-void rotate_rows(std::span<const View<float>> views, const SideRotation& turn,
+void rotate_rows(std::span<const View<float>> views, const SideRotation& side,
                  const Executor& executor) {
-  cpu::turn_views(views, turn, executor);
+  cpu::rotate_views(views, side, executor);
 }
 
 }  // namespace sextant

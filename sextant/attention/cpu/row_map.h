@@ -5,7 +5,8 @@
 //   row     0 0 0 0 0 0 1 2 3 4 5 6 6 6 6 6
 //           constant    rising      constant
 //
-// so sixteen neighbours mostly want one row, or sixteen rows in a line; the rest come in such pieces.
+// so sixteen neighbours mostly want one row, or sixteen rows in a line; the rest come in such
+// pieces.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +30,19 @@ class RowMap {
   static constexpr int64_t kMargin = 1024;
 
   RowMap() = default;
-  // row_at empty: row = diagonal. backwards: counted from the last diagonal. rotate_rows: where rows would fall
-  // from one diagonal to the next, those of a table of so many are counted from its last, for tiles want
-  // rows that rise; 0: they stay.
+  // row_at empty: row = diagonal. backwards: counted from the last diagonal. rotate_rows: where
+  // rows would fall from one diagonal to the next, those of a table of so many are counted from its
+  // last, for tiles want rows that rise; 0: they stay.
   RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
          int64_t rotate_rows = 0);
 
-  bool rows_turned() const { return rows_turned_; }
+  bool rows_reversed() const { return rows_turned_; }
 
   // Rows of the diagonals from here on; here >= -kMargin.
   const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
 
-  // How many diagonals from here on, this one included, meet the same row; or rows that rise by one each.
+  // How many diagonals from here on, this one included, meet the same row; or rows that rise by one
+  // each.
   int64_t same(int64_t diagonal) const {
     return stays_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
   }
@@ -63,7 +65,8 @@ class RowMap {
   bool rows_turned_ = false;
   bool monotone_ = true;  // rows never fall, or never rise
   std::vector<int32_t> row_;
-  // The next diagonal, counted from the margin's first, that another row meets or that does not go on rising.
+  // The next diagonal, counted from the margin's first, that another row meets or that does not go
+  // on rising.
   std::vector<int32_t> stays_to_, rises_to_;
   std::vector<int32_t> low_, high_;  // of each kLanes diagonals
 };

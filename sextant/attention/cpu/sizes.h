@@ -17,8 +17,9 @@ namespace sextant::cpu {
 inline constexpr int64_t kLanes = 16;  // of a panel: 16 rows side by side, whatever the vectors are
 inline constexpr int64_t kStrip = 8;   // queries
 inline constexpr int64_t kUnit = 256;  // keys
-// Floats between a line of scores, or of what comes of them, and the next: not a power of two, for the cache; and so
-// many beyond a unit that lines may be read a strip and a panel further on or back (collect_table()).
+// Floats between a line of scores, or of what comes of them, and the next: not a power of two, for
+// the cache; and so many beyond a unit that lines may be read a strip and a panel further on or
+// back (collect_table()).
 inline constexpr int64_t kLineMargin = 2 * kLanes;
 inline constexpr int64_t kScoreStride = kUnit + kLineMargin;
 inline constexpr int64_t kAmxRows = 4 * kStrip;  // queries that AMX multiplies at once

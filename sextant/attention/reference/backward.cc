@@ -111,7 +111,7 @@ void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps,
   for (size_t n = 0; n < sweeps.size(); ++n)
     for (int64_t i = 0; i < rows; ++i) {
       std::vector<double> x(from[n].row(i), from[n].row(i) + to.columns);
-      turn_row(sweeps[n].*side, b, i, Direction::kBackward, x.data());
+      rotate_row(sweeps[n].*side, b, i, Direction::kBackward, x.data());
       for (int64_t c = 0; c < to.columns; ++c) to.row(i)[c] += x[static_cast<size_t>(c)];
     }
 }

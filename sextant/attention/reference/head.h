@@ -27,21 +27,23 @@ struct Rows {
 
 enum class Direction { kForward, kBackward };
 
-inline int64_t time_of(const SideRotation& turn, int64_t b, int axis, int64_t row) {
-  return turn.times[b * turn.batch_stride + axis * turn.axis_stride + row * turn.row_stride];
+inline int64_t rotary_position(const SideRotation& side, int64_t b, int axis, int64_t row) {
+  return side
+      .rotary_positions[b * side.batch_stride + axis * side.axis_stride + row * side.row_stride];
 }
 
 // One row turned, or turned back, which is also the gradient of turning. Growth is not applied
 // here: only the difference of two times is sure not to overflow.
-inline void turn_row(const SideRotation& turn, int64_t b, int64_t row, Direction way, double* x) {
-  if (!turn.rotation) return;
-  const Rotation& rotation = *turn.rotation;
+inline void rotate_row(const SideRotation& side, int64_t b, int64_t row, Direction direction,
+                       double* x) {
+  if (!side.rotation) return;
+  const Rotation& rotation = *side.rotation;
   for (size_t f = 0; f < rotation.pairs.size(); ++f) {
     const Rotation::Pair& pair = rotation.pairs[f];
-    Turns phase = pair.speed * time_of(turn, b, pair.axis, row);
-    if (!turn.offset.empty()) phase = phase + turn.offset[f];
+    Turns phase = pair.speed * rotary_position(side, b, pair.axis, row);
+    if (!side.offset.empty()) phase = phase + side.offset[f];
     CosSin angle = cos_sin(phase);
-    if (way == Direction::kBackward) angle.sin = -angle.sin;
+    if (direction == Direction::kBackward) angle.sin = -angle.sin;
     const double a = x[pair.first], c = x[pair.second];
     x[pair.first] = rotation.gain * (a * angle.cos - c * angle.sin);
     x[pair.second] = rotation.gain * (a * angle.sin + c * angle.cos);
@@ -68,9 +70,9 @@ Rows stored_rows(const Score<T>& s, const AnyView<const T>& x, int64_t b, int64_
   return rows;
 }
 
-inline Rows turned(Rows rows, const SideRotation& turn, int64_t b) {
+inline Rows rotated(Rows rows, const SideRotation& side, int64_t b) {
   for (int64_t i = 0; rows.columns > 0 && i < rows.count(); ++i) {
-    turn_row(turn, b, i, Direction::kForward, rows.row(i));
+    rotate_row(side, b, i, Direction::kForward, rows.row(i));
   }
   return rows;
 }
@@ -110,9 +112,9 @@ struct Head {
         on_key{score.on_key, head},
         on_value{score.on_value, head} {
     for (const Sweep& sweep : s.sweeps) {
-      q.push_back(turned(rows_of(s.q, b, h), sweep.query, b));
-      k.push_back(turned(stored_rows(s, s.k, b, key_head), sweep.key, b));
-      if (s.q_imag) q_imag.push_back(turned(rows_of(s.q_imag, b, h), sweep.query, b));
+      q.push_back(rotated(rows_of(s.q, b, h), sweep.query, b));
+      k.push_back(rotated(stored_rows(s, s.k, b, key_head), sweep.key, b));
+      if (s.q_imag) q_imag.push_back(rotated(rows_of(s.q_imag, b, h), sweep.query, b));
     }
   }
 
@@ -129,8 +131,8 @@ struct Head {
     if (!query.rotation) return factor;
     for (const Rotation::Pair& pair : query.rotation->pairs) {
       if (pair.growth == 0) continue;
-      const int64_t apart =
-          time_of(query, b, pair.axis, i) - time_of(s.sweeps[n].key, b, pair.axis, j);
+      const int64_t apart = rotary_position(query, b, pair.axis, i) -
+                            rotary_position(s.sweeps[n].key, b, pair.axis, j);
       const double grown = std::exp(pair.growth * static_cast<double>(apart));
       factor[static_cast<size_t>(pair.first)] = factor[static_cast<size_t>(pair.second)] = grown;
     }
@@ -173,8 +175,8 @@ struct Head {
   template <class F>
   void each_key(const Frame& frame, int64_t i, F&& f) const {
     for (size_t n = 0; n < s.sweeps.size(); ++n) {
-      const KeyRange run = visible_keys(s.sweeps[n], frame, b, i);
-      for (int64_t j = run.first; j < run.last; ++j)
+      const KeyRange range = visible_keys(s.sweeps[n], frame, b, i);
+      for (int64_t j = range.first; j < range.last; ++j)
         if (!s.mask || s.mask(b, h, i, j) != 0) f(n, j, s.diagonals.index(frame.distance(i, j)));
     }
   }

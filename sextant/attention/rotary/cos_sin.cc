@@ -7,25 +7,29 @@
 //   time = 2048 h + 256 b + 32 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 32
 //   offset + speed 2048 h             exact, for each h
 //   speed, speed 32                   exact
-//   speed 256 b, speed 32 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and a power
+//   speed 256 b, speed 32 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and
+//   a power
 //                                     for each bit of b, m and l
 //
 // and all operations are always the same, so a value has the same bits in every run.
 //
-// How right it is. An exact cos or sin is within 2^-50 of itself. A product adds up the errors of its factors, and
-// rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 + 31 exact factors, so before
-// it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E = 2^-42.9. Next to a zero that is
-// much, so values less than 2^-16 of a turn from a quarter turn, one in 2^13, are done again by their exact phase.
-// All others are above 6.28 * 2^-16, of which E is 2^-29.5: at most 0.023 ulp of float32, 0.523 with the rounding.
+// How right it is. An exact cos or sin is within 2^-50 of itself. A product adds up the errors of
+// its factors, and rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 +
+// 31 exact factors, so before it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E =
+// 2^-42.9. Next to a zero that is much, so values less than 2^-16 of a turn from a quarter turn,
+// one in 2^13, are done again by their exact phase. All others are above 6.28 * 2^-16, of which E
+// is 2^-29.5: at most 0.023 ulp of float32, 0.523 with the rounding.
 //
-// Slow pairs stand next to a zero for long. There the one of cos and sin that is small has a small error, too: each
-// product that it is a sum of has a small factor, so by the same counting it is within E times the sum of its
-// factors' angles. At distance d (in turns) from a quarter turn that sum is at most 2 pi (d + 2 * 2048 |speed|), and the
-// value at least 2 pi d * 0.9. So where |speed| < 2^-15-s only those within 2^-16-s turns have to be done again: of all
-// others the error is at most E (1 + 2^13) / 0.9 < 2^-29.5 of it. s is the greatest number for which that holds.
+// Slow pairs stand next to a zero for long. There the one of cos and sin that is small has a small
+// error, too: each product that it is a sum of has a small factor, so by the same counting it is
+// within E times the sum of its factors' angles. At distance d (in turns) from a quarter turn that
+// sum is at most 2 pi (d + 2 * 2048 |speed|), and the value at least 2 pi d * 0.9. So where |speed|
+// < 2^-15-s only those within 2^-16-s turns have to be done again: of all others the error is at
+// most E (1 + 2^13) / 0.9 < 2^-29.5 of it. s is the greatest number for which that holds.
 //
-// How near a phase is to a quarter turn is seen by integers, the first 32 bits behind the point of 4 * 2^s * phase. (They
-// are near zero at other multiples of 2^-2-s turns as well, where doing it again does no harm.)
+// How near a phase is to a quarter turn is seen by integers, the first 32 bits behind the point of
+// 4 * 2^s * phase. (They are near zero at other multiples of 2^-2-s turns as well, where doing it
+// again does no harm.)
 #include "sextant/attention/rotary/cos_sin.h"
 
 #include <algorithm>
@@ -44,10 +48,10 @@
 #define SEXTANT_ATTENTION_COS_SIN_ONCE
 namespace sextant {
 
-inline constexpr int64_t kGroup = 32;                      // times for each m
-inline constexpr int64_t kGroups = 8;                      // m for each b
-inline constexpr int64_t kTimesAtOnce = kGroups * kGroup;  // times for each b
-inline constexpr int64_t kLap = 8 * kTimesAtOnce;          // times for each h
+inline constexpr int64_t kGroup = 32;                          // times for each m
+inline constexpr int64_t kGroups = 8;                          // m for each b
+inline constexpr int64_t kPositionsAtOnce = kGroups * kGroup;  // times for each b
+inline constexpr int64_t kLap = 8 * kPositionsAtOnce;          // times for each h
 
 // cos and sin of `count` phases.
 template <int64_t count>
@@ -103,14 +107,15 @@ inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
 
 struct Arrow {
   hn::Vec<F64> cos, sin;
-  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
+  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in
+  // it.
   Arrow() = default;
   HWY_INLINE Arrow(hn::Vec<F64> cos_, hn::Vec<F64> sin_) : cos(cos_), sin(sin_) {}
 };
 
 HWY_INLINE Arrow all(double cos, double sin) { return {hn::Set(F64(), cos), hn::Set(F64(), sin)}; }
 
-HWY_INLINE Arrow turned(Arrow a, Arrow by) {
+HWY_INLINE Arrow rotated(Arrow a, Arrow by) {
   return {hn::NegMulAdd(a.sin, by.sin, hn::Mul(a.cos, by.cos)),
           hn::MulAdd(a.cos, by.sin, hn::Mul(a.sin, by.cos))};
 }
@@ -130,7 +135,7 @@ HWY_INLINE void store(Arrow a, Arrows<count>& to, int64_t n) {
 template <size_t count>
 HWY_INLINE void square_on(CosSin step, Arrow (&powers)[count]) {
   powers[0] = all(step.cos, step.sin);
-  for (size_t n = 1; n < count; ++n) powers[n] = turned(powers[n - 1], powers[n - 1]);
+  for (size_t n = 1; n < count; ++n) powers[n] = rotated(powers[n - 1], powers[n - 1]);
 }
 
 // The multiples 0 .. 7 of a step.
@@ -145,15 +150,16 @@ HWY_INLINE void multiply_out(const Arrow* powers, Arrows<count>& to) {
       const auto has = hn::RebindMask(d, hn::TestBit(multiple, hn::Set(i, bit)));
       return {hn::IfThenElse(has, a.cos, none.cos), hn::IfThenElse(has, a.sin, none.sin)};
     };
-    const Arrow low = turned(where(1, powers[0]), where(2, powers[1]));
-    store(turned(low, where(4, powers[2])), to, n);
+    const Arrow low = rotated(where(1, powers[0]), where(2, powers[1]));
+    store(rotated(low, where(4, powers[2])), to, n);
   }
 }
 
 // The phases of one pair.
 class Wheel {
  public:
-  // `time` is the first one that will be asked for: its exact phase need not wait for the multiples.
+  // `time` is the first one that will be asked for: its exact phase need not wait for the
+  // multiples.
   Wheel(Turns speed, Turns offset, int64_t time) : speed_(speed), offset_(offset), near_(speed) {
     const CosSin step = cos_sin(speed), group_step = cos_sin(speed * kGroup);
     start_lap(time & -kLap);
@@ -162,7 +168,7 @@ class Wheel {
     multiply_out(powers, in_group_);
     for (int64_t bit = 3, have = 8; have < kGroup; ++bit, have *= 2)
       for (int64_t n = 0; n < have; n += kVector)
-        store(turned(load(in_group_, n), powers[bit]), in_group_, have + n);
+        store(rotated(load(in_group_, n), powers[bit]), in_group_, have + n);
     Arrow group_powers[6];
     square_on(group_step, group_powers);
     multiply_out(group_powers, groups_);
@@ -170,13 +176,14 @@ class Wheel {
   }
 
   // The times of a run, a block of phases at a time. Its step is not 0.
-  void turn(const TimeRun& run, float* cos, float* sin) {
+  void rotate(const PositionRun& run, float* cos, float* sin) {
     for (int64_t n = 0; n < run.count;) {
       const int64_t time = run.first + n * run.step, at = time & (kLap - 1);
       if (time - at != lap_) start_lap(time - at);
-      const int64_t ahead = run.step > 0 ? kTimesAtOnce - 1 - at % kTimesAtOnce : at % kTimesAtOnce;
+      const int64_t ahead =
+          run.step > 0 ? kPositionsAtOnce - 1 - at % kPositionsAtOnce : at % kPositionsAtOnce;
       const int64_t in_block = std::min(ahead / std::abs(run.step) + 1, run.count - n);
-      turn_in_block(at, run.step, in_block, cos + n, sin + n);
+      rotate_in_block(at, run.step, in_block, cos + n, sin + n);
       n += in_block;
     }
   }
@@ -190,17 +197,18 @@ class Wheel {
     exact_ = cos_sin(phase);
   }
 
-  // Times at, at + step ... of the lap, all in one block: whole groups, of which the others are left out.
-  HWY_INLINE void turn_in_block(int64_t at, int64_t step, int64_t count, float* cos, float* sin) {
+  // Times at, at + step ... of the lap, all in one block: whole groups, of which the others are
+  // left out.
+  HWY_INLINE void rotate_in_block(int64_t at, int64_t step, int64_t count, float* cos, float* sin) {
     const int64_t end = at + (count - 1) * step;
     const int64_t first = std::min(at, end) & -kGroup;
     const int64_t groups = (std::max(at, end) - first) / kGroup + 1;
     const bool whole = step == 1 && groups * kGroup == count;
-    float part[2][kTimesAtOnce];
+    float part[2][kPositionsAtOnce];
     float* const c = whole ? cos : part[0];
     float* const s = whole ? sin : part[1];
     Arrows<kGroups> anchors;
-    turn_anchors(first / kTimesAtOnce, anchors);
+    turn_anchors(first / kPositionsAtOnce, anchors);
     if (HWY_UNLIKELY(turn_groups(anchors, first, groups, c, s)))
       do_again(first, groups * kGroup, c, s);
     if (whole) return;
@@ -216,8 +224,8 @@ class Wheel {
     for (int64_t m = 0; m < kGroups; m += kVector) {
       Arrow multiple = load(groups_, m);
       for (int64_t bit = 0; bit < 3; ++bit)
-        if ((block >> bit & 1) != 0) multiple = turned(multiple, blocks_[bit]);
-      store(turned(lap, multiple), anchors, m);
+        if ((block >> bit & 1) != 0) multiple = rotated(multiple, blocks_[bit]);
+      store(rotated(lap, multiple), anchors, m);
     }
   }
 
@@ -226,14 +234,14 @@ class Wheel {
                               float* cos, float* sin) const {
     const F32 f;
     const U32 u;
-    const int64_t first = at % kTimesAtOnce / kGroup;
+    const int64_t first = at % kPositionsAtOnce / kGroup;
     auto marks = marks_from(at);
     const auto next = hn::Set(u, static_cast<uint32_t>(kMarks) * near_.step());
     auto least = marks;
     for (int64_t m = first; m < first + groups; ++m, cos += kGroup, sin += kGroup) {
       const Arrow anchor = all(anchors.cos[m], anchors.sin[m]);
       for (int64_t n = 0; n < kGroup; n += kVector) {
-        const Arrow value = turned(anchor, load(in_group_, n));
+        const Arrow value = rotated(anchor, load(in_group_, n));
         hn::StoreU(hn::DemoteTo(f, value.cos), f, cos + n);
         hn::StoreU(hn::DemoteTo(f, value.sin), f, sin + n);
       }
@@ -278,13 +286,14 @@ class Wheel {
   CosSin exact_;
 };
 
-void turn_runs(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos, float* sin) {
+void rotate_runs(Turns speed, Turns offset, std::span<const PositionRun> runs, float* cos,
+                 float* sin) {
   Wheel wheel(speed, offset, runs.front().first);
-  for (const TimeRun& run : runs) {
+  for (const PositionRun& run : runs) {
     if (run.step != 0) {
-      wheel.turn(run, cos, sin);
+      wheel.rotate(run, cos, sin);
     } else if (run.count > 0) {
-      wheel.turn({.first = run.first, .count = 1}, cos, sin);
+      wheel.rotate({.first = run.first, .count = 1}, cos, sin);
       std::fill_n(cos + 1, run.count - 1, *cos);
       std::fill_n(sin + 1, run.count - 1, *sin);
     }
@@ -300,20 +309,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant {
 
-HWY_EXPORT(turn_runs);
+HWY_EXPORT(rotate_runs);
 
-void cos_sin_of_times(Turns speed, Turns offset, std::span<const TimeRun> runs, float* cos,
-                      float* sin) {
+void cos_sin_of_positions(Turns speed, Turns offset, std::span<const PositionRun> runs, float* cos,
+                          float* sin) {
   if (runs.empty()) return;
   if (speed == Turns{}) {  // always next to the same zero, or never
     int64_t count = 0;
-    for (const TimeRun& run : runs) count += run.count;
+    for (const PositionRun& run : runs) count += run.count;
     const CosSin value = cos_sin(offset);
     std::fill_n(cos, count, static_cast<float>(value.cos));
     std::fill_n(sin, count, static_cast<float>(value.sin));
     return;
   }
-  HWY_DYNAMIC_DISPATCH(turn_runs)(speed, offset, runs, cos, sin);
+  HWY_DYNAMIC_DISPATCH(rotate_runs)(speed, offset, runs, cos, sin);
 }
 
 }  // namespace sextant

@@ -33,8 +33,8 @@ struct Configuration {
 };
 static_assert(sizeof(Configuration) == 64);
 
-// Tiles 0 to 3 are sums, [row block][block]; 4 and 5 a's row blocks, 6 and 7 b's blocks. Intrinsics take their numbers
-// as literals.
+// Tiles 0 to 3 are sums, [row block][block]; 4 and 5 a's row blocks, 6 and 7 b's blocks. Intrinsics
+// take their numbers as literals.
 template <int kRowBlocks, int kBlocks>
 struct TileConfig {
   const Left& a;
@@ -65,13 +65,13 @@ struct TileConfig {
     if constexpr (kRowBlocks > 1 && kBlocks > 1) _tile_stored(3, below + 16, stride);
   }
   [[gnu::target("amx-tile,amx-bf16")]] void take_left(int64_t part) const {
-    const float* const from = left + part * a.part_step;
+    const float* const from = left + part * a.term_step;
     const auto stride = static_cast<size_t>(a.row_step) * sizeof(float);
     _tile_loadd(4, from, stride);
     if constexpr (kRowBlocks > 1) _tile_loadd(5, from + 16 * a.row_step, stride);
   }
   [[gnu::target("amx-tile,amx-bf16")]] void take_right(int64_t part) const {
-    const float* const from = right + part * b.part_step;
+    const float* const from = right + part * b.term_step;
     const auto stride = static_cast<size_t>(b.depth_step) * sizeof(float);
     _tile_loadd(6, from, stride);
     if constexpr (kBlocks > 1) _tile_loadd(7, from + b.block_step, stride);
@@ -84,16 +84,17 @@ struct TileConfig {
   }
 };
 
-// Products of parts that are added up at each step. Each of the six takes over one side from the one before.
-constexpr int64_t phases_of(int64_t parts) { return parts == 1 ? 1 : 6; }
+// Products of parts that are added up at each step. Each of the six takes over one side from the
+// one before.
+constexpr int64_t phases_of(int64_t terms) { return terms == 1 ? 1 : 6; }
 
 template <class SomeBlock>
-[[gnu::target("amx-tile,amx-bf16")]] void add_phase(const SomeBlock& block, int64_t parts,
+[[gnu::target("amx-tile,amx-bf16")]] void add_phase(const SomeBlock& block, int64_t terms,
                                                     int64_t phase) {
   switch (phase) {
     case 0:
       block.take_left(0);
-      block.take_right(parts - 1);
+      block.take_right(terms - 1);
       break;
     case 1:
       block.take_right(1);
@@ -121,19 +122,19 @@ template <int kRowBlocks, int kBlocks>
                                         p.b.data + block_of_b * p.b.block_step};
   block.begin(c, p.c_row, p.adds);
   for (int64_t k = 0; k < p.steps; ++k, block.left += 16, block.right += 16 * p.b.depth_step) {
-    add_phase(block, p.parts, 0);
-    if (p.parts == 1) continue;
-    add_phase(block, p.parts, 1);
-    add_phase(block, p.parts, 2);
-    add_phase(block, p.parts, 3);
-    add_phase(block, p.parts, 4);
-    add_phase(block, p.parts, 5);
+    add_phase(block, p.terms, 0);
+    if (p.terms == 1) continue;
+    add_phase(block, p.terms, 1);
+    add_phase(block, p.terms, 2);
+    add_phase(block, p.terms, 3);
+    add_phase(block, p.terms, 4);
+    add_phase(block, p.terms, 5);
   }
   block.end(c, p.c_row);
 }
 
-// One step of the sums of rows: the products that are not with zeros, in the order in which multiply_block() makes
-// them.
+// One step of the sums of rows: the products that are not with zeros, in the order in which
+// multiply_block() makes them.
 template <int kRowBlocks>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply_by_ones(const Product& p, int64_t row_block,
                                                            int64_t step) {
@@ -148,7 +149,7 @@ template <int kRowBlocks>
                                         nullptr};
   if (step == 0) block.begin(c, p.c_row, false);
   _tile_loadd(6, kOnes.data(), 64);
-  for (int64_t part = 1; part < p.parts; ++part) {
+  for (int64_t part = 1; part < p.terms; ++part) {
     block.take_left(part);
     block.add_products();
   }
@@ -223,7 +224,7 @@ void TileQueue::add(const Request& request, int64_t pieces) {
 // Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
 void TileQueue::add(const Product& p) {
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
-  add({p, false}, wide * high * p.steps * phases_of(p.parts) +
+  add({p, false}, wide * high * p.steps * phases_of(p.terms) +
                       (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2));
 }
 
@@ -259,8 +260,8 @@ void TileQueue::next_block(const Product& p) {
   const TileConfig<2, 2> block{p.a, p.b, p.a.data + row_block_ * 16 * p.a.row_step + step_ * 16,
                                p.b.data + block_ * p.b.block_step + step_ * 16 * p.b.depth_step};
   if (step_ == 0 && phase_ == 0) block.begin(c, p.c_row, p.adds);
-  add_phase(block, p.parts, phase_);
-  if (++phase_ < phases_of(p.parts)) return;
+  add_phase(block, p.terms, phase_);
+  if (++phase_ < phases_of(p.terms)) return;
   phase_ = 0;
   if (++step_ < p.steps) return;
   block.end(c, p.c_row);

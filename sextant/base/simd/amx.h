@@ -1,12 +1,14 @@
-// Products of matrices by Intel's AMX: tiles of sixteen rows of 64 bytes, and one instruction that multiplies two of
-// them, whose numbers are bfloat16, and adds to a third in float32.
+// Products of matrices by Intel's AMX: tiles of sixteen rows of 64 bytes, and one instruction that
+// multiplies two of them, whose numbers are bfloat16, and adds to a third in float32.
 //
-//   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k < 32 * steps
+//   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k <
+//   32 * steps
 //
-// Operands lie in pairs, one pair in the place of a float32, and as one or three parts: a number of one part is a
-// bfloat16, one of three is their sum, which a float32 is exactly but for underflow (bfloat16-inl.h). Of the
-// nine products of parts the six greatest are added up, so a product of two numbers is off by up to 2^-23 of itself, to
-// either side; of normal random numbers by 2^-26 (root of the mean square), where rounding it would leave 2^-25.
+// Operands lie in pairs, one pair in the place of a float32, and as one or three parts: a number of
+// one part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow
+// (bfloat16-inl.h). Of the nine products of parts the six greatest are added up, so a product of
+// two numbers is off by up to 2^-23 of itself, to either side; of normal random numbers by 2^-26
+// (root of the mean square), where rounding it would leave 2^-25.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +26,8 @@ constexpr int64_t paired(int64_t n) { return (n + kDepth - 1) / kDepth * (kDepth
 // Whether processor and system have it. Asks the system for leave, once.
 bool available();
 
-// The tiles of this thread, for as long as it lives; then they are configured as they were, for other libraries use
-// them.
+// The tiles of this thread, for as long as it lives; then they are configured as they were, for
+// other libraries use them.
 class Tiles {
  public:
   Tiles();
@@ -39,16 +41,17 @@ class Tiles {
 // Of part n, row i and pair m: data[n * part_step + i * row_step + m].
 struct Left {
   const float* data;
-  int64_t part_step, row_step;
+  int64_t term_step, row_step;
 };
-// Of part n, pair m and column j: data[n * part_step + m * depth_step + j / 16 * block_step + j % 16].
+// Of part n, pair m and column j: data[n * part_step + m * depth_step + j / 16 * block_step + j %
+// 16].
 struct Right {
   const float* data;
-  int64_t part_step, depth_step, block_step;
+  int64_t term_step, depth_step, block_step;
 };
 
 struct Product {
-  int64_t parts;  // 1 or 3
+  int64_t terms;  // 1 or 3
   int64_t row_blocks, blocks, steps;
   Left a;
   Right b;
@@ -59,12 +62,14 @@ struct Product {
 
 void multiply(const Product& product);
 
-// Products in pieces of some hundred cycles, to be made between other work: then tiles and vectors work at once.
+// Products in pieces of some hundred cycles, to be made between other work: then tiles and vectors
+// work at once.
 class TileQueue {
  public:
   void add(const Product& product);
-  // The sums of rows of a product's left side instead, bit by bit what it would be if b were 1: sixteen times the same,
-  // c[row][kTotals], rows kTotals apart. What the product says of b is not read.
+  // The sums of rows of a product's left side instead, bit by bit what it would be if b were 1:
+  // sixteen times the same, c[row][kTotals], rows kTotals apart. What the product says of b is not
+  // read.
   static constexpr int64_t kTotals = 16;
   void add_totals(Product product, float* c);
   void multiply_all() { multiply_some(left_); }

@@ -27,7 +27,8 @@ HWY_INLINE Floats512 look_up_pairs(Floats512 a, Floats512 b, __m512i indices) {
       _mm512_permutex2var_pd(_mm512_castps_pd(a.raw), indices, _mm512_castps_pd(b.raw)))};
 }
 
-// One of each in turn: pairs of floats of both, or blocks of four, from their lower halves or their upper ones.
+// One of each in turn: pairs of floats of both, or blocks of four, from their lower halves or their
+// upper ones.
 HWY_INLINE Floats512 interleave_pairs(Floats512 a, Floats512 b, bool upper) {
   return look_up_pairs(a, b,
                        upper ? _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15)
@@ -62,9 +63,10 @@ HWY_INLINE Floats512 mul_add_unless_less(Floats512 a, Floats512 b, Floats512 c, 
   return Floats512{_mm512_maskz_fmadd_ps(some, a.raw, b.raw, c.raw)};
 }
 
-// Pairs of bfloat16 in the place of float32: sum + a.x * b.x + a.y * b.y, and numbers of two vectors, one after the
-// other, rounded to even. For machines with AVX512_BF16 (has_bfloat16_products()), which is no target of its own here,
-// so that a compiler knows no functions for it.
+// Pairs of bfloat16 in the place of float32: sum + a.x * b.x + a.y * b.y, and numbers of two
+// vectors, one after the other, rounded to even. For machines with AVX512_BF16
+// (has_bfloat16_products()), which is no target of its own here, so that a compiler knows no
+// functions for it.
 template <class V>
 HWY_INLINE V add_product_of_pairs(V a, V b, V sum) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));

@@ -1,10 +1,11 @@
-// float32 as bfloat16, two of them, a pair, in the place of one float32: one part, the number rounded; or three whose
-// sum is the number,
+// float32 as bfloat16, two of them, a pair, in the place of one float32: one part, the number
+// rounded; or three whose sum is the number,
 //
-//   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c: what is left then
+//   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c:
+//   what is left then
 //
-// exactly, if 2^-100 <= |x| or x is 0; smaller ones, of which AMX would take parts for zeros, and what is rounded to
-// infinity do not `fit`, and are multiplied as float32 instead.
+// exactly, if 2^-100 <= |x| or x is 0; smaller ones, of which AMX would take parts for zeros, and
+// what is rounded to infinity do not `fit`, and are multiplied as float32 instead.
 #if defined(SEXTANT_BASE_SIMD_BFLOAT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
 #undef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
@@ -32,7 +33,8 @@ HWY_INLINE Bits<Wide> only_upper(Bits<Wide> x) {
   return hn::And(x, hn::Set(hn::RebindToUnsigned<Wide>(), 0xffff0000));
 }
 
-// The bits of the nearest bfloat16, of two the even one. NaN stays NaN; beyond the greatest is infinity.
+// The bits of the nearest bfloat16, of two the even one. NaN stays NaN; beyond the greatest is
+// infinity.
 HWY_INLINE Bits<Wide> round(WideVec x) {
   const hn::RebindToUnsigned<Wide> d;
   const auto bits = hn::BitCast(d, x);
@@ -50,25 +52,25 @@ HWY_INLINE WideVec join(Bits<Wide> x, Bits<Wide> y) {
 
 // Parts of numbers, in their upper halves.
 template <int kCount>
-struct PartsOf {
+struct TermsOf {
   Bits<Wide> part[kCount];
 };
 
 template <int kCount>
-HWY_INLINE PartsOf<kCount> split(WideVec x) {
+HWY_INLINE TermsOf<kCount> split(WideVec x) {
   const hn::RebindToUnsigned<Wide> d;
-  PartsOf<kCount> parts;
+  TermsOf<kCount> terms;
   if constexpr (kCount == 1) {
-    parts.part[0] = round(x);
+    terms.part[0] = round(x);
   } else {
     const Wide f;
-    parts.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
-    const WideVec left = hn::Sub(x, hn::BitCast(f, parts.part[0]));
-    parts.part[1] = only_upper(hn::BitCast(d, left));
+    terms.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
+    const WideVec left = hn::Sub(x, hn::BitCast(f, terms.part[0]));
+    terms.part[1] = only_upper(hn::BitCast(d, left));
     // Of numbers below 2^-110 it has more than 8 bits, which join() drops.
-    parts.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, parts.part[1])));
+    terms.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, terms.part[1])));
   }
-  return parts;
+  return terms;
 }
 
 // The greatest of some numbers, to tell whether parts will do.
@@ -120,10 +122,10 @@ class Fit : private Greatest {
 
 // Puts pairs of x and y, part by part.
 template <int kCount>
-HWY_INLINE void put_pairs(const PartsOf<kCount>& x, const PartsOf<kCount>& y, float* to,
-                          int64_t part_step) {
+HWY_INLINE void put_pairs(const TermsOf<kCount>& x, const TermsOf<kCount>& y, float* to,
+                          int64_t term_step) {
   for (int n = 0; n < kCount; ++n)
-    hn::StoreU(join(x.part[n], y.part[n]), Wide(), to + n * part_step);
+    hn::StoreU(join(x.part[n], y.part[n]), Wide(), to + n * term_step);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,8 +1,9 @@
-// Which SIMD targets kernels are compiled for, here and in sextant/dense. Include before any header of Highway.
+// Which SIMD targets kernels are compiled for, here and in sextant/dense. Include before any header
+// of Highway.
 //
 // Left out are targets whose vectors have no size at compile time (kernels keep vectors in arrays;
-// such machines run the NEON or the portable code) and those that differ from a neighbour in nothing
-// that float32 kernels use.
+// such machines run the NEON or the portable code) and those that differ from a neighbour in
+// nothing that float32 kernels use.
 #pragma once
 
 #ifndef HWY_DISABLED_TARGETS

@@ -1,4 +1,5 @@
-// Squares of float32 transposed in registers: as many rows as a vector has lanes, or two of eight side by side.
+// Squares of float32 transposed in registers: as many rows as a vector has lanes, or two of eight
+// side by side.
 #if defined(SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_
 #undef SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_
@@ -22,8 +23,8 @@ HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   for (int i = 0; i < 8; ++i) x[i] = load(d, 0, i);
 }
 #else
-// x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i of rows 4 g
-// to 4 g + 3.
+// x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i
+// of rows 4 g to 4 g + 3.
 template <int kRows, class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_blocks(D d, V* x) {
   const hn::RepartitionToWide<hn::RebindToUnsigned<D>> d64;
@@ -81,9 +82,10 @@ HWY_INLINE void transpose_in_registers(D d, V* x) {
   }
 }
 
-// x[j] = column j of as many rows as there are lanes, for eight columns. load(tag, int row, int column): so many numbers of a
-// row as the tag has lanes. Of sixteen rows it takes fewer shuffles than a square, and half its registers: rows i and
-// i + 4 lie side by side, so that the last step takes whole blocks in their order, which needs no indices.
+// x[j] = column j of as many rows as there are lanes, for eight columns. load(tag, int row, int
+// column): so many numbers of a row as the tag has lanes. Of sixteen rows it takes fewer shuffles
+// than a square, and half its registers: rows i and i + 4 lie side by side, so that the last step
+// takes whole blocks in their order, which needs no indices.
 template <class D, class Load, class V = hn::Vec<D>>
 HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));

@@ -1,4 +1,5 @@
-// ALiBi (Press, Smith and Lewis 2021): a penalty that grows with distance, at a slope for each head.
+// ALiBi (Press, Smith and Lewis 2021): a penalty that grows with distance, at a slope for each
+// head.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

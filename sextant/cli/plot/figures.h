@@ -29,14 +29,15 @@ struct PlotSubject {
 };
 
 // Of an encoding that gives each position a vector, `rows` [positions, width]: the vectors; the
-// cosine of the angle between each two; and that cosine against distance, its mean over all pairs of
-// positions that far apart in a band from the least to the greatest. `cosine` is what a cosine means.
+// cosine of the angle between each two; and that cosine against distance, its mean over all pairs
+// of positions that far apart in a band from the least to the greatest. `cosine` is what a cosine
+// means.
 std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const double> rows,
                                    const chart::Axis& cosine);
 
-// Of an encoding known by its scores alone, one [positions, positions] for each head, NaN where a key is
-// not seen: those of the first head; and each head's against distance, the mean over all pairs that far
-// apart, with a band from the least to the greatest if there is one head.
+// Of an encoding known by its scores alone, one [positions, positions] for each head, NaN where a
+// key is not seen: those of the first head; and each head's against distance, the mean over all
+// pairs that far apart, with a band from the least to the greatest if there is one head.
 std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const double> scores);
 
 // Of an encoding that gives each distance, query position - key position, a number. NaN: not seen.

@@ -1,6 +1,7 @@
-// What `sextant plot` can draw by itself: a list of encodings without trained parameters, each with its
-// options and its figures. To add one, write a file beside rope.cc and name it in plotted.cc. All others are
-// drawn by what they do to scores or to the input (plot_any.cc), which takes libtorch.
+// What `sextant plot` can draw by itself: a list of encodings without trained parameters, each with
+// its options and its figures. To add one, write a file beside rope.cc and name it in plotted.cc.
+// All others are drawn by what they do to scores or to the input (plot_any.cc), which takes
+// libtorch.
 #pragma once
 
 #include <cstdint>

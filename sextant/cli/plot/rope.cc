@@ -1,7 +1,8 @@
-// RoPE (Su et al. 2021): what it makes of one and the same vector at each position. The vector has 1
-// in the first channel of each pair, so its turned pairs are (cos, sin) of their angles; channels that
-// do not turn get sqrt(1/2), so that each channel has the same share of the whole. Turned vectors'
-// scores are then those of equal vectors, of length 1. A stretch's gain lengthens the vectors that turn.
+// RoPE (Su et al. 2021): what it makes of one and the same vector at each position. The vector has
+// 1 in the first channel of each pair, so its turned pairs are (cos, sin) of their angles; channels
+// that do not turn get sqrt(1/2), so that each channel has the same share of the whole. Turned
+// vectors' scores are then those of equal vectors, of length 1. A stretch's gain lengthens the
+// vectors that turn.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -27,15 +27,15 @@ struct Corpus {
 Corpus read_corpus(std::span<const std::filesystem::path> paths, double test_share);
 Corpus split_corpus(std::vector<std::string> documents, double test_share);
 
-// The reST sources of Python's documentation where Debian's python3-doc puts them. Throws Error that
-// says what to do if it is not installed.
+// The reST sources of Python's documentation where Debian's python3-doc puts them. Throws Error
+// that says what to do if it is not installed.
 std::vector<std::filesystem::path> default_text();
 
 // Counts and a checksum: whether two corpora are the same.
 nlohmann::json identity(const Corpus& corpus);
 
-// `blocks` stretches of length + 1 bytes, each inside one test document, evenly spread; input is all
-// but the last byte, targets all but the first. Throws Error if there are not so many.
+// `blocks` stretches of length + 1 bytes, each inside one test document, evenly spread; input is
+// all but the last byte, targets all but the first. Throws Error if there are not so many.
 std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks);
 
 // How many such stretches there are.
@@ -45,8 +45,9 @@ int64_t count_test_blocks(const Corpus& corpus, int64_t length);
 std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                               int64_t step, int64_t row);
 
-// The same for a training with memory, in which a row reads on, one segment a step: the text is cut into
-// segments of `length`, after the last comes the first, and rows begin evenly spread over them.
+// The same for a training with memory, in which a row reads on, one segment a step: the text is cut
+// into segments of `length`, after the last comes the first, and rows begin evenly spread over
+// them.
 std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                                int64_t step, int64_t row);
 

@@ -1,14 +1,15 @@
 // One-hop retrieval: who still finds a token that lies far back?
 //
 // Text says nothing on this at the size of a survey's models, which gain nothing from more than a
-// hundred bytes of context. Here a text is noise, with a few tokens that each carry a key and a value,
-// and tokens that ask for a key; the answer to one is the value that stands with its key:
+// hundred bytes of context. Here a text is noise, with a few tokens that each carry a key and a
+// value, and tokens that ask for a key; the answer to one is the value that stands with its key:
 //
 //   n3 n7 (k2 v9) n1 n1 (k5 v0) n4 n9 ?k2          -> v9
 //
-// One token carries both, so a single look back finds it; two hops (key, then the token after it) are
-// not learned in a minute. A model of two layers learns this in 400 steps with every encoding, and what
-// it finds at distances and lengths beyond training separates encodings whose losses on text are the same.
+// One token carries both, so a single look back finds it; two hops (key, then the token after it)
+// are not learned in a minute. A model of two layers learns this in 400 steps with every encoding,
+// and what it finds at distances and lengths beyond training separates encodings whose losses on
+// text are the same.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct PairText {
   std::vector<int64_t> answers;  // [length]: of a question its answer, elsewhere kNotAsked
 };
 
-// The n-th training text of a seed: 2 to 8 pairs of different keys at random places, and questions at
-// an eighth of the others, each for a pair before it; the last token is one. length: 16 or more.
+// The n-th training text of a seed: 2 to 8 pairs of different keys at random places, and questions
+// at an eighth of the others, each for a pair before it; the last token is one. length: 16 or more.
 PairText pair_training_text(int64_t length, uint64_t seed, uint64_t n);
 
 inline constexpr int64_t kTestPairs = 6;

@@ -39,8 +39,9 @@ Lengths lengths_of(const Settings& settings, Task task) {
   return {training_of(settings, task).length, longest_of(settings, task)};
 }
 
-// The options of rope that a name of its own stands for, which reads a trained rope, too: a stretch that makes the
-// longest text tested one of training, or how it scales queries. Null for what is no such name.
+// The options of rope that a name of its own stands for, which reads a trained rope, too: a stretch
+// that makes the longest text tested one of training, or how it scales queries. Null for what is no
+// such name.
 json named_rope(const std::string& name, const Lengths& lengths) {
   if (name == kLogN) return {{"query_scale", "logn"}};
   json stretch = stretch_named(
@@ -48,7 +49,8 @@ json named_rope(const std::string& name, const Lengths& lengths) {
   return stretch.is_null() ? stretch : json{{"stretch", std::move(stretch)}};
 }
 
-// Options that are the survey's to choose, for they depend on the lengths or on how the decoder starts.
+// Options that are the survey's to choose, for they depend on the lengths or on how the decoder
+// starts.
 json survey_options(const std::string& method, const Lengths& lengths, int64_t memory) {
   const int64_t reach = std::max(lengths.longest, lengths.training + memory);
   // A row for every position that is tested, those past L staying as they started; and rows of the
@@ -66,8 +68,8 @@ std::string with_memory(const std::string& label, int64_t memory) {
   return memory > 0 ? label + ":" + kMemory + "=" + std::to_string(memory) : label;
 }
 
-// "L", "2L", "L/4", "3L/4": a length that follows the training length, which is another for text and for
-// pairs. Anything else is none.
+// "L", "2L", "L/4", "3L/4": a length that follows the training length, which is another for text
+// and for pairs. Anything else is none.
 std::optional<int64_t> multiple_of(int64_t training, std::string_view value) {
   int64_t times = 1, parts = 1;
   const char* at = value.data();
@@ -158,8 +160,8 @@ Arm tuned(Arm arm, const std::string& of, int64_t steps) {
 
 std::vector<std::string> default_methods() {
   std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
-  // The dynamic ones turn all keys anew for each query beyond L, which takes several times as long as a test of
-  // another: they are for those who ask.
+  // The dynamic ones turn all keys anew for each query beyond L, which takes several times as long
+  // as a test of another: they are for those who ask.
   for (const std::string& name : stretches()) {
     if (!name.starts_with("dynamic-")) methods.push_back(name);
   }

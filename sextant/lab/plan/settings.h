@@ -35,9 +35,9 @@ struct TestOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
-// One-hop retrieval (retrieval_task.h), learned by a model smaller than the one that reads text: this one learns it
-// in 400 steps with every encoding. Heads, norm, activation and what is not said here of the training are
-// the text model's.
+// One-hop retrieval (retrieval_task.h), learned by a model smaller than the one that reads text:
+// this one learns it in 400 steps with every encoding. Heads, norm, activation and what is not said
+// here of the training are the text model's.
 struct RetrievalOptions {
   int64_t steps = 400;  // 0: no retrieval
   int64_t batch = 64;
@@ -61,12 +61,14 @@ struct Settings {
 
 enum class Task { kText, kPairs };
 
-// What an arm of a task is: its model, its training (`bytes` are tokens), the longest text that it reads in tests.
+// What an arm of a task is: its model, its training (`bytes` are tokens), the longest text that it
+// reads in tests.
 DecoderOptions model_of(const Settings& settings, Task task);
 TrainingOptions training_of(const Settings& settings, Task task);
 int64_t longest_of(const Settings& settings, Task task);
 
-// The distances at which a text of this length is asked: L/8, L/4, ... up to half of it, and L/8 before its end.
+// The distances at which a text of this length is asked: L/8, L/4, ... up to half of it, and L/8
+// before its end.
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options);
 
 // One unit of work: a method trained from a seed, or tested on what another arm trained.
@@ -88,7 +90,8 @@ struct Arm {
   }
 };
 
-// How it is trained: from its start, or on from the weights of another at a quarter of the learning rate.
+// How it is trained: from its start, or on from the weights of another at a quarter of the learning
+// rate.
 TrainingOptions training_of(const Settings& settings, const Arm& arm);
 
 // Throws Error that names the option if values are out of range or do not fit each other.

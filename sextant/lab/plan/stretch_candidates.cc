@@ -99,48 +99,51 @@ class StretchCandidates {
   std::vector<StretchCandidate> ways_;
 };
 
-// In each layer a window and its like see the last keys alone: their loss on text holds, for the last words
-// are nearly all that it asks for, and little of what stands further back reaches them.
-bool sees_all(const WayMeasured& way) {
-  return way.way.method != "window" && way.way.method != "streaming";
+// In each layer a window and its like see the last keys alone: their loss on text holds, for the
+// last words are nearly all that it asks for, and little of what stands further back reaches them.
+bool sees_all(const MeasuredCandidate& candidate) {
+  return candidate.candidate.method != "window" && candidate.candidate.method != "streaming";
 }
 
-const AtLength& at_trained(const WayMeasured& way, int64_t trained) {
-  const auto found = std::ranges::find(way.lengths, trained, &AtLength::length);
-  return found == way.lengths.end() ? way.lengths.front() : *found;
+const AtLength& at_trained(const MeasuredCandidate& candidate, int64_t trained) {
+  const auto found = std::ranges::find(candidate.lengths, trained, &AtLength::length);
+  return found == candidate.lengths.end() ? candidate.lengths.front() : *found;
 }
 
-double spoils(const WayMeasured& way, int64_t trained) {
-  return std::max(0.0, at_trained(way, trained).sliding_change.value);
+double spoils(const MeasuredCandidate& candidate, int64_t trained) {
+  return std::max(0.0, at_trained(candidate, trained).sliding_change.value);
 }
 
-double far_loss(const WayMeasured& way) { return way.lengths.back().sliding.value; }
+double far_loss(const MeasuredCandidate& candidate) {
+  return candidate.lengths.back().sliding.value;
+}
 
 // What a way is judged by: its loss at the longest length, with what is lost at L.
-double cost(const WayMeasured& way, int64_t trained) {
-  return far_loss(way) + spoils(way, trained);
+double cost(const MeasuredCandidate& candidate, int64_t trained) {
+  return far_loss(candidate) + spoils(candidate, trained);
 }
 
 // The index of the lowest cost among those that are allowed.
 std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
   const int64_t trained = extension.model.reference;
   std::optional<size_t> found;
-  for (size_t n = 0; n < extension.ways.size(); ++n) {
-    const WayMeasured& way = extension.ways[n];
-    if (!allowed(way)) continue;
-    if (!found || cost(way, trained) < cost(extension.ways[*found], trained)) found = n;
+  for (size_t n = 0; n < extension.candidates.size(); ++n) {
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    if (!allowed(candidate)) continue;
+    if (!found || cost(candidate, trained) < cost(extension.candidates[*found], trained)) found = n;
   }
   return found;
 }
 
-// cost(), block by block. It is the mean over blocks that says whether anything is lost at L: a way that is
-// better there than the model as it is gains nothing by it, in no block. Empty if blocks were not kept.
-std::vector<double> cost_by_block(const Extension& extension, const WayMeasured& way) {
+// cost(), block by block. It is the mean over blocks that says whether anything is lost at L: a way
+// that is better there than the model as it is gains nothing by it, in no block. Empty if blocks
+// were not kept.
+std::vector<double> cost_by_block(const Extension& extension, const MeasuredCandidate& candidate) {
   const int64_t trained = extension.model.reference;
-  std::vector<double> blocks = way.lengths.back().sliding_blocks;
-  if (spoils(way, trained) == 0) return blocks;
-  const std::vector<double>&near = at_trained(way, trained).sliding_blocks,
-        &direct = at_trained(extension.ways.front(), trained).sliding_blocks;
+  std::vector<double> blocks = candidate.lengths.back().sliding_blocks;
+  if (spoils(candidate, trained) == 0) return blocks;
+  const std::vector<double>&near = at_trained(candidate, trained).sliding_blocks,
+        &direct = at_trained(extension.candidates.front(), trained).sliding_blocks;
   if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
   for (size_t block = 0; block < blocks.size(); ++block) {
     blocks[block] += near[block] - direct[block];
@@ -152,17 +155,17 @@ std::vector<double> cost_by_block(const Extension& extension, const WayMeasured&
 std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best,
                                          const auto& allowed) {
   std::vector<Recommendation::Tie> ties;
-  const std::vector<double> blocks = cost_by_block(extension, extension.ways[best]);
-  for (size_t n = 0; n < extension.ways.size(); ++n) {
-    if (n == best || !allowed(extension.ways[n])) continue;
-    const std::vector<double> here = cost_by_block(extension, extension.ways[n]);
+  const std::vector<double> blocks = cost_by_block(extension, extension.candidates[best]);
+  for (size_t n = 0; n < extension.candidates.size(); ++n) {
+    if (n == best || !allowed(extension.candidates[n])) continue;
+    const std::vector<double> here = cost_by_block(extension, extension.candidates[n]);
     if (here.size() < 2 || here.size() != blocks.size()) continue;
     std::vector<double> behind;
     for (size_t block = 0; block < here.size(); ++block) {
       behind.push_back(here[block] - blocks[block]);
     }
     const MeanInterval interval = interval95(behind);
-    if (interval.mean - interval.half <= 0) ties.push_back({.way = n, .behind = interval});
+    if (interval.mean - interval.half <= 0) ties.push_back({.candidate = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
                            [](const Recommendation::Tie& tie) { return tie.behind.mean; });
@@ -170,11 +173,11 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
 }
 
 // "a 1.533 and b 1.534"
-std::string losses_of(const Extension& extension, const std::vector<size_t>& ways) {
+std::string losses_of(const Extension& extension, const std::vector<size_t>& candidates) {
   std::vector<std::string> texts;
-  for (const size_t n : ways) {
-    const WayMeasured& way = extension.ways[n];
-    texts.push_back(fmt::format("{} {:.3f}", way.way.name, far_loss(way)));
+  for (const size_t n : candidates) {
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    texts.push_back(fmt::format("{} {:.3f}", candidate.candidate.name, far_loss(candidate)));
   }
   return fmt::format("{}", fmt::join(texts, " and "));
 }
@@ -183,11 +186,12 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& way
 std::string why_not_lower(const Extension& extension, const Recommendation& found) {
   const int64_t trained = extension.model.reference;
   std::vector<size_t> deaf, spoiling;
-  for (size_t n = 0; n < extension.ways.size(); ++n) {
-    const WayMeasured& way = extension.ways[n];
-    if (far_loss(way) >= far_loss(extension.ways[found.best])) continue;
-    if (std::ranges::find(found.ties, n, &Recommendation::Tie::way) != found.ties.end()) continue;
-    (sees_all(way) ? spoiling : deaf).push_back(n);
+  for (size_t n = 0; n < extension.candidates.size(); ++n) {
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    if (far_loss(candidate) >= far_loss(extension.candidates[found.best])) continue;
+    if (std::ranges::find(found.ties, n, &Recommendation::Tie::candidate) != found.ties.end())
+      continue;
+    (sees_all(candidate) ? spoiling : deaf).push_back(n);
   }
   std::string text;
   if (!spoiling.empty()) {
@@ -205,8 +209,8 @@ std::string why_not_lower(const Extension& extension, const Recommendation& foun
 
 }  // namespace
 
-std::vector<StretchCandidate> ways_to_read(const std::string& rope_options, int64_t train_length,
-                                           int64_t length) {
+std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options,
+                                                 int64_t train_length, int64_t length) {
   if (length <= train_length) {
     fail(fmt::format("extend: length: expected more than the model's {}, but got {}", train_length,
                      length));
@@ -218,22 +222,24 @@ Recommendation recommend(const Extension& extension) {
   const int64_t trained = extension.model.reference;
   // The first way is the model as it is, which sees all.
   Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
-  found.writable = best_of(
-      extension, [](const WayMeasured& way) { return way.way.in_hugging_face && sees_all(way); });
-  const WayMeasured &best = extension.ways[found.best], &direct = extension.ways.front();
+  found.writable = best_of(extension, [](const MeasuredCandidate& candidate) {
+    return candidate.candidate.in_hugging_face && sees_all(candidate);
+  });
+  const MeasuredCandidate &best = extension.candidates[found.best],
+                          &direct = extension.candidates.front();
   found.ties = ties_of(extension, found.best, sees_all);
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
       "{} reads texts of {} best, with what it costs at {} counted, of the ways that see all of "
       "them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; at "
       "{} it has {:.3f} ({})",
-      best.way.name, far.length, near.length, far.sliding.value, extension.model.stride,
+      best.candidate.name, far.length, near.length, far.sliding.value, extension.model.stride,
       far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
     others += fmt::format("{}{} ({} ± {:.3f})", others.empty() ? "" : ", ",
-                          extension.ways[tie.way].way.name, signed_fixed(tie.behind.mean),
-                          tie.behind.half);
+                          extension.candidates[tie.candidate].candidate.name,
+                          signed_fixed(tie.behind.mean), tie.behind.half);
   }
   if (!others.empty()) {
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,

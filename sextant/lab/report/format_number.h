@@ -1,4 +1,5 @@
-// Numbers in tables and sentences: a fixed number of decimals, and what rounds to zero is zero, without a minus.
+// Numbers in tables and sentences: a fixed number of decimals, and what rounds to zero is zero,
+// without a minus.
 #pragma once
 
 #include <string>

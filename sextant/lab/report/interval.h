@@ -15,9 +15,10 @@ struct MeanInterval {
 // Student's t over values, two at least. Throws Error for fewer.
 MeanInterval interval95(std::span<const double> values);
 
-// Of the share of `ours` minus that of `theirs`, answers of the same texts in the same order: '1' for right.
-// By Agresti and Min 2005, half an answer added to each of the four kinds of pair, so that texts on which
-// all agree leave an error. Throws Error if they are not of one length, or empty.
+// Of the share of `ours` minus that of `theirs`, answers of the same texts in the same order: '1'
+// for right. By Agresti and Min 2005, half an answer added to each of the four kinds of pair, so
+// that texts on which all agree leave an error. Throws Error if they are not of one length, or
+// empty.
 MeanInterval difference95_of_shares(std::string_view ours, std::string_view theirs);
 
 // Over seeds. half: as above; absent for one seed.

@@ -56,25 +56,25 @@ std::string sliding_words(const ModelEvaluation& model) {
 
 // Indices of the ways, the lowest at the longest length first.
 std::vector<size_t> by_loss(const Extension& extension) {
-  std::vector<size_t> order(extension.ways.size());
+  std::vector<size_t> order(extension.candidates.size());
   for (size_t n = 0; n < order.size(); ++n) order[n] = n;
   std::ranges::stable_sort(
-      order, {}, [&](size_t n) { return extension.ways[n].lengths.back().sliding.value; });
+      order, {}, [&](size_t n) { return extension.candidates[n].lengths.back().sliding.value; });
   return order;
 }
 
-// The ways to be drawn, the lowest at the longest length first: the lowest, and always the one recommended
-// and the first, which is the model as it is, to be compared with.
+// The ways to be drawn, the lowest at the longest length first: the lowest, and always the one
+// recommended and the first, which is the model as it is, to be compared with.
 std::vector<size_t> drawn(const Extension& extension, size_t best) {
   size_t others = kLines - (best == 0 ? 1 : 2);
-  std::vector<size_t> ways;
+  std::vector<size_t> candidates;
   for (const size_t n : by_loss(extension)) {
     const bool kept = n == 0 || n == best;
     if (!kept && others == 0) continue;
     if (!kept) --others;
-    ways.push_back(n);
+    candidates.push_back(n);
   }
-  return ways;
+  return candidates;
 }
 
 }  // namespace
@@ -140,13 +140,13 @@ std::string table(const Extension& extension) {
   for (const AtLength& at : model.lengths) text += fmt::format("{:>8}", at.length);
   text += fmt::format("{:>18}  {}\n", "behind the best", "config.json");
   for (const size_t n : by_loss(extension)) {
-    const WayMeasured& way = extension.ways[n];
-    text += fmt::format("{:<18}", way.way.name);
-    for (const AtLength& at : way.lengths) text += fmt::format("{:>8.3f}", at.sliding.value);
-    text +=
-        fmt::format("{:>19}  {:<4} {}\n",
-                    fmt::format("{} ± {:.3f}", signed_fixed(way.behind.value), way.behind.error),
-                    way.way.in_hugging_face ? "yes" : "no", way.way.summary);
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    text += fmt::format("{:<18}", candidate.candidate.name);
+    for (const AtLength& at : candidate.lengths) text += fmt::format("{:>8.3f}", at.sliding.value);
+    text += fmt::format(
+        "{:>19}  {:<4} {}\n",
+        fmt::format("{} ± {:.3f}", signed_fixed(candidate.behind.value), candidate.behind.error),
+        candidate.candidate.in_hugging_face ? "yes" : "no", candidate.candidate.summary);
   }
   return text +
          "\nconfig.json: whether transformers has words for it. behind: at the longest length, on "
@@ -156,27 +156,27 @@ std::string table(const Extension& extension) {
 }
 
 std::string json_text(const Extension& extension, const Recommendation& recommendation) {
-  json ways = json::array();
+  json candidates = json::array();
   for (const size_t n : by_loss(extension)) {
-    const WayMeasured& way = extension.ways[n];
+    const MeasuredCandidate& candidate = extension.candidates[n];
     json lengths = json::array();
-    for (const AtLength& at : way.lengths) {
+    for (const AtLength& at : candidate.lengths) {
       lengths.push_back({{"length", at.length},
                          {"loss", loss_json(at.loss)},
                          {"sliding", loss_json(at.sliding)},
                          {"sliding_change", mean_json(at.sliding_change)}});
     }
-    ways.push_back({{"name", way.way.name},
-                    {"summary", way.way.summary},
-                    {"method", way.way.method},
-                    {"options", json::parse(way.way.options)},
-                    {"hugging_face", way.way.in_hugging_face},
-                    {"behind", mean_json(way.behind)},
-                    {"lengths", lengths}});
+    candidates.push_back({{"name", candidate.candidate.name},
+                          {"summary", candidate.candidate.summary},
+                          {"method", candidate.candidate.method},
+                          {"options", json::parse(candidate.candidate.options)},
+                          {"hugging_face", candidate.candidate.in_hugging_face},
+                          {"behind", mean_json(candidate.behind)},
+                          {"lengths", lengths}});
   }
   json ties = json::array();
   for (const Recommendation::Tie& tie : recommendation.ties) {
-    ties.push_back({{"name", extension.ways.at(tie.way).way.name},
+    ties.push_back({{"name", extension.candidates.at(tie.candidate).candidate.name},
                     {"behind", tie.behind.mean},
                     {"half_interval95", tie.behind.half}});
   }
@@ -184,13 +184,14 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
               {"blocks", extension.model.blocks},
               {"stride", extension.model.stride},
               {"unit", "nats per byte"},
-              {"ways", ways},
-              {"recommended", extension.ways.at(recommendation.best).way.name},
+              {"ways", candidates},
+              {"recommended", extension.candidates.at(recommendation.best).candidate.name},
               {"not_told_apart", ties},
               {"reason", recommendation.reason},
               {"recommended_hugging_face", nullptr}};
   if (recommendation.writable) {
-    out["recommended_hugging_face"] = extension.ways.at(*recommendation.writable).way.name;
+    out["recommended_hugging_face"] =
+        extension.candidates.at(*recommendation.writable).candidate.name;
   }
   return out.dump(2) + "\n";
 }
@@ -201,8 +202,8 @@ LineChart chart_of(const Extension& extension, const Recommendation& recommendat
   chart.subtitle =
       fmt::format("{} weights; {} blocks, {}", model.weights, model.blocks, sliding_words(model));
   for (const size_t n : drawn(extension, recommendation.best)) {
-    const WayMeasured& way = extension.ways[n];
-    chart.series.push_back(series(way.way.name, way.lengths, &AtLength::sliding));
+    const MeasuredCandidate& candidate = extension.candidates[n];
+    chart.series.push_back(series(candidate.candidate.name, candidate.lengths, &AtLength::sliding));
     // Blocks differ in the same way for all of them: bands would hide that the lines do not cross.
     chart.series.back().low.clear();
     chart.series.back().high.clear();

@@ -18,8 +18,8 @@ struct NamedMap {
 
 // The attention of the last bytes of windows by distance, all methods in one map: at L, and at the
 // longest length. For each method that was trained: its position vectors and their cosines, and its
-// attention over a sequence of the longest length. Maps that another version did not measure are left
-// out.
+// attention over a sequence of the longest length. Maps that another version did not measure are
+// left out.
 std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings);
 
 // Scores by distance, a line for each method: the mean over heads, in a band from the least to the

@@ -30,8 +30,8 @@ struct AtLength {
 // Of texts of this length whose question stands this far behind its pair.
 struct AtDistance {
   int64_t length = 0, distance = 0;
-  // Share answered right, 1/16 by chance. Its error is that of (right + 2) of (texts + 4) (Agresti and
-  // Coull 1998): all of 128 right leaves an error of 0.01, and not of 0.
+  // Share answered right, 1/16 by chance. Its error is that of (right + 2) of (texts + 4) (Agresti
+  // and Coull 1998): all of 128 right leaves an error of 0.01, and not of 0.
   Mean accuracy;
   // Text by text, '1' where the answer was right and '0' where not; the texts are the same for all.
   // Empty in results of versions that kept only the share.
@@ -43,23 +43,24 @@ struct AttentionAt {
   int64_t length = 0, layer = 0;
   double entropy = 0;  // nats
   double span = 0;     // positions
-  // Share of the weights at distance 0, 1, 2 to 3, 4 to 7, ...: means as above. Empty in results of versions
-  // that did not look; so are the pictures below.
+  // Share of the weights at distance 0, 1, 2 to 3, 4 to 7, ...: means as above. Empty in results of
+  // versions that did not look; so are the pictures below.
   std::vector<double> at_distance = {};
 };
 
 // What an encoding does, drawn from the model that was tested: see pictures.h.
 struct Pictures {
-  // Of an encoding that changes scores: by head, the score of one vector as query and key at each of these
-  // distances; NaN: not seen.
+  // Of an encoding that changes scores: by head, the score of one vector as query and key at each
+  // of these distances; NaN: not seen.
   std::vector<int64_t> distances = {};
   std::vector<std::vector<double>> scores = {};
-  // Of one that adds to the input: what it adds at positions 0, step, 2 step, ... (some of the channels), and the
-  // cosines between what it adds at each two of them.
+  // Of one that adds to the input: what it adds at positions 0, step, 2 step, ... (some of the
+  // channels), and the cosines between what it adds at each two of them.
   int64_t step = 0;
   std::vector<std::vector<double>> vectors = {}, cosines = {};
-  // Weights of attention in one text of the longest length, means over layers and heads: of queries in cells of
-  // `cell` positions, on average, to all keys of a cell; row by row, up to the query's own cell.
+  // Weights of attention in one text of the longest length, means over layers and heads: of queries
+  // in cells of `cell` positions, on average, to all keys of a cell; row by row, up to the query's
+  // own cell.
   int64_t cell = 0;
   std::vector<std::vector<double>> attention = {};
 };

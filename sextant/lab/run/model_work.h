@@ -43,15 +43,15 @@ struct StretchCandidate {
   bool in_hugging_face = false;  // config.json of the model's architecture can say it
 };
 
-struct WayMeasured {
-  StretchCandidate way;
+struct MeasuredCandidate {
+  StretchCandidate candidate;
   std::vector<AtLength> lengths;  // changes: minus the model as it is at L
   Mean behind;  // the sliding loss at the longest length minus the lowest of all ways
 };
 
 struct Extension {
   ModelEvaluation model;  // as it is
-  std::vector<WayMeasured> ways;
+  std::vector<MeasuredCandidate> candidates;
 };
 
 }  // namespace sextant::lab

@@ -2,8 +2,8 @@
 //
 // libtorch is 287 shared objects and 0.4 s of start-up; commands that need no tensors do not pay.
 // libgomp reads its environment when it is loaded, and its workers' default of spinning starves the
-// threads of OpenBLAS (training: 5 to 17 times slower on a busy machine), so the environment must be
-// right before the library is opened; a program that links libtorch cannot do that.
+// threads of OpenBLAS (training: 5 to 17 times slower on a busy machine), so the environment must
+// be right before the library is opened; a program that links libtorch cannot do that.
 #pragma once
 
 #include <csignal>
@@ -36,11 +36,11 @@ struct EncodingRequest {
   bool causal = true;
 };
 struct Encoding {
-  // [length, width]: what it makes of an input of zeros, or, where that is nothing, of ones; empty if it
-  // leaves the input alone.
+  // [length, width]: what it makes of an input of zeros, or, where that is nothing, of ones; empty
+  // if it leaves the input alone.
   std::vector<double> input;
-  // [heads, length, length]: the score of each query and key, all of them one and the same vector, drawn for
-  // each head from a normal distribution; NaN: the query does not see the key.
+  // [heads, length, length]: the score of each query and key, all of them one and the same vector,
+  // drawn for each head from a normal distribution; NaN: the query does not see the key.
   std::vector<double> scores;
 };
 
@@ -51,8 +51,8 @@ struct KnownMethod {
   std::string options;  // JSON object, with defaults
 };
 
-// What one arm costs as rope does, measured here in a second or two. Other methods cost up to twice as much, and
-// a dynamic stretch many times as much in tests.
+// What one arm costs as rope does, measured here in a second or two. Other methods cost up to twice
+// as much, and a dynamic stretch many times as much in tests.
 struct ArmCost {
   double step_seconds = 0;  // of training
   double test_seconds = 0;  // all tests
@@ -70,14 +70,15 @@ struct Plugin {
   // Carries out DIRECTORY/arm.json: trains (from the newest checkpoint), tests, writes result.json.
   // kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);
-  // Why transformers has no architecture for the model that lies in a folder; "" if it has. See model_folder.h.
+  // Why transformers has no architecture for the model that lies in a folder; "" if it has. See
+  // model_folder.h.
   std::string (*obstacle)(const std::filesystem::path& model);
   // L of the model that lies in a folder.
   int64_t (*train_length)(const std::filesystem::path& model);
   // See evaluate_model.h and extend_model.h.
   ModelEvaluation (*evaluate_model)(const EvaluationRequest& request, const OnBlock& on_block);
   Extension (*extend_model)(const EvaluationRequest& request, const OnBlock& on_block);
-  void (*write_extended)(const std::filesystem::path& model, const StretchCandidate& way,
+  void (*write_extended)(const std::filesystem::path& model, const StretchCandidate& candidate,
                          const std::filesystem::path& folder);
   Encoding (*encode)(const EncodingRequest& request);
 };

@@ -28,7 +28,8 @@ using nlohmann::json;
 constexpr const char* kArmName = "model";
 constexpr const char* kSettings[] = {"model", "training", "test", "threads"};
 
-// What an arm leaves that makes a model; the configuration last, for a folder that has one is whole.
+// What an arm leaves that makes a model; the configuration last, for a folder that has one is
+// whole.
 constexpr const char* kModelFiles[] = {"model.safetensors", "tokenizer.json",
                                        "tokenizer_config.json", "config.json"};
 

@@ -1,7 +1,8 @@
 // One model from a file of settings, trained durably, that ends as a folder in Hugging Face's form.
 //
-//   CONFIG.json --+                         DIR/training/    manifest, arm and checkpoints: schedule.h
-//   text ---------+--> a survey of one arm --> DIR/config.json, model.safetensors, tokenizer.json
+//   CONFIG.json --+                         DIR/training/    manifest, arm and checkpoints:
+//   schedule.h text ---------+--> a survey of one arm --> DIR/config.json, model.safetensors,
+//   tokenizer.json
 //
 // The file says what differs from the defaults (example_plan()):
 //
@@ -41,8 +42,8 @@ struct TrainModelOptions {
 
 enum class TrainEnd { kDone, kFailed, kStopped };
 
-// The same again goes on where it stopped; other settings in the same directory are refused. Says how the model
-// does on standard output, progress on standard error. Throws Error.
+// The same again goes on where it stopped; other settings in the same directory are refused. Says
+// how the model does on standard output, progress on standard error. Throws Error.
 TrainEnd train_model(const TrainModelOptions& options);
 
 }  // namespace sextant::lab

@@ -35,9 +35,9 @@ inline constexpr int kCannotWriteStatus = 74;
 
 class Worker {
  public:
-  // Runs `command` (its first word is the path of a program) with the write end of the progress pipe
-  // as file 3; output goes to the end of `log`. It is killed when this process dies, however it dies.
-  // Throws CannotWrite if there can be no log.
+  // Runs `command` (its first word is the path of a program) with the write end of the progress
+  // pipe as file 3; output goes to the end of `log`. It is killed when this process dies, however
+  // it dies. Throws CannotWrite if there can be no log.
   Worker(const std::vector<std::string>& command, const std::filesystem::path& log);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

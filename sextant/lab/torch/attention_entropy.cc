@@ -35,7 +35,8 @@ struct Seen {
 // 0: distance 0; n: 2^(n - 1) to 2^n - 1.
 size_t bin_of(int64_t distance) { return std::bit_width(static_cast<uint64_t>(distance)); }
 
-// [queries, keys], the first of these queries at position `first` -> mean over queries of each bin's sum.
+// [queries, keys], the first of these queries at position `first` -> mean over queries of each
+// bin's sum.
 void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
   const at::Tensor rows = p.contiguous();
   const int64_t queries = rows.size(0), keys = rows.size(1);

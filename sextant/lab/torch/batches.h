@@ -21,8 +21,8 @@ struct Batch {
 };
 using Batches = std::function<Batch(int64_t step)>;
 
-// The next byte of each. on: rows read on, one segment a step, as a training with memory needs. Refers to
-// options and corpus.
+// The next byte of each. on: rows read on, one segment a step, as a training with memory needs.
+// Refers to options and corpus.
 Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed, bool on);
 
 // Pairs and questions. Refers to options.

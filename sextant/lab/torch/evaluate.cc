@@ -28,7 +28,8 @@ Mean mean_of_blocks(std::span<const double> values) {
   return mean;
 }
 
-// To a millionth, so that files of them stay short: other seeds move a loss by a thousandth at least.
+// To a millionth, so that files of them stay short: other seeds move a loss by a thousandth at
+// least.
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = std::round(value * 1e6) / 1e6;
   return values;

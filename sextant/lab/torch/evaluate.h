@@ -1,14 +1,14 @@
 // How well a decoder predicts text at several lengths, every length scored on the same bytes.
 //
-//   a block of T = longest bytes, at length T/4:   |....|....|....|....|     each piece a text of its own
-//   loss     mean over all bytes                   |xxxx|xxxx|xxxx|xxxx|
-//   sliding  the last bytes, `stride` of them      |    |    |    |  xx|     a window of T/4 that ends there
+//   a block of T = longest bytes, at length T/4:   |....|....|....|....|     each piece a text of
+//   its own loss     mean over all bytes                   |xxxx|xxxx|xxxx|xxxx| sliding  the last
+//   bytes, `stride` of them      |    |    |    |  xx|     a window of T/4 that ends there
 //
-// In pieces, the bytes at each piece's start lack context, so `loss` falls a little with length even
-// for a model that uses nothing beyond L; `sliding` is the same bytes with ever more context.
+// In pieces, the bytes at each piece's start lack context, so `loss` falls a little with length
+// even for a model that uses nothing beyond L; `sliding` is the same bytes with ever more context.
 //
-// With memory a piece is read in segments of L, each with the memory of those before it: at length L
-// there is none, and a memory of the longest length is the same as reading pieces at once.
+// With memory a piece is read in segments of L, each with the memory of those before it: at length
+// L there is none, and a memory of the longest length is the same as reading pieces at once.
 #pragma once
 
 #include <functional>
@@ -48,8 +48,8 @@ struct Scoring {
 // The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
 Mean mean_difference(std::span<const double> values, std::span<const double> reference);
 
-// Blocks of options.longest() + 1 bytes, as test_blocks() gives. on_block(n) is called after n blocks; it
-// ends the evaluation by throwing.
+// Blocks of options.longest() + 1 bytes, as test_blocks() gives. on_block(n) is called after n
+// blocks; it ends the evaluation by throwing.
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
                     const TestOptions& options, const Scoring& scoring,
                     const std::function<void(int64_t)>& on_block);

@@ -11,9 +11,9 @@
 namespace sextant::lab {
 namespace {
 
-ModelConfig read_by(ModelConfig config, const StretchCandidate& way) {
-  config.method = way.method;
-  config.options = way.options;
+ModelConfig read_by(ModelConfig config, const StretchCandidate& candidate) {
+  config.method = candidate.method;
+  config.options = candidate.options;
   return config;
 }
 
@@ -44,16 +44,16 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
     fail("extend: lengths: expected the training length among them, " +
          std::to_string(config.train_length));
   }
-  const std::vector<StretchCandidate> ways =
-      ways_to_read(config.options, config.train_length, request.lengths.back());
-  const auto total = static_cast<int64_t>(ways.size()) * model.test.blocks;
+  const std::vector<StretchCandidate> candidates =
+      stretch_candidates(config.options, config.train_length, request.lengths.back());
+  const auto total = static_cast<int64_t>(candidates.size()) * model.test.blocks;
   std::vector<Evaluation> evaluations;
-  for (const StretchCandidate& way : ways) {
-    model.saved.decoder.replace_method(method_of(read_by(config, way)));
+  for (const StretchCandidate& candidate : candidates) {
+    model.saved.decoder.replace_method(method_of(read_by(config, candidate)));
     const auto before = static_cast<int64_t>(evaluations.size()) * model.test.blocks;
     evaluations.push_back(model.evaluate([&](int64_t done) { on_block(before + done, total); }));
   }
-  Extension extension{.model = model.described(evaluations.front()), .ways = {}};
+  Extension extension{.model = model.described(evaluations.front()), .candidates = {}};
 
   const auto sliding = [&](const Evaluation& evaluation) {
     return evaluation.lengths.back().sliding.value;
@@ -62,10 +62,11 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
   const auto at = static_cast<size_t>(std::ranges::find(request.lengths, config.train_length) -
                                       request.lengths.begin());
   const BlockLosses& plain = evaluations.front().blocks[at];
-  for (size_t n = 0; n < ways.size(); ++n) {
-    WayMeasured measured{.way = ways[n], .lengths = evaluations[n].lengths};
-    measured.way.in_hugging_face =
-        hugging_face::choose_family(read_by(config, ways[n])).family != hugging_face::Family::kOwn;
+  for (size_t n = 0; n < candidates.size(); ++n) {
+    MeasuredCandidate measured{.candidate = candidates[n], .lengths = evaluations[n].lengths};
+    measured.candidate.in_hugging_face =
+        hugging_face::choose_family(read_by(config, candidates[n])).family !=
+        hugging_face::Family::kOwn;
     for (size_t length = 0; length < measured.lengths.size(); ++length) {
       const BlockLosses& here = evaluations[n].blocks[length];
       measured.lengths[length].loss_change = mean_difference(here.loss, plain.loss);
@@ -73,16 +74,16 @@ Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block
     }
     measured.behind =
         mean_difference(evaluations[n].blocks.back().sliding, best.blocks.back().sliding);
-    extension.ways.push_back(std::move(measured));
+    extension.candidates.push_back(std::move(measured));
   }
   return extension;
 }
 
-void write_extended(const std::filesystem::path& model, const StretchCandidate& way,
+void write_extended(const std::filesystem::path& model, const StretchCandidate& candidate,
                     const std::filesystem::path& folder) {
   const SavedModel saved = read_model(model);
   check_rope(saved.config);
-  write_model(read_by(saved.config, way), saved.decoder, folder);
+  write_model(read_by(saved.config, candidate), saved.decoder, folder);
 }
 
 }  // namespace sextant::lab

@@ -153,7 +153,8 @@ WeightsFile read_weights_file(const fs::path& folder) {
   return file;
 }
 
-// A model takes memory and time to make; a file that cannot hold its largest matrices is refused before.
+// A model takes memory and time to make; a file that cannot hold its largest matrices is refused
+// before.
 void check_size(const WeightsFile& file, const DecoderOptions& model) {
   const int64_t expected = model.width * (model.vocabulary + 2 * model.layers * model.mlp_width);
   int64_t there = 0;

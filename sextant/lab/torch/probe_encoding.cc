@@ -34,13 +34,13 @@ std::vector<double> numbers(const at::Tensor& x) {
 
 std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
                              Parameters parameters) {
-  Layout placed = layout;
+  Layout applied = layout;
   if (method.reads_token_ids())  // one and the same
-    placed.words = at::zeros({layout.batch, layout.queries}, at::kLong);
+    applied.token_ids = at::zeros({layout.batch, layout.queries}, at::kLong);
   for (const double value : {0.0, 1.0}) {
     const at::Tensor x = at::full({1, layout.queries, shape.width}, value, at::kDouble);
     for (const at::Tensor& made :
-         {method.embed(x, placed, parameters), method.embed_last(x, placed, parameters)})
+         {method.embed(x, applied, parameters), method.embed_last(x, applied, parameters)})
       if (!made.equal(x)) return numbers(made);
   }
   return {};

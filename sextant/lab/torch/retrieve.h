@@ -10,8 +10,8 @@
 
 namespace sextant::lab {
 
-// options.texts texts for each length and distance, the same ones for every decoder. on_distance(n, of) is
-// called after n of so many; it ends the test by throwing.
+// options.texts texts for each length and distance, the same ones for every decoder. on_distance(n,
+// of) is called after n of so many; it ends the test by throwing.
 std::vector<AtDistance> retrieve(const Decoder& decoder, const RetrievalOptions& options,
                                  const std::function<void(int64_t, int64_t)>& on_distance);
 

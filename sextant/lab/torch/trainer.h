@@ -32,8 +32,8 @@ class Trainer {
   // pointless.
   double advance();
 
-  // Weights, moments, memory and step, as sections of a checkpoint. restore() throws Error that names what
-  // does not fit; nothing is changed then.
+  // Weights, moments, memory and step, as sections of a checkpoint. restore() throws Error that
+  // names what does not fit; nothing is changed then.
   void save(Checkpoint& checkpoint) const;
   void restore(const Checkpoint& checkpoint);
 

@@ -35,23 +35,23 @@ NormOptions norm_options(const DecoderOptions& options) {
 }  // namespace
 
 int64_t DecoderCache::add() {
-  int64_t text = 0;
-  for (KvCache& layer : layers_) text = layer.add();
-  return text;
+  int64_t sequence = 0;
+  for (KvCache& layer : layers_) sequence = layer.add();
+  return sequence;
 }
 
-int64_t DecoderCache::fork(int64_t text, int64_t rows) {
+int64_t DecoderCache::fork(int64_t sequence, int64_t rows) {
   int64_t copy = 0;
-  for (KvCache& layer : layers_) copy = layer.fork(text, rows);
+  for (KvCache& layer : layers_) copy = layer.fork(sequence, rows);
   return copy;
 }
 
-void DecoderCache::truncate(int64_t text, int64_t rows) {
-  for (KvCache& layer : layers_) layer.truncate(text, rows);
+void DecoderCache::truncate(int64_t sequence, int64_t rows) {
+  for (KvCache& layer : layers_) layer.truncate(sequence, rows);
 }
 
-void DecoderCache::remove(int64_t text) {
-  for (KvCache& layer : layers_) layer.remove(text);
+void DecoderCache::remove(int64_t sequence) {
+  for (KvCache& layer : layers_) layer.remove(sequence);
 }
 
 Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed)
@@ -68,7 +68,8 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
   const auto gain = [&](const std::string& name) {
     return add({.name = name, .value = constant_values({options.width}, 1)});
   };
-  // Rows are outputs, as at::linear wants them; variance 1 / inputs keeps that of what flows through.
+  // Rows are outputs, as at::linear wants them; variance 1 / inputs keeps that of what flows
+  // through.
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns, double scale) {
     const double deviation = scale / std::sqrt(static_cast<double>(columns));
     return add({.name = name,
@@ -182,17 +183,17 @@ DecoderCache Decoder::new_cache(int64_t page_rows) const {
 }
 
 at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
-                           std::span<const int64_t> texts) const {
+                           std::span<const int64_t> sequences) const {
   check_tokens(tokens);
-  if (tokens.size(0) != static_cast<int64_t>(texts.size()))
-    fail("decoder: tokens: expected a row for each of " + std::to_string(texts.size()) +
-         " texts, but got " + std::to_string(tokens.size(0)));
+  if (tokens.size(0) != static_cast<int64_t>(sequences.size()))
+    fail("decoder: tokens: expected a row for each of " + std::to_string(sequences.size()) +
+         " sequences, but got " + std::to_string(tokens.size(0)));
   if (cache.layers_.size() != layers_.size())
     fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
          std::to_string(cache.layers_.size()));
   Reading reading = {.layout = {}, .cache = &cache};
-  for (const int64_t text : texts) reading.texts.push_back({text, tokens.size(1)});
-  reading.layout = continued(cache.layers_[0], reading.texts);
+  for (const int64_t sequence : sequences) reading.sequences.push_back({sequence, tokens.size(1)});
+  reading.layout = continued(cache.layers_[0], reading.sequences);
   const at::NoGradGuard no_gradients;
   try {
     // All texts are one entry, one after the other.
@@ -200,7 +201,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
                           [](size_t, const at::Tensor& x) { return x; }))
         .view({tokens.size(0), tokens.size(1), -1});
   } catch (...) {
-    for (KvCache& layer : cache.layers_) shrink(layer, reading.texts, reading.layout);
+    for (KvCache& layer : cache.layers_) shrink(layer, reading.sequences, reading.layout);
     throw;
   }
 }
@@ -208,7 +209,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
 template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
   Layout layout = reading.layout;
-  if (method_->reads_token_ids()) layout.words = tokens;
+  if (method_->reads_token_ids()) layout.token_ids = tokens;
   reading.parameters = method_parameters();
   at::Tensor x = at::embedding(embedding_, tokens);
   if (options_.tied) x = x * embedding_scale_;
@@ -289,16 +290,16 @@ at::Tensor Decoder::attended(const at::Tensor& x, const at::Tensor& seen, size_t
 
 at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
                                 const Reading& reading) const {
-  for (size_t n = 0; n < reading.texts.size(); ++n) {
+  for (size_t n = 0; n < reading.sequences.size(); ++n) {
     const Frame& frame = reading.layout.cached[n];
     // A layer that runs again has put them there already.
-    if (cache.rows(reading.texts[n].text) == frame.keys) continue;
+    if (cache.rows(reading.sequences[n].sequence) == frame.keys) continue;
     const auto rows = [&](const at::Tensor& x) {
       return view_4d<const float>(x.narrow(2, frame.query_row, frame.queries));
     };
-    cache.append(reading.texts[n].text, rows(heads[1]), rows(heads[2]));
+    cache.append(reading.sequences[n].sequence, rows(heads[1]), rows(heads[2]));
   }
-  return attend_cached(*method_, heads[0], cache, reading.texts, reading.layout,
+  return attend_cached(*method_, heads[0], cache, reading.sequences, reading.layout,
                        static_cast<int64_t>(index), reading.parameters);
 }
 

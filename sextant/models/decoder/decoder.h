@@ -3,16 +3,18 @@
 //   x = embed(tokens) sqrt(width)                     -> method.embed(x)
 //   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
 //   x = x + down(activation(up(norm(x))))
-//   (the last layer may run again on method.embed_last(x), with the keys of x: sextant/torch/method.h)
-//   logits = norm(x) embedding^T                      (or matrices of their own, DecoderOptions::tied)
+//   (the last layer may run again on method.embed_last(x), with the keys of x:
+//   sextant/torch/method.h) logits = norm(x) embedding^T                      (or matrices of their
+//   own, DecoderOptions::tied)
 //
-// A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then come
-// from [memory; x], the memory being the layer's input at the positions before, without gradient. Or it is
-// decoded over a cache, which holds each layer's keys and values of all positions before: any split of a text
-// into a prompt, chunks and single steps gives what reading it at once gives, with every method.
+// A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then
+// come from [memory; x], the memory being the layer's input at the positions before, without
+// gradient. Or it is decoded over a cache, which holds each layer's keys and values of all
+// positions before: any split of a text into a prompt, chunks and single steps gives what reading
+// it at once gives, with every method.
 //
-// Pre-norm, no biases. It holds its parameters as plain tensors and computes with tensor functions; who
-// trains it, saves it or reads it asks for the list.
+// Pre-norm, no biases. It holds its parameters as plain tensors and computes with tensor functions;
+// who trains it, saves it or reads it asks for the list.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,10 +53,10 @@ class DecoderCache {
  public:
   // As in KvCache, the same text of every layer.
   int64_t add();
-  int64_t fork(int64_t text, int64_t rows);
-  void truncate(int64_t text, int64_t rows);
-  void remove(int64_t text);
-  int64_t rows(int64_t text) const { return layers_[0].rows(text); }
+  int64_t fork(int64_t sequence, int64_t rows);
+  void truncate(int64_t sequence, int64_t rows);
+  void remove(int64_t sequence);
+  int64_t rows(int64_t sequence) const { return layers_[0].rows(sequence); }
 
  private:
   friend class Decoder;
@@ -78,8 +80,8 @@ class Decoder {
   // those of a text without end are never trained.
   at::Tensor logits(const at::Tensor& tokens, Memory& memory) const;
 
-  // -log p of each token of `targets`, int64 as `tokens`; those below 0 are not asked for. [asked], in the
-  // order of the texts.
+  // -log p of each token of `targets`, int64 as `tokens`; those below 0 are not asked for. [asked],
+  // in the order of the texts.
   at::Tensor losses(const at::Tensor& tokens, const at::Tensor& targets, Memory& memory) const;
 
   // Of the last position only, [batch, vocabulary]: the last layer then runs for that one.
@@ -88,10 +90,10 @@ class Decoder {
   // A cache of this decoder's sizes. page_rows: see KvCacheShape.
   DecoderCache new_cache(int64_t page_rows = 256) const;
 
-  // The next tokens of texts of a cache, int64 [texts, rows] -> [texts, rows, vocabulary], without gradient.
-  // Position 0 is each text's first token. If it throws Error the cache is as it was.
+  // The next tokens of texts of a cache, int64 [texts, rows] -> [texts, rows, vocabulary], without
+  // gradient. Position 0 is each text's first token. If it throws Error the cache is as it was.
   at::Tensor logits(const at::Tensor& tokens, DecoderCache& cache,
-                    std::span<const int64_t> texts) const;
+                    std::span<const int64_t> sequences) const;
 
   // The same parameters read by another method: RoPE's, tested with a window. Throws Error if the
   // methods do not have the same parameters.
@@ -113,7 +115,7 @@ class Decoder {
   struct Reading {
     Layout layout;
     DecoderCache* cache = nullptr;
-    std::vector<TextGrowth> texts = {};
+    std::vector<SequenceGrowth> sequences = {};
     bool last_only = false;                   // of each text only the last row is asked for
     std::vector<at::Tensor> parameters = {};  // method_parameters(), the same for all layers
   };

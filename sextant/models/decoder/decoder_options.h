@@ -24,8 +24,8 @@ struct DecoderOptions {
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kSquaredRelu;
   double norm_epsilon = 1e-5;
-  // One matrix, times sqrt(width) for reading, reads and writes tokens; else there are two, read as they
-  // are (Llama).
+  // One matrix, times sqrt(width) for reading, reads and writes tokens; else there are two, read as
+  // they are (Llama).
   bool tied = true;
 
   int64_t head_dim() const { return width / heads; }

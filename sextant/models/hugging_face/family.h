@@ -4,11 +4,12 @@
 //             RMSNorm    GELU, relu^2    Arcee
 //             LayerNorm  SwiGLU          StableLM; the only one of which a part of a head may turn
 //             LayerNorm  GELU, relu^2    Starcoder2; with a window, too
-//   alibi     LayerNorm  GELU            MPT, if the hidden layer is four widths and keys have all heads
-//   learned   LayerNorm  GELU, relu^2    GPT-2, if keys have all heads
+//   alibi     LayerNorm  GELU            MPT, if the hidden layer is four widths and keys have all
+//   heads learned   LayerNorm  GELU, relu^2    GPT-2, if keys have all heads
 //
-// All are pre-norm. LayerNorms of StableLM, Starcoder2 and GPT-2 and matrices of GPT-2 have biases there,
-// which are 0. Any other decoder is written as Sextant's own, which transformers does not load.
+// All are pre-norm. LayerNorms of StableLM, Starcoder2 and GPT-2 and matrices of GPT-2 have biases
+// there, which are 0. Any other decoder is written as Sextant's own, which transformers does not
+// load.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // Where a decoder's parameters lie in a model.safetensors of a family.
 //
 //   ours                     a Llama's                                     how
-//   embedding                model.embed_tokens.weight                     times sqrt(width) if tied
-//   layers.N.attention.in    model.layers.N.self_attn.{q,k,v}_proj.weight  rows [q; k; v]
+//   embedding                model.embed_tokens.weight                     times sqrt(width) if
+//   tied layers.N.attention.in    model.layers.N.self_attn.{q,k,v}_proj.weight  rows [q; k; v]
 //   layers.N.mlp.up          ....mlp.gate_proj.weight, up_proj.weight      rows [gate; up]
 //   unembedding              lm_head.weight                                the embedding if tied
 //
@@ -40,8 +40,8 @@ std::vector<TensorMapping> places(const ModelConfig& config, Family family,
 // The pairing of the rope that the method is or stands over; "half-split" if it is none.
 std::string pairing_of(const ModelConfig& config);
 
-// Of `head_dim` channels of which the first `turning` turn: which interleaved one stands at each place of
-// the half-split order.
+// Of `head_dim` channels of which the first `turning` turn: which interleaved one stands at each
+// place of the half-split order.
 std::vector<int64_t> half_split_order(int64_t head_dim, int64_t turning);
 
 }  // namespace sextant::hugging_face

@@ -13,8 +13,8 @@ namespace sextant::hugging_face {
 // architecture lets a part of each head turn.
 std::string rotary_obstacle(const ModelConfig& config, const nlohmann::json& options, bool partial);
 
-// The setting that complete options of rope mean, NTK as the base that it comes to. Throws Error where
-// the stretch is not well said.
+// The setting that complete options of rope mean, NTK as the base that it comes to. Throws Error
+// where the stretch is not well said.
 RopeConfig rope_config_of(const ModelConfig& config, const nlohmann::json& options);
 
 // The options that mean the setting. A stretch that goes by the text goes by its length, as Hugging

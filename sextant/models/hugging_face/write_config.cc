@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// MPT's biases end at max_seq_len, and a longer text is an error there; alibi is there to read longer ones.
+// MPT's biases end at max_seq_len, and a longer text is an error there; alibi is there to read
+// longer ones.
 constexpr int64_t kMptReach = 16;
 
 // What the family's decoder could do otherwise, and does not here.

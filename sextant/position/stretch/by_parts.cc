@@ -41,8 +41,8 @@ Spectrum stretched(Spectrum spectrum, const PartNtk& parts) {
                               .truncate = true},
                              "part-ntk");
   };
-  // From interpolation to NTK where pairs make about one turn within L, and from there to plain RoPE
-  // between 2 and 16 turns.
+  // From interpolation to NTK where pairs make about one turn within L, and from there to plain
+  // RoPE between 2 and 16 turns.
   const PairRamp to_ntk = ramp(1.25, 0.75), to_plain = ramp(16, 2);
   const auto pairs = static_cast<double>(spectrum.pairs.size());
   double f = 0;

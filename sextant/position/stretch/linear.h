@@ -1,7 +1,8 @@
 // Position interpolation: the same angles, spread over a text that is `factor` times as long.
 //
-// Chen et al. 2023 (arXiv 2306.15595) and kaiokendev 2023: theta'_f = theta_f / s. Hugging Face's rope_type
-// "linear". Some codes divide positions instead of speeds, which is the same but for rounding.
+// Chen et al. 2023 (arXiv 2306.15595) and kaiokendev 2023: theta'_f = theta_f / s. Hugging Face's
+// rope_type "linear". Some codes divide positions instead of speeds, which is the same but for
+// rounding.
 #pragma once
 
 #include "sextant/position/spectrum.h"

@@ -1,9 +1,9 @@
 // p-RoPE: only the fastest pairs turn, and the others carry content alone.
 //
-// Barbero et al. 2024 ("Round and round we go", arXiv 2410.06205); Hugging Face's rope_type "proportional",
-// Gemma 4's global layers with p = 0.25. Of the n pairs of the full ladder the first floor(p n) keep their
-// speeds, which `factor` divides, and the rest stand still. Partial rotary with the same share is another
-// thing: it has a shorter ladder over fewer channels.
+// Barbero et al. 2024 ("Round and round we go", arXiv 2410.06205); Hugging Face's rope_type
+// "proportional", Gemma 4's global layers with p = 0.25. Of the n pairs of the full ladder the
+// first floor(p n) keep their speeds, which `factor` divides, and the rest stand still. Partial
+// rotary with the same share is another thing: it has a shorter ladder over fewer channels.
 #pragma once
 
 #include "sextant/position/spectrum.h"

@@ -1,9 +1,9 @@
 // A stretch: what is done to a spectrum so that a model reads further than it was trained to.
 //
-// Every method maps a spectrum to a spectrum; one file each in this folder. A dynamic stretch depends on how
-// much text there is, of which three things have been meant (rotary.md 3.6, and docs/methods/rope.md):
-// the text up to each query; the text there is so far, for all queries alike; or a length that one states.
-// This file only answers which stretch belongs to a length.
+// Every method maps a spectrum to a spectrum; one file each in this folder. A dynamic stretch
+// depends on how much text there is, of which three things have been meant (rotary.md 3.6, and
+// docs/methods/rope.md): the text up to each query; the text there is so far, for all queries
+// alike; or a length that one states. This file only answers which stretch belongs to a length.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ using Stretch = std::variant<std::monostate, Linear, Ntk, NtkMixed, ByParts, Par
 
 Spectrum stretched(Spectrum spectrum, const Stretch& stretch);
 
-// How the factor of a dynamic stretch grows with the length n of the text; 1 up to L = original_length.
+// How the factor of a dynamic stretch grows with the length n of the text; 1 up to L =
+// original_length.
 enum class Growth {
   kRatio,        // n / L: Dynamic PI and YaRN (jquesnelle/yarn), and Su's s(i) at n = i + 1
   kHuggingFace,  // f n / L - (f - 1): rope_type "dynamic"; f = 1 is the ratio, f = 2 gives 3 at 2 L
@@ -46,8 +47,8 @@ struct DynamicStretch {
   friend bool operator==(const DynamicStretch&, const DynamicStretch&) = default;
 };
 
-// The factor at a text of n = length tokens. Throws Error if the length or L is below 1, or f is not a
-// finite number of at least 1.
+// The factor at a text of n = length tokens. Throws Error if the length or L is below 1, or f is
+// not a finite number of at least 1.
 double dynamic_factor(const DynamicStretch& dynamic, int64_t length);
 
 // The stretch of a text whose factor that is.

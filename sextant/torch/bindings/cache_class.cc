@@ -1,5 +1,5 @@
-// torch.classes.sextant.KVCache: one layer's keys and values of texts that grow (sextant/cache/kv_cache.h),
-// for Python. A batch is a list of texts, one for each entry.
+// torch.classes.sextant.KVCache: one layer's keys and values of texts that grow
+// (sextant/cache/kv_cache.h), for Python. A batch is a list of texts, one for each entry.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -33,7 +33,7 @@ void check_tensor(const char* name, const at::Tensor& x, int64_t batch) {
   const std::string what = "kv cache: " + std::string(name) + ": expected ";
   if (x.dim() != 4 || x.size(0) != batch)
     fail(what + "[" + std::to_string(batch) +
-         " (texts), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
+         " (sequences), heads, rows, columns], but got a tensor of " + std::to_string(x.dim()) +
          " dimensions" + (x.dim() > 0 ? " and batch " + std::to_string(x.size(0)) : ""));
   if (wide_type(x) != at::kFloat || !x.is_cpu())
     fail(what + "float32, bfloat16 or float16 in memory, but got " + at::toString(x.scalar_type()) +
@@ -80,62 +80,64 @@ class KvCacheClass final : public torch::CustomClassHolder {
   }
   std::string dtype() const { return kFormats[static_cast<size_t>(cache_.shape().format)]; }
   int64_t pages_in_use() const { return cache_.pages_in_use(); }
-  bool holds(int64_t text) const { return cache_.holds(text); }
-  int64_t rows(int64_t text) const { return cache_.rows(text); }
-  int64_t first_position(int64_t text) const { return cache_.first_position(text); }
+  bool holds(int64_t sequence) const { return cache_.holds(sequence); }
+  int64_t rows(int64_t sequence) const { return cache_.rows(sequence); }
+  int64_t first_position(int64_t sequence) const { return cache_.first_position(sequence); }
 
   int64_t add(int64_t first_position, const c10::optional<std::string>& rotated_by) {
     if (!rotated_by) return cache_.add(first_position);
     return cache_.add(first_position, rotation_of(*rotated_by));
   }
-  int64_t fork(int64_t text, int64_t rows) { return cache_.fork(text, rows); }
-  void remove(int64_t text) { cache_.remove(text); }
-  void truncate(int64_t text, int64_t rows) { cache_.truncate(text, rows); }
-  void drop(int64_t text, int64_t first, int64_t count) { cache_.drop(text, first, count); }
-  void move_to(int64_t text, int64_t first_position) { cache_.rerotate(text, first_position); }
-  void rerotate(int64_t text, const std::string& rotated_by) {
-    cache_.rerotate(text, rotation_of(rotated_by));
+  int64_t fork(int64_t sequence, int64_t rows) { return cache_.fork(sequence, rows); }
+  void remove(int64_t sequence) { cache_.remove(sequence); }
+  void truncate(int64_t sequence, int64_t rows) { cache_.truncate(sequence, rows); }
+  void drop(int64_t sequence, int64_t first, int64_t count) { cache_.drop(sequence, first, count); }
+  void move_to(int64_t sequence, int64_t first_position) {
+    cache_.rerotate(sequence, first_position);
+  }
+  void rerotate(int64_t sequence, const std::string& rotated_by) {
+    cache_.rerotate(sequence, rotation_of(rotated_by));
   }
 
-  void append(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) {
-    check_rows(k, v, texts);
-    for (size_t b = 0; b < texts.size(); ++b)
-      cache_.append(texts[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
+  void append(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) {
+    check_rows(k, v, sequences);
+    for (size_t b = 0; b < sequences.size(); ++b)
+      cache_.append(sequences[b], any_view_4d<const float>(k), any_view_4d<const float>(v),
                     static_cast<int64_t>(b));
   }
 
-  std::tuple<at::Tensor, at::Tensor> read(int64_t text) const {
+  std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
     const KvCacheShape& s = cache_.shape();
-    const int64_t rows = cache_.rows(text);
+    const int64_t rows = cache_.rows(sequence);
     constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
     const at::ScalarType type = kTypes[static_cast<size_t>(s.format)];
     const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
     const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
-    cache_.read(text, 0, any_view_4d<float>(k), any_view_4d<float>(v));
+    cache_.read(sequence, 0, any_view_4d<float>(k), any_view_4d<float>(v));
     return {k, v};
   }
 
-  void save(int64_t text, const std::string& path) const { save_cache(cache_, text, path); }
+  void save(int64_t sequence, const std::string& path) const { save_cache(cache_, sequence, path); }
   int64_t load(const std::string& path) { return load_cache(path, cache_); }
 
   // k and v [texts, key heads, rows, columns] are appended, and their queries, [texts, heads, rows,
   // key_columns], attend to all that there is then. If that throws the cache is as it was.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    const Sizes& texts, const std::string& method, const Sizes& shape,
+                    const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
                     int64_t layer) {
-    check_tensor("q", q, static_cast<int64_t>(texts.size()));
-    check_rows(k, v, texts);
+    check_tensor("q", q, static_cast<int64_t>(sequences.size()));
+    check_rows(k, v, sequences);
     if (q.size(2) != k.size(2))
       fail("kv cache: q: expected the " + std::to_string(k.size(2)) + " rows of k, but got " +
            std::to_string(q.size(2)));
     const auto named = cached_method(method, shape, options);
-    std::vector<TextGrowth> growing;
-    for (const int64_t text : texts) growing.push_back({text, k.size(2)});
+    std::vector<SequenceGrowth> growing;
+    for (const int64_t sequence : sequences) growing.push_back({sequence, k.size(2)});
     const Layout layout = continued(cache_, growing);
-    if (texts.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
+    if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
     try {
-      append(k, v, texts);
+      append(k, v, sequences);
       return parted(attend_cached(*named, joined(q), cache_, growing, layout, layer, parameters),
                     q.size(0))
           .contiguous();
@@ -151,9 +153,9 @@ class KvCacheClass final : public torch::CustomClassHolder {
         rope_spectrum("kv cache: rotated_by", rope_options, cache_.shape().key_columns));
   }
 
-  void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& texts) const {
+  void check_rows(const at::Tensor& k, const at::Tensor& v, const Sizes& sequences) const {
     for (const auto& [name, x] : {std::pair{"k", &k}, {"v", &v}}) {
-      check_tensor(name, *x, static_cast<int64_t>(texts.size()));
+      check_tensor(name, *x, static_cast<int64_t>(sequences.size()));
       check_constant(name, *x);
     }
     const KvCacheShape& s = cache_.shape();
@@ -167,7 +169,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
     expect("v.rows", v.size(2), k.size(2));
     expect("k.columns", k.size(3), s.key_columns);
     expect("v.columns", v.size(3), s.value_columns);
-    for (const int64_t text : texts) cache_.rows(text);  // or throws
+    for (const int64_t sequence : sequences) cache_.rows(sequence);  // or throws
   }
 
   KvCache cache_;

@@ -28,9 +28,9 @@ ModelShape model_shape(const std::vector<int64_t>& sizes) {
           .train_length = sizes[5]};
 }
 
-json parse(const std::string& text) {
-  json parsed = json::parse(text, nullptr, false);
-  if (!parsed.is_object()) fail("method: options: expected a JSON object, but got " + text);
+json parse(const std::string& sequence) {
+  json parsed = json::parse(sequence, nullptr, false);
+  if (!parsed.is_object()) fail("method: options: expected a JSON object, but got " + sequence);
   return parsed;
 }
 

@@ -1,10 +1,10 @@
-// Methods as operators, for Python: torch.ops.sextant.method_attend and method_embed take a method by
-// name, sizes and options (JSON), and its parameters; `methods` and `method_parameters` say which
-// there are.
+// Methods as operators, for Python: torch.ops.sextant.method_attend and method_embed take a method
+// by name, sizes and options (JSON), and its parameters; `methods` and `method_parameters` say
+// which there are.
 //
 // Called eagerly they are the method's own tensor code, and autograd sees through it. A tracer
-// (torch.compile) hands in tensors without memory, which index tensors cannot be made from; it gets one
-// opaque operator instead, whose backward operator runs the method once more.
+// (torch.compile) hands in tensors without memory, which index tensors cannot be made from; it gets
+// one opaque operator instead, whose backward operator runs the method once more.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -40,7 +40,7 @@ using torch::jit::Stack;
 constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] parameters, ";
 constexpr const char* kEmbed =
     "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False, "
-    "Tensor? words=None";
+    "Tensor? token_ids=None";
 constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
@@ -56,8 +56,8 @@ at::Tensor optional_tensor(const at::IValue& value) {
   return value.isNone() ? at::Tensor() : value.toTensor();
 }
 
-// What the two operators differ in: the tensors that gradients go to besides the parameters, and what
-// is done with them. `arguments` are in the order of the schema.
+// What the two operators differ in: the tensors that gradients go to besides the parameters, and
+// what is done with them. `arguments` are in the order of the schema.
 struct Embed {
   static constexpr size_t kInputs = 1;
   static constexpr const char* kBackward = "sextant::method_embed_backward";
@@ -74,10 +74,10 @@ struct Embed {
                            .causal = a[6].toBool(),
                            .packed_queries = a[7].toIntVector(),
                            .packed_keys = a[7].toIntVector(),
-                           .words = optional_tensor(a[9])};
+                           .token_ids = optional_tensor(a[9])};
     const auto method = method_of(a);
-    if (layout.words.defined() && !method->reads_token_ids())
-      fail("method_embed: words: expected none, as the method does not go by them");
+    if (layout.token_ids.defined() && !method->reads_token_ids())
+      fail("method_embed: token_ids: expected none, as the method does not go by them");
     const std::vector<at::Tensor> parameters = all_to_float(a[3].toTensorVector());
     const at::Tensor wide = to_float(x);
     const at::Tensor embedded = a[8].toBool() ? method->embed_last(wide, layout, parameters)

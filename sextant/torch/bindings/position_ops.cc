@@ -40,15 +40,16 @@ at::Tensor gru(const at::Tensor& h0, at::TensorList weights, int64_t length) {
   return gru_positions(h0, listed(weights), length);
 }
 
-// r e^{i (w pos + theta)} of each word (Wang et al. 2020): ids and positions [batch, length]; amplitudes
-// r [words, D]; frequencies w [words, D], [D] or [words, 1]; phases theta [words, D], zeros in the
-// official code. Real and imaginary parts, [batch, length, D] each.
+// r e^{i (w pos + theta)} of each word (Wang et al. 2020): ids and positions [batch, length];
+// amplitudes r [words, D]; frequencies w [words, D], [D] or [words, 1]; phases theta [words, D],
+// zeros in the official code. Real and imaginary parts, [batch, length, D] each.
 std::tuple<at::Tensor, at::Tensor> complex_embedding(const at::Tensor& ids,
                                                      const at::Tensor& positions,
                                                      const at::Tensor& r, const at::Tensor& w,
                                                      at::TensorList theta) {
-  const at::Tensor times = positions.to(r.options()).unsqueeze(-1);
-  const at::Tensor angle = angles_of_words(ids, times, w, theta.empty() ? at::Tensor() : theta[0]);
+  const at::Tensor rotary_positions = positions.to(r.options()).unsqueeze(-1);
+  const at::Tensor angle =
+      angles_of_token_ids(ids, rotary_positions, w, theta.empty() ? at::Tensor() : theta[0]);
   const at::Tensor amplitude = of_words(r, ids);
   return {amplitude * angle.cos(), amplitude * angle.sin()};
 }

@@ -1,4 +1,4 @@
-// torch.ops.sextant.turn: rows turned by their positions, outside attention, with exact phases.
+// torch.ops.sextant.rotate: rows turned by their positions, outside attention, with exact phases.
 //
 // Its gradient is the turn back: a rotation's transpose is its inverse.
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -30,15 +30,15 @@ struct Angles {
   at::Tensor cos, sin;  // [1 or batch, 1, rows, pairs]
 };
 
-Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
+Angles angles(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   const Rotation plan = rotation(spectrum);
-  const int64_t batch = times.size(0), rows = times.size(2);
+  const int64_t batch = rotary_positions.size(0), rows = rotary_positions.size(2);
   const auto pairs = static_cast<int64_t>(plan.pairs.size());
   Angles result = {at::empty({batch, 1, rows, pairs}, at::kDouble),
                    at::empty({batch, 1, rows, pairs}, at::kDouble)};
   double* cos = result.cos.data_ptr<double>();
   double* sin = result.sin.data_ptr<double>();
-  const auto time = times.accessor<int64_t, 3>();
+  const auto time = rotary_positions.accessor<int64_t, 3>();
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t row = 0; row < rows; ++row)
       for (const Rotation::Pair& pair : plan.pairs) {
@@ -50,7 +50,8 @@ Angles angles(const at::Tensor& times, const Spectrum& spectrum) {
 }
 
 // In float32, by vectors: a copy that is turned where it lies.
-at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spectrum& spectrum) {
+at::Tensor rotated_rows(const at::Tensor& x, const at::Tensor& rotary_positions,
+                        const Spectrum& spectrum) {
   const Rotation plan = rotation(spectrum);
   const at::Tensor out =
       x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
@@ -59,53 +60,55 @@ at::Tensor turned_rows(const at::Tensor& x, const at::Tensor& times, const Spect
                                out.stride(3)}};
   rotate_rows(rows,
               {.rotation = &plan,
-               .times = times.data_ptr<int64_t>(),
-               .batch_stride = times.size(0) == 1 ? 0 : times.stride(0),
-               .axis_stride = times.stride(1),
-               .row_stride = times.stride(2)},
+               .rotary_positions = rotary_positions.data_ptr<int64_t>(),
+               .batch_stride = rotary_positions.size(0) == 1 ? 0 : rotary_positions.stride(0),
+               .axis_stride = rotary_positions.stride(1),
+               .row_stride = rotary_positions.stride(2)},
               torch_executor());
   return out.to(x.scalar_type());
 }
 
-at::Tensor turn_cpu(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
-                    bool back) {
+at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
+                      c10::string_view options, bool back) {
   if (x.dim() != 4)
-    fail("turn: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
+    fail("rotate: x: expected [batch, heads, rows, columns], but got " + std::to_string(x.dim()) +
          " dimensions");
-  const Spectrum spectrum = rope_spectrum("turn", std::string(options), x.size(3));
-  const Layout layout = {.batch = x.size(0), .queries = x.size(2), .query_rotary_positions = times};
+  const Spectrum spectrum = rope_spectrum("rotate", std::string(options), x.size(3));
+  const Layout layout = {
+      .batch = x.size(0), .queries = x.size(2), .query_rotary_positions = rotary_positions};
   const at::Tensor at = query_rotary_positions(layout, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
   // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
-  if (wide_type(x) == at::kFloat) return turned_rows(x, at, forth_or_back);
+  if (wide_type(x) == at::kFloat) return rotated_rows(x, at, forth_or_back);
   const Angles a = angles(at, forth_or_back);
-  return turned(x, a.cos.mul_(spectrum.gain).to(x.options()),
-                a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
+  return rotated(x, a.cos.mul_(spectrum.gain).to(x.options()),
+                 a.sin.mul_(spectrum.gain).to(x.options()), spectrum)
       .contiguous();
 }
 
-at::Tensor turn_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {
+at::Tensor rotate_meta(const at::Tensor& x, const at::Tensor&, c10::string_view, bool) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-at::Tensor dispatched(const at::Tensor& x, const at::Tensor& times, const std::string& options,
-                      bool back) {
+at::Tensor dispatched(const at::Tensor& x, const at::Tensor& rotary_positions,
+                      const std::string& options, bool back) {
   static const auto op =
       c10::Dispatcher::singleton()
-          .findSchemaOrThrow("sextant::turn", "")
+          .findSchemaOrThrow("sextant::rotate", "")
           .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
-  return op.call(x, times, options, back);
+  return op.call(x, rotary_positions, options, back);
 }
 
-class Turning : public torch::autograd::Function<Turning> {
+class RotateFunction : public torch::autograd::Function<RotateFunction> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& times,
-                            const std::string& options, bool back) {
-    context->save_for_backward({times});
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& rotary_positions, const std::string& options,
+                            bool back) {
+    context->save_for_backward({rotary_positions});
     context->saved_data["options"] = options;
     context->saved_data["back"] = back;
     const at::AutoDispatchBelowADInplaceOrView guard;
-    return dispatched(x, times, options, back);
+    return dispatched(x, rotary_positions, options, back);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& d_out) {
@@ -118,19 +121,21 @@ class Turning : public torch::autograd::Function<Turning> {
   }
 };
 
-at::Tensor turn_autograd(const at::Tensor& x, const at::Tensor& times, c10::string_view options,
-                         bool back) {
-  return Turning::apply(x, times, std::string(options), back);
+at::Tensor rotate_autograd(const at::Tensor& x, const at::Tensor& rotary_positions,
+                           c10::string_view options, bool back) {
+  return RotateFunction::apply(x, rotary_positions, std::string(options), back);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(sextant, library) {
   const std::vector<at::Tag> tags = operator_tags();
-  library.def("turn(Tensor x, Tensor times, str options='{}', bool back=False) -> Tensor", tags);
+  library.def(
+      "rotate(Tensor x, Tensor rotary_positions, str options='{}', bool back=False) -> Tensor",
+      tags);
 }
-TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("turn", turn_cpu); }
-TORCH_LIBRARY_IMPL(sextant, Meta, library) { library.impl("turn", turn_meta); }
-TORCH_LIBRARY_IMPL(sextant, Autograd, library) { library.impl("turn", turn_autograd); }
+TORCH_LIBRARY_IMPL(sextant, CPU, library) { library.impl("rotate", rotate_cpu); }
+TORCH_LIBRARY_IMPL(sextant, Meta, library) { library.impl("rotate", rotate_meta); }
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) { library.impl("rotate", rotate_autograd); }
 
 }  // namespace sextant

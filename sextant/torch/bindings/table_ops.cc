@@ -1,5 +1,6 @@
-// The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids, spectra
-// and their exact cosines. None is differentiable; all results are float64 or int64 on the CPU.
+// The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids,
+// spectra and their exact cosines. None is differentiable; all results are float64 or int64 on the
+// CPU.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>

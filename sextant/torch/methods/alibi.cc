@@ -5,20 +5,21 @@
 // alibi_slopes().
 //
 // The paper is causal. Keys in the future get -m_h future_scale (j - i): 1 is symmetric, as in MPT,
-// FlashAttention and other bidirectional models. `train` makes the slopes parameters: "one" a slope per
-// head, "two" one for the past and one for the future.
+// FlashAttention and other bidirectional models. `train` makes the slopes parameters: "one" a slope
+// per head, "two" one for the past and one for the future.
 //
-// flavour "falcon" adds the bias before the product is scaled: slopes / sqrt(d). "bloom" counts a key's
-// position by the keys that the mask shows: with left padding that changes nothing, with holes it closes
-// them up.
+// flavour "falcon" adds the bias before the product is scaled: slopes / sqrt(d). "bloom" counts a
+// key's position by the keys that the mask shows: with left padding that changes nothing, with
+// holes it closes them up.
 //
-// interpolation (Al-Khateeb et al. 2023, arXiv 2310.13017) multiplies slopes by train_length / length:
-// "static" has the length from `length`, "dynamic" from the last key there is, the same in all texts that are
-// packed or read from a cache together; decoding then has other slopes than reading at once.
+// interpolation (Al-Khateeb et al. 2023, arXiv 2310.13017) multiplies slopes by train_length /
+// length: "static" has the length from `length`, "dynamic" from the last key there is, the same in
+// all texts that are packed or read from a cache together; decoding then has other slopes than
+// reading at once.
 //
 // The bias comes from integer distances in double precision and is rounded once. Official code adds
-// m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from position
-// 257 on.
+// m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from
+// position 257 on.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cumsum.h>
@@ -71,10 +72,10 @@ Distances distances(const Diagonals& diagonals) {
 
 int64_t last_length(const Layout& layout) {
   std::vector<int64_t> lengths;
-  for (const Frame& text : texts(layout))
-    lengths.push_back(std::max<int64_t>(text.key_position + text.keys, 1));
+  for (const Frame& sequence : sequences(layout))
+    lengths.push_back(std::max<int64_t>(sequence.key_position + sequence.keys, 1));
   if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) != lengths.end())
-    fail("alibi: interpolation: expected texts of one length, as slopes are those of all");
+    fail("alibi: interpolation: expected sequences of one length, as slopes are those of all");
   return lengths.empty() ? 1 : lengths[0];
 }
 

@@ -1,11 +1,13 @@
 // chunk: the text is cut in chunks, and a query sees its own chunk only; laid over another method.
 //
-// Llama 4's chunked attention (attention_chunk_size 8192, over rope, in three layers of four) with the
-// causal mask; without it, segments read one by one. Key j is seen from query i if floor((i - origin) /
-// chunk) = floor((j - origin) / chunk). Positions count, not rows, so decoding and packed texts agree with
-// reading at once; with left padding Hugging Face starts the grid after the padding: that is `origin`.
+// Llama 4's chunked attention (attention_chunk_size 8192, over rope, in three layers of four) with
+// the causal mask; without it, segments read one by one. Key j is seen from query i if floor((i -
+// origin) / chunk) = floor((j - origin) / chunk). Positions count, not rows, so decoding and packed
+// texts agree with reading at once; with left padding Hugging Face starts the grid after the
+// padding: that is `origin`.
 //
-// With the training length as chunk, the default, no relative method meets a distance it has not seen.
+// With the training length as chunk, the default, no relative method meets a distance it has not
+// seen.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
@@ -26,8 +28,9 @@ class Chunk final : public MethodWrapper {
   void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, parameters);
-    const at::Tensor own = chunk_runs(layout, chunk_, origin_);
-    for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, own);
+    const at::Tensor own = chunk_ranges(layout, chunk_, origin_);
+    for (SweepOperand& sweep : operands.sweeps)
+      sweep.key_ranges = intersection(sweep.key_ranges, own);
   }
 
  private:

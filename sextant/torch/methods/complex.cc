@@ -1,22 +1,24 @@
 // complex: words are complex numbers that turn with position, and a score is a modulus.
 //
-// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of word j at position
-// pos is r_jc e^{i (w_jc pos + theta_jc)}. The model's width holds real parts, then imaginary parts. Positions
-// count from 1.
+// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of word j at
+// position pos is r_jc e^{i (w_jc pos + theta_jc)}. The model's width holds real parts, then
+// imaginary parts. Positions count from 1.
 //
-// amplitude "input": the input's halves a + i b are r e^{i theta} already, each word's own, and the method turns
-// them by w pos (and by theta of its own, if there is one). "word": r is a table of the method's, and the input
-// is not read: the paper's three tables. Frequencies and phases are one per component, shared by all words
-// (the paper's word-sharing, the language model's schema 2), one per word for all its components (schema 1), or
-// one per word and component (schema 0); the official code has no phases, which is `phase` "none".
+// amplitude "input": the input's halves a + i b are r e^{i theta} already, each word's own, and the
+// method turns them by w pos (and by theta of its own, if there is one). "word": r is a table of
+// the method's, and the input is not read: the paper's three tables. Frequencies and phases are one
+// per component, shared by all words (the paper's word-sharing, the language model's schema 2), one
+// per word for all its components (schema 1), or one per word and component (schema 0); the
+// official code has no phases, which is `phase` "none".
 //
-// w starts as the official table, 10000^(-2 (c div 2) / D), the same for every word; one per word starts as in the
-// official language model, normal, 0.02. Phases start anywhere in a turn, amplitudes as torch's embeddings.
+// w starts as the official table, 10000^(-2 (c div 2) / D), the same for every word; one per word
+// starts as in the official language model, normal, 0.02. Phases start anywhere in a turn,
+// amplitudes as torch's embeddings.
 //
-// Attention as in the official code: q, k and v hold real and imaginary halves, z = sum of q_c k_c without
-// a conjugate, score |z| / sqrt(2 d), one real softmax for both halves of v. So a score depends on the sum
-// of the positions of query and key; flavour "conjugate" makes it depend on their distance. The text
-// classification code divides by sqrt(d): `scale` "sqrt-d".
+// Attention as in the official code: q, k and v hold real and imaginary halves, z = sum of q_c k_c
+// without a conjugate, score |z| / sqrt(2 d), one real softmax for both halves of v. So a score
+// depends on the sum of the positions of query and key; flavour "conjugate" makes it depend on
+// their distance. The text classification code divides by sqrt(d): `scale` "sqrt-d".
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
@@ -41,7 +43,7 @@ enum class Per { kNothing, kComponent, kWord, kWordAndComponent };
 
 struct ComplexOptions {
   int64_t components = 0;  // D, half of the width
-  int64_t words = 0;
+  int64_t token_ids = 0;
   Per amplitude = Per::kNothing, frequency = Per::kComponent, phase = Per::kNothing;
   bool conjugate = false, sqrt_d = false;
 
@@ -86,16 +88,16 @@ class Complex final : public Method {
 
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
                    Parameters parameters) const override {
-    const at::Tensor times = (query_positions(layout) + 1).to(x.options()).unsqueeze(1);
-    const at::Tensor words = reads_token_ids() ? query_words(layout) : at::Tensor();
-    if (words.defined()) check_words(words, options_.words);
+    const at::Tensor rotary_positions = (query_positions(layout) + 1).to(x.options()).unsqueeze(1);
+    const at::Tensor token_ids = reads_token_ids() ? query_token_ids(layout) : at::Tensor();
+    if (token_ids.defined()) check_words(token_ids, options_.token_ids);
     const bool own_amplitude = options_.amplitude != Per::kNothing;
     const Parameters turning = parameters.subspan(own_amplitude ? 1 : 0);
     const at::Tensor theta = options_.phase != Per::kNothing ? turning[1] : at::Tensor();
-    const at::Tensor angle = angles_of_words(words, times, turning[0], theta);
+    const at::Tensor angle = angles_of_token_ids(token_ids, rotary_positions, turning[0], theta);
     const at::Tensor cosine = angle.cos(), sine = angle.sin();
     if (own_amplitude) {
-      const at::Tensor r = of_words(parameters[0], words);
+      const at::Tensor r = of_words(parameters[0], token_ids);
       return at::cat({r * cosine, r * sine}, -1);
     }
     const auto parts = x.chunk(2, -1);
@@ -116,7 +118,7 @@ class Complex final : public Method {
  private:
   std::vector<int64_t> sizes(Per per) const {
     if (per == Per::kComponent) return {options_.components};
-    return {options_.words, per == Per::kWord ? 1 : options_.components};
+    return {options_.token_ids, per == Per::kWord ? 1 : options_.components};
   }
 
   at::Tensor official_frequencies() const {
@@ -148,10 +150,10 @@ std::unique_ptr<Method> make_complex(const ModelShape& shape, const nlohmann::js
       .conjugate = options.choice("flavour", {"code", "conjugate"}) == 1,
       .sqrt_d = options.choice("scale", {"sqrt-2d", "sqrt-d"}) == 1};
   if (complex.tells_words_apart())
-    complex.words = options.integer_or("vocabulary", shape.vocabulary, 1, int64_t{1} << 31);
+    complex.token_ids = options.integer_or("vocabulary", shape.vocabulary, 1, int64_t{1} << 31);
   else if (!options.value("vocabulary").is_null())
     options.refuse("vocabulary", "null, as no number is a word's own");
-  if (complex.tells_words_apart() && complex.words < shape.vocabulary)
+  if (complex.tells_words_apart() && complex.token_ids < shape.vocabulary)
     options.refuse("vocabulary", "at least the model's " + std::to_string(shape.vocabulary));
   return std::make_unique<Complex>(complex);
 }

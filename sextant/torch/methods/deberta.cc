@@ -4,17 +4,20 @@
 //
 //   s_ij = ( q_i.k_j + q_i.Kr[row(i - j)] + k_j.Qr[row(i - j)] ) / sqrt(d (1 + terms))
 //
-// with Kr = P W_kr, Qr = P W_qr, P [rows, width] one table for all layers, the W a pair for each layer.
+// with Kr = P W_kr, Qr = P W_qr, P [rows, width] one table for all layers, the W a pair for each
+// layer.
 //   version 1   rows clip(i - j + k, 0, 2k - 1), k = max_positions; W_kr has no bias
-//   version 2   logarithmic buckets (sextant/position/buckets.h), both W with bias, P after a LayerNorm
-//   version 3   version 2 with share_att_key: W_kr, W_qr are the layer's own key and query projections,
+//   version 2   logarithmic buckets (sextant/position/buckets.h), both W with bias, P after a
+//   LayerNorm version 3   version 2 with share_att_key: W_kr, W_qr are the layer's own key and
+//   query projections,
 //               and these parameters say so (same_as); heads that share a key head share its W_kr
 //
-// The paper has row(j - i) in the last term. All released code has row(i - j) in both, so do checkpoints;
-// flavour "paper" is for new models and version 1. "microsoft" clips distances to max_positions - 1
-// before bucketing: keys that far to the right get another row than in "hugging-face". Distances beyond
-// the table share its last row or bucket. Queries stand at 0, 1, ... in official code even where they are
-// fewer than the keys: give first_query = 0 to match it. Published models are bidirectional.
+// The paper has row(j - i) in the last term. All released code has row(i - j) in both, so do
+// checkpoints; flavour "paper" is for new models and version 1. "microsoft" clips distances to
+// max_positions - 1 before bucketing: keys that far to the right get another row than in
+// "hugging-face". Distances beyond the table share its last row or bucket. Queries stand at 0, 1,
+// ... in official code even where they are fewer than the keys: give first_query = 0 to match it.
+// Published models are bidirectional.
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 

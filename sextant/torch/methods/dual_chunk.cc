@@ -1,26 +1,28 @@
 // dual-chunk: rotary positions that start again in each chunk of the text.
 //
-// An et al. 2024 (Training-Free Long-Context Scaling, arXiv 2402.17463; github.com/HKUNLP/ChunkLlama;
-// Qwen2.5-1M, vLLM): with chunks of c = chunk_size - local_window, key j stands at j mod c, and query i at
+// An et al. 2024 (Training-Free Long-Context Scaling, arXiv 2402.17463;
+// github.com/HKUNLP/ChunkLlama; Qwen2.5-1M, vLLM): with chunks of c = chunk_size - local_window,
+// key j stands at j mod c, and query i at
 //
 //   i mod c                        towards the keys of its own chunk
-//   min(i mod c + c, chunk_size)   towards those of the chunk before, so that near ones keep their distance
-//   min(2c - 1, chunk_size)        towards older ones
+//   min(i mod c + c, chunk_size)   towards those of the chunk before, so that near ones keep their
+//   distance min(2c - 1, chunk_size)        towards older ones
 //
-// No relative position exceeds chunk_size. Without the causal mask, of which the paper knows nothing, the
-// future is the mirror of the past: the relative position of (i, j) is minus that of (j, i).
+// No relative position exceeds chunk_size. Without the causal mask, of which the paper knows
+// nothing, the future is the mirror of the past: the relative position of (i, j) is minus that of
+// (j, i).
 //
-// A key is turned once and for all, so a cache may hold it turned. The official code's defaults for a model
-// trained on L are the options' (chunk_size 3L/4, local_window L/8).
+// A key is turned once and for all, so a cache may hold it turned. The official code's defaults for
+// a model trained on L are the options' (chunk_size 3L/4, local_window L/8).
 //
-// `mscale` sharpens attention over texts longer than L; it is a number that multiplies turned queries and
-// turned keys, or a law of s = length / L, above 1:
+// `mscale` sharpens attention over texts longer than L; it is a number that multiplies turned
+// queries and turned keys, or a law of s = length / L, above 1:
 //
 //   "chunk-llama"   0.05 ln s + 1 of turned queries and turned keys, as that code does
 //   "qwen"          0.1 ln s + 1 of queries, as vLLM does for Qwen2.5-1M
 //
-// `dynamic` says whose length: "query": each query's own position + 1, so that a text gives the same
-// however it is cut, or "length": the text's so far, as both codes do.
+// `dynamic` says whose length: "query": each query's own position + 1, so that a text gives the
+// same however it is cut, or "length": the text's so far, as both codes do.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_max.h>
 #include <ATen/ops/full_like.h>
@@ -39,7 +41,8 @@
 namespace sextant {
 namespace {
 
-// Where rows stand towards the keys, or queries, of their own chunk, of the one beside it, and beyond.
+// Where rows stand towards the keys, or queries, of their own chunk, of the one beside it, and
+// beyond.
 struct Stands {
   at::Tensor own, beside, beyond;
 };
@@ -66,45 +69,47 @@ class DualChunk final : public Method {
 
   void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
     if (sharpening_.law != Sharpening::Law::kNone) sharpen(operands, layout);
-    const at::Tensor runs = operands.sweeps.at(0).runs;
-    const at::Tensor own = chunk_runs(layout, chunk_, 0);
-    const at::Tensor beside = chunk_runs(layout, chunk_, 0, 1);
-    const at::Tensor near = intersection(runs, beside);
+    const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
+    const at::Tensor own = chunk_ranges(layout, chunk_, 0);
+    const at::Tensor beside = chunk_ranges(layout, chunk_, 0, 1);
+    const at::Tensor near = intersection(key_ranges, beside);
     const Stands query = stands(query_rotary_positions(layout, 1)),
                  key = stands(key_rotary_positions(layout, 1));
-    operands.sweeps = {sweep(intersection(runs, own), query.own, key.own),
+    operands.sweeps = {sweep(intersection(key_ranges, own), query.own, key.own),
                        sweep(before(near, own), query.beside, key.own),
-                       sweep(before(runs, beside), query.beyond, key.own)};
+                       sweep(before(key_ranges, beside), query.beyond, key.own)};
     if (layout.causal) return;
     operands.sweeps.push_back(sweep(after(near, own), query.own, key.beside));
-    operands.sweeps.push_back(sweep(after(runs, beside), query.own, key.beyond));
+    operands.sweeps.push_back(sweep(after(key_ranges, beside), query.own, key.beyond));
   }
 
  private:
   void sharpen(Operands& operands, const Layout& layout) const {
     std::vector<double> factors(static_cast<size_t>(layout.queries), 1);
-    for (const Frame& text : texts(layout))
-      for (int64_t n = 0; n < text.queries; ++n)
-        factors[static_cast<size_t>(text.query_row + n)] = sharpening_.factor(
-            sharpening_.query_blocks ? text.query_position + n + 1 : text.key_position + text.keys);
+    for (const Frame& sequence : sequences(layout))
+      for (int64_t n = 0; n < sequence.queries; ++n)
+        factors[static_cast<size_t>(sequence.query_row + n)] =
+            sharpening_.factor(sharpening_.query_blocks ? sequence.query_position + n + 1
+                                                        : sequence.key_position + sequence.keys);
     // ChunkLlama's is a gain of turned channels, Qwen's one of all.
     const int64_t columns = operands.q.size(3);
     const bool all = sharpening_.law == Sharpening::Law::kQwen;
-    std::vector<double> turned(static_cast<size_t>(columns), all ? 1 : 0);
+    std::vector<double> rotated(static_cast<size_t>(columns), all ? 1 : 0);
     for (const Rotation::Pair& pair : rotation_.pairs)
-      for (const int column : {pair.first, pair.second}) turned[static_cast<size_t>(column)] = 1;
+      for (const int column : {pair.first, pair.second}) rotated[static_cast<size_t>(column)] = 1;
     const at::Tensor more = tensor_of(factors, {1, 1, layout.queries, 1}) - 1;
-    const at::Tensor factor = 1 + more * tensor_of(turned, {1, 1, 1, columns});
+    const at::Tensor factor = 1 + more * tensor_of(rotated, {1, 1, 1, columns});
     operands.q = operands.q * factor.to(operands.q.options());
   }
-  Stands stands(const at::Tensor& times) const {
-    const at::Tensor within = times.remainder(chunk_);
+  Stands stands(const at::Tensor& rotary_positions) const {
+    const at::Tensor within = rotary_positions.remainder(chunk_);
     return {.own = within,
             .beside = at::clamp_max(within + chunk_, size_),
-            .beyond = at::full_like(times, std::min(2 * chunk_ - 1, size_))};
+            .beyond = at::full_like(rotary_positions, std::min(2 * chunk_ - 1, size_))};
   }
-  SweepOperand sweep(const at::Tensor& runs, const at::Tensor& query, const at::Tensor& key) const {
-    return {.runs = runs,
+  SweepOperand sweep(const at::Tensor& key_ranges, const at::Tensor& query,
+                     const at::Tensor& key) const {
+    return {.key_ranges = key_ranges,
             .rotation = rotation_,
             .query_rotary_positions = query,
             .key_rotary_positions = key};

@@ -1,13 +1,15 @@
-// emd: DeBERTa's enhanced mask decoder, absolute positions in the last layers; laid over another method.
+// emd: DeBERTa's enhanced mask decoder, absolute positions in the last layers; laid over another
+// method.
 //
 // He, Liu, Gao and Chen 2020 (arXiv 2006.03654), section 3.2, as released by Microsoft
 // (DeBERTa/apps/models/masked_language_model.py). With h the output of the layer before last:
 //
-//   g_0 = h + p[t],   g_n = last layer(queries and residual: g_(n-1), keys and values: h),   n = 1, 2
+//   g_0 = h + p[t],   g_n = last layer(queries and residual: g_(n-1), keys and values: h),   n = 1,
+//   2
 //
-// and g_2 is what the words are read from. p [rows, width] is a trained table that is not normalised. Both
-// runs have the weights of the one last layer, where the paper speaks of n layers; its ordinary output, with
-// queries from h, is not used. Hugging Face's port leaves all of it out.
+// and g_2 is what the words are read from. p [rows, width] is a trained table that is not
+// normalised. Both runs have the weights of the one last layer, where the paper speaks of n layers;
+// its ordinary output, with queries from h, is not used. Hugging Face's port leaves all of it out.
 //
 // Layers below know relative positions only, by the method that this one is laid over.
 #include <ATen/TensorOperators.h>

@@ -1,20 +1,21 @@
-// fire: a small network says what a distance costs, seen in proportion to how far the query could look.
+// fire: a small network says what a distance costs, seen in proportion to how far the query could
+// look.
 //
 // Li, You, Guruganesh, Ainslie et al. 2023 (FIRE, arXiv 2310.04418): s_ij = q_i.k_j / sqrt(d) + b,
 //
 //   b_h(i, j) = MLP_h( psi(i - j) / (psi(max(i, L)) + eps) ),    psi(x) = ln(|c x| + 1)
 //
 // The network has one input, one layer of ReLUs and an output for each head; c and the threshold
-// L = |L_multiplier threshold| are trained as well, eps = 1e-6. Each layer has its own; per_layer false is
-// the paper's FIRE-S, one for all. The distance to keys in the future is |i - j| (the code's; the paper is
-// causal).
+// L = |L_multiplier threshold| are trained as well, eps = 1e-6. Each layer has its own; per_layer
+// false is the paper's FIRE-S, one for all. The distance to keys in the future is |i - j| (the
+// code's; the paper is causal).
 //
-// Being piecewise linear in its one input, the network costs a multiplication and an addition for each
-// pair and head (relu_network.h).
+// Being piecewise linear in its one input, the network costs a multiplication and an addition for
+// each pair and head (relu_network.h).
 //
-// Up to L the bias depends on the distance alone, one table. Beyond it the input of the network never
-// leaves 0 .. 1, which is why it can be read past its training; but each query then has its own biases
-// (LazyQueryBias): in the backward pass they are made once more.
+// Up to L the bias depends on the distance alone, one table. Beyond it the input of the network
+// never leaves 0 .. 1, which is why it can be read past its training; but each query then has its
+// own biases (LazyQueryBias): in the backward pass they are made once more.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/log1p.h>
@@ -95,7 +96,8 @@ class Fire final : public Method {
   }
 
  private:
-  // The first position not below L; at L itself the maximum gives half of its gradient to L, as torch's does.
+  // The first position not below L; at L itself the maximum gives half of its gradient to L, as
+  // torch's does.
   static int64_t first_from(double limit) {
     constexpr double kFar = 0x1p52;
     return static_cast<int64_t>(limit < kFar ? std::ceil(limit) : kFar);

@@ -1,13 +1,13 @@
 // floater: positions flow along a trained differential equation, and enter every layer.
 //
-// Liu, Yu, Dhillon and Hsieh 2020 (arXiv 2003.09229): p(t) = p(s) + integral of h(tau, p(tau)), one state
-// for queries, keys and values of each layer; they are added after the projections,
+// Liu, Yu, Dhillon and Hsieh 2020 (arXiv 2003.09229): p(t) = p(s) + integral of h(tau, p(tau)), one
+// state for queries, keys and values of each layer; they are added after the projections,
 //
 //   q_i = W_q x_i + b_q[i],  k_j = W_k x_j + b_k[j],  v_j = W_v x_j + b_v[j]
 //
-// One h serves all layers and all three. The solver and both flows: recurrences.h. The authors' code
-// integrates anew only every 400 steps of training and gives gradients in one step of 400; here every
-// call integrates. It stops at 255 positions there; here it goes on.
+// One h serves all layers and all three. The solver and both flows: recurrences.h. The authors'
+// code integrates anew only every 400 steps of training and gives gradients in one step of 400;
+// here every call integrates. It stops at 255 positions there; here it goes on.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/slice.h>
@@ -83,7 +83,7 @@ class Floater final : public Method {
     const at::Tensor start = alone ? parameters[0].slice(1, layer, layer + 1) : parameters[0];
     const at::Tensor rows =
         floater_positions(start, parameters.subspan(1), injected_rows(layout), flow_, gradient_);
-    inject(operands, layout, alone ? rows.squeeze(2) : rows.select(2, layer));
+    add_layer_positions(operands, layout, alone ? rows.squeeze(2) : rows.select(2, layer));
   }
 
  private:

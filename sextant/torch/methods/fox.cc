@@ -2,17 +2,18 @@
 //
 // Lin, Nikishin, He and Courville 2025 (Forgetting Transformer, arXiv 2503.02130):
 //
-//   s_ij = q_i.k_j / sqrt(d) + c_i - c_j,    c_i = sum_{t <= i} ln f_t,    f_t = sigmoid(w_h.x_t + b_h)
+//   s_ij = q_i.k_j / sqrt(d) + c_i - c_j,    c_i = sum_{t <= i} ln f_t,    f_t = sigmoid(w_h.x_t +
+//   b_h)
 //
 // x is the layer's input, f_t one gate for each head; a pair is penalised by the gates between, the
-// query's own included, the key's not. No other positions are needed. Towards the future, which the paper
-// does not have, the same is mirrored: the gates from behind the query up to the key.
+// query's own included, the key's not. No other positions are needed. Towards the future, which the
+// paper does not have, the same is mirrored: the gates from behind the query up to the key.
 //
-// A key carries the logits of its gates with it, in columns behind its own (Method::key_columns). The
-// penalty is part of the product of q and k: sums c reach thousands where differences of a hundredth
-// count, so each is said by two columns, a whole number of steps and the rest. Those of whole steps come
-// first, and since products are summed column by column (attention/cpu/multiply-inl.h), their
-// difference is exact before anything small is added to it.
+// A key carries the logits of its gates with it, in columns behind its own (Method::key_columns).
+// The penalty is part of the product of q and k: sums c reach thousands where differences of a
+// hundredth count, so each is said by two columns, a whole number of steps and the rest. Those of
+// whole steps come first, and since products are summed column by column
+// (attention/cpu/multiply-inl.h), their difference is exact before anything small is added to it.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ceil.h>
@@ -45,15 +46,15 @@ constexpr int64_t kFar = int64_t{1} << 52;
 // The row of the key that stands where a query stands, int64 [queries].
 at::Tensor own_keys(const Layout& layout) {
   at::Tensor rows = at::empty({layout.queries}, at::kLong);
-  for (const Frame& text : texts(layout))
-    for (int64_t n = 0; n < text.queries; ++n) {
-      const int64_t key = text.query_position + n - text.key_position;
-      if (key < 0 || key >= text.keys)
-        fail("fox: queries: expected positions " + std::to_string(text.key_position) + " to " +
-             std::to_string(text.key_position + text.keys - 1) +
+  for (const Frame& sequence : sequences(layout))
+    for (int64_t n = 0; n < sequence.queries; ++n) {
+      const int64_t key = sequence.query_position + n - sequence.key_position;
+      if (key < 0 || key >= sequence.keys)
+        fail("fox: queries: expected positions " + std::to_string(sequence.key_position) + " to " +
+             std::to_string(sequence.key_position + sequence.keys - 1) +
              ", where there are keys and so gates, but got " +
-             std::to_string(text.query_position + n));
-      rows.data_ptr<int64_t>()[text.query_row + n] = text.key_row + key;
+             std::to_string(sequence.query_position + n));
+      rows.data_ptr<int64_t>()[sequence.query_row + n] = sequence.key_row + key;
     }
   return rows;
 }
@@ -61,12 +62,13 @@ at::Tensor own_keys(const Layout& layout) {
 // Whether a key row belongs to no text, bool [keys, 1].
 at::Tensor of_nobody(const Layout& layout) {
   at::Tensor nobody = at::ones({layout.keys, 1}, at::kBool);
-  for (const Frame& text : texts(layout)) nobody.narrow(0, text.key_row, text.keys).zero_();
+  for (const Frame& sequence : sequences(layout))
+    nobody.narrow(0, sequence.key_row, sequence.keys).zero_();
   return nobody;
 }
 
-// c in two parts that float32 holds: whole steps, as many as it counts exactly, and the rest, through
-// which gradients go. A step is 1 until sums pass 2^23.
+// c in two parts that float32 holds: whole steps, as many as it counts exactly, and the rest,
+// through which gradients go. A step is 1 until sums pass 2^23.
 struct Parts {
   at::Tensor steps, rest;
 
@@ -122,7 +124,8 @@ class Fox final : public Method {
   }
 
  private:
-  // q = [steps_i, 1 of its head, rest_i, 1 of its head, q / sqrt(d)], k = [1, -steps_j, 1, -rest_j, k]
+  // q = [steps_i, 1 of its head, rest_i, 1 of its head, q / sqrt(d)], k = [1, -steps_j, 1, -rest_j,
+  // k]
   void dress(Operands& operands, const Parts& c, const at::Tensor& own) const {
     const at::Tensor &q = operands.q, &k = operands.k;
     const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2);
@@ -149,9 +152,9 @@ class Fox final : public Method {
   // Keys in the future meet queries whose gate columns are turned by half a turn: c_j - c_i.
   void mirror(Operands& operands, const Layout& layout) const {
     SweepOperand past = operands.sweeps.at(0), future = past;
-    const at::Tensor behind = near_runs(layout, kFar, 0);
-    past.runs = intersection(past.runs, behind);
-    future.runs = after(future.runs, behind);
+    const at::Tensor behind = near_ranges(layout, kFar, 0);
+    past.key_ranges = intersection(past.key_ranges, behind);
+    future.key_ranges = after(future.key_ranges, behind);
     for (int pair = 0; pair <= static_cast<int>(group_); ++pair) {
       future.rotation.pairs.push_back({.first = 2 * pair, .second = 2 * pair + 1});
       future.query_offset.push_back({.high = uint64_t{1} << 63});

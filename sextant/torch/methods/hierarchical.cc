@@ -4,8 +4,9 @@
 //
 //   q[t] = a u[t div n] + (1 - a) u[t mod n]
 //
-// so the first n are p itself and a table of BERT's reaches 512 * 512 without training. It is a code of
-// two digits, no interpolation between neighbours; a = 1/2 would make (i, j) and (j, i) alike.
+// so the first n are p itself and a table of BERT's reaches 512 * 512 without training. It is a
+// code of two digits, no interpolation between neighbours; a = 1/2 would make (i, j) and (j, i)
+// alike.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/index_select.h>

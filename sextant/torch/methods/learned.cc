@@ -4,11 +4,11 @@
 // x_t += p[t], p of [rows, width]. A position without a row is an error, as in BERT and GPT-2;
 // tensor2tensor adds zeros there and says nothing.
 //
-// Rows past the training length are never trained, so a model that is to be tested there needs `rows`
-// for it and shows what random rows do. init_std is BERT's and GPT-2's 0.02, which suits their embeddings
-// of that size. A small model that trains for minutes, on embeddings of size 1, wants 0.7: rows of 0.02
-// or 0.1 have not grown to that size by its end, and it looks worse than the method is (nats per
-// character at the training length: 2.22 with 0.1, 1.88 with 0.7).
+// Rows past the training length are never trained, so a model that is to be tested there needs
+// `rows` for it and shows what random rows do. init_std is BERT's and GPT-2's 0.02, which suits
+// their embeddings of that size. A small model that trains for minutes, on embeddings of size 1,
+// wants 0.7: rows of 0.02 or 0.1 have not grown to that size by its end, and it looks worse than
+// the method is (nats per character at the training length: 2.22 with 0.1, 1.88 with 0.7).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
 

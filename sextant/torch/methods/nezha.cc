@@ -4,12 +4,12 @@
 //   s_ij = q_i.(k_j + a_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a_r)
 //   a_r[2m] = sin(t / 10000^(2m/d)),    a_r[2m + 1] = cos(t / 10000^(2m/d))
 //
-// t is r in the paper's text, flavour "paper". All code (Huawei's TensorFlow and PyTorch, Hugging Face)
-// counts the rows of its table from 0 and takes the row for the angle: t = r + K, flavour "code". No
-// trained map follows that could turn one into the other; checkpoints need "code".
+// t is r in the paper's text, flavour "paper". All code (Huawei's TensorFlow and PyTorch, Hugging
+// Face) counts the rows of its table from 0 and takes the row for the angle: t = r + K, flavour
+// "code". No trained map follows that could turn one into the other; checkpoints need "code".
 //
-// One table for keys and values, all heads and layers; no parameters. Distances beyond K are one, so
-// any length works; Hugging Face's buffer ends at max_position_embeddings.
+// One table for keys and values, all heads and layers; no parameters. Distances beyond K are one,
+// so any length works; Hugging Face's buffer ends at max_position_embeddings.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/position/row_map.h"

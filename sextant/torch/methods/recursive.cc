@@ -1,7 +1,8 @@
 // recursive: each position's vector follows from the one before.
 //
 // `tanh`: p_{k+1} = tanh(W p_k + b) from a trained p_0, added to the input.
-// `gru`:  the rival that FLOATER's authors compare with (rnn_transformer.py): a GRU of two layers reads
+// `gru`:  the rival that FLOATER's authors compare with (rnn_transformer.py): a GRU of two layers
+// reads
 //         the time 0.01 k and its outputs are added to queries, keys and values of every layer; the
 //         first position is one step after the trained start.
 // Both run on past the trained length. Sequential: a step per position, whatever the batch.
@@ -79,7 +80,8 @@ class GruRecurrence final : public Method {
   void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const at::Tensor start = parameters[0].select(2, layer);
-    inject(operands, layout, gru_positions(start, parameters.subspan(1), injected_rows(layout)));
+    add_layer_positions(operands, layout,
+                        gru_positions(start, parameters.subspan(1), injected_rows(layout)));
   }
 
  private:

@@ -6,13 +6,15 @@
 // GPT-NeoX, Phi, GLM).
 //
 // Pairs are (2f, 2f + 1), "interleaved": the paper, GPT-J, Meta's Llama weights; or (f, f + R/2),
-// "half-split": GPT-NeoX and everything in Hugging Face's layout, the default. The frequencies are the
-// same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a model.
+// "half-split": GPT-NeoX and everything in Hugging Face's layout, the default. The frequencies are
+// the same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a
+// model.
 //
-// Positions need not follow each other (Layout::query_rotary_positions), and a row may have several: M-RoPE, see
-// rotary_options.h for these and the other options. A stretch, which may depend on the length of the text,
-// and factors for queries: rotary_plan.h. `train` makes the frequencies parameters (GRAPE's
-// log_freq, gradient included); the angles are then computed in float64 as the parameters allow.
+// Positions need not follow each other (Layout::query_rotary_positions), and a row may have
+// several: M-RoPE, see rotary_options.h for these and the other options. A stretch, which may
+// depend on the length of the text, and factors for queries: rotary_plan.h. `train` makes the
+// frequencies parameters (GRAPE's log_freq, gradient included); the angles are then computed in
+// float64 as the parameters allow.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/exp.h>
@@ -67,17 +69,17 @@ class TrainedRope final : public Method {
   void apply(Operands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const int64_t axes = axes_of(spectrum_);
-    operands.q = at_times(operands.q, query_rotary_positions(layout, axes), parameters[0]);
-    operands.k = at_times(operands.k, key_rotary_positions(layout, axes), parameters[0]);
+    operands.q = at_positions(operands.q, query_rotary_positions(layout, axes), parameters[0]);
+    operands.k = at_positions(operands.k, key_rotary_positions(layout, axes), parameters[0]);
   }
 
  private:
-  at::Tensor at_times(const at::Tensor& x, const at::Tensor& times,
-                      const at::Tensor& log_freq) const {
+  at::Tensor at_positions(const at::Tensor& x, const at::Tensor& rotary_positions,
+                          const at::Tensor& log_freq) const {
     const bool clockwise = !spectrum_.pairs.empty() && spectrum_.pairs.front().speed.high < 0;
     const at::Tensor speeds = at::exp(log_freq.to(at::kDouble)) * (clockwise ? -1.0 : 1.0);
-    const at::Tensor angles = times_of_pairs(times, spectrum_) * speeds;
-    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), spectrum_);
+    const at::Tensor angles = positions_of_pairs(rotary_positions, spectrum_) * speeds;
+    return rotated(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), spectrum_);
   }
 
   Spectrum spectrum_;

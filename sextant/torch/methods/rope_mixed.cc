@@ -1,13 +1,14 @@
 // rope-mixed: rotary positions on a plane, each pair with a trained direction of its own.
 //
 // Heo, Park, Han and Yun 2024 (RoPE for Vision Transformer, arXiv 2403.13298, "RoPE-Mixed"; code
-// naver-ai/rope-vit): pair f of head h is turned by x fx[h, f] + y fy[h, f], with fx and fy trained, per
-// layer. Pairs are interleaved. Positions are two per row: Layout::query_rotary_positions with axes x and y; a row
-// of text has both equal.
+// naver-ai/rope-vit): pair f of head h is turned by x fx[h, f] + y fy[h, f], with fx and fy
+// trained, per layer. Pairs are interleaved. Positions are two per row:
+// Layout::query_rotary_positions with axes x and y; a row of text has both equal.
 //
-// freqs [2, layers, heads * head_dim / 2]. It starts, as in the code, with magnitudes base^(-4i/D), each
-// for two pairs at right angles; the code draws an orientation at random for each head, here they are
-// evenly spread over a half turn. The fixed variant, RoPE-Axial, is rope with axes "restart".
+// freqs [2, layers, heads * head_dim / 2]. It starts, as in the code, with magnitudes base^(-4i/D),
+// each for two pairs at right angles; the code draws an orientation at random for each head, here
+// they are evenly spread over a half turn. The fixed variant, RoPE-Axial, is rope with axes
+// "restart".
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
@@ -78,27 +79,27 @@ class RopeMixed final : public Method {
   }
 
   // x at times [1 or batch, 2, rows], freqs [2, heads, 1, pairs]
-  static at::Tensor at_times(const at::Tensor& x, const at::Tensor& times, const at::Tensor& freqs,
-                             const Spectrum& pairs) {
+  static at::Tensor at_positions(const at::Tensor& x, const at::Tensor& rotary_positions,
+                                 const at::Tensor& freqs, const Spectrum& pairs) {
     const auto along = [&](int64_t axis) {
-      return times.select(1, axis).unsqueeze(1).unsqueeze(3).to(at::kDouble) *
+      return rotary_positions.select(1, axis).unsqueeze(1).unsqueeze(3).to(at::kDouble) *
              freqs[axis].to(at::kDouble);
     };
     const at::Tensor angles = along(0) + along(1);
-    return turned(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs);
+    return rotated(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs);
   }
 
-  // The same block by block. Angles of each head, in float64, and what their gradients need are several
-  // times as large as x.
-  at::Tensor in_blocks(const at::Tensor& x, const at::Tensor& times,
+  // The same block by block. Angles of each head, in float64, and what their gradients need are
+  // several times as large as x.
+  at::Tensor in_blocks(const at::Tensor& x, const at::Tensor& rotary_positions,
                        const at::Tensor& freqs) const {
-    if (x.size(2) <= kRowsAtOnce) return at_times(x, times, freqs, pairs_);
+    if (x.size(2) <= kRowsAtOnce) return at_positions(x, rotary_positions, freqs, pairs_);
     std::vector<at::Tensor> blocks;
     int64_t first = 0;
     for (const at::Tensor& rows : x.split(kRowsAtOnce, 2)) {
-      const auto turn = [at = times.narrow(2, first, rows.size(2)),
+      const auto turn = [at = rotary_positions.narrow(2, first, rows.size(2)),
                          pairs = pairs_](const std::vector<at::Tensor>& inputs) {
-        return std::vector<at::Tensor>{at_times(inputs[0], at, inputs[1], pairs)};
+        return std::vector<at::Tensor>{at_positions(inputs[0], at, inputs[1], pairs)};
       };
       blocks.push_back(checkpointed(turn, {rows, freqs})[0]);
       first += rows.size(2);

@@ -1,15 +1,16 @@
 // self-extend: rotary positions counted in groups beyond a window.
 //
-// Jin et al. 2024 (LLM Maybe LongLM, arXiv 2401.01325; github.com/datamllab/LongLM): the relative position
-// of query i and key j is i - j for |i - j| < window, and beyond
+// Jin et al. 2024 (LLM Maybe LongLM, arXiv 2401.01325; github.com/datamllab/LongLM): the relative
+// position of query i and key j is i - j for |i - j| < window, and beyond
 //
 //   floor(i / group) - floor(j / group) + (window - window / group)
 //
-// mirrored towards the future. No position exceeds L while a text has at most (L - window) group + window
-// tokens. Where `window` is no multiple of `group` the code's positions are fractions (flavour "code"),
-// and the paper rounds window / group down ("paper").
+// mirrored towards the future. No position exceeds L while a text has at most (L - window) group +
+// window tokens. Where `window` is no multiple of `group` the code's positions are fractions
+// (flavour "code"), and the paper rounds window / group down ("paper").
 //
-// `window` defaults to a quarter of the training length. The code's `scale_base` is `log_n`, see beyond.h.
+// `window` defaults to a quarter of the training length. The code's `scale_base` is `log_n`, see
+// beyond.h.
 #include <ATen/ops/floor_divide.h>
 
 #include <nlohmann/json_fwd.hpp>

@@ -3,9 +3,10 @@
 // Shaw, Uszkoreit and Vaswani 2018 (arXiv 1803.02155), with r = clip(j - i, -K, K):
 //   s_ij = q_i.(k_j + a^K_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_r)
 //
-// Each layer has its own tables of 2K + 1 rows, shared by the heads; the last row is that of keys K and
-// more to the right (tensor2tensor's order). Distances beyond K are one. Both terms of the score have the
-// one factor 1/sqrt(d). "values": false leaves a^V out, which the paper finds to cost nothing.
+// Each layer has its own tables of 2K + 1 rows, shared by the heads; the last row is that of keys K
+// and more to the right (tensor2tensor's order). Distances beyond K are one. Both terms of the
+// score have the one factor 1/sqrt(d). "values": false leaves a^V out, which the paper finds to
+// cost nothing.
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,8 +1,10 @@
-// sink: a trained score per head that takes part in the softmax and has no value; laid over another method.
+// sink: a trained score per head that takes part in the softmax and has no value; laid over another
+// method.
 //
-// gpt-oss (OpenAI 2025): p_ij = exp(s_ij) / (exp(sink_h) + sum_j exp(s_ij)), so that a head can attend to
-// nothing; one sink per query head and layer, not scaled. At 0, where it starts, this is "softmax plus
-// one". gpt-oss has it over window over rope; a sink is a number, StreamingLLM's sinks are keys (window).
+// gpt-oss (OpenAI 2025): p_ij = exp(s_ij) / (exp(sink_h) + sum_j exp(s_ij)), so that a head can
+// attend to nothing; one sink per query head and layer, not scaled. At 0, where it starts, this is
+// "softmax plus one". gpt-oss has it over window over rope; a sink is a number, StreamingLLM's
+// sinks are keys (window).
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

@@ -1,13 +1,15 @@
 // sinusoidal: sines and cosines of each position are added to the input.
 //
-// Vaswani et al. 2017 (arXiv 1706.03762), section 3.5: p[t, 2i] = sin(t w_i), p[t, 2i + 1] = cos(t w_i),
-// w_i = base^(-2i / width). Computed for any position, but a model has seen those of its training only.
-// The layouts of other codes are in sextant/position/sinusoid.h; a checkpoint needs its own.
+// Vaswani et al. 2017 (arXiv 1706.03762), section 3.5: p[t, 2i] = sin(t w_i), p[t, 2i + 1] = cos(t
+// w_i), w_i = base^(-2i / width). Computed for any position, but a model has seen those of its
+// training only. The layouts of other codes are in sextant/position/sinusoid.h; a checkpoint needs
+// its own.
 //
-// Layout "fairseq" is tensor2tensor's, but positions count from padding_idx + 1: the first token's row is
-// that of position 2 in its dictionaries, whose padding is token 1. Padding gets a row of zeros and is not
-// counted. Which tokens are padding is said by padding_idx and the words, which it needs; without it none is.
-// One piece of a text after the other, earlier padding counts, as in fairseq's own decoding.
+// Layout "fairseq" is tensor2tensor's, but positions count from padding_idx + 1: the first token's
+// row is that of position 2 in its dictionaries, whose padding is token 1. Padding gets a row of
+// zeros and is not counted. Which tokens are padding is said by padding_idx and the words, which it
+// needs; without it none is. One piece of a text after the other, earlier padding counts, as in
+// fairseq's own decoding.
 //
 // token_scale multiplies the input first: the paper's sqrt(width), where the model has not done so.
 #include <ATen/TensorOperators.h>
@@ -40,7 +42,7 @@ class Sinusoidal final : public Method {
   bool relative() const override { return false; }
   bool reads_token_ids() const override { return padding_.has_value(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters) const override {
-    if (padding_ && !layout.words.defined())
+    if (padding_ && !layout.token_ids.defined())
       fail(
           "sinusoidal: padding_idx: expected null, as no words are given to tell padding by, but "
           "got " +
@@ -57,12 +59,12 @@ class Sinusoidal final : public Method {
  private:
   // int64 [batch, queries]
   at::Tensor counted_positions(const Layout& layout) const {
-    const at::Tensor words = query_words(layout).contiguous();
-    at::Tensor positions = at::empty_like(words);
+    const at::Tensor token_ids = query_token_ids(layout).contiguous();
+    at::Tensor positions = at::empty_like(token_ids);
     for (int64_t entry = 0; entry < layout.batch; ++entry)
       for (const Frame& text : texts(layout)) {
         const int64_t start = entry * layout.queries + text.query_row;
-        const std::span tokens(words.data_ptr<int64_t>() + start,
+        const std::span tokens(token_ids.data_ptr<int64_t>() + start,
                                static_cast<size_t>(text.queries));
         int64_t* to = positions.data_ptr<int64_t>() + start;
         for (const int64_t position : fairseq_positions(tokens, *padding_))

@@ -3,14 +3,14 @@
 // Huang et al. 2018 (Music Transformer, arXiv 1809.04281); tensor2tensor's dot_product_relative_v2:
 //   s_ij = q_i.(k_j + a^K_{j-i}) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_{j-i})
 //
-// The table of a head holds distances 0 .. M - 1 back, M = max_relative_position, the row of distance 0
-// last; "unmasked" also as many to the right, 2M - 1 rows. Distances outside meet a vector of zeros and
-// not the last row: this is not Shaw's method with another name, and past M a model reads text whose
-// order it cannot see. heads_share_relative_embedding: one table for the heads of a layer.
-// add_relative_to_values brings a^V, which is off in the released settings.
+// The table of a head holds distances 0 .. M - 1 back, M = max_relative_position, the row of
+// distance 0 last; "unmasked" also as many to the right, 2M - 1 rows. Distances outside meet a
+// vector of zeros and not the last row: this is not Shaw's method with another name, and past M a
+// model reads text whose order it cannot see. heads_share_relative_embedding: one table for the
+// heads of a layer. add_relative_to_values brings a^V, which is off in the released settings.
 //
-// The name is the paper's trick: queries times table, a matrix shifted row by row, in place of vectors
-// for all pairs. Here it is a row map.
+// The name is the paper's trick: queries times table, a matrix shifted row by row, in place of
+// vectors for all pairs. Here it is a row map.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 

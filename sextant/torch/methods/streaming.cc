@@ -1,15 +1,18 @@
 // streaming: the first keys and the latest, at the places that they have in a cache of just these.
 //
-// Xiao et al. 2023 (StreamingLLM, arXiv 2309.17453; github.com/mit-han-lab/streaming-llm): a query sees the
-// first `sinks` keys of its text, the `recent` keys before it, and itself. Keys are turned by their index in
-// that cache and the query by the length of it, so that the distance to a sink never exceeds sinks + recent:
+// Xiao et al. 2023 (StreamingLLM, arXiv 2309.17453; github.com/mit-han-lab/streaming-llm): a query
+// sees the first `sinks` keys of its text, the `recent` keys before it, and itself. Keys are turned
+// by their index in that cache and the query by the length of it, so that the distance to a sink
+// never exceeds sinks + recent:
 //
 //   i - j                          for |i - j| <= recent
-//   min(i, sinks + recent) - j     for j < sinks, further away; i and j count from the text's first key
+//   min(i, sinks + recent) - j     for j < sinks, further away; i and j count from the text's first
+//   key
 //
-// With the defaults, 4 sinks and recent keys up to the training length, no distance is new. What lies between
-// is not read. A cache that drops it needs no other method: its keys, placed one after the other and the
-// query behind them, give the same numbers. Without the causal mask as many keys are seen to the right.
+// With the defaults, 4 sinks and recent keys up to the training length, no distance is new. What
+// lies between is not read. A cache that drops it needs no other method: its keys, placed one after
+// the other and the query behind them, give the same numbers. Without the causal mask as many keys
+// are seen to the right.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/minimum.h>
 
@@ -30,19 +33,19 @@ class Streaming final : public Method {
       : rotation_(rotation(spectrum)), sinks_(sinks), recent_(recent) {}
 
   void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
-    const at::Tensor runs = operands.sweeps.at(0).runs;
-    const at::Tensor near = near_runs(layout, recent_, recent_);
-    const at::Tensor first = before(first_runs(layout, sinks_), near);
+    const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
+    const at::Tensor near = near_ranges(layout, recent_, recent_);
+    const at::Tensor first = before(first_ranges(layout, sinks_), near);
     const at::Tensor query = query_rotary_positions(layout, 1),
                      key = key_rotary_positions(layout, 1);
     operands.sweeps = {
-        {.runs = intersection(runs, near),
+        {.key_ranges = intersection(key_ranges, near),
          .rotation = rotation_,
          .query_rotary_positions = query,
          .key_rotary_positions = key},
-        {.runs = intersection(runs, first),
+        {.key_ranges = intersection(key_ranges, first),
          .rotation = rotation_,
-         .query_rotary_positions = at::minimum(query, text_starts(layout) + (sinks_ + recent_)),
+         .query_rotary_positions = at::minimum(query, sequence_starts(layout) + (sinks_ + recent_)),
          .key_rotary_positions = key}};
   }
 

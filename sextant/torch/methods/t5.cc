@@ -1,14 +1,14 @@
 // t5: a trained number for each head and bucket of distances is added to the score.
 //
-// Raffel et al. 2019 (arXiv 1910.10683): s_ij = q_i.k_j + b[bucket(j - i), h]. Near distances have a bucket
-// each, far ones share logarithmic buckets (sextant/position/buckets.h), everything from about
-// max_distance on the last. One table serves all layers of a stack (T5, mT5), or each has one (umT5:
-// per_layer).
+// Raffel et al. 2019 (arXiv 1910.10683): s_ij = q_i.k_j + b[bucket(j - i), h]. Near distances have
+// a bucket each, far ones share logarithmic buckets (sextant/position/buckets.h), everything from
+// about max_distance on the last. One table serves all layers of a stack (T5, mT5), or each has one
+// (umT5: per_layer).
 //
 // There is no 1/sqrt(d): T5 starts W_q small instead. A model that does not needs "scaled": true.
-// The table learns at ten times the rate of matrices: with the common rate it is too small for most of a
-// short training and T5 then breaks past the training length (in ten minutes' training, 8 times the
-// length costs 0.84 nats a character instead of 0.03).
+// The table learns at ten times the rate of matrices: with the common rate it is too small for most
+// of a short training and T5 then breaks past the training length (in ten minutes' training, 8
+// times the length costs 0.84 nats a character instead of 0.03).
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -6,14 +6,15 @@
 //   s_ij = (q_i + c).k_j + (q_i + p).R[i-j]
 //
 // c (r_r_bias) and p (r_w_bias) are [heads, head_dim], each layer's; their names are the reverse of
-// Transformer-XL's. R is neither trained nor projected, of head_dim columns, so it tells left from right:
+// Transformer-XL's. R is neither trained nor projected, of head_dim columns, so it tells left from
+// right:
 //   code   sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_m = 10000^(-m / (d/2 - 1))
 //   paper  sin(t w_0), cos(t w_0), sin(t w_1), ...,        w_m = 10000^(-2m / d)
 // "layout" takes either with either score. An odd width has a last column of zeros.
 //
-// The paper drops W_k too (a head's keys are its columns of the input); the code has it, and a method
-// takes keys as they come. Scores are not scaled, as sharp attention suits the task; "scaled": 1/sqrt(d).
-// Any length works; the code fails at exactly 601.
+// The paper drops W_k too (a head's keys are its columns of the input); the code has it, and a
+// method takes keys as they come. Scores are not scaled, as sharp attention suits the task;
+// "scaled": 1/sqrt(d). Any length works; the code fails at exactly 601.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>

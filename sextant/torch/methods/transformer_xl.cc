@@ -2,16 +2,17 @@
 //
 // Dai et al. 2019 (arXiv 1901.02860):
 //   s_ij = ( (q_i + u).k_j + (q_i + v).W_R R[i-j] ) / sqrt(d)
-//   R[t] = sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_f = 10000^(-2f / C), C the model's width
+//   R[t] = sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_f = 10000^(-2f / C), C the model's
+//   width
 //
-// u (r_w_bias) and v (r_r_bias) are [heads, head_dim] and added after the projection of the query; W_R is
-// each layer's own. untie_r: u and v too (the released TensorFlow models, Hugging Face); else the layers
-// share them (the PyTorch code). Memory is keys before the first query: the caller brings them, without
-// gradient.
+// u (r_w_bias) and v (r_r_bias) are [heads, head_dim] and added after the projection of the query;
+// W_R is each layer's own. untie_r: u and v too (the released TensorFlow models, Hugging Face);
+// else the layers share them (the PyTorch code). Memory is keys before the first query: the caller
+// brings them, without gradient.
 //
-// R is computed for any distance, but those past training are untrained; with clamp_len > 0 all farther
-// ones are that one. same_length: each query sees the mem_len nearest keys, itself among them, so that
-// the first query of a segment sees no fewer than the last.
+// R is computed for any distance, but those past training are untrained; with clamp_len > 0 all
+// farther ones are that one. same_length: each query sees the mem_len nearest keys, itself among
+// them, so that the first query of a segment sees no fewer than the last.
 #include <ATen/ops/linear.h>
 
 #include <limits>

@@ -4,17 +4,19 @@
 //
 //   s_ij = ( q_i.k_j + reset(UQ_i.UK_j) ) / sqrt(2d)  [ + reset(b[bucket(j - i)]) ]
 //
-// UQ = LN(P) U_Q, UK = LN(P) U_K, shared by all layers; the bias b is TUPE-R's ("relative": true), with
-// T5's buckets in both directions and not scaled. reset frees the first token, [CLS], from position: to
-// itself all keys are alike (theta_1), and to the others it is neither near nor far (theta_2). As in the
-// code position t has row t + 1 of P, theta_2 is what position 0 has with itself, and b's reset column
-// is one more row of its table. theta_1 (row 0 of P, row buckets / 2 of b) adds one constant to a whole
-// row of scores, which no softmax can see: it is left out, and its gradient is exactly 0, as in the code.
+// UQ = LN(P) U_Q, UK = LN(P) U_K, shared by all layers; the bias b is TUPE-R's ("relative": true),
+// with T5's buckets in both directions and not scaled. reset frees the first token, [CLS], from
+// position: to itself all keys are alike (theta_1), and to the others it is neither near nor far
+// (theta_2). As in the code position t has row t + 1 of P, theta_2 is what position 0 has with
+// itself, and b's reset column is one more row of its table. theta_1 (row 0 of P, row buckets / 2
+// of b) adds one constant to a whole row of scores, which no softmax can see: it is left out, and
+// its gradient is exactly 0, as in the code.
 //
-// The absolute part is said by columns beside q and k, the reset by one or two more; with c = [CLS]:
+// The absolute part is said by columns beside q and k, the reset by one or two more; with c =
+// [CLS]:
 //
-//   q' = [ q | UQ_i, 0 for c | theta_2 + (b_reset - b[-i]) / scale, 0 for c | 1 / scale for c, else 0 ]
-//   k' = [ k | UK_j, 0 for c | 1 for c, else 0                              | -b[j]                   ]
+//   q' = [ q | UQ_i, 0 for c | theta_2 + (b_reset - b[-i]) / scale, 0 for c | 1 / scale for c, else
+//   0 ] k' = [ k | UK_j, 0 for c | 1 for c, else 0                              | -b[j] ]
 //
 // Positions end with the table: beyond max_positions is an Error. The authors know no causal use.
 #include <ATen/TensorOperators.h>
@@ -125,8 +127,8 @@ class Tupe final : public Method {
   }
 
  private:
-  // LN(P) at positions, projected: [1, heads, positions, head_dim]. For the gradients it is computed once
-  // more: P at all positions and its norm are each as large as q.
+  // LN(P) at positions, projected: [1, heads, positions, head_dim]. For the gradients it is
+  // computed once more: P at all positions and its norm are each as large as q.
   at::Tensor projected(Parameters p, const at::Tensor& positions, const at::Tensor& weight,
                        const at::Tensor& bias) const {
     if (positions.numel() > 0 &&

@@ -1,19 +1,20 @@
 // window: each query sees the nearest keys only; laid over another method.
 //
-// Local attention: Beltagy et al. 2020 (Longformer, arXiv 2004.05150); Mistral, Gemma and gpt-oss slide one
-// over rope, which is the default. A query sees the `window` keys at distances 0 .. window - 1, itself
-// among them (Hugging Face, gpt-oss and llama.cpp count so).
+// Local attention: Beltagy et al. 2020 (Longformer, arXiv 2004.05150); Mistral, Gemma and gpt-oss
+// slide one over rope, which is the default. A query sees the `window` keys at distances 0 ..
+// window - 1, itself among them (Hugging Face, gpt-oss and llama.cpp count so).
 //
-// Without the causal mask it sees as far to its right. Popular codes differ by one there: "exclusive",
-// |d| < window, is Gemma 3; "inclusive", |d| <= window, is Hugging Face's bidirectional mask
-// (ModernBERT, local_attention 128, has window 64). `left` and `right` say it outright, as FlashAttention's
-// window_size does, each key at distances -right .. left; -1 is without limit.
+// Without the causal mask it sees as far to its right. Popular codes differ by one there:
+// "exclusive", |d| < window, is Gemma 3; "inclusive", |d| <= window, is Hugging Face's
+// bidirectional mask (ModernBERT, local_attention 128, has window 64). `left` and `right` say it
+// outright, as FlashAttention's window_size does, each key at distances -right .. left; -1 is
+// without limit.
 //
-// `sinks` first keys stay visible to all (Xiao et al. 2023, StreamingLLM, arXiv 2309.17453, without its
-// counting of positions within the cache).
+// `sinks` first keys stay visible to all (Xiao et al. 2023, StreamingLLM, arXiv 2309.17453, without
+// its counting of positions within the cache).
 //
-// With the training length as window, the default, a model never meets a distance it has not seen: no
-// relative method breaks then, and nothing beyond the window is read.
+// With the training length as window, the default, a model never meets a distance it has not seen:
+// no relative method breaks then, and nothing beyond the window is read.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
@@ -42,13 +43,14 @@ class Window final : public MethodWrapper {
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, parameters);
     const Reach& reach = layout.causal ? causal_ : bidirectional_;
-    const at::Tensor near = near_runs(layout, reach.left, reach.right);
+    const at::Tensor near = near_ranges(layout, reach.left, reach.right);
     const std::vector<SweepOperand> whole = operands.sweeps;
-    for (SweepOperand& sweep : operands.sweeps) sweep.runs = intersection(sweep.runs, near);
+    for (SweepOperand& sweep : operands.sweeps)
+      sweep.key_ranges = intersection(sweep.key_ranges, near);
     if (sinks_ == 0) return;
-    const at::Tensor first = before(first_runs(layout, sinks_), near);
+    const at::Tensor first = before(first_ranges(layout, sinks_), near);
     for (SweepOperand sweep : whole) {
-      sweep.runs = intersection(sweep.runs, first);
+      sweep.key_ranges = intersection(sweep.key_ranges, first);
       operands.sweeps.push_back(std::move(sweep));
     }
   }

@@ -4,13 +4,14 @@
 //   s_ij = ( (q_i + u).k_j + (q_i + v).W R[i-j] + (q_i + s).e[segment_i != segment_j] ) / sqrt(d)
 //
 // R as in transformer-xl, width C; u, v, s are r_w_bias, r_r_bias, r_s_bias [heads, head_dim], each
-// layer's own (untie_r, all released models) or one for all; W is `r` and e is `seg_embed`, always each
-// layer's. clamp_len > 0 clips distances to both sides. The mask says whether distances of both signs
-// occur ("bi") or not ("uni"); nothing else depends on it. The code's bi_data reads the second half of a
-// batch backwards, with -(i-j) for i-j: attend to that half with "reversed".
+// layer's own (untie_r, all released models) or one for all; W is `r` and e is `seg_embed`, always
+// each layer's. clamp_len > 0 clips distances to both sides. The mask says whether distances of
+// both signs occur ("bi") or not ("uni"); nothing else depends on it. The code's bi_data reads the
+// second half of a batch backwards, with -(i-j) for i-j: attend to that half with "reversed".
 //
-// "segments" needs the placement's segments. A key's segment is one-hot in columns beside the key; the
-// query brings (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the others: one product.
+// "segments" needs the placement's segments. A key's segment is one-hot in columns beside the key;
+// the query brings (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the others: one
+// product.
 //
 // Content and query stream share all parameters and differ in q and in the mask (Layout::mask).
 #include <ATen/TensorOperators.h>

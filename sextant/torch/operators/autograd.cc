@@ -33,8 +33,8 @@ variable_list results(Stack& stack) {
   return tensors;
 }
 
-// Arguments as one value of the context. The differentiable ones are saved by autograd itself, which
-// then notices if they are changed in place; here they are left out.
+// Arguments as one value of the context. The differentiable ones are saved by autograd itself,
+// which then notices if they are changed in place; here they are left out.
 at::IValue save_rest(FlatOperands arguments) {
   for (at::Tensor* x : arguments.differentiable()) *x = at::Tensor();
   Stack stack;
@@ -50,11 +50,13 @@ FlatOperands load(const AutogradContext& context, const variable_list& saved) {
   return arguments;
 }
 
-// Appends a column to the values and to what came of them, through which the gradient of lse flows. In
+// Appends a column to the values and to what came of them, through which the gradient of lse flows.
+// In
 //
 //   d score_ij = p_ij (d_out_i . v_j - d_out_i . out_i),    d lse_i / d score_ij = p_ij,
 //
-// a column that is 0 in every value and, in query i, 1 in d_out and -d_lse_i in out adds p_ij d_lse_i.
+// a column that is 0 in every value and, in query i, 1 in d_out and -d_lse_i in out adds p_ij
+// d_lse_i.
 void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
                     FlatOperands& arguments) {
   const auto padded = [](const at::Tensor& x, double with) {
@@ -66,8 +68,8 @@ void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
   arguments.on_value = padded(arguments.on_value, 0);
 }
 
-// `inputs` are the differentiable arguments that are there: autograd knows them by their place in this
-// list, and undefined tensors may not stand in it.
+// `inputs` are the differentiable arguments that are there: autograd knows them by their place in
+// this list, and undefined tensors may not stand in it.
 class Attend : public torch::autograd::Function<Attend> {
  public:
   static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/,
@@ -118,7 +120,8 @@ class Attend : public torch::autograd::Function<Attend> {
   }
 };
 
-// The backward pass does not read pages; a forward pass that will be differentiated reads what they hold.
+// The backward pass does not read pages; a forward pass that will be differentiated reads what they
+// hold.
 bool wants_gradient(const FlatOperands& arguments) {
   if (!at::GradMode::is_enabled()) return false;
   FlatOperands a = arguments;

@@ -16,7 +16,7 @@ namespace {
 // Calls f for every argument in the order of the schema.
 template <class A, class F>
 void each_argument(A& a, F&& f) {
-  f(a.q), f(a.k), f(a.v), f(a.scale), f(a.frames), f(a.runs);
+  f(a.q), f(a.k), f(a.v), f(a.scale), f(a.frames), f(a.key_ranges);
   f(a.pairs), f(a.speeds), f(a.growth), f(a.gains);
   f(a.query_rotary_positions), f(a.key_rotary_positions), f(a.query_offsets), f(a.key_offsets);
   f(a.frame_speeds), f(a.frame_gains), f(a.farthest);
@@ -206,8 +206,8 @@ void check_arguments(const FlatOperands& a) {
   check_pages(a);
   const Size queries = {Size::kExactly, a.q.sym_size(2)};
   check("frames", a.frames, at::kLong, {{}, 7});
-  check("runs", a.runs, at::kLong, {{}, one_or_batch, queries, 2});
-  check_rotation(a, {Size::kExactly, a.runs.sym_size(0)}, one_or_batch);
+  check("key_ranges", a.key_ranges, at::kLong, {{}, one_or_batch, queries, 2});
+  check_rotation(a, {Size::kExactly, a.key_ranges.sym_size(0)}, one_or_batch);
   check_like_q(
       "q_imag", a.q_imag, a.q,
       {batch, {Size::kExactly, a.q.sym_size(1)}, queries, {Size::kExactly, a.q.sym_size(3)}});

@@ -1,5 +1,5 @@
-// The library `sextant` of libtorch operators: attend and attend_backward, for tensors in memory (CPU)
-// and for tensors that have a shape only (Meta). Their derivatives are in autograd.cc.
+// The library `sextant` of libtorch operators: attend and attend_backward, for tensors in memory
+// (CPU) and for tensors that have a shape only (Meta). Their derivatives are in autograd.cc.
 //
 // The kernels are boxed, they read their arguments off a stack: the arguments are then listed once,
 // in arguments.h, and not in six signatures.
@@ -25,13 +25,14 @@ namespace {
 
 using torch::jit::Stack;
 
-// torch.set_float32_matmul_precision(): "medium" says that products may round what they multiply to bfloat16 where that
-// is fast, "high" that they may be made of bfloat16 parts.
+// torch.set_float32_matmul_precision(): "medium" says that products may round what they multiply to
+// bfloat16 where that is fast, "high" that they may be made of bfloat16 parts.
 at::Float32MatmulPrecision precision() {
   try {
     return at::globalContext().float32MatmulPrecision();
   } catch (const c10::Error&) {
-    // Newer versions do not say it where CUDA's or oneDNN's own setting is another; we stay exact then.
+    // Newer versions do not say it where CUDA's or oneDNN's own setting is another; we stay exact
+    // then.
     return at::Float32MatmulPrecision::HIGHEST;
   }
 }
@@ -42,26 +43,26 @@ bool pays_by_amx(const at::Tensor& q) {
   return multiplies_by_amx() && q.size(2) >= kFewest;
 }
 
-// float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so the
-// oracle runs it.
+// float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so
+// the oracle runs it.
 template <class T>
 const Backend& backend_for(const at::Tensor& q) {
   if (!std::is_same_v<T, float>) return reference_backend();
   const at::Float32MatmulPrecision allowed = precision();
   if (allowed == at::Float32MatmulPrecision::MEDIUM && multiplies_bfloat16())
     return cpu_bfloat16_backend();
-  return allowed != at::Float32MatmulPrecision::HIGHEST && pays_by_amx(q) ? cpu_amx_backend()
+  return allowed != at::Float32MatmulPrecision::HIGHEST && pays_by_amx(q) ? cpu_bf16x3_backend()
                                                                           : cpu_backend();
 }
 
 // Gradients by AMX are as exact as by vectors, and nobody asks for those of a token alone.
 template <class T>
 const Backend& backward_backend_for(const at::Tensor& q) {
-  return std::is_same_v<T, float> && pays_by_amx(q) ? cpu_amx_backend() : backend_for<T>(q);
+  return std::is_same_v<T, float> && pays_by_amx(q) ? cpu_bf16x3_backend() : backend_for<T>(q);
 }
 
-// Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as [batch,
-// heads, queries, columns], can be merged again without a copy.
+// Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as
+// [batch, heads, queries, columns], can be merged again without a copy.
 at::Tensor new_out(const at::Tensor& q, const at::Tensor& v) {
   const c10::SymInt batch = q.sym_size(0), heads = q.sym_size(1), queries = q.sym_size(2);
   const c10::SymInt columns = v.sym_size(3);

@@ -28,8 +28,9 @@ at::Tensor tensor_of(const std::vector<Frame>& frames) {
   return result;
 }
 
-// Biases that are in memory at once, and their gradients of each batch entry and head. But a block of
-// queries packs its keys anew and adds to the gradients of all, so it has no fewer queries than this.
+// Biases that are in memory at once, and their gradients of each batch entry and head. But a block
+// of queries packs its keys anew and adds to the gradients of all, so it has no fewer queries than
+// this.
 constexpr int64_t kBiasesAtOnce = 1 << 23, kQueriesAtOnce = 64;
 
 int64_t queries_at_once(const Operands& o) {
@@ -86,7 +87,7 @@ Operands part_of(const Operands& o, const Rows& rows) {
   if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
   part.mask = narrow(o.mask, 2);
   for (SweepOperand& sweep : part.sweeps) {
-    sweep.runs = sweep.runs.narrow(1, rows.first, rows.count());
+    sweep.key_ranges = sweep.key_ranges.narrow(1, rows.first, rows.count());
     if (sweep.query_rotary_positions.defined())
       sweep.query_rotary_positions =
           sweep.query_rotary_positions.narrow(2, rows.first, rows.count());
@@ -120,7 +121,8 @@ bool has_other_tables(const Operands& o) {
          o.on_value.rows.defined();
 }
 
-// Where the queries of a block stand, [entries, queries]; one entry if all of the batch stand alike.
+// Where the queries of a block stand, [entries, queries]; one entry if all of the batch stand
+// alike.
 struct Positions {
   int64_t entries = 1, queries = 0;
   std::vector<int64_t> at = {};  // 0 for rows in no frame
@@ -153,7 +155,8 @@ std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) 
   const int64_t farthest =
       std::max(positions.farthest, bias.diagonals.distance(bias.diagonals.count - 1));
   Diagonals diagonals = bias.diagonals;
-  // A block early in the text is not that far from any key. Other tables count diagonals as they are.
+  // A block early in the text is not that far from any key. Other tables count diagonals as they
+  // are.
   if (!has_other_tables(part) && farthest < diagonals.farthest)
     diagonals = {farthest, diagonals.count - (diagonals.farthest - farthest)};
   part.farthest = diagonals.farthest;
@@ -184,8 +187,9 @@ std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
     fail("attend: query_bias: expected none beside a lazy_query_bias, but got a tensor");
   const std::vector<Rows> all = blocks(o);
   std::vector<at::Tensor> outs(all.size()), lses(all.size());
-  // The last block first, for late queries have the most biases: what it gives back is room for the others. If blocks
-  // grew, each would leave a hole in malloc's heap too small for the next, between results that stay.
+  // The last block first, for late queries have the most biases: what it gives back is room for the
+  // others. If blocks grew, each would leave a hole in malloc's heap too small for the next,
+  // between results that stay.
   for (size_t n = all.size(); n-- > 0;) {
     const Operands part = part_of(o, all[n]);
     if (all[n].biased) {

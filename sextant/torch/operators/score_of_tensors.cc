@@ -51,27 +51,27 @@ std::vector<Turns> offsets_at(const FlatOperands& a, const at::Tensor& offsets, 
   return result;
 }
 
-// Whether it leaves every row as it is: all stand at time 0, and there is neither phase nor gain. Keys
-// beyond ReRoPE's window do; turned by nothing they need no panels of their own.
-bool turns_nothing(const Rotation& rotation, const at::Tensor& times, int64_t sweep,
+// Whether it leaves every row as it is: all stand at time 0, and there is neither phase nor gain.
+// Keys beyond ReRoPE's window do; turned by nothing they need no panels of their own.
+bool turns_nothing(const Rotation& rotation, const at::Tensor& rotary_positions, int64_t sweep,
                    std::span<const Turns> offsets) {
   const auto is_zero = [](Turns phase) { return phase == Turns{}; };
   if (rotation.gain != 1 || !std::ranges::all_of(offsets, is_zero)) return false;
   for (const Rotation::Pair& pair : rotation.pairs)
     if (pair.growth != 0) return false;
-  const auto time = times.accessor<int64_t, 4>()[sweep];
-  for (int64_t b = 0; b < times.size(1); ++b)
-    for (int64_t axis = 0; axis < times.size(2); ++axis)
-      for (int64_t row = 0; row < times.size(3); ++row)
+  const auto time = rotary_positions.accessor<int64_t, 4>()[sweep];
+  for (int64_t b = 0; b < rotary_positions.size(1); ++b)
+    for (int64_t axis = 0; axis < rotary_positions.size(2); ++axis)
+      for (int64_t row = 0; row < rotary_positions.size(3); ++row)
         if (time[b][axis][row] != 0) return false;
   return true;
 }
 
-void check_axes(const char* name, const Rotation& rotation, const at::Tensor& times) {
+void check_axes(const char* name, const Rotation& rotation, const at::Tensor& rotary_positions) {
   for (const Rotation::Pair& pair : rotation.pairs)
-    if (pair.axis >= times.size(2))
+    if (pair.axis >= rotary_positions.size(2))
       fail("attend: " + std::string(name) + ": expected at least " + std::to_string(pair.axis + 1) +
-           " axes, as pairs ask for, but got " + std::to_string(times.size(2)));
+           " axes, as pairs ask for, but got " + std::to_string(rotary_positions.size(2)));
 }
 
 // The stride of a dimension that may be shared.
@@ -138,7 +138,7 @@ template <class T>
 ScoreOfTensors<T>::ScoreOfTensors(const FlatOperands& arguments) : arguments_(arguments) {
   FlatOperands& a = arguments_;
   for (at::Tensor* x :
-       {&a.frames, &a.runs, &a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets,
+       {&a.frames, &a.key_ranges, &a.pairs, &a.speeds, &a.growth, &a.gains, &a.query_offsets,
         &a.key_offsets, &a.frame_speeds, &a.frame_gains, &a.weight_rows, &a.bias_rows,
         &a.on_query_rows, &a.on_key_rows, &a.on_value_rows, &a.sink, &a.pages})
     if (x->defined()) *x = x->contiguous();
@@ -155,7 +155,7 @@ ScoreOfTensors<T>::ScoreOfTensors(const FlatOperands& arguments) : arguments_(ar
                     .batch_stride = a.pages.size(0) == 1 ? 0 : a.pages.size(1),
                     .rows = a.key_rows};
   bind_frames();
-  const int64_t sweeps = a.runs.size(0);
+  const int64_t sweeps = a.key_ranges.size(0);
   rotations_.reserve(sweeps);  // turns point into these two
   offsets_.reserve(2 * sweeps);
   for (int64_t n = 0; n < sweeps; ++n) bind_sweep(n);
@@ -203,9 +203,9 @@ template <class T>
 void ScoreOfTensors<T>::bind_sweep(int64_t sweep) {
   const FlatOperands& a = arguments_;
   static_assert(sizeof(KeyRange) == 2 * sizeof(int64_t));
-  const int64_t* runs = a.runs.data_ptr<int64_t>() + sweep * a.runs.stride(0);
-  Sweep bound = {.runs = reinterpret_cast<const KeyRange*>(runs),
-                 .batch_stride = shared_stride(a.runs, 1) / 2};
+  const int64_t* key_ranges = a.key_ranges.data_ptr<int64_t>() + sweep * a.key_ranges.stride(0);
+  Sweep bound = {.key_ranges = reinterpret_cast<const KeyRange*>(key_ranges),
+                 .batch_stride = shared_stride(a.key_ranges, 1) / 2};
   if (a.pairs.defined()) {
     bind_rotations(sweep);
     bound.query = bind_turn(sweep, a.query_rotary_positions, a.query_offsets);
@@ -215,20 +215,21 @@ void ScoreOfTensors<T>::bind_sweep(int64_t sweep) {
 }
 
 template <class T>
-SideRotation ScoreOfTensors<T>::bind_turn(int64_t sweep, const at::Tensor& times,
+SideRotation ScoreOfTensors<T>::bind_turn(int64_t sweep, const at::Tensor& rotary_positions,
                                           const at::Tensor& offsets) {
   const std::vector<Rotation>& rotations = rotations_.back();
   if (rotations.empty() || rotations[0].pairs.empty()) return {};
   std::vector<Turns> phases;
   if (offsets.defined()) phases = offsets_at(arguments_, offsets, sweep);
   const bool by_frame = arguments_.frame_speeds.defined();
-  if (!by_frame && turns_nothing(rotations[0], times, sweep, phases)) return {};
-  SideRotation turn = {.rotation = rotations.data(),
-                       .times = times.data_ptr<int64_t>() + sweep * times.stride(0),
-                       .batch_stride = shared_stride(times, 1),
-                       .axis_stride = times.stride(2),
-                       .row_stride = times.stride(3),
-                       .frame_stride = by_frame ? 1 : 0};
+  if (!by_frame && turns_nothing(rotations[0], rotary_positions, sweep, phases)) return {};
+  SideRotation turn = {
+      .rotation = rotations.data(),
+      .rotary_positions = rotary_positions.data_ptr<int64_t>() + sweep * rotary_positions.stride(0),
+      .batch_stride = shared_stride(rotary_positions, 1),
+      .axis_stride = rotary_positions.stride(2),
+      .row_stride = rotary_positions.stride(3),
+      .frame_stride = by_frame ? 1 : 0};
   if (offsets.defined()) {
     offsets_.push_back(std::move(phases));
     turn.offset = offsets_.back();

@@ -21,8 +21,8 @@ View<T> view_numbers(const at::Tensor& x);  // [heads, rows]
 template <class T>
 View<T> view_rows(const at::Tensor& x);  // [batch, heads, rows]
 
-// Arguments that check_arguments() accepted, all on the CPU; T is wide_type() of q. Holds what the score
-// points to, so it stays where it is.
+// Arguments that check_arguments() accepted, all on the CPU; T is wide_type() of q. Holds what the
+// score points to, so it stays where it is.
 template <class T>
 class ScoreOfTensors {
  public:
@@ -35,7 +35,8 @@ class ScoreOfTensors {
  private:
   void bind_frames();
   void bind_sweep(int64_t sweep);
-  SideRotation bind_turn(int64_t sweep, const at::Tensor& times, const at::Tensor& offsets);
+  SideRotation bind_turn(int64_t sweep, const at::Tensor& rotary_positions,
+                         const at::Tensor& offsets);
   void bind_rotations(int64_t sweep);
   void bind_tables();
   void bind_mask();

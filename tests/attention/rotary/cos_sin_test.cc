@@ -1,5 +1,5 @@
-// cos and sin of times are right to 0.53 ulp whatever the speed and the place, and have the same bits however
-// times are cut into runs.
+// cos and sin of times are right to 0.53 ulp whatever the speed and the place, and have the same
+// bits however times are cut into runs.
 #include "sextant/attention/rotary/cos_sin.h"
 
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ struct Values {
   std::vector<float> cos, sin;
 };
 
-Values values(Turns speed, Turns offset, const std::vector<TimeRun>& runs) {
+Values values(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
   int64_t count = 0;
-  for (const TimeRun& run : runs) count += run.count;
+  for (const PositionRun& run : runs) count += run.count;
   Values result = {std::vector<float>(static_cast<size_t>(count)),
                    std::vector<float>(static_cast<size_t>(count))};
-  cos_sin_of_times(speed, offset, runs, result.cos.data(), result.sin.data());
+  cos_sin_of_positions(speed, offset, runs, result.cos.data(), result.sin.data());
   return result;
 }
 
@@ -39,7 +39,7 @@ double ulps(float value, double truth) {
 }
 
 // cos_sin() is within 2^-26 ulp of float32.
-void expect_right(Turns speed, Turns offset, const TimeRun& run) {
+void expect_right(Turns speed, Turns offset, const PositionRun& run) {
   constexpr double kMost = 0.53;
   const Values got = values(speed, offset, {run});
   for (int64_t n = 0; n < run.count; ++n) {
@@ -60,19 +60,19 @@ void expect_same_bits(const Values& a, const Values& b) {
 }
 
 // The times of the runs, one by one.
-std::vector<TimeRun> singly(const std::vector<TimeRun>& runs) {
-  std::vector<TimeRun> result;
-  for (const TimeRun& run : runs)
+std::vector<PositionRun> singly(const std::vector<PositionRun>& runs) {
+  std::vector<PositionRun> result;
+  for (const PositionRun& run : runs)
     for (int64_t n = 0; n < run.count; ++n)
       result.push_back({.first = run.first + n * run.step, .count = 1});
   return result;
 }
 
 // As they are, in one call for each time, and all of them in one call.
-void expect_same_bits_singly(Turns speed, Turns offset, const std::vector<TimeRun>& runs) {
+void expect_same_bits_singly(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
   const Values together = values(speed, offset, runs);
   Values alone;
-  for (const TimeRun& time : singly(runs)) {
+  for (const PositionRun& time : singly(runs)) {
     const Values one = values(speed, offset, {time});
     alone.cos.push_back(one.cos[0]);
     alone.sin.push_back(one.sin[0]);
@@ -153,8 +153,8 @@ void expect_same_bits_in_any_runs() {
   });
 }
 
-// A phase whose sine lies half way between two floats, but for 2^-60: what else is computed of it rounds
-// either way.
+// A phase whose sine lies half way between two floats, but for 2^-60: what else is computed of it
+// rounds either way.
 Turns phase_of_tie(std::mt19937_64& random) {
   const float low = std::uniform_real_distribution<float>(0.3F, 0.7F)(random);
   const long double middle = (static_cast<long double>(low) + std::nextafter(low, 1.0F)) / 2;
@@ -171,7 +171,8 @@ void expect_same_bits_of_ties_in_any_runs() {
       const Values alone = values(speed, offset, {{.first = time, .count = 1}});
       for (const int64_t step : {1, 1, 1, 1, 2, -3, 900}) {
         const auto before = static_cast<int64_t>(random() % 3000);
-        const TimeRun run = {.first = time - before * step, .step = step, .count = before + 200};
+        const PositionRun run = {
+            .first = time - before * step, .step = step, .count = before + 200};
         const Values all = values(speed, offset, {run});
         const auto at = static_cast<size_t>(before);
         expect_same_bits(alone, {{all.cos[at]}, {all.sin[at]}});

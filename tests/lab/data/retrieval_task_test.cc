@@ -18,8 +18,8 @@ using testing::ThrowsMessage;
 bool is_pair(int64_t token) { return token < kFirstNoise; }
 bool is_question(int64_t token) { return token >= kFirstQuestion && token < kFirstAnswer; }
 
-// Every question has the answer that stands with its key in a pair before it, and nothing else has one.
-// Returns the distances from questions to their pairs.
+// Every question has the answer that stands with its key in a pair before it, and nothing else has
+// one. Returns the distances from questions to their pairs.
 std::vector<int64_t> expect_answerable(const PairText& text) {
   std::vector<int64_t> distances;
   std::map<int64_t, std::pair<int64_t, int64_t>> seen;  // key -> value, place

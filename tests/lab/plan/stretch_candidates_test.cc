@@ -24,22 +24,22 @@ TEST(StretchCandidates, KeepTheRopeThatWasTrainedAndLeaveItsStretchOut) {
   const std::string options =
       R"({"base": 500.0, "pairing": "interleaved", "stretch": "yarn*2", "dynamic": "length"})";
   std::set<std::string> names;
-  for (const StretchCandidate& way : ways_to_read(options, 128, 1024)) {
-    const json given = json::parse(way.options);
-    const json& rope = way.method == "window" ? given.at("options") : given;
-    EXPECT_EQ(rope.at("base"), 500.0) << way.name;
-    EXPECT_EQ(rope.at("pairing"), "interleaved") << way.name;
-    EXPECT_NE(given.value("stretch", json()), "yarn*2") << way.name;
-    EXPECT_TRUE(names.insert(way.name).second) << way.name;
+  for (const StretchCandidate& candidate : stretch_candidates(options, 128, 1024)) {
+    const json given = json::parse(candidate.options);
+    const json& rope = candidate.method == "window" ? given.at("options") : given;
+    EXPECT_EQ(rope.at("base"), 500.0) << candidate.name;
+    EXPECT_EQ(rope.at("pairing"), "interleaved") << candidate.name;
+    EXPECT_NE(given.value("stretch", json()), "yarn*2") << candidate.name;
+    EXPECT_TRUE(names.insert(candidate.name).second) << candidate.name;
   }
   EXPECT_THAT(names, testing::IsSupersetOf({"direct", "pi", "ntk", "by-parts", "yarn", "llama3",
                                             "dynamic", "dynamic-yarn", "rerope", "leaky-rerope",
                                             "self-extend", "dual-chunk", "window"}));
-  EXPECT_EQ(ways_to_read("{}", 128, 1024).front().name, "direct");
+  EXPECT_EQ(stretch_candidates("{}", 128, 1024).front().name, "direct");
 }
 
 TEST(StretchCandidates, GoBeyondTheTrainedLength) {
-  EXPECT_THAT([] { ways_to_read("{}", 128, 128); },
+  EXPECT_THAT([] { stretch_candidates("{}", 128, 128); },
               ThrowsMessage<Error>(HasSubstr("expected more than the model's 128, but got 128")));
 }
 
@@ -62,11 +62,11 @@ Extension extension(const std::vector<Found>& found) {
   for (const Found& one : found) {
     AtLength near{.length = 128, .sliding = {one.near, 0}};
     near.sliding_change = {one.near - found.front().near, 0};
-    made.ways.push_back({.way = {.name = one.name,
-                                 .method = one.name,
-                                 .options = "{}",
-                                 .in_hugging_face = one.in_hugging_face},
-                         .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
+    made.candidates.push_back({.candidate = {.name = one.name,
+                                             .method = one.name,
+                                             .options = "{}",
+                                             .in_hugging_face = one.in_hugging_face},
+                               .lengths = {near, {.length = 1024, .sliding = {one.far, 0}}}});
   }
   return made;
 }
@@ -104,7 +104,8 @@ TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
                               {"window", 1.4, 1.4, true},
                               {"streaming", 1.4, 1.41, false},
                               {"yarn", 1.4, 1.5, true}});
-  for (WayMeasured& way : made.ways) way.lengths.back().sliding_blocks = {1.4, 1.5, 1.45};
+  for (MeasuredCandidate& candidate : made.candidates)
+    candidate.lengths.back().sliding_blocks = {1.4, 1.5, 1.45};
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 3);
   EXPECT_THAT(found.writable, Optional(Eq(3)));
@@ -112,7 +113,7 @@ TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
               HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
                         "in each layer that is without anything further back than 128 bytes"));
   ASSERT_EQ(found.ties.size(), 1) << "on the same blocks all four are alike, but two are deaf";
-  EXPECT_EQ(found.ties[0].way, 0);
+  EXPECT_EQ(found.ties[0].candidate, 0);
 }
 
 TEST(Recommend, SaysWhatIsNotToBeToldApart) {
@@ -120,15 +121,15 @@ TEST(Recommend, SaysWhatIsNotToBeToldApart) {
                               {"yarn", 1.4, 1.8, true},
                               {"ntk", 1.4, 1.81, true},
                               {"pi", 2.5, 1.805, true}});
-  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
-  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
-  made.ways[2].lengths.back().sliding_blocks = {1.75, 1.86, 1.82};
-  made.ways[3].lengths.front().sliding_blocks = {2.4, 2.6, 2.5};
-  made.ways[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
+  made.candidates[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.candidates[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.candidates[2].lengths.back().sliding_blocks = {1.75, 1.86, 1.82};
+  made.candidates[3].lengths.front().sliding_blocks = {2.4, 2.6, 2.5};
+  made.candidates[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
   ASSERT_EQ(found.ties.size(), 1) << "pi is as good there, but spoils short texts";
-  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_EQ(found.ties[0].candidate, 2);
   EXPECT_THAT(found.reason,
               HasSubstr("; on this text ntk (+0.010 ± 0.114) is not to be told apart from it"));
   EXPECT_EQ(json::parse(json_text(made, found)).at("not_told_apart").at(0).at("name"), "ntk");
@@ -137,10 +138,10 @@ TEST(Recommend, SaysWhatIsNotToBeToldApart) {
 TEST(Recommend, WhatIsBetterThereForCertainAndWorseShortIsNoTie) {
   Extension made =
       extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.6, 1.75, true}});
-  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
-  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
-  made.ways[2].lengths.front().sliding_blocks = {1.5, 1.7, 1.6};
-  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.846, 1.754};  // -0.050 ± 0.010
+  made.candidates[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.candidates[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.candidates[2].lengths.front().sliding_blocks = {1.5, 1.7, 1.6};
+  made.candidates[2].lengths.back().sliding_blocks = {1.65, 1.846, 1.754};  // -0.050 ± 0.010
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
   EXPECT_THAT(found.ties, testing::IsEmpty());
@@ -150,14 +151,14 @@ TEST(Recommend, WhatIsBetterThereForCertainAndWorseShortIsNoTie) {
 TEST(Recommend, ATieInAllThatCountsIsNotCalledWorse) {
   Extension made =
       extension({{"direct", 1.4, 3.0, true}, {"yarn", 1.4, 1.8, true}, {"pi", 1.46, 1.75, true}});
-  made.ways[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
-  made.ways[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
-  made.ways[2].lengths.front().sliding_blocks = {1.36, 1.53, 1.49};  // +0.06, +0.03, +0.09
-  made.ways[2].lengths.back().sliding_blocks = {1.65, 1.85, 1.75};   // -0.05 each
+  made.candidates[0].lengths.front().sliding_blocks = {1.3, 1.5, 1.4};
+  made.candidates[1].lengths.back().sliding_blocks = {1.7, 1.9, 1.8};
+  made.candidates[2].lengths.front().sliding_blocks = {1.36, 1.53, 1.49};  // +0.06, +0.03, +0.09
+  made.candidates[2].lengths.back().sliding_blocks = {1.65, 1.85, 1.75};   // -0.05 each
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
   ASSERT_EQ(found.ties.size(), 1);
-  EXPECT_EQ(found.ties[0].way, 2);
+  EXPECT_EQ(found.ties[0].candidate, 2);
   EXPECT_NEAR(found.ties[0].behind.mean, 0.01, 1e-12);
   EXPECT_NEAR(found.ties[0].behind.half, 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
   EXPECT_THAT(found.reason, testing::Not(HasSubstr("Lower there")));

@@ -10,7 +10,8 @@
 namespace sextant::lab {
 namespace {
 
-// Half widths for 1, 2 and 3, whose deviation is 1: t(2) / sqrt(3); and for 0 and 2: t(1) sqrt(2) / sqrt(2).
+// Half widths for 1, 2 and 3, whose deviation is 1: t(2) / sqrt(3); and for 0 and 2: t(1) sqrt(2) /
+// sqrt(2).
 TEST(Interval95, IsStudents) {
   const MeanInterval three = interval95(std::vector<double>{1, 2, 3});
   EXPECT_DOUBLE_EQ(three.mean, 2);
@@ -24,7 +25,8 @@ TEST(Interval95, IsStudents) {
   EXPECT_THROW(interval95(std::vector<double>{1}), Error);
 }
 
-// Agresti and Min 2005: (b - c) / n, and b, c, n of the error with half an answer added to each of four cells.
+// Agresti and Min 2005: (b - c) / n, and b, c, n of the error with half an answer added to each of
+// four cells.
 TEST(Difference95OfShares, IsPaired) {
   const MeanInterval same = difference95_of_shares("1100", "1100");
   EXPECT_EQ(same.mean, 0);

@@ -69,7 +69,8 @@ TEST(SpreadOfAttention, DrawsTheLongestText) {
 }
 
 TEST(SpreadOfAttention, OfSteepSlopesIsNarrow) {
-  // ALiBi's slopes for two heads are 1/16 and 1/256: a geometric series of distances, cut at the text.
+  // ALiBi's slopes for two heads are 1/16 and 1/256: a geometric series of distances, cut at the
+  // text.
   const std::vector<AttentionAt> all = of_flat_scores("alibi", nlohmann::json::object());
   ASSERT_EQ(all.size(), 3);
   for (const AttentionAt& at : all) {

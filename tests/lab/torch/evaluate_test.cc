@@ -42,8 +42,8 @@ TEST(Evaluate, AModelWithoutEmbeddingsHasThePerplexityOfChance) {
   }
 }
 
-// A model that looks at nothing but the last byte has the same loss on a byte wherever it stands: so
-// any difference would be one of the bytes that are scored.
+// A model that looks at nothing but the last byte has the same loss on a byte wherever it stands:
+// so any difference would be one of the bytes that are scored.
 TEST(Evaluate, EveryLengthIsScoredOnTheSameBytes) {
   const Decoder forgetful = decoder("rope");
   for (const NamedParameter& parameter : forgetful.parameters()) {

@@ -35,8 +35,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// Reading rounds nothing, but NTK comes back as another base: some hundred roundings of float32 of logits
-// near 10.
+// Reading rounds nothing, but NTK comes back as another base: some hundred roundings of float32 of
+// logits near 10.
 constexpr double kRounding = 200 * 0x1p-24 * 10;
 
 TEST(ModelFolder, WhatIsWrittenReadsBackToTheSameLogits) {
@@ -103,9 +103,9 @@ class Damaged : public testing::Test {
     write_json(folder_ / "config.json", config);
   }
 
-  void expect(const std::string& field, const std::string& words) {
+  void expect(const std::string& field, const std::string& token_ids) {
     EXPECT_THAT([&] { read_model(folder_.path()); },
-                ThrowsMessage<Error>(AllOf(HasSubstr(field), HasSubstr(words))));
+                ThrowsMessage<Error>(AllOf(HasSubstr(field), HasSubstr(token_ids))));
   }
 
   TemporaryFolder folder_;

@@ -37,8 +37,9 @@ TEST(Retrieve, AsksAtEveryLengthAndDistance) {
                                           P{32, 4}, P{32, 8}, P{32, 16}, P{32, 30}));
 }
 
-// 16 answers: of 400 texts 25 are right by chance, and more than 60 with a chance of 1e-10; of 100 more than half
-// with one of 1e-30. (300 steps of this size leave it at 0.7; the survey's own find all.)
+// 16 answers: of 400 texts 25 are right by chance, and more than 60 with a chance of 1e-10; of 100
+// more than half with one of 1e-30. (300 steps of this size leave it at 0.7; the survey's own find
+// all.)
 TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
   const std::vector<AtDistance> untrained = found_after(0, 400);
   ASSERT_EQ(untrained.size(), kAsked);

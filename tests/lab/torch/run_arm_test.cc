@@ -141,7 +141,8 @@ TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
   EXPECT_EQ(read_model_config(at_once).memory, 24);
 }
 
-// Twenty steps of each of these with the survey's options; the loss falls and every measure is a number.
+// Twenty steps of each of these with the survey's options; the loss falls and every measure is a
+// number.
 void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
   Settings settings = tiny_settings();
   settings.training.bytes = 20 * settings.training.batch * settings.training.length;

@@ -56,10 +56,10 @@ at::Tensor loss_of(const Decoder& decoder) {
                                 tokens(8, kLength, 2).reshape({-1}));
 }
 
-// The last norm leaves a stream x with |x|^2 = width, and a byte that the text does not contain has an
-// embedding independent of x, normal with variance 1 / width: so its logits have a mean square of
-// exactly 1 in expectation. Given x, those of the 128 bytes left out are independent of each other; the
-// standard error is that of their mean (0.02 to 0.03), and five of it are allowed.
+// The last norm leaves a stream x with |x|^2 = width, and a byte that the text does not contain has
+// an embedding independent of x, normal with variance 1 / width: so its logits have a mean square
+// of exactly 1 in expectation. Given x, those of the 128 bytes left out are independent of each
+// other; the standard error is that of their mean (0.02 to 0.03), and five of it are allowed.
 TEST(Decoder, LogitsHaveVarianceOneBeforeItIsTrained) {
   const at::NoGradGuard no_gradients;
   for (const char* method : kMethods) {
@@ -192,8 +192,8 @@ TEST(Decoder, AWindowAsLongAsTheTextChangesNothing) {
   EXPECT_FALSE(at::equal(near.narrow(1, kLength, kLength), whole.narrow(1, kLength, kLength)));
 }
 
-// DeBERTa v3 is v2 whose positions go through the layers' own projections; what v2 learns of them apart,
-// the one matrix learns.
+// DeBERTa v3 is v2 whose positions go through the layers' own projections; what v2 learns of them
+// apart, the one matrix learns.
 TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
   const nlohmann::json small = {{"buckets", 4}, {"max_positions", 12}};
   const auto with = [&](int version) {
@@ -227,7 +227,8 @@ TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
   const at::Tensor whole = apart.logits(text);
   EXPECT_LE((shared.logits(text) - whole).abs().max().item<double>(),
             1e-6 * whole.abs().max().item<double>());
-  // What both go through is trained by both; twice, for the graph of a step must not be the last one's.
+  // What both go through is trained by both; twice, for the graph of a step must not be the last
+  // one's.
   for (int step = 0; step < 2; ++step) {
     for (const auto& all : {values, shared_values})
       for (const auto& [unused, value] : all) value.mutable_grad().reset();
@@ -279,7 +280,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // The same sums in another order: an attention is within 64 units of float32 of the truth
-// (tests/attention), products over 32 or 64 channels within as many; both ways of reading, two layers.
+// (tests/attention), products over 32 or 64 channels within as many; both ways of reading, two
+// layers.
 double rounding_of(const at::Tensor& logits) {
   return 2 * 2 * (64 + 64) * 0x1p-24 * logits.abs().max().item<double>();
 }
@@ -314,8 +316,8 @@ TEST(Decoder, RemembersThePositionsAskedForAndNoMore) {
   }
 }
 
-// Bytes of the first segment occur neither in the second nor in what is asked of it, so the only way
-// back to their embeddings leads through the memory.
+// Bytes of the first segment occur neither in the second nor in what is asked of it, so the only
+// way back to their embeddings leads through the memory.
 TEST(Decoder, NoGradientFlowsIntoMemory) {
   const Decoder model = decoder("transformer-xl");
   const at::Tensor first = tokens(2, kLength).remainder(100),
@@ -371,8 +373,8 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
   return all;
 }
 
-// Logits of the rows of `text`, decoded together, in parts of random lengths; a row of them is forked from
-// another row's first tokens, which they share.
+// Logits of the rows of `text`, decoded together, in parts of random lengths; a row of them is
+// forked from another row's first tokens, which they share.
 at::Tensor decoded(const Decoder& model, const at::Tensor& text, uint64_t seed) {
   const CounterRandom random(seed, "splits");
   DecoderCache cache = model.new_cache(/*page_rows=*/16);

@@ -22,7 +22,7 @@ Layout layout() {
           .queries = 4,
           .keys = 7,
           .first_query = 3,
-          .words = at::tensor({0, 3, 3, 1, 4, 0, 2, 2}, at::kLong).view({2, 4})};
+          .token_ids = at::tensor({0, 3, 3, 1, 4, 0, 2, 2}, at::kLong).view({2, 4})};
 }
 
 // Every way in which words may share amplitudes, frequencies and phases.
@@ -51,12 +51,13 @@ at::Tensor of_rows(const json& shared, const Tensors& tables, size_t& next) {
   if (shared == "none") return at::zeros({2, 4, kHalf}, at::kDouble);
   const at::Tensor table = tables[next++];
   const at::Tensor of_all = table.dim() == 1 ? table.expand({kWords, kHalf}) : table;
-  return of_all.index({layout().words}).expand({2, 4, kHalf});
+  return of_all.index({layout().token_ids}).expand({2, 4, kHalf});
 }
 
 TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
   const at::Tensor x = normal({2, 4, kSmallShape.width});
-  const at::Tensor times = at::arange(4, 8, at::kDouble).unsqueeze(1);  // from 1; 3 stand before
+  const at::Tensor rotary_positions =
+      at::arange(4, 8, at::kDouble).unsqueeze(1);  // from 1; 3 stand before
   const auto schemes = sharing_schemes();
   EXPECT_EQ(schemes.size(), 24);
   for (const json& options : schemes) {
@@ -69,7 +70,7 @@ TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
             ? at::complex(halves[0], halves[1])
             : at::complex(of_rows("word", tables, next), at::zeros({2, 4, kHalf}, at::kDouble));
     const at::Tensor w = of_rows(options["frequency"], tables, next);
-    const at::Tensor angle = w * times + of_rows(options["phase"], tables, next);
+    const at::Tensor angle = w * rotary_positions + of_rows(options["phase"], tables, next);
     EXPECT_EQ(next, tables.size());
     const at::Tensor word = amplitude * at::polar(at::ones_like(angle), angle);
     const at::Tensor out = method->embed(x, layout(), tables);
@@ -119,23 +120,23 @@ TEST(Complex, ReadsWordsUnderAnotherMethodToo) {
 }
 
 TEST(Complex, RefusesWordsThatItCannotUse) {
-  const auto fails = [](const json& options, const at::Tensor& words, const char* says) {
+  const auto fails = [](const json& options, const at::Tensor& token_ids, const char* says) {
     EXPECT_THAT(
         [&] {
           const auto method = complex_of(options);
           Layout place = layout();
-          place.words = words;
+          place.token_ids = token_ids;
           method->embed(normal({2, 4, kSmallShape.width}), place, random_parameters(*method));
         },
         ::testing::ThrowsMessage<Error>(::testing::HasSubstr(says)));
   };
-  const at::Tensor good = layout().words;
+  const at::Tensor good = layout().token_ids;
   const json own = {{"frequency", "word"}, {"vocabulary", kWords}};
-  fails(own, {}, "layout: words: expected int64 [2, 4]");
-  fails(own, good.to(at::kDouble), "words: expected int64 [2, 4] on the CPU, but got Double");
-  fails(own, good.slice(1, 0, 3), "words: expected int64 [2, 4]");
-  fails(own, good + 1, "complex: words: expected 0 to 4, but got 5");
-  fails(own, good - 1, "complex: words: expected 0 to 4, but got -1");
+  fails(own, {}, "layout: token_ids: expected int64 [2, 4]");
+  fails(own, good.to(at::kDouble), "token_ids: expected int64 [2, 4] on the CPU, but got Double");
+  fails(own, good.slice(1, 0, 3), "token_ids: expected int64 [2, 4]");
+  fails(own, good + 1, "complex: token_ids: expected 0 to 4, but got 5");
+  fails(own, good - 1, "complex: token_ids: expected 0 to 4, but got -1");
   fails({{"frequency", "word"}}, good, "complex: vocabulary: expected an integer from 1");
   fails({{"vocabulary", 5}}, good, "complex: vocabulary: expected null");
   fails({{"phase", "dimension"}}, good, "complex: phase: expected one of");
@@ -144,8 +145,8 @@ TEST(Complex, RefusesWordsThatItCannotUse) {
 TEST(Complex, RefusesAModelOfMoreWordsThanItHas) {
   ModelShape shape = kSmallShape;
   shape.vocabulary = kWords + 1;
-  const auto make = [&](int64_t words) {
-    return make_method("complex", shape, {{"phase", "word"}, {"vocabulary", words}});
+  const auto make = [&](int64_t token_ids) {
+    return make_method("complex", shape, {{"phase", "word"}, {"vocabulary", token_ids}});
   };
   EXPECT_THAT([&] { make(kWords); },
               ::testing::ThrowsMessage<Error>(

@@ -28,7 +28,8 @@ std::vector<at::Tensor> trained(const Method& method, double multiplier) {
   return parameters;
 }
 
-// Rows up to the threshold, past it, and both, and one just there; the second of two layers, whose parameters are its own.
+// Rows up to the threshold, past it, and both, and one just there; the second of two layers, whose
+// parameters are its own.
 TEST(Fire, AsksTheNetworkForDistanceOverReach) {
   const auto method = method_of("fire", kSmallShape, R"({"threshold": 10, "hidden": 5})");
   for (const bool causal : {true, false})

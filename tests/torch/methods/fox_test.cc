@@ -41,8 +41,9 @@ TEST(Fox, AddsWhatTheGatesBetweenForget) {
   }
 }
 
-// 10^5 tokens, of which most forget all but everything: sums reach 6 10^5, and float32 holds no fraction
-// of such numbers. What is forgotten between near tokens is right all the same, as are gradients.
+// 10^5 tokens, of which most forget all but everything: sums reach 6 10^5, and float32 holds no
+// fraction of such numbers. What is forgotten between near tokens is right all the same, as are
+// gradients.
 TEST(Fox, LongSumsOfStrongGatesCancelInFloat32) {
   constexpr int64_t kTokens = 100000;
   const ModelShape shape = {.heads = 2, .key_heads = 1, .head_dim = 8, .width = 16};
@@ -95,8 +96,8 @@ TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
   const at::Tensor expected =
       attention(layer.q, seen(layer.k), seen(layer.v), distances(near) >= 0, 1 / std::sqrt(8.0),
                 forgotten(near, seen(logits).squeeze(1))[0]);
-  // Between two of the tokens left are that many sums below 2^17, each rounded: what a score may be off.
-  // Values are of size 4 at most, and their mean moves by twice as much of them.
+  // Between two of the tokens left are that many sums below 2^17, each rounded: what a score may be
+  // off. Values are of size 4 at most, and their mean moves by twice as much of them.
   constexpr double kRounding = 8 * kLeft * 0x1p-53 * 0x1p17;
   EXPECT_LE(largest_difference(out, expected), kRounding);
 }

@@ -1,5 +1,5 @@
-// What methods become where a parameter of theirs goes to its end: Leaky ReRoPE between rope and ReRoPE, FLOATER
-// without a flow and by the order of its solver, complex words that do not turn.
+// What methods become where a parameter of theirs goes to its end: Leaky ReRoPE between rope and
+// ReRoPE, FLOATER without a flow and by the order of its solver, complex words that do not turn.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ TEST(LeakyRerope, IsRopeAtFactorOneAndReropeAtNone) {
     EXPECT_GT(largest_difference(rope, rerope), 1e-3);
     EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1.0}}, p), rope),
               1e-12);
-    // A distance of 12 becomes 3 + 9e-12: an angle by which a score of a few units changes by less than 1e-10.
+    // A distance of 12 becomes 3 + 9e-12: an angle by which a score of a few units changes by less
+    // than 1e-10.
     EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1e12}}, p), rerope),
               1e-10);
   }
@@ -55,8 +56,8 @@ TEST(Floater, WithoutAFlowStaysWhereItStarts) {
   EXPECT_TRUE(at::equal(rows, start.unsqueeze(0).expand_as(rows)));
 }
 
-// p' = lambda p of positive p. In z = lambda times the step a solver of order 4 in 4 stages makes of one step
-// 1 + z + z^2/2 + z^3/6 + z^4/24, and its error at a time goes as z^4.
+// p' = lambda p of positive p. In z = lambda times the step a solver of order 4 in 4 stages makes
+// of one step 1 + z + z^2/2 + z^3/6 + z^4/24, and its error at a time goes as z^4.
 TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
   constexpr double kStep = 0.002;
   constexpr int64_t kStepsPerRow = 5;

@@ -1,5 +1,5 @@
-// rerope, leaky-rerope, self-extend, dual-chunk and streaming: each is rope at relative positions that a
-// formula gives for every query and key, here written out as a matrix.
+// rerope, leaky-rerope, self-extend, dual-chunk and streaming: each is rope at relative positions
+// that a formula gives for every query and key, here written out as a matrix.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,8 @@ struct Trial {
 
 void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
 
-// Sum over pairs of Re(q conj(k) e^{i angle}): q . turned k, for half-split pairs of speeds 10000^(-2f/R).
+// Sum over pairs of Re(q conj(k) e^{i angle}): q . turned k, for half-split pairs of speeds
+// 10000^(-2f/R).
 at::Tensor dense_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& relative) {
   const int64_t half = q.size(3) / 2;
   at::Tensor scores;
@@ -182,8 +183,8 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
       ThrowsMessage<Error>(HasSubstr("rerope: axes: expected \"one\"")));
 }
 
-// A stretch of the spectrum comes first, then distances are bent: with no distance beyond the window what is
-// left is a stretched rope.
+// A stretch of the spectrum comes first, then distances are bent: with no distance beyond the
+// window what is left is a stretched rope.
 TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
   const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   for (const json& stretch :
@@ -273,7 +274,8 @@ TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
       ThrowsMessage<Error>(HasSubstr("rerope: log_n: expected null or at least 2")));
 }
 
-// The cache that StreamingLLM keeps: what is not seen any more is gone, and positions are its indices.
+// The cache that StreamingLLM keeps: what is not seen any more is gone, and positions are its
+// indices.
 TEST(Streaming, NeedsNoKeyThatACacheHasDropped) {
   const int64_t sinks = 2, recent = 4, rows = 15;
   const json options = {{"sinks", sinks}, {"recent", recent}};

@@ -10,8 +10,8 @@ namespace sextant::testing {
 namespace {
 
 // x [batch, heads, rows, columns] turned in its first R columns, as a product of complex numbers.
-at::Tensor turned(const at::Tensor& x, int64_t first_position, int64_t R, double base,
-                  bool interleaved) {
+at::Tensor rotated(const at::Tensor& x, int64_t first_position, int64_t R, double base,
+                   bool interleaved) {
   const at::Tensor position = at::arange(x.size(2), at::kDouble) + first_position;
   const at::Tensor speed =
       at::pow(at::full({1}, base, at::kDouble), at::arange(0, R, 2, at::kDouble) / -R);
@@ -21,9 +21,9 @@ at::Tensor turned(const at::Tensor& x, int64_t first_position, int64_t R, double
   const at::Tensor pairs =
       interleaved ? head.reshape({sizes[0], sizes[1], sizes[2], R / 2, 2})
                   : head.reshape({sizes[0], sizes[1], sizes[2], 2, R / 2}).transpose(3, 4);
-  const at::Tensor turned = at::view_as_real(at::view_as_complex(pairs.contiguous()) *
-                                             at::polar(at::ones_like(angle), angle));
-  const at::Tensor back = (interleaved ? turned : turned.transpose(3, 4)).reshape(sizes);
+  const at::Tensor rotated = at::view_as_real(at::view_as_complex(pairs.contiguous()) *
+                                              at::polar(at::ones_like(angle), angle));
+  const at::Tensor back = (interleaved ? rotated : rotated.transpose(3, 4)).reshape(sizes);
   return at::cat({back, x.narrow(3, R, x.size(3) - R)}, 3);
 }
 
@@ -31,8 +31,8 @@ void expect_turns(const std::string& options, int64_t R, double base, bool inter
   const Layout p = {.batch = 2, .queries = 5, .keys = 9, .first_query = 1004, .first_key = 1000};
   const auto method = method_of("rope", kSmallShape, options);
   const Layer layer(kSmallShape, p);
-  const at::Tensor q = turned(layer.q, p.first_query, R, base, interleaved);
-  const at::Tensor k = turned(layer.k, p.first_key, R, base, interleaved);
+  const at::Tensor q = rotated(layer.q, p.first_query, R, base, interleaved);
+  const at::Tensor k = rotated(layer.k, p.first_key, R, base, interleaved);
   const at::Tensor expected =
       attention(q, k.repeat_interleave(2, 1), layer.v.repeat_interleave(2, 1), distances(p) >= 0,
                 1 / std::sqrt(6.0));

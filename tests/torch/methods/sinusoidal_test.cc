@@ -59,11 +59,11 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
   const auto padded = method(R"({"layout": "fairseq", "padding_idx": 3})");
   EXPECT_TRUE(padded->reads_token_ids());
   Layout unpadded = plain;
-  unpadded.words = at::tensor({9, 7, 9, 8, 5}, at::kLong).view({1, 5});
+  unpadded.token_ids = at::tensor({9, 7, 9, 8, 5}, at::kLong).view({1, 5});
   EXPECT_TRUE(at::equal(added(*padded, unpadded)[0], rows.slice(0, 7, 12)));
   // Padding has zeros and is not counted, on whichever side it stands.
-  const at::Tensor words = at::tensor({3, 3, 7, 9, 8, 5, 6, 3, 4, 3}, at::kLong).view({2, 5});
-  const Layout two = {.batch = 2, .queries = 5, .keys = 5, .words = words};
+  const at::Tensor token_ids = at::tensor({3, 3, 7, 9, 8, 5, 6, 3, 4, 3}, at::kLong).view({2, 5});
+  const Layout two = {.batch = 2, .queries = 5, .keys = 5, .token_ids = token_ids};
   const at::Tensor at = at::tensor({0, 0, 4, 5, 6, 4, 5, 0, 6, 0}, at::kLong);
   const at::Tensor expected = rows.index_select(0, at) * at.ne(0).to(at::kDouble).unsqueeze(1);
   EXPECT_TRUE(at::equal(added(*padded, two).flatten(0, 1), expected));
@@ -72,7 +72,7 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
                          .keys = 6,
                          .packed_queries = {0, 2, 5},
                          .packed_keys = {0, 3, 6},
-                         .words = words.slice(0, 1, 2)};
+                         .token_ids = token_ids.slice(0, 1, 2)};
   EXPECT_TRUE(at::equal(added(*padded, packed)[0].slice(0, 0, 2), rows.slice(0, 5, 7)));
   EXPECT_TRUE(at::equal(added(*padded, packed)[0][3], rows[4]));
 }

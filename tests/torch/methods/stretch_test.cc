@@ -1,5 +1,5 @@
-// rope and xpos with stretches: what depends on the length of the text must not depend on how the text
-// was cut.
+// rope and xpos with stretches: what depends on the length of the text must not depend on how the
+// text was cut.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -218,11 +218,11 @@ TEST(Stretch, ScalableSoftmaxTrainsANumberForEachHead) {
 }
 
 TEST(Stretch, ErrorsNameTheOption) {
-  const auto error_of = [](const json& options, const char* words, int64_t train_length = 8) {
+  const auto error_of = [](const json& options, const char* token_ids, int64_t train_length = 8) {
     ModelShape shape = kShape;
     shape.train_length = train_length;
     EXPECT_THAT([&] { method_of("rope", shape, options.dump()); },
-                ThrowsMessage<Error>(HasSubstr(words)));
+                ThrowsMessage<Error>(HasSubstr(token_ids)));
   };
   error_of({{"stretch", "warp*8"}}, "stretch: rope_type: expected one of");
   error_of({{"stretch", "yarn*0.5"}}, "stretch: factor: expected a number from 1");

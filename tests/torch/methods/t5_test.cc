@@ -11,7 +11,8 @@
 namespace sextant::testing {
 namespace {
 
-// _relative_position_bucket of Mesh TensorFlow and Hugging Face, in float64. relative = key - query.
+// _relative_position_bucket of Mesh TensorFlow and Hugging Face, in float64. relative = key -
+// query.
 int64_t bucket(int64_t relative, bool bidirectional, int64_t buckets, int64_t max_distance) {
   int64_t result = 0, n = -relative;
   if (bidirectional) {

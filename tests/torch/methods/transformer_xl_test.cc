@@ -19,11 +19,11 @@ at::Tensor run(const std::string& options, const Layout& p, Parameters parameter
                      p, 1, parameters);
 }
 
-// Sines, then cosines, of all distances at `times`: [queries, keys, width].
-at::Tensor sinusoids(const at::Tensor& times, int64_t width) {
+// Sines, then cosines, of all distances at `rotary_positions`: [queries, keys, width].
+at::Tensor sinusoids(const at::Tensor& rotary_positions, int64_t width) {
   const at::Tensor speeds =
       at::pow(10000.0, -2 * at::arange(width / 2, at::kDouble) / static_cast<double>(width));
-  const at::Tensor angles = times.unsqueeze(2) * speeds;
+  const at::Tensor angles = rotary_positions.unsqueeze(2) * speeds;
   return at::cat({angles.sin(), angles.cos()}, 2);
 }
 

@@ -20,7 +20,7 @@ at::Tensor run(const std::string& options, const Layout& p, Parameters parameter
 }
 
 // Two texts of three segments behind a memory of segment 0.
-Layout pairs_of_texts() {
+Layout pairs_of_sequences() {
   Layout p = {.batch = 2, .queries = 6, .keys = 9, .first_query = 3, .causal = false};
   p.query_segments = at::tensor({0, 0, 7, 7, 2, 2, 1, 0, 0, 0, 0, 1}, at::kLong).view({2, 6});
   p.key_segments = at::cat({at::zeros({2, 3}, at::kLong), p.query_segments}, 1);
@@ -47,7 +47,7 @@ at::Tensor official(const Layout& p, Parameters parameters, const Layer& layer) 
 
 TEST(Xlnet, AddsTheThreeTermsOfTheCode) {
   const auto parameters = random_parameters(*method_of("xlnet", kSmallShape, kSegments));
-  const Layout p = pairs_of_texts();
+  const Layout p = pairs_of_sequences();
   const Layer layer(kSmallShape, p);
   EXPECT_LE(
       largest_difference(run(kSegments, p, parameters, layer), official(p, parameters, layer)),
@@ -56,7 +56,7 @@ TEST(Xlnet, AddsTheThreeTermsOfTheCode) {
 
 TEST(Xlnet, OneVectorAddedToBothSegmentEmbeddingsChangesNothing) {
   auto parameters = random_parameters(*method_of("xlnet", kSmallShape, kSegments));
-  const Layout p = pairs_of_texts();
+  const Layout p = pairs_of_sequences();
   const Layer layer(kSmallShape, p);
   const at::Tensor out = run(kSegments, p, parameters, layer);
   parameters[6] = parameters[6] + normal({1, 4, 6});
@@ -90,7 +90,7 @@ TEST(Xlnet, StreamsDifferInTheMask) {
 }
 
 TEST(Xlnet, SegmentsAndTheOptionGoTogether) {
-  Layout p = pairs_of_texts();
+  Layout p = pairs_of_sequences();
   const Layer layer(kSmallShape, p);
   const auto fails = [&](const std::string& options, const char* text) {
     const auto parameters = random_parameters(*method_of("xlnet", kSmallShape, options));

@@ -69,10 +69,10 @@ def sinusoidal_tables(c):
         nothing = torch.zeros(1, len(rows) - 2, rows.shape[1], dtype=torch.float64)
         c.expect(f"{name} from the first token on", embed_with(method, nothing, [])[0], rows[2:])
     if "fairseq_mask_tokens" in c:
-        words = c.tensor("fairseq_mask_tokens")
+        token_ids = c.tensor("fairseq_mask_tokens")
         method = c.library.method("sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0)
-        nothing = torch.zeros(*words.shape, 8, dtype=torch.float64)
-        got = embed_with(method, nothing, [], words=words)
+        nothing = torch.zeros(*token_ids.shape, 8, dtype=torch.float64)
+        got = embed_with(method, nothing, [], token_ids=words)
         expected = c.arrays["fairseq_mask_out_d8"]
         c.expect("fairseq_mask_out_d8", got, expected, tolerance=2.0**-24)  # of a float32 table
     if "large_positions" in c:
@@ -186,7 +186,7 @@ def complex_embedding(c):
     """The function of words and positions, and the method that has the tables as its parameters."""
     ids, positions = c.tensor("input_ids"), c.tensor("positions")
     tables = c.leaves(*(n for n in ("r", "w", "theta") if n in c))
-    words, width = c.arrays["r"].shape
+    token_ids, width = c.arrays["r"].shape
     first = int(positions[0, 0])
     if not torch.equal(positions, (first + torch.arange(ids.size(1))).expand_as(ids)):
         raise NotCovered("positions that are not consecutive")
@@ -202,7 +202,7 @@ def complex_embedding(c):
         phase=sharing("theta"), vocabulary=words,
     )
     nothing = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
-    embedded = embed_with(method, nothing, tables, first_query=first - 1, words=ids)
+    embedded = embed_with(method, nothing, tables, first_query=first - 1, token_ids=ids)
     for re, im in (
         c.library.tables.complex_embedding(ids, positions, *tables),
         embedded.chunk(2, -1),

@@ -7,7 +7,8 @@ from sextant.conformance.case import case
 
 
 def placed(c):
-    """How queries and keys of a case lie: causal if it has a mask, queries at the end of the keys."""
+    """How queries and keys of a case lie: causal if it has a mask, queries at the end of the
+    keys."""
     return {"causal": "mask" in c}
 
 
@@ -102,7 +103,8 @@ KERPLE_FORMS = {"_ap_": "bias", "__ap": "weight", "_ap_ap": "bias-and-weight"}
 
 @case(r"KERPLE code path .original. = ALiBi", "q", "out")
 def kerple_original(c):
-    """The power 1 with ALiBi's slopes, which the code clamps as it does its own: not quite ALiBi."""
+    """The power 1 with ALiBi's slopes, which the code clamps as it does its own: not quite
+    ALiBi."""
     slopes = c.library.tables.alibi_slopes(c.arrays["q"].shape[1]).to(c.dtype).view(-1, 1, 1)
     c.expect_out(attend(c, "kerple-power", [torch.ones_like(slopes), slopes]))
 

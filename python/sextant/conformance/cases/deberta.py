@@ -21,7 +21,8 @@ def log_buckets(c):
 
 
 def attend(c, q, k, v, names, flavour=None, **options):
-    """names: the arrays of the position projections in the method's order; absent ones are skipped."""
+    """names: the arrays of the position projections in the method's order; absent ones are
+    skipped."""
     if flavour is None:
         flavour = "microsoft" if c.meta["ref"].startswith("microsoft") else "hugging-face"
     terms = c.meta["pos_att_type"]

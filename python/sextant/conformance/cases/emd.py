@@ -1,4 +1,5 @@
-"""DeBERTa's enhanced mask decoder: a whole model of three layers, up to the masked words' logits."""
+"""DeBERTa's enhanced mask decoder: a whole model of three layers, up to the masked words'
+logits."""
 
 from torch.nn.functional import embedding, gelu, layer_norm, linear
 
@@ -45,8 +46,8 @@ def emd(c):
 
         return run
 
-    words = c.leaf("param_emb.word_embeddings.weight")
-    x = norm(embedding(c.tensor("input_ids"), words, padding_idx=0), "param_emb.LayerNorm")
+    token_ids = c.leaf("param_emb.word_embeddings.weight")
+    x = norm(embedding(c.tensor("input_ids"), token_ids, padding_idx=0), "param_emb.LayerNorm")
     c.expect("hidden0", x, c.arrays["hidden0"])
     for n in range(layers - 1):
         x = layer(n)(x, x)
@@ -65,4 +66,4 @@ def emd(c):
     for n, run in enumerate(runs, 1):
         c.expect(f"emd{n}", run[masked], c.arrays[f"emd{n}"])
     read = norm(gelu(dense(read, "param_emd.lm_head.dense")), "param_emd.lm_head.LayerNorm")
-    c.expect_out(linear(read, words, c.leaf("param_emd.lm_head.bias")), "g", name="logits")
+    c.expect_out(linear(read, token_ids, c.leaf("param_emd.lm_head.bias")), "g", name="logits")

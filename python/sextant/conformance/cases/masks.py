@@ -49,7 +49,8 @@ def local_attention(c):
 
 @case(r"local window / chunk masks")
 def masks(c):
-    """Equal scores, and the identity for values: the output is the mask, row by row over its sum."""
+    """Equal scores, and the identity for values: the output is the mask, row by row over its
+    sum."""
     for name, mask in c.arrays.items():
         method, causal, options = rule_of(name)
         rows = mask.shape[0]

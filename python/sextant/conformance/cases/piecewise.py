@@ -81,8 +81,9 @@ def self_extend(c):
 
 @case(r"(DCA|Dual Chunk Attention)", "q", "out", "inv_freq")
 def dual_chunk(c):
-    """The official code merges one attention for each kind of chunk, and its gradients hold the weights of
-    the merge fixed. Ours are those of the whole formula; the file's are compared with the same merge."""
+    """The official code merges one attention for each kind of chunk, and its gradients hold the
+    weights of the merge fixed. Ours are those of the whole formula; the file's are compared with
+    the same merge."""
     options = {name: c.meta[name] for name in ("chunk_size", "local_window")}
     options.update(method="dual-chunk", base=base(c), mscale=float(c.meta.get("mscale", 1)))
     q, k, v = c.leaves("q", "k", "v")
@@ -91,7 +92,7 @@ def dual_chunk(c):
         chunk = c.meta["chunk_size"] - c.meta["local_window"]
         cached = c.arrays["k_cached_rotated"]
         places = torch.arange(cached.shape[2]) % chunk
-        turned = c.library.turn(c.tensor("k")[:, :, : len(places)], places, base=base(c))
+        rotated = c.library.rotate(c.tensor("k")[:, :, : len(places)], places, base=base(c))
         c.expect("k_cached_rotated", turned, cached)
     if "gout" not in c:
         c.expect_out(out)

@@ -75,8 +75,8 @@ def nezha(c):
 
 
 def shifted(c, x, keys, columns, **options):
-    """softmax of x, shifted: [queries, keys]. A row of x is a query, a row of the table picks a column,
-    so that what is left of the score is the row map of "skew"."""
+    """softmax of x, shifted: [queries, keys]. A row of x is a query, a row of the table picks a
+    column, so that what is left of the score is the row map of "skew"."""
     q = (x * x.size(1) ** 0.5)[None, None]
     zeros = q.new_zeros(1, 1, keys, x.size(1))
     values = torch.eye(keys, dtype=x.dtype)[None, None]

@@ -38,8 +38,8 @@ def expect_turned(c, options):
     """q_rot and k_rot, where a case has them."""
     axis = {"q": "pos_q", "k": "pos_k"}
     for name in "qk":
-        if f"{name}_rot" in c and axis[name] in c and hasattr(c.library, "turn"):
-            turned = c.library.turn(c.tensor(name), torch.from_numpy(c.arrays[axis[name]]), **options)
+        if f"{name}_rot" in c and axis[name] in c and hasattr(c.library, "rotate"):
+            rotated = c.library.rotate(c.tensor(name), torch.from_numpy(c.arrays[axis[name]]), **options)
             c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
 
 
@@ -66,13 +66,13 @@ def rope_trailing(c):
     }
     q, kv = c.leaves("q", "kv")
     positions = torch.from_numpy(c.arrays["pos"])
-    turned = c.library.turn(kv, positions, **options)
+    rotated = c.library.rotate(kv, positions, **options)
     c.expect("kv_rot", turned, c.arrays["kv_rot"])
     out = c.library.attention(
         q, kv, turned, method="rope", query_positions=positions, key_positions=positions, **options
     )
     c.expect("out_before_inverse", out, c.arrays["out_before_inverse"])
-    c.expect_out(c.library.turn(out, positions, back=True, **options))
+    c.expect_out(c.library.rotate(out, positions, back=True, **options))
 
 
 @case(r"RoPE with learnable log-frequencies", "log_freq")
@@ -94,7 +94,7 @@ def rope_layout(c):
     def scores(wq, wk, pairing):
         q, k = ((x @ w.T).view(-1, heads, head_dim).transpose(0, 1)[None] for w in (wq, wk))
         options = {"pairing": pairing, "base": base(c)}
-        q, k = (c.library.turn(y, positions, **options) for y in (q, k))
+        q, k = (c.library.rotate(y, positions, **options) for y in (q, k))
         return q @ k.transpose(2, 3)
 
     wq, wk = c.tensor("Wq"), c.tensor("Wk")
@@ -120,7 +120,8 @@ def rope_large_positions(c):
 
 @case(r"exact RoPE phase by 64-bit fixed point", "positions", "cos", "err")
 def rope_phase(c):
-    """Our phases have 128 bits: they differ from the 64-bit ones by their documented error at most."""
+    """Our phases have 128 bits: they differ from the 64-bit ones by their documented error at
+    most."""
     positions = c.arrays["positions"]
     for n, b in enumerate(c.meta["bases"]):
         cos, sin = c.library.tables.rope_cos_sin(
@@ -161,7 +162,7 @@ def mrope(c):
     order = "interleaved" if c.meta["method"].startswith("interleaved") else "blocks"
     options = {"base": c.meta["base"], "axes": order, "sections": c.meta["mrope_section"]}
     for name in "qk":
-        turned = c.library.turn(c.tensor(name), positions, **options)
+        rotated = c.library.rotate(c.tensor(name), positions, **options)
         c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
     mask = torch.from_numpy(c.arrays["mask"])[None, None]
     c.expect_out(
@@ -183,7 +184,7 @@ def mrope_axes(c):
         x = torch.zeros(3, 1, 1, 2 * pairs, dtype=torch.float64)
         x[..., :pairs] = 1
         positions = torch.eye(3, dtype=torch.int64)[:, :, None]
-        turned = c.library.turn(x, positions, axes=order, sections=sections)[:, 0, 0, pairs:] != 0
+        rotated = c.library.rotate(x, positions, axes=order, sections=sections)[:, 0, 0, pairs:] != 0
         c.expect("one axis each", turned.sum(0), torch.ones(pairs), 0)
         c.expect(name, turned.double().argmax(0), c.arrays[name], 0)
 
@@ -192,12 +193,12 @@ def mrope_axes(c):
 def rope_vision(c):
     options = {"axes": "restart", "sections": 2 * [c.arrays["freqs"].shape[1] // 2]}
     positions = torch.from_numpy(c.arrays["pos_hw"]).T.contiguous()[None]
-    turned = {}
+    rotated = {}
     for name in "qk":
         x = c.tensor(name).transpose(0, 1)[None]  # stored [rows, heads, columns]
-        turned[name] = c.library.turn(x, positions, **options)[0]
-        c.expect(f"{name}_rot", turned[name].transpose(0, 1), c.arrays[f"{name}_rot"])
-    c.expect("scores", turned["q"] @ turned["k"].transpose(1, 2), c.arrays["scores"])
+        rotated[name] = c.library.rotate(x, positions, **options)[0]
+        c.expect(f"{name}_rot", rotated[name].transpose(0, 1), c.arrays[f"{name}_rot"])
+    c.expect("scores", rotated["q"] @ rotated["k"].transpose(1, 2), c.arrays["scores"])
 
 
 def grid(c):

@@ -32,8 +32,8 @@ def cos_sin(c, at, dim, tolerance_type=torch.float64, **options):
     """Tables [rows, dim / 2], gain included: a row (1, 0) of each pair, turned."""
     x = torch.zeros(1, 1, len(at), dim, dtype=tolerance_type)
     x[..., : dim // 2] = 1
-    turned = c.library.turn(x, at, **options)[0, 0]
-    return turned[:, : dim // 2], turned[:, dim // 2 :]
+    rotated = c.library.rotate(x, at, **options)[0, 0]
+    return rotated[:, : dim // 2], rotated[:, dim // 2 :]
 
 
 def factor_of(c):
@@ -235,7 +235,8 @@ def gpt_oss(c):
 
 @case(r"DeepSeek MLA decoupled RoPE", "q_pe", "k_pe", "out")
 def deepseek(c):
-    """Turned channels beside plain ones, keys turned once for all heads, scores scaled by mscale^2."""
+    """Turned channels beside plain ones, keys turned once for all heads, scores scaled by
+    mscale^2."""
     rope, start = c.meta["rope"], c.meta["start_pos"]
     stretch = {
         "rope_type": "yarn",
@@ -256,7 +257,7 @@ def deepseek(c):
     q_nope, q_pe, k_nope, k_pe, v = c.leaves("q_nope", "q_pe", "k_nope", "k_pe", "v")
     at = torch.arange(start, start + q_pe.size(1))
     for name, x in (("q_pe", q_pe), ("k_pe", k_pe)):
-        turned = c.library.turn(x.transpose(1, 2), at, **options).transpose(1, 2)
+        rotated = c.library.rotate(x.transpose(1, 2), at, **options).transpose(1, 2)
         c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
     q = torch.cat([q_nope, q_pe], 3).transpose(1, 2)
     k = torch.cat([k_nope, k_pe.expand(-1, -1, k_nope.size(2), -1)], 3).transpose(1, 2)
@@ -304,7 +305,7 @@ def proportional(c):
     speeds, _, _ = c.library.tables.stretched_speeds(q.size(3), **options)
     expect_speeds(c, "inv_freq", speeds)
     for name in "qk":
-        turned = c.library.turn(c.tensor(name), torch.arange(q.size(2)), **options)
+        rotated = c.library.rotate(c.tensor(name), torch.arange(q.size(2)), **options)
         c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
     c.expect_out(c.library.attention(q, k, v, method="rope", **options))
 
@@ -342,7 +343,8 @@ def temperature(c):
 
 
 def config_of(given):
-    """A Hugging Face configuration; some files hold the pieces of one, and none what its class fills in."""
+    """A Hugging Face configuration; some files hold the pieces of one, and none what its class
+    fills in."""
     if "rope_scaling" in given or "rope_parameters" in given:
         return filled_in(given)
     sizes = ("head_dim", "hidden_size", "num_attention_heads", "max_position_embeddings",
@@ -358,8 +360,8 @@ def config_of(given):
 
 
 def filled_in(config):
-    """With the head size as ROPE_INIT_FUNCTIONS have it where there is none, and what other channels and other
-    layers than those asked for would need."""
+    """With the head size as ROPE_INIT_FUNCTIONS have it where there is none, and what other
+    channels and other layers than those asked for would need."""
     filled = dict(config)
     if not filled.keys() & {"head_dim", "qk_rope_head_dim"} and "num_attention_heads" in filled:
         filled["head_dim"] = filled["hidden_size"] // filled["num_attention_heads"]

@@ -1,4 +1,5 @@
-"""Transformer-XL: its attention module, and a model of two layers that carries memory over segments."""
+"""Transformer-XL: its attention module, and a model of two layers that carries memory over
+segments."""
 
 import torch
 from torch.nn.functional import embedding, layer_norm, linear, relu

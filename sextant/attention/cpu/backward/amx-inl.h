@@ -2,8 +2,8 @@
 //
 //   s = q k^T      dp = do v^T      dv^T += do^T p      dk^T += q^T ds      dq = ds k
 //
-// Gradients of keys and values grow with columns for rows, so that weights and score gradients, which are the right
-// sides then, are paired as they lie.
+// Gradients of keys and values grow with columns for rows, so that weights and score gradients,
+// which are the right sides then, are paired as they lie.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
@@ -24,36 +24,37 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-inline constexpr int kThreeParts = 3;
+inline constexpr int kThreeTerms = 3;
 inline constexpr int64_t kHalves = kQueryBlock / kAmxRows;
 // A half of a block's queries are the rows of a product, or a step of its sums.
 static_assert(kAmxRows == amx::kDepth);
 
 // A unit's keys, in every way, and values. False if some do not fit.
-inline HWY_NOINLINE bool put_unit_in_parts(const Problem& p, int64_t rows, const Panels& keys,
+inline HWY_NOINLINE bool put_unit_in_terms(const Problem& p, int64_t rows, const Panels& keys,
                                            const RowSets& key_rows, const float* values,
                                            const BackwardTiled& to) {
-  const size_t ways = p.ways.list.size();
-  bool fit = split_panels<kThreeParts>(keys, Side::kKey, rows, p.depth16, kEveryWay, ways);
-  for (size_t way = 0; way < ways; ++way)
-    pair_lines<kThreeParts>(rows, p.depth16, to.key_lines[way], p.depth16, to.key_step,
+  const size_t rotations = p.rotations.list.size();
+  bool fit = split_panels<kThreeTerms>(keys, Side::kKey, rows, p.depth16, kAllRotations, rotations);
+  for (size_t rotation = 0; rotation < rotations; ++rotation)
+    pair_lines<kThreeTerms>(rows, p.depth16, to.key_lines[rotation], p.depth16, to.key_step,
                             [&](int64_t j)
-                                HWY_ATTR { return key_rows.turned[way] + j * p.depth16; });
+                                HWY_ATTR { return key_rows.rotated[rotation] + j * p.depth16; });
   for (int64_t j = 0; j < rows; j += kLanes)
-    fit &= pair_panel_columns<kThreeParts>(values + j * p.width16, p.width16,
+    fit &= pair_panel_columns<kThreeTerms>(values + j * p.width16, p.width16,
                                            to.values + j * amx::paired(p.width16), to.value_step)
                .all();
-  for (size_t way = 0; way < ways; ++way)
-    std::fill_n(to.key_sums[way], p.depth16 * kScoreStride, 0.0F);
+  for (size_t rotation = 0; rotation < rotations; ++rotation)
+    std::fill_n(to.key_sums[rotation], p.depth16 * kScoreStride, 0.0F);
   std::fill_n(to.value_sums, p.width16 * kScoreStride, 0.0F);
   return fit;
 }
 
-// The row of a half's queries that is in a lane of a line across, paired with that of the next strip.
+// The row of a half's queries that is in a lane of a line across, paired with that of the next
+// strip.
 constexpr int64_t row_across(int64_t lane) { return lane / kStrip * 2 * kStrip + lane % kStrip; }
 
-// Rows of a half, from `first` on, in the lanes from the p-th on, at some columns: x[n] is the (column + n)-th. Zeros for
-// rows that there are not.
+// Rows of a half, from `first` on, in the lanes from the p-th on, at some columns: x[n] is the
+// (column + n)-th. Zeros for rows that there are not.
 HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, int64_t column,
                             V* x) {
   for (int64_t n = 0; n < kVectorLanes; ++n) {
@@ -64,9 +65,9 @@ HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, in
 }
 
 // Up to kQueryBlock rows, as they are and across. False if some do not fit.
-inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t columns16, float* to,
+inline HWY_NOINLINE bool put_rows_in_terms(Matrix x, int64_t rows, int64_t columns16, float* to,
                                            int64_t to_step, float* across, int64_t across_step) {
-  const bool fit = pair_columns<kThreeParts>(x.data, x.stride, rows, columns16, to, to_step).all();
+  const bool fit = pair_columns<kThreeTerms>(x.data, x.stride, rows, columns16, to, to_step).all();
   constexpr int64_t kRow = kQueryBlock / 2;
   for (int64_t i = 0; i < rows; i += kAmxRows)
     for (int64_t p = 0; p < kLanes; p += kVectorLanes)
@@ -75,7 +76,7 @@ inline HWY_NOINLINE bool put_rows_in_parts(Matrix x, int64_t rows, int64_t colum
         load_across(x, rows, i, p, c, first);
         load_across(x, rows, i + kStrip, p, c, second);
         for (int64_t n = 0; n < kVectorLanes; ++n)
-          put_pairs(split<kThreeParts>(first[n]), split<kThreeParts>(second[n]),
+          put_pairs(split<kThreeTerms>(first[n]), split<kThreeTerms>(second[n]),
                     across + (c + n) * kRow + i / 2 + p, across_step);
       }
   return fit;
@@ -88,7 +89,7 @@ HWY_INLINE Halves halves_of(const Band& band) {
   Halves halves = {};
   for (int64_t n = 0; n < band.strip_count(); ++n) {
     KeyRange& half = halves[static_cast<size_t>(n / kStrips)];
-    half = span(half, band.strip(n));
+    half = hull(half, band.strip(n));
   }
   return halves;
 }
@@ -96,25 +97,27 @@ HWY_INLINE Halves halves_of(const Band& band) {
 // How many halves from the h-th on see the same.
 HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
   const auto first = halves.begin() + h;
-  return std::find_if(first, halves.end(), [&](KeyRange run) { return !(run == *first); }) - first;
+  return std::find_if(first, halves.end(), [&](KeyRange range) { return !(range == *first); }) -
+         first;
 }
 
-// Rows in parts times panels in parts: to[kQueryBlock][kScoreStride], in the columns that each half sees.
+// Rows in parts times panels in parts: to[kQueryBlock][kScoreStride], in the columns that each half
+// sees.
 HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
                                 int64_t row_step, const float* panels, int64_t panel_step,
                                 float* to) {
   const int64_t pairs = amx::paired(columns16);
   for (int64_t h = 0, next; h < kHalves; h = next) {
-    const KeyRange run = halves[static_cast<size_t>(h)];
+    const KeyRange range = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
-    if (empty(run)) continue;
-    amx::multiply({kThreeParts,
+    if (empty(range)) continue;
+    amx::multiply({kThreeTerms,
                    (next - h) * kAmxRows / kLanes,
-                   (run.last - run.first) / kLanes,
+                   (range.last - range.first) / kLanes,
                    2 * pairs / amx::kDepth,
                    {rows + h * kAmxRows * pairs, row_step, pairs},
-                   {panels + run.first * pairs, panel_step, kLanes, kLanes * pairs},
-                   to + h * kAmxRows * kScoreStride + run.first,
+                   {panels + range.first * pairs, panel_step, kLanes, kLanes * pairs},
+                   to + h * kAmxRows * kScoreStride + range.first,
                    kScoreStride,
                    false});
   }
@@ -125,32 +128,33 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
                            const float* lines, int64_t line_step, float* sums) {
   constexpr int64_t kRow = kQueryBlock / 2;
   for (int64_t h = 0, steps; h < kHalves; h += steps) {
-    const KeyRange run = halves[static_cast<size_t>(h)];
+    const KeyRange range = halves[static_cast<size_t>(h)];
     steps = alike(halves, h);
-    if (empty(run)) continue;
-    amx::multiply({kThreeParts,
-                   columns16 / kLanes,
-                   (run.last - run.first) / kLanes,
-                   steps,
-                   {x + h * kLanes, x_step, kRow},
-                   {lines + h * kLanes * kScoreStride + run.first, line_step, kScoreStride, kLanes},
-                   sums + run.first,
-                   kScoreStride,
-                   true});
+    if (empty(range)) continue;
+    amx::multiply(
+        {kThreeTerms,
+         columns16 / kLanes,
+         (range.last - range.first) / kLanes,
+         steps,
+         {x + h * kLanes, x_step, kRow},
+         {lines + h * kLanes * kScoreStride + range.first, line_step, kScoreStride, kLanes},
+         sums + range.first,
+         kScoreStride,
+         true});
   }
 }
 
 // Zeros for two strips that there are not.
-HWY_INLINE void pair_no_strips(int64_t first, KeyRange columns, float* to, int64_t part_step) {
-  for (int n = 0; n < kThreeParts; ++n)
+HWY_INLINE void pair_no_strips(int64_t first, KeyRange columns, float* to, int64_t term_step) {
+  for (int n = 0; n < kThreeTerms; ++n)
     for (int64_t i = first / 2 * kStrip; i < (first / 2 + 1) * kStrip; ++i)
-      std::fill(to + n * part_step + i * kScoreStride + columns.first,
-                to + n * part_step + i * kScoreStride + columns.last, 0.0F);
+      std::fill(to + n * term_step + i * kScoreStride + columns.first,
+                to + n * term_step + i * kScoreStride + columns.last, 0.0F);
 }
 
-// Weights of two strips from the first on, whose lines of a block these are, in pairs of queries. False if some are
-// infinite or NaN.
-inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, KeyRange columns, const float* lines,
+// Weights of two strips from the first on, whose lines of a block these are, in pairs of queries.
+// False if some are infinite or NaN.
+inline HWY_NOINLINE bool put_weights_in_terms(int64_t first, KeyRange columns, const float* lines,
                                               const BackwardTiled& to) {
   Greatest seen;
   const float* line = lines + first * kStrip * kScoreStride;
@@ -160,13 +164,14 @@ inline HWY_NOINLINE bool put_weights_in_parts(int64_t first, KeyRange columns, c
       const V x = load_part(line + j), y = load_part(line + kStrip * kScoreStride + j);
       seen.look(x);
       seen.look(y);
-      put_pairs(split<kThreeParts>(x), split<kThreeParts>(y), at + j, to.line_step);
+      put_pairs(split<kThreeTerms>(x), split<kThreeTerms>(y), at + j, to.line_step);
     }
   return seen.finite();
 }
 
-// Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's greatest does not fit.
-inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, KeyRange columns, const float* lines,
+// Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's
+// greatest does not fit.
+inline HWY_NOINLINE bool put_grads_in_terms(int64_t first, KeyRange columns, const float* lines,
                                             const BackwardTiled& to) {
   bool fit = true;
   // In whole steps of keys; zeros for those outside.
@@ -177,17 +182,17 @@ inline HWY_NOINLINE bool put_grads_in_parts(int64_t first, KeyRange columns, con
     float* const pairs = to.grads + (first / 2 * kStrip + i) * kScoreStride;
     float* const rows = to.grad_rows + row * kPairStride;
     Greatest seen[2];
-    const auto parts_at = [&](int strip, int64_t j) HWY_ATTR {
+    const auto terms_at = [&](int strip, int64_t j) HWY_ATTR {
       const bool any = HWY_LIKELY(j >= columns.first && j < columns.last);
       const V x = any ? load_part(line + strip * kStrip * kScoreStride + j) : hn::Zero(F32());
       seen[strip].look(x);
-      return split<kThreeParts>(x);
+      return split<kThreeTerms>(x);
     };
     for (int64_t j = round_down(columns.first, amx::kDepth); j < stop; j += amx::kDepth)
       for (int64_t p = 0; p < kLanes; p += kVectorLanes) {
-        const auto x = parts_at(0, j + p), x_next = parts_at(0, j + p + kLanes);
+        const auto x = terms_at(0, j + p), x_next = terms_at(0, j + p + kLanes);
         put_pairs(x, x_next, rows + j / 2 + p, to.row_step);
-        const auto y = parts_at(1, j + p), y_next = parts_at(1, j + p + kLanes);
+        const auto y = terms_at(1, j + p), y_next = terms_at(1, j + p + kLanes);
         put_pairs(y, y_next, rows + kStrip * kPairStride + j / 2 + p, to.row_step);
         put_pairs(x, y, pairs + j + p, to.line_step);
         put_pairs(x_next, y_next, pairs + j + p + kLanes, to.line_step);
@@ -202,19 +207,19 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
                                    int64_t row_step, const float* keys, int64_t key_step,
                                    float* to) {
   for (int64_t h = 0, next; h < kHalves; h = next) {
-    const KeyRange run = halves[static_cast<size_t>(h)];
+    const KeyRange range = halves[static_cast<size_t>(h)];
     next = h + alike(halves, h);
     const int64_t rows_of = (next - h) * kAmxRows;
     float* const at = to + h * kAmxRows * columns16;
-    if (empty(run)) {
+    if (empty(range)) {
       std::fill_n(at, rows_of * columns16, 0.0F);
       continue;
     }
-    const int64_t first = round_down(run.first, amx::kDepth);
-    amx::multiply({kThreeParts,
+    const int64_t first = round_down(range.first, amx::kDepth);
+    amx::multiply({kThreeTerms,
                    rows_of / kLanes,
                    columns16 / kLanes,
-                   (round_up(run.last, amx::kDepth) - first) / amx::kDepth,
+                   (round_up(range.last, amx::kDepth) - first) / amx::kDepth,
                    {rows + h * kAmxRows * kPairStride + first / 2, row_step, kPairStride},
                    {keys + first / 2 * columns16, key_step, columns16, kLanes},
                    at,

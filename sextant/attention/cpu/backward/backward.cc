@@ -46,7 +46,7 @@ void backward_mean(const Backward& backward, int64_t batch, int64_t head, float*
 void backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                    BackwardScratch& scratch) {
   std::optional<amx::Tiles> tiles;
-  if (backward.problem.parts > 0) tiles.emplace();
+  if (backward.problem.terms > 0) tiles.emplace();
   BackwardWalk(backward, sums, task, scratch).walk();
 }
 

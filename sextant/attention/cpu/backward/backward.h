@@ -1,8 +1,8 @@
 // The backward pass: how it is cut, and what its tasks share.
 //
-// A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over its
-// units and, for each, over the queries that see them, a block of kQueryBlock at a time; so dk and dv of a
-// unit are finished when it is left, and dq grows in memory of the task:
+// A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over
+// its units and, for each, over the queries that see them, a block of kQueryBlock at a time; so dk
+// and dv of a unit are finished when it is left, and dq grows in memory of the task:
 //
 //   scores again:  s = q k^T ..., p = e^(s - lse)     dv += p^T do
 //   dp = do v^T    ds = p (dp - sum_j p dp)           dq += ds k      dk += ds^T q
@@ -27,8 +27,9 @@ namespace sextant::cpu {
 
 inline constexpr int64_t kQueryBlock = 64;  // queries
 
-// Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and gradients
-// would leave the L2 cache, whose size is guessed from the vectors that the machine has. In backward.cc.
+// Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and
+// gradients would leave the L2 cache, whose size is guessed from the vectors that the machine has.
+// In backward.cc.
 int64_t backward_unit(int64_t columns);
 
 // One unit of keys of one block.
@@ -37,8 +38,8 @@ struct UnitOfBlock {
   int64_t unit = 0;
 };
 
-// dq of a query is added up over every kSplits-th unit of its keys, and these sums are then added in
-// their order, whether one task makes them or each a task of its own.
+// dq of a query is added up over every kSplits-th unit of its keys, and these sums are then added
+// in their order, whether one task makes them or each a task of its own.
 inline constexpr int64_t kSplits = 4;
 
 struct BackwardTask {
@@ -103,15 +104,15 @@ struct Backward {
 // Rows of q or k as matrices, for each way, and their gradients.
 struct RowSets {
   float* plain = nullptr;
-  float** turned = nullptr;  // [ways]
+  float** rotated = nullptr;  // [ways]
 
   RowSets() = default;
   RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Arena& arena);
 };
 
-// For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not of parts. "Across":
-// columns for rows, and pairs of queries. Queries are paired with those of the next strip, so that two strips are
-// paired while they are in the L1 cache.
+// For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not
+// of parts. "Across": columns for rows, and pairs of queries. Queries are paired with those of the
+// next strip, so that two strips are paired while they are in the L1 cache.
 struct BackwardTiled {
   float** products =
       nullptr;  // [ways] of [kQueryBlock][kScoreStride]; of one way, in the place of scores
@@ -136,7 +137,7 @@ struct BackwardTiled {
 struct BackwardScratch {
   BackwardScratch(const Backward& backward, Arena& arena);
 
-  Visibility sight;
+  Visibility visibility;
   Panels keys;
   RowSets key_rows, key_grads;  // [unit][depth16]
   Panels queries;
@@ -148,7 +149,7 @@ struct BackwardScratch {
   float* d_out;        // [kQueryBlock][width16], if it must be copied
   float *lse, *mean;   // [kQueryBlock]
   // [kQueryBlock][kScoreStride]; those for gradients of modulus and of several ways may be null.
-  float *weights, *grads, *imaginary_grads, *way_grads, *way_imaginary_grads;
+  float *weights, *grads, *imaginary_grads, *rotation_grads, *rotation_imaginary_grads;
   KeyProducts key_products;
   // [kStrip][kScoreStride]; or null.
   ScoreStrip second;
@@ -158,7 +159,8 @@ struct BackwardScratch {
   float* panel;           // [depth16][kLanes]
   float* factors;         // [depth16]
   BackwardTiled tiled;
-  // Sums of dq of one task, for which who runs it has memory of QueryGradients if tasks are cut; and, if not, of one split.
+  // Sums of dq of one task, for which who runs it has memory of QueryGradients if tasks are cut;
+  // and, if not, of one split.
   float *query_sums, *split_sums;
   uint8_t* fresh;  // of each row of these sums: whether nothing is known of it
 };
@@ -168,9 +170,9 @@ void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch);
 
-// Sums of tasks wait for those that are added to the same gradients, and are given out with the last of them; then
-// others have their memory. So there are as many as tasks that are under way, and some more. Any thread may take and
-// put.
+// Sums of tasks wait for those that are added to the same gradients, and are given out with the
+// last of them; then others have their memory. So there are as many as tasks that are under way,
+// and some more. Any thread may take and put.
 
 // Memory for sums, all of one size, with anything in it; more is made when none is free.
 class SumsPool {
@@ -205,8 +207,8 @@ class QueryGradients {
   std::vector<Head> heads_;
 };
 
-// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if all heads share a
-// table, of all lanes, which finish() adds up then.
+// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if
+// all heads share a table, of all lanes, which finish() adds up then.
 class TableGradients {
  public:
   // Zeros for gradients that have no sums.

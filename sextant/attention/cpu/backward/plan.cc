@@ -18,7 +18,8 @@ int64_t table_rows(const Problem& p) {
 }
 
 bool grows(const Problem& p) {
-  return std::ranges::any_of(p.ways.list, [](const RotationPair& way) { return way.grows; });
+  return std::ranges::any_of(p.rotations.list,
+                             [](const RotationPair& rotation) { return rotation.grows; });
 }
 
 // The keys of each frame of a batch entry, in their order.
@@ -43,9 +44,9 @@ bool overlap(const std::vector<KeyRange>& keys) {
 // Whether each of so many rows is a key of one of them.
 bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
   int64_t next = 0;
-  for (const KeyRange& run : keys) {
-    if (run.first != next) return false;
-    next = run.last;
+  for (const KeyRange& range : keys) {
+    if (range.first != next) return false;
+    next = range.last;
   }
   return next == rows;
 }
@@ -145,47 +146,47 @@ void Backward::cut_lanes() {
 }
 
 RowSets::RowSets(const Panels& like, const Problem& p, int64_t rows, Side side, Arena& arena)
-    : turned(arena.take<float*>(static_cast<int64_t>(p.ways.list.size()))) {
+    : rotated(arena.take<float*>(static_cast<int64_t>(p.rotations.list.size()))) {
   const int64_t size = round_up(rows, kLanes) * p.depth16;
   if (like.has_plain) plain = arena.floats(size);
-  for (size_t way = 0; way < p.ways.list.size(); ++way) {
-    float* own = Panels::rotation(p.ways.list[way], side) ? arena.floats(size) : plain;
-    if (turned) turned[way] = own;
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation) {
+    float* own = Panels::rotation(p.rotations.list[rotation], side) ? arena.floats(size) : plain;
+    if (rotated) rotated[rotation] = own;
   }
 }
 
 BackwardTiled::BackwardTiled(const Problem& p, float* scores, Arena& arena) {
-  if (p.parts == 0) return;
-  const auto ways = static_cast<int64_t>(p.ways.list.size());
-  const auto in_parts = [&](int64_t size, int64_t& step) {
+  if (p.terms == 0) return;
+  const auto rotations = static_cast<int64_t>(p.rotations.list.size());
+  const auto in_terms = [&](int64_t size, int64_t& step) {
     step = size;
-    return arena.floats(p.parts * size);
+    return arena.floats(p.terms * size);
   };
-  const auto each_way = [&](const auto& floats) {
-    float** const list = arena.take<float*>(ways);
-    for (int64_t way = 0; way < ways; ++way) {
+  const auto each_rotation = [&](const auto& floats) {
+    float** const list = arena.take<float*>(rotations);
+    for (int64_t rotation = 0; rotation < rotations; ++rotation) {
       float* const own = floats();
-      if (list) list[way] = own;
+      if (list) list[rotation] = own;
     }
     return list;
   };
-  products =
-      each_way([&] { return ways == 1 ? scores : arena.floats(kQueryBlock * kScoreStride); });
-  key_lines = each_way([&] { return in_parts(amx::paired(p.unit) * p.depth16, key_step); });
-  values = in_parts(p.unit * amx::paired(p.width16), value_step);
-  queries_across = each_way([&] { return in_parts(p.depth16 * kQueryBlock / 2, query_step); });
-  d_out = in_parts(kQueryBlock * amx::paired(p.width16), d_out_step);
-  d_out_across = in_parts(p.width16 * kQueryBlock / 2, d_out_across_step);
-  weights = in_parts(kQueryBlock / 2 * kScoreStride, line_step);
-  grads = in_parts(kQueryBlock / 2 * kScoreStride, line_step);
-  grad_rows = in_parts(kQueryBlock * kPairStride, row_step);
-  key_sums = each_way([&] { return arena.floats(p.depth16 * kScoreStride); });
+  products = each_rotation(
+      [&] { return rotations == 1 ? scores : arena.floats(kQueryBlock * kScoreStride); });
+  key_lines = each_rotation([&] { return in_terms(amx::paired(p.unit) * p.depth16, key_step); });
+  values = in_terms(p.unit * amx::paired(p.width16), value_step);
+  queries_across = each_rotation([&] { return in_terms(p.depth16 * kQueryBlock / 2, query_step); });
+  d_out = in_terms(kQueryBlock * amx::paired(p.width16), d_out_step);
+  d_out_across = in_terms(p.width16 * kQueryBlock / 2, d_out_across_step);
+  weights = in_terms(kQueryBlock / 2 * kScoreStride, line_step);
+  grads = in_terms(kQueryBlock / 2 * kScoreStride, line_step);
+  grad_rows = in_terms(kQueryBlock * kPairStride, row_step);
+  key_sums = each_rotation([&] { return arena.floats(p.depth16 * kScoreStride); });
   value_sums = arena.floats(p.width16 * kScoreStride);
   panel = arena.floats(kLanes * std::max(p.depth16, p.width16));
 }
 
 BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
-    : sight(b.problem, kQueryBlock, arena),
+    : visibility(b.problem, kQueryBlock, arena),
       keys(b.problem, Side::kKey, static_cast<bool>(b.problem.on_key), b.problem.unit, arena),
       key_rows(keys, b.problem, b.problem.unit, Side::kKey, arena),
       key_grads(keys, b.problem, b.problem.unit, Side::kKey, arena),
@@ -210,19 +211,19 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
     float* const room = wanted ? arena.floats(kLineMargin + kQueryBlock * kScoreStride) : nullptr;
     return room ? room + kLineMargin : nullptr;
   };
-  const bool several = p.ways.list.size() > 1;
+  const bool several = p.rotations.list.size() > 1;
   weights = block_lines(true);
   grads = block_lines(true);
   imaginary_grads = block_lines(modulus);
-  way_grads = block_lines(several);
-  way_imaginary_grads = block_lines(several && modulus);
+  rotation_grads = block_lines(several);
+  rotation_imaginary_grads = block_lines(several && modulus);
   key_products = KeyProducts(p, kQueryBlock, arena);
 
   const auto strip_lines = [&](bool wanted) {
     return wanted ? arena.floats(kStrip * kScoreStride) : nullptr;
   };
   const bool keep = p.weight || modulus;    // products, to be differentiated
-  const bool knows_products = p.parts > 0;  // whose terms lie in second then
+  const bool knows_products = p.terms > 0;  // whose terms lie in second then
   second.scores = strip_lines(several || knows_products);
   second.real = keep ? strip_lines(several || knows_products) : second.scores;
   second.imaginary = strip_lines(several && modulus);

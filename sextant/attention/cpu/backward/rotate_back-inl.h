@@ -18,37 +18,39 @@ namespace HWY_NAMESPACE {
 
 // The rows that panels hold, as they are and turned in some ways.
 inline HWY_NOINLINE void unpack_rows(const Problem& p, const float* const* panels,
-                                     const float* plain, int64_t rows, WaysSeen ways,
+                                     const float* plain, int64_t rows, RotationsSeen rotations,
                                      const RowSets& to) {
   const auto unpack = [&](const float* from, float* rows_of) HWY_ATTR {
     for (int64_t i = 0; i < rows; i += kLanes)
       unpack_panel(from + i * p.depth16, kLanes, p.depth16, rows_of + i * p.depth16, p.depth16);
   };
   if (to.plain) unpack(plain, to.plain);
-  for (size_t way = 0; way < p.ways.list.size(); ++way)
-    if (to.turned[way] != to.plain && ways.has(way)) unpack(panels[way], to.turned[way]);
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation)
+    if (to.rotated[rotation] != to.plain && rotations.has(rotation))
+      unpack(panels[rotation], to.rotated[rotation]);
 }
 
-HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size, WaysSeen ways) {
+HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size,
+                            RotationsSeen rotations) {
   bool finite = !rows.plain || all_finite(rows.plain, size);
-  for (size_t way = 0; way < p.ways.list.size(); ++way)
-    finite = finite && (rows.turned[way] == rows.plain || !ways.has(way) ||
-                        all_finite(rows.turned[way], size));
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation)
+    finite = finite && (rows.rotated[rotation] == rows.plain || !rotations.has(rotation) ||
+                        all_finite(rows.rotated[rotation], size));
   return finite;
 }
 
 // Gradients of rows turned one way, [rows][depth16], become gradients of the rows themselves. unit:
 // to whose growth the queries were turned.
-inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t way, int64_t unit, float* panel,
-                                   float* factors, float* grads) {
+inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t rotation, int64_t unit,
+                                   float* panel, float* factors, float* grads) {
   const Problem& p = rows.problem;
-  const SidePhases& phases = rows.phases(way);
+  const SidePhases& phases = rows.phases(rotation);
   if (!phases.rotation) return;
   for (int64_t i = 0; i < rows.rows; i += kLanes) {
     float* at = grads + i * p.depth16;
     pack_panel(at, p.depth16, 1, std::min(kLanes, rows.rows - i), p.depth16, 1, panel);
-    if (p.ways.list[way].grows && rows.side == Side::kQuery) {
-      const SidePhases& keys = p.phases.at(rows.block.phases, way).key;
+    if (p.rotations.list[rotation].grows && rows.side == Side::kQuery) {
+      const SidePhases& keys = p.phases.at(rows.block.phases, rotation).key;
       growth_factors(*phases.rotation,
                      phases.origins.data() + (rows.first + i) / kLanes * phases.axes,
                      keys.origins.data() + unit * keys.axes, p.depth16, factors);
@@ -60,7 +62,8 @@ inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t way, int64_t un
   }
 }
 
-// to += factor * x, of a multiple of kLanes floats. fresh: as if `to` held zeros, whatever it holds.
+// to += factor * x, of a multiple of kLanes floats. fresh: as if `to` held zeros, whatever it
+// holds.
 inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, bool fresh,
                                     float* to) {
   const Lanes times = set(factor), zero = set(0);

@@ -47,7 +47,7 @@ class BackwardWalk {
  private:
   bool wants_keys() const { return static_cast<bool>(backward_.grad.k); }
   bool wants_values() const { return static_cast<bool>(backward_.grad.v); }
-  size_t way_count() const { return p_.ways.list.size(); }
+  size_t rotation_count() const { return p_.rotations.list.size(); }
 
   void split(int64_t n) {
     const int64_t rows = backward_.wants_queries() ? backward_.query_sums_rows() : 0;
@@ -63,8 +63,8 @@ class BackwardWalk {
     bool ready = false;
     for (int64_t first = 0; first < block.frame.queries; first += kQueryBlock) {
       const int64_t rows = std::min(kQueryBlock, block.frame.queries - first);
-      w_.sight.look(block, first, rows);
-      if (empty(meet(w_.sight.all(), keys))) continue;
+      w_.visibility.look(block, first, rows);
+      if (empty(intersect(w_.visibility.all(), keys))) continue;
       if (!ready) prepare_unit(block, keys);
       ready = true;
       for (int64_t g = 0; g < p_.group; ++g) tile(block, unit, keys, g, first, rows);
@@ -78,24 +78,24 @@ class BackwardWalk {
   void prepare_unit(const BatchFrame& block, KeyRange keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     pack_rows(rows, p_.score.k, task_.key_head, 1, w_.keys);
-    unpack_rows(p_, w_.keys.turned, w_.keys.plain, rows.rows, kEveryWay, w_.key_rows);
+    unpack_rows(p_, w_.keys.rotated, w_.keys.plain, rows.rows, kAllRotations, w_.key_rows);
     for (int64_t j = 0; j < rows.rows; j += kLanes)
       pack_panel_of(rows, p_.score.v, task_.key_head, j, std::min(kLanes, rows.rows - j), 1,
                     w_.values + j * p_.width16);
     keys_finite_ =
-        rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16, kEveryWay);
+        rows_finite(p_, w_.key_rows, round_up(rows.rows, kLanes) * p_.depth16, kAllRotations);
     const int64_t size = p_.unit * p_.depth16;
     if (w_.key_grads.plain) std::fill_n(w_.key_grads.plain, size, 0.0F);
-    for (size_t way = 0; way < way_count(); ++way)
-      if (w_.key_grads.turned[way] != w_.key_grads.plain)
-        std::fill_n(w_.key_grads.turned[way], size, 0.0F);
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
+      if (w_.key_grads.rotated[rotation] != w_.key_grads.plain)
+        std::fill_n(w_.key_grads.rotated[rotation], size, 0.0F);
     std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
     unit_fits_ =
-        p_.parts > 0 && put_unit_in_parts(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
+        p_.terms > 0 && put_unit_in_terms(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
   }
 
-  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where each distance has a row
-  // of A, those that this tile does not meet.
+  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where
+  // each distance has a row of A, those that this tile does not meet.
   struct Next {
     Prefetcher queries, d_out, sums;
     bool table = false;
@@ -154,21 +154,22 @@ class BackwardWalk {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
     look_ahead(block, keys.first, g, first, rows);
-    const WaysSeen ways = w_.sight.ways_seen(0, (rows + kStrip - 1) / kStrip, keys);
-    const QueryTile query_tile = prepare_queries(queries, h, unit, ways);
-    const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.turned};
+    const RotationsSeen rotations =
+        w_.visibility.rotations_seen(0, (rows + kStrip - 1) / kStrip, keys);
+    const QueryTile query_tile = prepare_queries(queries, h, unit, rotations);
+    const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.rotated};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
-    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_parts(ways, d_out, rows);
-    const Tile t = {
-        .problem = p_,
-        .block = block,
-        .head = h,
-        .first = first,
-        .first_key = keys.first,
-        .ways = ways,
-        .columns = bands(keys, rows),
-        .exactly = !by_amx && (!keys_finite_ || !d_out_finite(rows) || !queries_finite(rows, ways)),
-        .by_amx = by_amx};
+    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_terms(rotations, d_out, rows);
+    const Tile t = {.problem = p_,
+                    .block = block,
+                    .head = h,
+                    .first = first,
+                    .first_key = keys.first,
+                    .rotations = rotations,
+                    .columns = bands(keys, rows),
+                    .exactly = !by_amx && (!keys_finite_ || !d_out_finite(rows) ||
+                                           !queries_finite(rows, rotations)),
+                    .by_amx = by_amx};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
     if (by_amx) multiply_tiles(t);
@@ -189,15 +190,15 @@ class BackwardWalk {
   }
 
   // False if some numbers do not fit.
-  bool put_queries_in_parts(WaysSeen ways, Matrix d_out, int64_t rows) const {
+  bool put_queries_in_terms(RotationsSeen rotations, Matrix d_out, int64_t rows) const {
     const BackwardTiled& to = w_.tiled;
-    bool fit = put_rows_in_parts(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
+    bool fit = put_rows_in_terms(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
                                  to.d_out_across_step);
-    for (size_t way = 0; way < way_count(); ++way)
-      if (ways.has(way))
-        fit = put_rows_in_parts({w_.query_rows.turned[way], p_.depth16}, rows, p_.depth16,
-                                w_.queries.parts[way], w_.queries.part_step, to.queries_across[way],
-                                to.query_step) &&
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
+      if (rotations.has(rotation))
+        fit = put_rows_in_terms({w_.query_rows.rotated[rotation], p_.depth16}, rows, p_.depth16,
+                                w_.queries.terms[rotation], w_.queries.term_step,
+                                to.queries_across[rotation], to.query_step) &&
               fit;
     return fit;
   }
@@ -206,20 +207,21 @@ class BackwardWalk {
   void multiply_tiles(const Tile& t) const {
     const BackwardTiled& by = w_.tiled;
     const Halves halves = halves_of(t.columns);
-    for (size_t way = 0; way < way_count(); ++way)
-      if (t.ways.has(way))
-        multiply_panels(halves, p_.depth16, w_.queries.parts[way], w_.queries.part_step,
-                        w_.keys.parts[way], w_.keys.part_step, by.products[way]);
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
+      if (t.rotations.has(rotation))
+        multiply_panels(halves, p_.depth16, w_.queries.terms[rotation], w_.queries.term_step,
+                        w_.keys.terms[rotation], w_.keys.term_step, by.products[rotation]);
     multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
                     w_.grads);
   }
 
   // Rows of the block's queries, and what the softmax backwards needs of them.
-  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit, WaysSeen ways) {
+  QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit,
+                            RotationsSeen rotations) {
     const bool modulus = static_cast<bool>(p_.score.q_imag);
-    put_rows(queries, p_.score.q, h, unit, ways, w_.queries, w_.grown, w_.query_rows);
+    put_rows(queries, p_.score.q, h, unit, rotations, w_.queries, w_.grown, w_.query_rows);
     if (modulus)
-      put_rows(queries, p_.score.q_imag, h, unit, ways, w_.imaginary, w_.grown_imaginary,
+      put_rows(queries, p_.score.q_imag, h, unit, rotations, w_.imaginary, w_.grown_imaginary,
                w_.imaginary_rows);
     const float* mean = backward_.mean_of(task_.batch, h);
     for (int64_t i = 0; i < queries.rows; ++i) {
@@ -232,50 +234,55 @@ class BackwardWalk {
             .first = queries.first,
             .rows = queries.rows,
             .plain = w_.query_rows.plain,
-            .turned = w_.query_rows.turned,
-            .imaginary = modulus ? w_.imaginary_rows.turned : nullptr,
+            .rotated = w_.query_rows.rotated,
+            .imaginary = modulus ? w_.imaginary_rows.rotated : nullptr,
             .in_rows = true};
   }
 
   // Queries as they are and turned, times scale, by way of panels where any are turned.
   void put_rows(const FrameRows& queries, const AnyView<const float>& x, int64_t h, int64_t unit,
-                WaysSeen ways, const Panels& panels, const Panels& grown, const RowSets& to) {
+                RotationsSeen rotations, const Panels& panels, const Panels& grown,
+                const RowSets& to) {
     bool turns = false;
-    for (size_t way = 0; way < way_count(); ++way)
-      turns = turns || (ways.has(way) && to.turned[way] != to.plain);
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
+      turns = turns || (rotations.has(rotation) && to.rotated[rotation] != to.plain);
     if (turns) {
-      const float* const* turned = turn_queries(queries, x, h, unit, ways, panels, grown);
-      return unpack_rows(p_, turned, panels.plain, queries.rows, ways, to);
+      const float* const* rotated = rotate_queries(queries, x, h, unit, rotations, panels, grown);
+      return unpack_rows(p_, rotated, panels.plain, queries.rows, rotations, to);
     }
     copy_some(queries, x, h, {0, queries.rows}, to.plain, p_.scale);
     std::fill(to.plain + queries.rows * p_.depth16,
               to.plain + round_up(queries.rows, kLanes) * p_.depth16, 0.0F);
   }
 
-  const float* const* turn_queries(const FrameRows& queries, const AnyView<const float>& x,
-                                   int64_t h, int64_t unit, WaysSeen ways, const Panels& to,
-                                   const Panels& grown) {
-    pack_rows(queries, x, h, p_.scale, to, ways);
-    if (!grown.turned) return to.turned;
-    for (size_t way = 0; way < way_count(); ++way) {
-      if (!ways.has(way)) continue;
-      if (p_.ways.list[way].grows)
-        grow_queries(queries, way, unit, to.turned[way], w_.factors, grown.turned[way]);
+  const float* const* rotate_queries(const FrameRows& queries, const AnyView<const float>& x,
+                                     int64_t h, int64_t unit, RotationsSeen rotations,
+                                     const Panels& to, const Panels& grown) {
+    pack_rows(queries, x, h, p_.scale, to, rotations);
+    if (!grown.rotated) return to.rotated;
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation) {
+      if (!rotations.has(rotation)) continue;
+      if (p_.rotations.list[rotation].grows)
+        grow_queries(queries, rotation, unit, to.rotated[rotation], w_.factors,
+                     grown.rotated[rotation]);
       else
-        std::copy_n(to.turned[way], round_up(queries.rows, kLanes) * p_.depth16, grown.turned[way]);
+        std::copy_n(to.rotated[rotation], round_up(queries.rows, kLanes) * p_.depth16,
+                    grown.rotated[rotation]);
     }
-    return grown.turned;
+    return grown.rotated;
   }
 
   // The columns of a unit that each strip sees in some ways.
-  Band bands(KeyRange keys, int64_t rows, WaysSeen ways = kEveryWay) const {
+  Band bands(KeyRange keys, int64_t rows, RotationsSeen rotations = kAllRotations) const {
     Band band = {.rows = rows};
     for (int64_t n = 0; n < band.strip_count(); ++n)
-      band.strips[static_cast<size_t>(n)] = columns_of(w_.sight.band_in(n, keys, ways), keys);
+      band.strips[static_cast<size_t>(n)] =
+          columns_of(w_.visibility.hull_keys_in(n, keys, rotations), keys);
     return band;
   }
 
-  // Zeros in the columns that other strips see and this one does not; and beside them, where tables read lines.
+  // Zeros in the columns that other strips see and this one does not; and beside them, where tables
+  // read lines.
   void fill_line_ends(const Tile& t, int64_t strip, KeyRange columns) {
     const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
     if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
@@ -297,7 +304,7 @@ class BackwardWalk {
              const Tile& t) {
     const KeyRange columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreStride;
-    Strip s = {p_,      w_.sight,        queries, keys, n * kStrip, t.columns.strip_rows(n),
+    Strip s = {p_,      w_.visibility,   queries, keys, n * kStrip, t.columns.strip_rows(n),
                columns, w_.key_products, {}};
     if (t.by_amx) {
       s.products = w_.tiled.products;
@@ -321,20 +328,21 @@ class BackwardWalk {
   // lines = do (v + C); known: they are do v.
   void multiply_values(const Strip& s, LeftRows d_out, bool known, float* lines) {
     const int64_t panel = kLanes * p_.width16;
-    const auto multiply_and = [&](auto plus) HWY_ATTR {
+    const auto multiply_and = [&](auto epilogue) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
                           RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
-                          lines + s.columns.first, kScoreStride, AskForNext{&next_}, plus);
+                          lines + s.columns.first, kScoreStride, AskForNext{&next_}, epilogue);
     };
     if (!p_.on_value) return known ? void() : multiply_and(Nothing());
-    ScoreEpilogue addends(s.rows, s.columns, 1);
+    ScoreEpilogue epilogue_terms(s.rows, s.columns, 1);
     float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
-    addends.put_table_products(p_.on_value.map, s.diagonal(0),
-                               multiply_table(s, p_.on_value, d_out, w_.table_products), place);
+    epilogue_terms.put_table_products(p_.on_value.map, s.diagonal(0),
+                                      multiply_table(s, p_.on_value, d_out, w_.table_products),
+                                      place);
     if (known)
-      add_to_products(s, lines, addends.all(), lines);
+      add_to_products(s, lines, epilogue_terms.all(), lines);
     else
-      multiply_and(addends.all());
+      multiply_and(epilogue_terms.all());
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
@@ -350,16 +358,17 @@ class BackwardWalk {
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
-  // What is collected of two strips, while it is near. Of several ways each has its own gradients, which are picked
-  // later.
+  // What is collected of two strips, while it is near. Of several ways each has its own gradients,
+  // which are picked later.
   void pair_strips(const Tile& t, int64_t first) {
     const KeyRange columns = t.columns.all();
-    weights_fit_ = put_weights_in_parts(first, columns, w_.weights, w_.tiled) && weights_fit_;
-    if (!t.ways.several)
-      grads_fit_ = put_grads_in_parts(first, columns, w_.grads, w_.tiled) && grads_fit_;
+    weights_fit_ = put_weights_in_terms(first, columns, w_.weights, w_.tiled) && weights_fit_;
+    if (!t.rotations.several)
+      grads_fit_ = put_grads_in_terms(first, columns, w_.grads, w_.tiled) && grads_fit_;
   }
 
-  // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the place.
+  // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the
+  // place.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
     const bool wants = static_cast<bool>(backward_.grad.q);
     bool waiting = false;
@@ -367,25 +376,25 @@ class BackwardWalk {
       if (waiting) add_queries(t, sums_row(g, queries, 0));
       waiting = false;
     };
-    for (size_t way = 0; way < way_count(); ++way) {
-      if (!t.ways.has(way)) continue;
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation) {
+      if (!t.rotations.has(rotation)) continue;
       const float* lines = w_.grads;
       const float* imaginary = w_.imaginary_grads;
       Tile part = t;
-      if (t.ways.several) {
-        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), {way, false});
+      if (t.rotations.several) {
+        part.columns = bands({t.first_key, seen_keys(t).last}, t.rows(), {rotation, false});
         if (empty(part.columns.all())) continue;
-        pick_way(part, way, lines, w_.way_grads);
-        lines = w_.way_grads;
-        if (imaginary) pick_way(part, way, imaginary, w_.way_imaginary_grads);
-        if (imaginary) imaginary = w_.way_imaginary_grads;
+        pick_rotation(part, rotation, lines, w_.rotation_grads);
+        lines = w_.rotation_grads;
+        if (imaginary) pick_rotation(part, rotation, imaginary, w_.rotation_imaginary_grads);
+        if (imaginary) imaginary = w_.rotation_imaginary_grads;
       }
       add_waiting();
       if (imaginary) {
-        collect_way(part, queries, unit, way, imaginary, w_.imaginary_rows);
+        collect_rotation(part, queries, unit, rotation, imaginary, w_.imaginary_rows);
         if (backward_.wants_queries()) add_queries(t, sums_row(g, queries, 1));
       }
-      collect_way(part, queries, unit, way, lines, w_.query_rows);
+      collect_rotation(part, queries, unit, rotation, lines, w_.query_rows);
       waiting = wants;
     }
     if (p_.on_query) {
@@ -407,53 +416,57 @@ class BackwardWalk {
   }
 
   // Lines that hold only what is seen in one way.
-  void pick_way(const Tile& t, size_t way, const float* from, float* to) const {
+  void pick_rotation(const Tile& t, size_t rotation, const float* from, float* to) const {
     const KeyRange keys = seen_keys(t), columns = t.columns.all();
     for (int64_t i = 0; i < round_up(t.rows(), kLanes); ++i) {
       const int64_t at = i * kScoreStride;
       std::fill(to + at + columns.first, to + at + columns.last, 0.0F);
       if (i >= t.rows()) continue;
-      w_.sight.each_run(i, keys, {way, false}, [&](KeyRange run) {
-        std::copy(from + at + run.first - t.first_key, from + at + run.last - t.first_key,
-                  to + at + run.first - t.first_key);
+      w_.visibility.each_range(i, keys, {rotation, false}, [&](KeyRange range) {
+        std::copy(from + at + range.first - t.first_key, from + at + range.last - t.first_key,
+                  to + at + range.first - t.first_key);
       });
     }
   }
 
   // As collect_way(), by tiles of AMX.
-  void collect_way_by_amx(const Tile& t, const FrameRows& queries, int64_t unit, size_t way) {
+  void collect_rotation_by_amx(const Tile& t, const FrameRows& queries, int64_t unit,
+                               size_t rotation) {
     const BackwardTiled& by = w_.tiled;
     const Halves halves = halves_of(t.columns);
     if (backward_.wants_queries()) {
-      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[way],
+      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[rotation],
                          by.key_step, w_.turned_grads);
-      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
     }
     if (wants_keys())
-      add_across(halves, p_.depth16, by.queries_across[way], by.query_step, by.grads, by.line_step,
-                 by.key_sums[way]);
+      add_across(halves, p_.depth16, by.queries_across[rotation], by.query_step, by.grads,
+                 by.line_step, by.key_sums[rotation]);
   }
 
-  void collect_way(const Tile& t, const FrameRows& queries, int64_t unit, size_t way,
-                   const float* lines, const RowSets& rows) {
-    if (t.by_amx && t.ways.several) {
+  void collect_rotation(const Tile& t, const FrameRows& queries, int64_t unit, size_t rotation,
+                        const float* lines, const RowSets& rows) {
+    if (t.by_amx && t.rotations.several) {
       const KeyRange columns = t.columns.all();
       grads_fit_ = true;
       for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
-        grads_fit_ = put_grads_in_parts(n, columns, lines, w_.tiled) && grads_fit_;
+        grads_fit_ = put_grads_in_terms(n, columns, lines, w_.tiled) && grads_fit_;
     }
-    if (grads_fit_) return collect_way_by_amx(t, queries, unit, way);
+    if (grads_fit_) return collect_rotation_by_amx(t, queries, unit, rotation);
     if (backward_.wants_queries()) {
-      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride, w_.key_rows.turned[way],
-                                 p_.depth16, w_.turned_grads, p_.depth16, AskForNext{&next_});
-      turn_back(queries, way, unit, w_.panel, w_.factors, w_.turned_grads);
+      collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride,
+                                 w_.key_rows.rotated[rotation], p_.depth16, w_.turned_grads,
+                                 p_.depth16, AskForNext{&next_});
+      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
     }
     if (wants_keys())
-      collect_things(t.columns, t.exactly, lines, kScoreStride, {rows.turned[way], p_.depth16},
-                     p_.depth16, w_.key_grads.turned[way], AskForNext{&next_});
+      collect_things(t.columns, t.exactly, lines, kScoreStride,
+                     {rows.rotated[rotation], p_.depth16}, p_.depth16,
+                     w_.key_grads.rotated[rotation], AskForNext{&next_});
   }
 
-  // To the sums from `row` on, which are not zeros before, for those would be one more pass through memory.
+  // To the sums from `row` on, which are not zeros before, for those would be one more pass through
+  // memory.
   void add_queries(const Tile& t, int64_t row) {
     add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, w_.fresh[row] != 0,
                query_sums_ + row * p_.depth16);
@@ -480,17 +493,17 @@ class BackwardWalk {
                  to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
     };
     bool adds = !backward_.keys_once;
-    if (p_.parts > 0) add_sums(rows.rows);
+    if (p_.terms > 0) add_sums(rows.rows);
     if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16, adds);
     if (!wants_keys()) return;
     if (w_.key_grads.plain) {
       give(backward_.grad.k, w_.key_grads.plain, p_.depth16, adds);
       adds = true;
     }
-    for (size_t way = 0; way < way_count(); ++way) {
-      float* grads = w_.key_grads.turned[way];
+    for (size_t rotation = 0; rotation < rotation_count(); ++rotation) {
+      float* grads = w_.key_grads.rotated[rotation];
       if (grads == w_.key_grads.plain) continue;
-      turn_back(rows, way, 0, w_.panel, w_.factors, grads);
+      turn_back(rows, rotation, 0, w_.panel, w_.factors, grads);
       give(backward_.grad.k, grads, p_.depth16, adds);
       adds = true;
     }
@@ -500,8 +513,9 @@ class BackwardWalk {
   void add_sums(int64_t rows) const {
     const BackwardTiled& by = w_.tiled;
     if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panel, w_.value_grads);
-    for (size_t way = 0; wants_keys() && way < way_count(); ++way)
-      add_sums_across(by.key_sums[way], rows, p_.depth16, by.panel, w_.key_grads.turned[way]);
+    for (size_t rotation = 0; wants_keys() && rotation < rotation_count(); ++rotation)
+      add_sums_across(by.key_sums[rotation], rows, p_.depth16, by.panel,
+                      w_.key_grads.rotated[rotation]);
   }
 
   // No query sees the unit's keys.
@@ -516,10 +530,10 @@ class BackwardWalk {
   bool d_out_finite(int64_t rows) const {
     return std::all_of(w_.mean, w_.mean + rows, [](float mean) { return std::isfinite(mean); });
   }
-  bool queries_finite(int64_t rows, WaysSeen ways) const {
+  bool queries_finite(int64_t rows, RotationsSeen rotations) const {
     const int64_t size = round_up(rows, kLanes) * p_.depth16;
-    return rows_finite(p_, w_.query_rows, size, ways) &&
-           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size, ways));
+    return rows_finite(p_, w_.query_rows, size, rotations) &&
+           (!p_.score.q_imag || rows_finite(p_, w_.imaginary_rows, size, rotations));
   }
 
   const Backward& backward_;

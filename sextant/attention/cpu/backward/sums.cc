@@ -79,7 +79,7 @@ void write_vectors(const Heads& heads, const PackedTable& table, float factor,
     share_out(executor, table.count,
               kSecondsOfFloat * static_cast<double>(size) * static_cast<double>(sums.size()),
               [&](int64_t n, int) {
-                const int64_t row = table.map.rows_turned() ? table.count - 1 - n : n;
+                const int64_t row = table.map.rows_reversed() ? table.count - 1 - n : n;
                 for (int64_t c = 0; c < table.columns; c += kLanes) {
                   float sum[kLanes] = {};
                   for (const float* part : sums)

@@ -26,8 +26,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What each strip of a block of queries has to do with a line of things (keys, rounded out to multiples of
-// kLanes, or rows of a table): a causal tile is a staircase, a tile of distances a slanted band.
+// What each strip of a block of queries has to do with a line of things (keys, rounded out to
+// multiples of kLanes, or rows of a table): a causal tile is a staircase, a tile of distances a
+// slanted band.
 struct Band {
   int64_t rows = 0;  // queries
   std::array<KeyRange, kQueryBlock / kStrip> strips = {};
@@ -36,9 +37,9 @@ struct Band {
   int64_t strip_rows(int64_t n) const { return std::min(kStrip, rows - n * kStrip); }
   KeyRange strip(int64_t n) const { return strips[static_cast<size_t>(n)]; }
   KeyRange all() const {
-    KeyRange run;
-    for (int64_t n = 0; n < strip_count(); ++n) run = span(run, strip(n));
-    return run;
+    KeyRange range;
+    for (int64_t n = 0; n < strip_count(); ++n) range = hull(range, strip(n));
+    return range;
   }
 
   // Calls f(things, queries) so that these rectangles, as few and small as is easy, cover the band.
@@ -46,7 +47,7 @@ struct Band {
   void each_rectangle(F&& f) const {
     const KeyRange whole = all();
     const auto strips_end = strips.begin() + strip_count();
-    if (std::all_of(strips.begin(), strips_end, [&](KeyRange run) { return run == whole; })) {
+    if (std::all_of(strips.begin(), strips_end, [&](KeyRange range) { return range == whole; })) {
       if (!empty(whole)) f(whole, KeyRange{0, rows});
       return;
     }
@@ -58,8 +59,8 @@ struct Band {
       const KeyRange some = {at, std::min(at + kLanes, whole.last)};
       KeyRange seen;
       for (int64_t n = 0; n < strip_count(); ++n)
-        if (!empty(meet(strip(n), some)))
-          seen = span(seen, {n * kStrip, n * kStrip + strip_rows(n)});
+        if (!empty(intersect(strip(n), some)))
+          seen = hull(seen, {n * kStrip, n * kStrip + strip_rows(n)});
       if (!(seen == queries)) {
         emit();
         things.first = at;
@@ -78,11 +79,11 @@ struct Tile {
   int64_t head;
   int64_t first;      // query of the frame
   int64_t first_key;  // of the frame; column 0
-  WaysSeen ways;
+  RotationsSeen rotations;
   Band columns;
   bool exactly = false;  // something that must not be seen may be infinite or NaN
-  bool by_amx =
-      false;  // products of q and k, and of do and v, are made already, of parts, which the others take, too
+  bool by_amx = false;   // products of q and k, and of do and v, are made already, of parts, which
+                         // the others take, too
 
   int64_t rows() const { return columns.rows; }
   // Of its first query and a column.
@@ -92,8 +93,8 @@ struct Tile {
 // c (+)= a b; exactly: see multiply_exactly().
 template <Sum kSum, class A, class Prefetch = Nothing>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
-                            RightRows b, float* c, int64_t c_row, Prefetch between = {}) {
-  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row, between);
+                            RightRows b, float* c, int64_t c_row, Prefetch policy = {}) {
+  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row, policy);
   for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
     std::fill_n(c + i * c_row, columns16, 0.0F);
   multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
@@ -103,16 +104,17 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
 template <Sum kSum, class Prefetch = Nothing>
 HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
                                   const float* things, int64_t columns16, float* to, int64_t to_row,
-                                  Prefetch between = {}) {
+                                  Prefetch policy = {}) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
-    const KeyRange run = band.strip(n);
+    const KeyRange range = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
-    for (next = n + 1; next < band.strip_count() && band.strip(next) == run;) ++next;
-    if (kSum == Sum::kAdded && empty(run)) continue;  // a new sum of nothing is 0
+    for (next = n + 1; next < band.strip_count() && band.strip(next) == range;) ++next;
+    if (kSum == Sum::kAdded && empty(range)) continue;  // a new sum of nothing is 0
     add_product<kSum>(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
-                      run.last - run.first, LeftRows{lines + n * kStrip * line + run.first, line},
-                      RightRows{things + run.first * columns16, columns16},
-                      to + n * kStrip * to_row, to_row, between);
+                      range.last - range.first,
+                      LeftRows{lines + n * kStrip * line + range.first, line},
+                      RightRows{things + range.first * columns16, columns16},
+                      to + n * kStrip * to_row, to_row, policy);
   }
 }
 
@@ -120,18 +122,18 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
 template <class Prefetch = Nothing>
 HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines, int64_t line,
                                  Matrix queries, int64_t columns16, float* to,
-                                 Prefetch between = {}) {
+                                 Prefetch policy = {}) {
   band.each_rectangle([&](KeyRange things, KeyRange rows) HWY_ATTR {
     add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
                              LeftColumns{lines + rows.first * line + things.first, line},
                              RightRows{queries.data + rows.first * queries.stride, queries.stride},
-                             to + things.first * columns16, columns16, between);
+                             to + things.first * columns16, columns16, policy);
   });
 }
 
-// E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where rows rise by one from
-// key to key, lines are E as they lie, each read one number further on than the one before it, and kLineMargin zeros
-// beside the columns of each are what no key meets.
+// E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where
+// rows rise by one from key to key, lines are E as they lie, each read one number further on than
+// the one before it, and kLineMargin zeros beside the columns of each are what no key meets.
 inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const PackedTable& table, KeyRange range,
                                          const float* lines, float* sums) {
   const KeyRange columns = t.columns.all();
@@ -153,8 +155,8 @@ inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const PackedTable& table
   return {sums, count};
 }
 
-// A table with queries for rows: collects E from lines, adds E^T x to the table's gradient (if there
-// is one) and E T to x's (if there is one). sums: [kQueryBlock][rows of the table].
+// A table with queries for rows: collects E from lines, adds E^T x to the table's gradient (if
+// there is one) and E T to x's (if there is one). sums: [kQueryBlock][rows of the table].
 inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, const float* lines,
                                        Matrix x, float* sums, float* table_grad, float* x_grad,
                                        int64_t x_grad_row) {
@@ -168,7 +170,7 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, 
   }
   const KeyRange all = rows.all();
   // From here on rows are counted from the first that occurs.
-  for (KeyRange& run : rows.strips) run = {run.first - all.first, run.last - all.first};
+  for (KeyRange& range : rows.strips) range = {range.first - all.first, range.last - all.first};
   const LeftRows by_row = sums_by_row(t, table, all, lines, sums);
   if (x_grad)
     collect_queries<Sum::kAdded>(rows, t.exactly || !table.all_finite(t.head, all), by_row.data,

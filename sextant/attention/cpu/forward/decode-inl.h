@@ -1,7 +1,8 @@
 // Few queries against one unit of keys, for all heads of a group at once: bound by memory.
 //
-// Keys are multiplied some rows at a time, and values likewise, while those that come next are on their way into the L1
-// cache. Each sum has the order that multiply() gives it, so a token decoded has the bits that it has in the whole text.
+// Keys are multiplied some rows at a time, and values likewise, while those that come next are on
+// their way into the L1 cache. Each sum has the order that multiply() gives it, so a token decoded
+// has the bits that it has in the whole text.
 #if defined(SEXTANT_ATTENTION_CPU_FORWARD_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_INL_H_
 #undef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_INL_H_
@@ -24,11 +25,11 @@ namespace HWY_NAMESPACE {
 // The first `rows` queries of each head, from the heads' panels.
 inline HWY_NOINLINE void join_queries(const Problem& p, int64_t rows,
                                       const std::vector<Panels>& heads, const GroupedQueries& to) {
-  for (size_t way = 0; way < p.ways.list.size(); ++way) {
-    float* const panels = to.queries[way];
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation) {
+    float* const panels = to.queries[rotation];
     std::fill_n(panels, to.rows16 * p.depth16, 0.0F);
     for (int64_t n = 0; n < p.group * rows; ++n) {
-      const float* from = heads[static_cast<size_t>(n / rows)].turned[way] + n % rows;
+      const float* from = heads[static_cast<size_t>(n / rows)].rotated[rotation] + n % rows;
       float* row = panels + round_down(n, kLanes) * p.depth16 + n % kLanes;
       for (int64_t c = 0; c < p.depth; ++c) row[c * kLanes] = from[c * kLanes];
     }
@@ -46,8 +47,9 @@ struct DecodeUnit {
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-// So many rows of keys or values, and as many that are asked for meanwhile, stay in the L1 cache. More queries are
-// multiplied with sixteen keys, or a few values, at a time, whose lines must all have come when the first is read.
+// So many rows of keys or values, and as many that are asked for meanwhile, stay in the L1 cache.
+// More queries are multiplied with sixteen keys, or a few values, at a time, whose lines must all
+// have come when the first is read.
 inline int64_t rows_at_once(const Score<float>& s, int64_t queries) {
   const int64_t bytes = kVectors == 1 && queries > kThinRows ? 16384 : 8192;
   const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
@@ -91,9 +93,9 @@ inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
   return to;
 }
 
-// Those, asked for in the order in which they lie, one line among the steps of the arithmetic for each that is read: so
-// they come as they are used up, and in bursts of four or eight they took 5 to 10 % longer on a Zen 5. No processor's own
-// prefetching follows rows that are read in step.
+// Those, asked for in the order in which they lie, one line among the steps of the arithmetic for
+// each that is read: so they come as they are used up, and in bursts of four or eight they took 5
+// to 10 % longer on a Zen 5. No processor's own prefetching follows rows that are read in step.
 class ColumnPrefetch {
  public:
   ColumnPrefetch() = default;  // asks for nothing
@@ -116,9 +118,8 @@ struct KeysAt {
   int64_t row_step, column_step;
 };
 
-// to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a panel. The
-// rows are read as they lie, so nothing is packed. Sums have the
-// order of multiply().
+// to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a
+// panel. The rows are read as they lie, so nothing is packed. Sums have the order of multiply().
 template <int kKeys, class D>
 HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const float* queries,
                                       float* to, ColumnPrefetch& ahead) {
@@ -163,13 +164,15 @@ struct KeyRows {
   int64_t row_step;
 };
 
-// The products of kSquares times kLanes keys with kRows queries of a panel: to[query][key]. Keys are the lanes, eight
-// columns at a time, which fills vectors where queries are few. Sums have the order of multiply().
+// The products of kSquares times kLanes keys with kRows queries of a panel: to[query][key]. Keys
+// are the lanes, eight columns at a time, which fills vectors where queries are few. Sums have the
+// order of multiply().
 template <int kRows, int kSquares, class Number>
 HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, const float* queries,
                                          float* to, ColumnPrefetch& ahead) {
   const F32 d;
-  // As many vectors of keys at once as have registers for their columns: a query's number is spread once for them.
+  // As many vectors of keys at once as have registers for their columns: a query's number is spread
+  // once for them.
   constexpr int kTileVectors = kSquares * kVectors, kTogether = std::max(1, kSquares / kVectors);
   // Rows are found from one of eight (or less), so that there are registers for where they are.
   constexpr int kNear = std::min(kVectorLanes, 8);
@@ -211,18 +214,18 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
       hn::StoreU(sum[i][p], d, to + i * kScoreStride + p * kVectorLanes);
 }
 
-// <q, k> of kRows queries with the unit's keys `run`, as they lie.
+// <q, k> of kRows queries with the unit's keys `range`, as they lie.
 template <int kRows, class Number>
-HWY_NOINLINE void multiply_run_of_keys(const DecodeUnit& unit, KeyRange run, const float* queries,
-                                       float* to) {
+HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, const float* queries,
+                                     float* to) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   const int64_t in_step = kVectors == 1 ? rows_at_once(p.score, 1) : 0;
-  for (int64_t j = run.first; j < run.last;) {
+  for (int64_t j = range.first; j < range.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
     KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
     ColumnPrefetch ahead(stretch);
-    const int64_t stop = std::min(j + stretch.count, run.last);
+    const int64_t stop = std::min(j + stretch.count, range.last);
     const auto multiply_some = [&](auto squares) HWY_ATTR {
       multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
       keys.data += squares() * kLanes * keys.row_step;
@@ -235,31 +238,32 @@ HWY_NOINLINE void multiply_run_of_keys(const DecodeUnit& unit, KeyRange run, con
   }
 }
 
-// The same of so many queries, and maybe some more: as many as the first of the numbers that is enough.
+// The same of so many queries, and maybe some more: as many as the first of the numbers that is
+// enough.
 template <int kRows, int... kMoreRows>
-HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange run,
+HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
                                        const float* queries, float* to) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
       return with_type(unit.keys.problem.score.k.format, nullptr, [&](const auto* none) HWY_ATTR {
-        multiply_run_of_keys<kRows, std::remove_cvref_t<decltype(*none)>>(unit, run, queries, to);
+        multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, range, queries, to);
       });
   if constexpr (sizeof...(kMoreRows) > 0)
-    multiply_keys_as_lanes<kMoreRows...>(rows, unit, run, queries, to);
+    multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, to);
 }
 
-// <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for sixteen
-// of them in float32.
+// <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for
+// sixteen of them in float32.
 inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
-                                             size_t way, float* wide,
-                                             const GroupedQueries& joined) {
+                                             size_t rotation, float* wide,
+                                             const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& k = p.score.k;
   int64_t j = columns.first;
   if (rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0) {
     const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
-    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, joined.queries[way],
-                                       joined.products[way]);
+    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, grouped.queries[rotation],
+                                       grouped.products[rotation]);
     j = std::max(j, whole);
   }
   HWY_ALIGN float square[kLanes * kLanes] = {};
@@ -273,7 +277,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
       copy_some(unit.keys, k, unit.key_head, {j, j + count}, wide);
     for (int64_t row = 0; row < rows; row += kLanes) {
       const int64_t some = std::min(kLanes, rows - row);
-      const float* queries = joined.queries[way] + row * p.depth16;
+      const float* queries = grouped.queries[rotation] + row * p.depth16;
       const ColumnPrefetch ahead =
           row == 0 ? ColumnPrefetch(stretch_of(unit, Reads::kKeys, j)) : ColumnPrefetch();
       // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
@@ -283,16 +287,17 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
       else
         multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
       std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
-      unpack_panel(square, kLanes, kLanes, joined.products[way] + row * kScoreStride + j,
+      unpack_panel(square, kLanes, kLanes, grouped.products[rotation] + row * kScoreStride + j,
                    kScoreStride);
     }
   }
 }
 
-// <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of them.
+// <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of
+// them.
 inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange columns,
-                                              int64_t rows, size_t way, const Panels& keys,
-                                              const GroupedQueries& joined) {
+                                              int64_t rows, size_t rotation, const Panels& keys,
+                                              const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
   // As many blocks as a thin product wants; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
@@ -301,30 +306,31 @@ inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange c
     const KeyRange piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
     pack_rows(
         {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
-        p.score.k, unit.key_head, 1, keys, {way, false});
+        p.score.k, unit.key_head, 1, keys, {rotation, false});
     const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
     for (int64_t row = 0; row < rows; row += kLanes)
       multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
-                          LeftColumns{joined.queries[way] + row * p.depth16, kLanes},
-                          RightPanels{keys.turned[way], panel},
-                          joined.products[way] + row * kScoreStride + j, kScoreStride);
+                          LeftColumns{grouped.queries[rotation] + row * p.depth16, kLanes},
+                          RightPanels{keys.rotated[rotation], panel},
+                          grouped.products[rotation] + row * kScoreStride + j, kScoreStride);
   }
 }
 
 // Products with the keys in every way. seen: which ways see them.
-inline void multiply_joined(const DecodeUnit& unit, KeyRange columns, int64_t rows, WaysSeen seen,
-                            const Panels& keys, const GroupedQueries& joined) {
-  for (size_t way = 0; way < unit.keys.problem.ways.list.size(); ++way) {
-    if (!seen.has(way)) continue;
-    if (unit.keys.problem.ways.list[way].key.rotation)
-      multiply_packed_keys(unit, columns, rows, way, keys, joined);
+inline void multiply_grouped(const DecodeUnit& unit, KeyRange columns, int64_t rows,
+                             RotationsSeen seen, const Panels& keys,
+                             const GroupedQueries& grouped) {
+  for (size_t rotation = 0; rotation < unit.keys.problem.rotations.list.size(); ++rotation) {
+    if (!seen.has(rotation)) continue;
+    if (unit.keys.problem.rotations.list[rotation].key.rotation)
+      multiply_packed_keys(unit, columns, rows, rotation, keys, grouped);
     else
-      multiply_plain_keys(unit, columns, rows, way, keys.turned[way], joined);
+      multiply_plain_keys(unit, columns, rows, rotation, keys.rotated[rotation], grouped);
   }
 }
 
-// While rows are read, asks for as many that are read soon: in the order in which they lie, if they lie one behind the
-// other, or else for the columns that are being read.
+// While rows are read, asks for as many that are read soon: in the order in which they lie, if they
+// lie one behind the other, or else for the columns that are being read.
 template <class Number>
 struct RowPrefetch {
   const Number* read;      // the first row that is read
@@ -359,7 +365,8 @@ RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t 
           in_order};
 }
 
-// What a tile of kRows rows of weights from kFirst on, of kAll that read the same, asks for of that: its share of lines.
+// What a tile of kRows rows of weights from kFirst on, of kAll that read the same, asks for of
+// that: its share of lines.
 template <int kFirst, int kRows, int kAll, class Number>
 struct ShareOfRowsAhead {
   const RowPrefetch<Number>& all;
@@ -376,8 +383,8 @@ struct ShareOfRowsAhead {
   HWY_INLINE int64_t step(int blocks) const { return all.step_of(lines(blocks)); }
 };
 
-// Values mixed by kRows rows of weights, some of which may be none, `at_once` values at a time. Tiles of four rows and
-// four blocks, for g++ finds where their sums lie with few instructions.
+// Values mixed by kRows rows of weights, some of which may be none, `at_once` values at a time.
+// Tiles of four rows and four blocks, for g++ finds where their sums lie with few instructions.
 template <int kRows, class Number>
 HWY_NOINLINE void decode_pv_some(int64_t at_once, int64_t count, int64_t blocks, const float* panel,
                                  RightRowsOf<Number> values, float* out, float* totals,
@@ -413,25 +420,26 @@ HWY_NOINLINE void decode_pv_some(int64_t at_once, int64_t count, int64_t blocks,
   }
 }
 
-// So many values tiles read one after the other. Few: so lines have come long before the first tile reads them, and
-// most of the L1 cache is for those that come. (Eight heads of 128 columns took a Zen 5 0.95 of the time by 32.)
+// So many values tiles read one after the other. Few: so lines have come long before the first tile
+// reads them, and most of the L1 cache is for those that come. (Eight heads of 128 columns took a
+// Zen 5 0.95 of the time by 32.)
 inline int64_t values_at_once(const Problem& p) {
   constexpr int64_t kBytes = 4096;
   const int64_t row = std::max<int64_t>(p.width16 * p.score.v.element_size(), 1);
   return std::clamp<int64_t>(round_down(kBytes / row, kStrip), kStrip, 8 * kStrip);
 }
 
-// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that lie as they are
-// mixed are read there; else a few are brought into `copy` just before, the next ones in their place, for so it
-// stays in the L1 cache.
+// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that
+// lie as they are mixed are read there; else a few are brought into `copy` just before, the next
+// ones in their place, for so it stays in the L1 cache.
 inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_t rows, float* copy,
-                                   const GroupedQueries& joined) {
+                                   const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
   const AnyView<const float>& v = p.score.v;
   const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
-  std::fill_n(joined.unit.out, round_up(rows, kStrip) * p.width16, 0.0F);
-  std::fill_n(joined.unit.sum, round_up(rows, kStrip), 0.0F);
+  std::fill_n(grouped.unit.out, round_up(rows, kStrip) * p.width16, 0.0F);
+  std::fill_n(grouped.unit.row_sum, round_up(rows, kStrip), 0.0F);
   const bool thin = rows <= kThinRows && blocks <= kThinBlocks;
   // Of rows that lie apart tiles do better that read more of them, at fewer columns.
   const bool in_steps =
@@ -442,10 +450,10 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
     using Number = std::remove_cvref_t<decltype(*from)>;
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t some = std::min(kStrip, rows - row), count = values.last - values.first;
-      const float* const panel = joined.weight_panels + row * kUnit + values.first * kStrip;
+      const float* const panel = grouped.weight_panels + row * kUnit + values.first * kStrip;
       const RightRowsOf<Number> right = {from, stride};
-      float* const out = joined.unit.out + row * p.width16;
-      float* const totals = joined.unit.sum + row;
+      float* const out = grouped.unit.out + row * p.width16;
+      float* const totals = grouped.unit.row_sum + row;
       const RowPrefetch<Number> mine = row == 0 ? ahead : ahead.nothing();
       if constexpr (kVectors == 1)
         if (in_steps) {
@@ -459,14 +467,15 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
                                       mine);
     }
   };
-  // Rows that one tile reads are not read again; else they stay in the L1 cache until all tiles have.
-  const int64_t most = thin || (in_steps && rows <= kStrip) ? kUnit : unit.ahead;
+  // Rows that one tile reads are not read again; else they stay in the L1 cache until all tiles
+  // have.
+  const int64_t row_max = thin || (in_steps && rows <= kStrip) ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
     const KeyRange all = {j, std::min(j + stretch.count, seen.last)};
     with_type(v.format, stretch.at, [&](const auto* from) HWY_ATTR {
       for (int64_t count; j < all.last; j += count) {
-        count = std::min(most, all.last - j);
+        count = std::min(row_max, all.last - j);
         if (whole) {
           const auto* const at = from + (j - all.first) * v.row_stride;
           mix({j, j + count}, at, v.row_stride,

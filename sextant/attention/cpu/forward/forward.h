@@ -12,22 +12,24 @@
 
 namespace sextant::cpu {
 
-// What is known of some queries after some of their keys: weights are e^(s - most), `sum` is theirs
-// and `out` is values mixed by them. Partial attention is a value: two of them over different keys
-// can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after
-// the other). Empty: most = -infinity, sum = 0.
+// What is known of some queries after some of their keys: weights are e^(s - row_max), row_sum is
+// their sum and out the weighted sum of the values. Partial attention is a value: two of them over
+// different keys can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is
+// one merge after the other). Empty: row_max = -infinity, row_sum = 0.
 struct SoftmaxState {
-  float* most = nullptr;  // [rows]
-  float* sum = nullptr;   // [rows]
-  float* out = nullptr;   // [rows][width16]
+  float* row_max = nullptr;  // [rows]
+  float* row_sum = nullptr;  // [rows]
+  float* out = nullptr;      // [rows][width16]
 
   SoftmaxState() = default;
   SoftmaxState(int64_t rows, int64_t width16, Arena& arena)
-      : most(arena.floats(rows)), sum(arena.floats(rows)), out(arena.floats(rows * width16)) {}
+      : row_max(arena.floats(rows)),
+        row_sum(arena.floats(rows)),
+        out(arena.floats(rows * width16)) {}
   SoftmaxState at(int64_t row, int64_t width16) const {
     SoftmaxState p;
-    p.most = most + row;
-    p.sum = sum + row;
+    p.row_max = row_max + row;
+    p.row_sum = row_sum + row;
     p.out = out + row * width16;
     return p;
   }
@@ -43,8 +45,8 @@ struct ForwardItem {
   int64_t partial = -1, first_unit = 0;
 };
 
-// Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so that
-// each row of the cache is read once. Row g * queries + i is query i of head g.
+// Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so
+// that each row of the cache is read once. Row g * queries + i is query i of head g.
 struct GroupedQueries {
   int64_t rows16 = 0;              // 0: items have too many queries for this
   float** queries = nullptr;       // [ways] of [rows16 / kLanes][depth16][kLanes]
@@ -57,8 +59,9 @@ struct GroupedQueries {
   GroupedQueries(const Problem& problem, int64_t rows, Arena& arena);
 };
 
-// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are made while weights are
-// made of the ones before. So there are several places for each. Nothing if products are not of parts.
+// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are
+// made while weights are made of the ones before. So there are several places for each. Nothing if
+// products are not of parts.
 struct Tiled {
   static constexpr int kScores = 3, kWeights = 2;
   float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreStride]
@@ -76,9 +79,9 @@ struct ForwardScratch {
   ForwardScratch(const Problem& problem, int64_t rows, Arena& arena);
 
   int64_t rows16;  // queries of one head
-  GroupedQueries joined;
+  GroupedQueries grouped;
   Tiled tiled;
-  Visibility sight;
+  Visibility visibility;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied
   float* value_pairs;         // [unit / 2][width16], if products are of pairs
@@ -87,8 +90,8 @@ struct ForwardScratch {
   std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
   float* factors;
   KeyProducts key_products;
-  // q . A (operands.h): with all rows of a short A, [group][rows16][A.count16]; with a panel of a long one,
-  // [group][rows16][kLanes], and [group][strips] which.
+  // q . A (operands.h): with all rows of a short A, [group][rows16][A.count16]; with a panel of a
+  // long one, [group][rows16][kLanes], and [group][strips] which.
   float *query_products, *query_panels;
   int64_t* query_panel_rows;
   float* table_products;
@@ -105,7 +108,7 @@ struct Forward {
   int64_t item_rows = 0;  // at most, of each head
   std::vector<ForwardItem> items;
   std::vector<ForwardItem> merges;  // items whose units were cut; `units` are all of them
-  AlignedFloats partials;
+  AlignedFloats softmax_states;
   double seconds = 0;  // a guess of the work
 
   Forward(const Problem& problem, const Attended<float>& result, int workers);
@@ -114,11 +117,11 @@ struct Forward {
   SoftmaxState partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
-    float* at = const_cast<float*>(partials.data()) + item.partial +
+    float* at = const_cast<float*>(softmax_states.data()) + item.partial +
                 ((unit - item.first_unit) * strips + strip) * size;
     SoftmaxState p;
-    p.most = at;
-    p.sum = at + kStrip;
+    p.row_max = at;
+    p.row_sum = at + kStrip;
     p.out = at + 2 * kStrip;
     return p;
   }
@@ -130,7 +133,8 @@ struct Forward {
 // In forward.cc, once for each SIMD target.
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
-// How many floats of queries and results an item may have, which share the L2 cache with a unit of keys and values.
+// How many floats of queries and results an item may have, which share the L2 cache with a unit of
+// keys and values.
 int64_t item_floats();
 
 }  // namespace sextant::cpu

@@ -19,8 +19,8 @@ int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
 }
 
-// Few rows are multiplied with all queries of an item at once: with each unit of keys again would be
-// rounded up to kLanes rows, of which far keys (clipped tables) want one.
+// Few rows are multiplied with all queries of an item at once: with each unit of keys again would
+// be rounded up to kLanes rows, of which far keys (clipped tables) want one.
 bool has_short_table(const Problem& p) {
   constexpr int64_t kFewRows = 4 * kLanes;
   return p.on_query && p.on_query.count16 <= kFewRows;
@@ -34,13 +34,14 @@ KeyRange units_seen(const Problem& p, const ForwardItem& item) {
   KeyRange seen;
   for (const Sweep& sweep : p.score.sweeps)
     for (int64_t i = 0; i < item.rows; ++i)
-      seen = span(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
+      seen = hull(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
   if (empty(seen)) return {};
   return {(seen.first - frame.key_row) / p.unit, (seen.last - frame.key_row - 1) / p.unit + 1};
 }
 
 bool grows(const Problem& p) {
-  return std::ranges::any_of(p.ways.list, [](const RotationPair& way) { return way.grows; });
+  return std::ranges::any_of(p.rotations.list,
+                             [](const RotationPair& rotation) { return rotation.grows; });
 }
 
 }  // namespace
@@ -50,17 +51,17 @@ GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   constexpr int64_t kMostRows = 4 * kLanes;
   if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
   rows16 = round_up(p.group * rows, kLanes);
-  const auto ways = static_cast<int64_t>(p.ways.list.size());
-  queries = arena.take<float*>(ways);
-  products = arena.take<float*>(ways);
-  for (int64_t way = 0; way < ways; ++way) {
+  const auto rotations = static_cast<int64_t>(p.rotations.list.size());
+  queries = arena.take<float*>(rotations);
+  products = arena.take<float*>(rotations);
+  for (int64_t rotation = 0; rotation < rotations; ++rotation) {
     float* const panels = arena.floats(rows16 * p.depth16);
     float* const lines = arena.floats(rows16 * kScoreStride);
     if (!queries) continue;
-    queries[way] = panels;
-    products[way] = lines;
+    queries[rotation] = panels;
+    products[rotation] = lines;
   }
-  if (ways != 1)
+  if (rotations != 1)
     weights = arena.floats(rows16 * kScoreStride);
   else if (products)
     weights = products[0];
@@ -70,34 +71,34 @@ GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
 }
 
 Tiled::Tiled(const Problem& p, Arena& arena) {
-  if (p.parts == 0) return;
-  const auto ways = static_cast<int64_t>(p.ways.list.size());
+  if (p.terms == 0) return;
+  const auto rotations = static_cast<int64_t>(p.rotations.list.size());
   for (int n = 0; n < kScores; ++n) {
-    products[n] = arena.take<float*>(ways);
-    for (int64_t way = 0; way < ways; ++way) {
+    products[n] = arena.take<float*>(rotations);
+    for (int64_t rotation = 0; rotation < rotations; ++rotation) {
       float* const lines = arena.floats(kAmxRows * kScoreStride);
-      if (products[n]) products[n][way] = lines;
+      if (products[n]) products[n][rotation] = lines;
     }
-    if (ways != 1)
+    if (rotations != 1)
       scores[n] = arena.floats(kAmxRows * kScoreStride);
     else if (products[n])
       scores[n] = products[n][0];
   }
   weight_step = kAmxRows * kPairStride;
   for (int n = 0; n < kWeights; ++n) {
-    weights[n] = arena.floats(p.parts * weight_step);
+    weights[n] = arena.floats(p.terms * weight_step);
     units[n] = SoftmaxState(kAmxRows, p.width16, arena);
   }
   totals = arena.floats(kAmxRows * amx::TileQueue::kTotals);
   value_step = amx::paired(p.unit) * p.width16;
-  values = arena.floats(p.parts * value_step);
+  values = arena.floats(p.terms * value_step);
 }
 
 ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
     : rows16(round_up(rows, kLanes)),
-      joined(p, rows, arena),
+      grouped(p, rows, arena),
       tiled(p, arena),
-      sight(p, rows16, arena),
+      visibility(p, rows16, arena),
       keys(p, Side::kKey, static_cast<bool>(p.on_key), p.unit, arena),
       values(arena.floats(p.unit * p.width16)),
       value_pairs(p.pairs ? arena.floats(std::max(p.unit / 2, kLanes) * p.width16) : nullptr),
@@ -154,8 +155,8 @@ Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
   cut_units(workers);
 }
 
-// A few queries over many keys (decoding) would keep few threads busy: their units become items, a few
-// units each, for every item has to prepare its queries.
+// A few queries over many keys (decoding) would keep few threads busy: their units become items, a
+// few units each, for every item has to prepare its queries.
 void Forward::cut_units(int workers) {
   constexpr int64_t kFewRows = 64;
   const Problem& p = problem;
@@ -182,7 +183,7 @@ void Forward::cut_units(int workers) {
     }
   }
   items = std::move(cut);
-  if (size > 0) partials = AlignedFloats(size);
+  if (size > 0) softmax_states = AlignedFloats(size);
 }
 
 }  // namespace sextant::cpu

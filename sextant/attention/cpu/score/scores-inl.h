@@ -3,11 +3,11 @@
 //   product   <turn q, turn k> + q . A + k . B         one for each way of turning
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
-// Products get their other terms as they are stored (addends.h), and so do scores their biases b and beta
-// where there is no weight or modulus between the two; which terms there are is asked once for each strip. Forward,
-// the one number of q . A that all keys of a query may have in common is not added to each (LeftOut). Keys that a
-// query does not see get -infinity last, by overwriting, so that nothing that stands in them, NaN included,
-// reaches a sum.
+// Products get their other terms as they are stored (addends.h), and so do scores their biases b
+// and beta where there is no weight or modulus between the two; which terms there are is asked once
+// for each strip. Forward, the one number of q . A that all keys of a query may have in common is
+// not added to each (LeftOut). Keys that a query does not see get -infinity last, by overwriting,
+// so that nothing that stands in them, NaN included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
@@ -42,7 +42,7 @@ HWY_INLINE KeyRange columns_of(KeyRange seen, KeyRange unit) {
 // unit; `columns` is what the strip sees, rounded out to multiples of kLanes.
 struct Strip {
   const Problem& problem;
-  const Visibility& sight;
+  const Visibility& visibility;
   const QueryTile& queries;
   const KeyTile& keys;
   int64_t row;   // first query of the strip, in the tile; a multiple of kStrip
@@ -50,7 +50,8 @@ struct Strip {
   KeyRange columns;
   const KeyProducts& key_products;  // of the tile's queries, if there is a B
   QueryProducts query_products;
-  // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreStride]; or null.
+  // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreStride]; or
+  // null.
   const float* const* products = nullptr;
   int64_t product_row = 0;  // the strip's first
 
@@ -68,7 +69,8 @@ struct Strip {
 
 // Memory for scoring a strip.
 struct ScoreScratch {
-  // For the scores of one way among several; or for terms of products that lie in their place already.
+  // For the scores of one way among several; or for terms of products that lie in their place
+  // already.
   ScoreStrip second;
   float* table_products;  // [kStrip][rows of A or C]
 };
@@ -81,8 +83,8 @@ HWY_INLINE KeyRange rows_met(const Strip& s, const PackedTable& table) {
 // The row of a table that all keys of the strip meet which query i sees, or -1.
 HWY_INLINE int64_t only_row_met(const Strip& s, int64_t i, const PackedTable& table) {
   KeyRange seen;
-  s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay,
-                   [&](KeyRange run) { seen = span(seen, run); });
+  s.visibility.each_range(s.row + i, s.seen_keys(), kAllRotations,
+                          [&](KeyRange range) { seen = hull(seen, range); });
   if (empty(seen)) return -1;
   const int64_t diagonal = s.diagonal(i) + seen.first - s.seen_keys().first;
   return table.map.stays(diagonal, seen.last - seen.first) ? *table.map.rows(diagonal) : -1;
@@ -102,13 +104,13 @@ struct TableProducts {
   const float* with(int64_t row) const { return data + row - first; }
 };
 
-// What is left out of the scores of a strip's queries, because a query's keys have it in common: softmax takes
-// no notice of it, and add() gives it to the greatest score. What a query sees decides that, and not what its
-// neighbours do.
+// What is left out of the scores of a strip's queries, because a query's keys have it in common:
+// softmax takes no notice of it, and add() gives it to the greatest score. What a query sees
+// decides that, and not what its neighbours do.
 class LeftOut {
  public:
-  // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not finite, which
-  // weights would show.
+  // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not
+  // finite, which weights would show.
   HWY_INLINE void look(const Strip& s, const TableProducts& products) {
     const PackedTable& table = s.problem.on_query;
     if (products.met.last - products.met.first == 1) {
@@ -130,14 +132,15 @@ class LeftOut {
   bool any() const { return rows_ != 0; }
   bool of(int64_t i) const { return (rows_ >> i & 1U) != 0; }
   bool of_all(int64_t rows) const { return rows_ + 1 == 1U << rows; }
-  HWY_INLINE void add(int64_t rows, float* most) const {
+  HWY_INLINE void add(int64_t rows, float* row_max) const {
     if (!any()) return;
     if (HWY_LIKELY(rows == kStrip)) {
       const Some some;
       for (int i = 0; i < kStrip; i += kSome)
-        hn::StoreU(hn::Add(hn::LoadU(some, most + i), hn::LoadU(some, terms_ + i)), some, most + i);
+        hn::StoreU(hn::Add(hn::LoadU(some, row_max + i), hn::LoadU(some, terms_ + i)), some,
+                   row_max + i);
     } else {
-      for (int64_t i = 0; i < rows; ++i) most[i] += terms_[i];
+      for (int64_t i = 0; i < rows; ++i) row_max[i] += terms_[i];
     }
   }
 
@@ -156,7 +159,7 @@ class LeftOut {
   static bool each_surely_meets_several(const Strip& s, const RowMap& map) {
     const KeyRange seen = s.seen_keys();
     return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
-           seen.last - seen.first > 1 && s.sight.sees_all(s.row / kStrip, seen);
+           seen.last - seen.first > 1 && s.visibility.sees_all(s.row / kStrip, seen);
   }
   void keep_finite() {
     for (int64_t i = 0; i < kStrip; ++i)
@@ -182,26 +185,27 @@ HWY_INLINE void with_queries(const Strip& s, const float* queries, int64_t colum
 
 template <Sum kSum, class Plus>
 HWY_INLINE void multiply_keys_of(const Strip& s, int64_t depth, int64_t columns,
-                                 const float* queries, const float* keys, float* to, Plus plus) {
+                                 const float* queries, const float* keys, float* to,
+                                 Plus epilogue) {
   const int64_t panel = kLanes * columns;
   with_queries(s, queries, columns, [&](auto rows) HWY_ATTR {
     multiply<kSum>(s.rows, s.count() / kLanes, depth, rows,
                    RightPanels{keys + s.columns.first / kLanes * panel, panel},
-                   to + s.columns.first, kScoreStride, Nothing(), plus);
+                   to + s.columns.first, kScoreStride, Nothing(), epilogue);
   });
 }
 
 template <class Plus>
 HWY_INLINE void key_product(const Strip& s, const float* queries, const float* keys, float* to,
-                            Plus plus) {
+                            Plus epilogue) {
   const int64_t depth = s.problem.depth, depth16 = s.problem.depth16;
   if (s.problem.pairs)
     with_dots(s.problem.dots, [&](auto dots) HWY_ATTR {
       multiply_keys_of<kNewOfPairs<dots()>>(s, (depth + 1) / 2, depth16 / 2, queries, keys, to,
-                                            plus);
+                                            epilogue);
     });
   else
-    multiply_keys_of<Sum::kNew>(s, depth, depth16, queries, keys, to, plus);
+    multiply_keys_of<Sum::kNew>(s, depth, depth16, queries, keys, to, epilogue);
 }
 
 // What is added to the products of a strip.
@@ -213,7 +217,8 @@ class ScoreEpilogue {
   ScoreEpilogue(const ScoreEpilogue&) = delete;
   EpilogueTerms all() const { return {list_, count_, step_}; }
 
-  // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j % kLanes].
+  // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j
+  // % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
     if (count_ == 1) {  // one for all blocks
       *list_ = {data, row_step, block_step};
@@ -229,9 +234,9 @@ class ScoreEpilogue {
     for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, ++from)
       *to = {from->data + first_row * from->row_step, from->row_step, 0};
   }
-  // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and the
-  // first column. Products are read where they lie if rows rise. place: lines of a strip, to which go those
-  // that must be moved.
+  // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and
+  // the first column. Products are read where they lie if rows rise. place: lines of a strip, to
+  // which go those that must be moved.
   HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
                                      const TableProducts& products, float* place) {
     const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
@@ -320,8 +325,9 @@ HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, fl
   for (int64_t i = 0; i < rows; ++i) store(load(from + i * from_row), to + i * to_row);
 }
 
-// Products of `rows` rows x with `count` rows of a table, given by their panels: to[rows][count]. panel: what
-// was kept of the unit before, [rows][kLanes], which is the first panel's if that is known; then the last's.
+// Products of `rows` rows x with `count` rows of a table, given by their panels: to[rows][count].
+// panel: what was kept of the unit before, [rows][kLanes], which is the first panel's if that is
+// known; then the last's.
 template <class A>
 HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, A x, RightPanels table, int64_t count,
                                 bool first_known, float* panel, float* to) {
@@ -354,23 +360,23 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
 }
 
 // Products that are known, and what is added to them. from: may be `to`.
-HWY_INLINE void add_to_products(const Strip& s, const float* from, const EpilogueTerms& addends,
-                                float* to) {
-  if (from == to && addends.count == 0) return;
+HWY_INLINE void add_to_products(const Strip& s, const float* from,
+                                const EpilogueTerms& epilogue_terms, float* to) {
+  if (from == to && epilogue_terms.count == 0) return;
   for (int64_t n = 0; n < s.count() / kLanes; ++n)
     for (int64_t i = 0; i < s.rows; ++i) {
       const int64_t at = i * kScoreStride + s.columns.first + n * kLanes;
       Lanes x = load(from + at);
-      for (int64_t m = 0; m < addends.count; ++m) {
-        const EpilogueTerm& term = addends.of(n)[m];
-        x = add(x, load(addends.at(term, n) + i * term.row_step));
+      for (int64_t m = 0; m < epilogue_terms.count; ++m) {
+        const EpilogueTerm& term = epilogue_terms.of(n)[m];
+        x = add(x, load(epilogue_terms.at(term, n) + i * term.row_step));
       }
       store(x, to + at);
     }
 }
 
-// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has it, and is
-// right, too, where the ratio is none: of zeros and of infinities.
+// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has
+// it, and is right, too, where the ratio is none: of zeros and of infinities.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
   const V x = hn::Abs(a), y = hn::Abs(b), sum = hn::Add(x, y);
@@ -386,8 +392,8 @@ HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
   return x;
 }
 
-// A query's row of `matrix` ([batch, heads, queries, diagonals]) beside the strip's columns: column j meets
-// element j of `data`, for the columns that have a diagonal.
+// A query's row of `matrix` ([batch, heads, queries, diagonals]) beside the strip's columns: column
+// j meets element j of `data`, for the columns that have a diagonal.
 template <class T>
 struct DiagonalsOfQuery {
   T* data;
@@ -399,11 +405,12 @@ HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>&
   const Frame& frame = s.queries.block->frame;
   const int64_t first = s.diagonal(i) - s.columns.first;
   T* row = matrix.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i);
-  return {row + first * matrix.column_stride, meet(s.columns, {-first, matrix.columns - first})};
+  return {row + first * matrix.column_stride,
+          intersect(s.columns, {-first, matrix.columns - first})};
 }
 
-// Where every column of every query has a diagonal, the numbers are one more term of the product: the next
-// query's begin one diagonal before.
+// Where every column of every query has a diagonal, the numbers are one more term of the product:
+// the next query's begin one diagonal before.
 HWY_INLINE bool can_put_query_bias(const Strip& s) {
   const View<const float>& bias = s.problem.score.query_bias;
   return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
@@ -449,9 +456,10 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   }
 }
 
-// All scores of a strip as if every key were seen in one way. left_out: where what is left out may be noted; or null.
-HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratch,
-                          const ScoreStrip& to, LeftOut* left_out) {
+// All scores of a strip as if every key were seen in one way. left_out: where what is left out may
+// be noted; or null.
+HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScratch& scratch,
+                               const ScoreStrip& to, LeftOut* left_out) {
   const Problem& p = s.problem;
   const bool adds_bias = p.bias && !has_weight_or_modulus(p);
   const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
@@ -464,34 +472,37 @@ HWY_INLINE void score_way(const Strip& s, size_t way, const ScoreScratch& scratc
   }
   const int64_t count = int64_t{adds_on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
-  ScoreEpilogue addends(s.rows, s.columns, count);
+  ScoreEpilogue epilogue_terms(s.rows, s.columns, count);
   if (adds_on_query) {
     float* const place = s.products ? scratch.second.real : to.real;
     if (left_out && left_out->any())
-      addends.put_table_products(p.on_query.map, s.diagonal(0), on_query, *left_out, place);
+      epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0), on_query, *left_out, place);
     else
-      addends.put_table_products(p.on_query.map, s.diagonal(0), on_query, place);
+      epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0), on_query, place);
   }
-  if (p.on_key) addends.put_key_products(s.key_products, s.row);
-  if (adds_bias) addends.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
-  if (puts_query_bias) put_query_bias(s, addends);
+  if (p.on_key) epilogue_terms.put_key_products(s.key_products, s.row);
+  if (adds_bias) epilogue_terms.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
+  if (puts_query_bias) put_query_bias(s, epilogue_terms);
 
   if (s.products)
-    add_to_products(s, s.products[way] + s.product_row * kScoreStride, addends.all(), to.real);
+    add_to_products(s, s.products[rotation] + s.product_row * kScoreStride, epilogue_terms.all(),
+                    to.real);
   else if (count == 0)
-    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real, Nothing());
+    key_product(s, s.queries.rotated[rotation], s.keys.rotated[rotation], to.real, Nothing());
   else
-    key_product(s, s.queries.turned[way], s.keys.turned[way], to.real, addends.all());
+    key_product(s, s.queries.rotated[rotation], s.keys.rotated[rotation], to.real,
+                epilogue_terms.all());
   if (to.imaginary)
-    key_product(s, s.queries.imaginary[way], s.keys.turned[way], to.imaginary, Nothing());
+    key_product(s, s.queries.imaginary[rotation], s.keys.rotated[rotation], to.imaginary,
+                Nothing());
   finish_scores(s, to);
   if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
 // Whether scores are the products of q and k as they are, where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
-  return p.ways.list.size() == 1 && !p.on_query && !p.on_key && !p.bias && !p.score.query_bias &&
-         !has_weight_or_modulus(p) && !p.score.mask;
+  return p.rotations.list.size() == 1 && !p.on_query && !p.on_key && !p.bias &&
+         !p.score.query_bias && !has_weight_or_modulus(p) && !p.score.mask;
 }
 
 // Overwrites what the dense mask hides.
@@ -513,21 +524,22 @@ HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
 // Overwrites what the strip's queries do not see, whatever the reason.
 HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
   const KeyRange seen = s.seen_keys();
-  const bool whole = s.count() == seen.last - seen.first && s.sight.sees_all(s.row / kStrip, seen);
+  const bool whole =
+      s.count() == seen.last - seen.first && s.visibility.sees_all(s.row / kStrip, seen);
   for (int64_t i = 0; i < s.rows && !whole; ++i) {
     float* line = lines + i * kScoreStride + s.columns.first;
-    s.sight.fill_unseen(s.row + i, seen, value, line);
+    s.visibility.fill_unseen(s.row + i, seen, value, line);
     std::fill(line + (seen.last - seen.first), line + s.count(), value);
   }
   fill_masked(s, value, lines);
 }
 
 // Takes over from the scores of one way those keys that are seen in that way.
-HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* to) {
+HWY_INLINE void merge_rotation(const Strip& s, size_t rotation, const float* from, float* to) {
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), {way, false}, [&](KeyRange run) {
+    s.visibility.each_range(s.row + i, s.seen_keys(), {rotation, false}, [&](KeyRange range) {
       const int64_t at = i * kScoreStride - s.keys.keys.first;
-      std::copy(from + at + run.first, from + at + run.last, to + at + run.first);
+      std::copy(from + at + range.first, from + at + range.last, to + at + range.first);
     });
 }
 
@@ -535,20 +547,22 @@ HWY_INLINE void merge_way(const Strip& s, size_t way, const float* from, float* 
 inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch,
                                      const ScoreStrip& to, LeftOut* left_out) {
   // Not where there are several ways: whether a strip sees more than one depends on neighbours.
-  const bool can_leave_out = s.problem.ways.list.size() == 1 && !has_weight_or_modulus(s.problem);
-  const WaysSeen seen = s.sight.ways_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
+  const bool can_leave_out =
+      s.problem.rotations.list.size() == 1 && !has_weight_or_modulus(s.problem);
+  const RotationsSeen seen =
+      s.visibility.rotations_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
   if (!seen.several) {
-    score_way(s, seen.way, scratch, to, can_leave_out ? left_out : nullptr);
+    score_rotation(s, seen.rotation, scratch, to, can_leave_out ? left_out : nullptr);
   } else {
-    for (size_t way = 0; way < s.problem.ways.list.size(); ++way) {
+    for (size_t rotation = 0; rotation < s.problem.rotations.list.size(); ++rotation) {
       Strip part = s;
-      part.columns =
-          columns_of(s.sight.band_in(s.row / kStrip, s.seen_keys(), {way, false}), s.keys.keys);
+      part.columns = columns_of(
+          s.visibility.hull_keys_in(s.row / kStrip, s.seen_keys(), {rotation, false}), s.keys.keys);
       if (empty(part.columns)) continue;
-      score_way(part, way, scratch, scratch.second, nullptr);
-      merge_way(part, way, scratch.second.scores, to.scores);
-      if (to.real != to.scores) merge_way(part, way, scratch.second.real, to.real);
-      if (to.imaginary) merge_way(part, way, scratch.second.imaginary, to.imaginary);
+      score_rotation(part, rotation, scratch, scratch.second, nullptr);
+      merge_rotation(part, rotation, scratch.second.scores, to.scores);
+      if (to.real != to.scores) merge_rotation(part, rotation, scratch.second.real, to.real);
+      if (to.imaginary) merge_rotation(part, rotation, scratch.second.imaginary, to.imaginary);
     }
   }
   fill_hidden(s, -kInfinity, to.scores);
@@ -581,9 +595,9 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
   }
 }
 
-// k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel of keys
-// is multiplied and transposed, each product to its query; but far keys, all of whose queries meet one row,
-// have a number each.
+// k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel
+// of keys is multiplied and transposed, each product to its query; but far keys, all of whose
+// queries meet one row, have a number each.
 inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
                                        const KeyTile& keys, KeyRange columns, float* products,
                                        const KeyProducts& to) {

@@ -1,5 +1,6 @@
-// Lines of numbers in parts and pairs (sextant/base/simd/bfloat16-inl.h), as AMX multiplies them: two numbers sixteen
-// columns or keys apart are a pair, so that neighbours stay neighbours; of 32 columns, pair i is columns i and 16 + i.
+// Lines of numbers in parts and pairs (sextant/base/simd/bfloat16-inl.h), as AMX multiplies them:
+// two numbers sixteen columns or keys apart are a pair, so that neighbours stay neighbours; of 32
+// columns, pair i is columns i and 16 + i.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
@@ -20,13 +21,13 @@ namespace HWY_NAMESPACE {
 
 using sextant::HWY_NAMESPACE::Fit;
 using sextant::HWY_NAMESPACE::Greatest;
-using sextant::HWY_NAMESPACE::PartsOf;
 using sextant::HWY_NAMESPACE::put_pairs;
 using sextant::HWY_NAMESPACE::split;
+using sextant::HWY_NAMESPACE::TermsOf;
 
 // As that for weights, which have no sign.
 template <int kCount>
-HWY_INLINE PartsOf<kCount> split_weight(V x) {
+HWY_INLINE TermsOf<kCount> split_weight(V x) {
   if constexpr (kCount == 1)
     return {{round_weight(x)}};
   else
@@ -34,17 +35,17 @@ HWY_INLINE PartsOf<kCount> split_weight(V x) {
 }
 
 template <int kCount>
-HWY_INLINE PartsOf<kCount> no_parts() {
-  PartsOf<kCount> parts;
-  for (Bits<F32>& part : parts.part) part = hn::Zero(hn::RebindToUnsigned<F32>());
-  return parts;
+HWY_INLINE TermsOf<kCount> no_terms() {
+  TermsOf<kCount> terms;
+  for (Bits<F32>& part : terms.part) part = hn::Zero(hn::RebindToUnsigned<F32>());
+  return terms;
 }
 
-// Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those beyond the last are 0.
-// line(i): where line i lies. to: lines of pairs, `to_step` apart.
+// Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those
+// beyond the last are 0. line(i): where line i lies. to: lines of pairs, `to_step` apart.
 template <int kCount, class Line>
 HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
-                          int64_t part_step, Line line) {
+                          int64_t term_step, Line line) {
   Fit fit;
   for (int64_t first = 0; first < lines; first += amx::kDepth)
     for (int64_t i = first; i < first + kLanes; ++i, to += to_step)
@@ -53,7 +54,7 @@ HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_st
         const V y = i + kLanes < lines ? load_part(line(i + kLanes) + c) : hn::Zero(F32());
         fit.look(x);
         fit.look(y);
-        put_pairs(split<kCount>(x), split<kCount>(y), to + c, part_step);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c, term_step);
       }
   return fit;
 }
@@ -61,7 +62,7 @@ HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_st
 // Rows of `columns16` numbers, whose columns are paired. to: rows of amx::paired(columns16).
 template <int kCount>
 HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, int64_t columns16,
-                            float* to, int64_t part_step) {
+                            float* to, int64_t term_step) {
   Fit fit;
   const int64_t to_row = amx::paired(columns16);
   for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row)
@@ -71,38 +72,40 @@ HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, i
         const V y = c + kLanes < columns16 ? load_part(from + c + kLanes + p) : hn::Zero(F32());
         fit.look(x);
         fit.look(y);
-        put_pairs(split<kCount>(x), split<kCount>(y), to + c / 2 + p, part_step);
+        put_pairs(split<kCount>(x), split<kCount>(y), to + c / 2 + p, term_step);
       }
   return fit;
 }
 
-// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [amx::paired(columns16)][kLanes].
+// A panel of sixteen rows, [columns16][kLanes], into pairs of columns,
+// [amx::paired(columns16)][kLanes].
 template <int kCount>
 HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* to,
-                                  int64_t part_step) {
-  return pair_lines<kCount>(columns16, kLanes, to, kLanes, part_step,
+                                  int64_t term_step) {
+  return pair_lines<kCount>(columns16, kLanes, to, kLanes, term_step,
                             [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
 }
 
-// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all / 2].
+// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all
+// / 2].
 template <int kCount>
 HWY_INLINE void pair_line(const float* line, KeyRange columns, KeyRange all, float* to,
-                          int64_t part_step) {
-  const auto parts_at = [&](int64_t j, int p) HWY_ATTR {
+                          int64_t term_step) {
+  const auto terms_at = [&](int64_t j, int p) HWY_ATTR {
     return split_weight<kCount>(load_part(line + j + p * kVectorLanes));
   };
-  const auto parts_if_any = [&](int64_t j, int p) HWY_ATTR {
-    return j >= columns.first && j < columns.last ? parts_at(j, p) : no_parts<kCount>();
+  const auto terms_if_any = [&](int64_t j, int p) HWY_ATTR {
+    return j >= columns.first && j < columns.last ? terms_at(j, p) : no_terms<kCount>();
   };
   for (int64_t j = all.first; j < all.last; j += amx::kDepth)
     for (int p = 0; p < kVectors; ++p) {
       float* const at = to + j / 2 + p * kVectorLanes;
       if (HWY_LIKELY(j >= columns.first && j + amx::kDepth <= columns.last)) {
-        const PartsOf<kCount> x = parts_at(j, p);
-        put_pairs(x, parts_at(j + kLanes, p), at, part_step);
+        const TermsOf<kCount> x = terms_at(j, p);
+        put_pairs(x, terms_at(j + kLanes, p), at, term_step);
       } else {
-        const PartsOf<kCount> x = parts_if_any(j, p);
-        put_pairs(x, parts_if_any(j + kLanes, p), at, part_step);
+        const TermsOf<kCount> x = terms_if_any(j, p);
+        put_pairs(x, terms_if_any(j + kLanes, p), at, term_step);
       }
     }
 }

@@ -6,8 +6,8 @@
 namespace sextant::cpu {
 
 // Of row i and kLanes columns, block j: data + i * row_step + j * block_step.
-struct
-    EpilogueTerm {  // without defaults, so that lists of them are not written before they are filled
+struct EpilogueTerm {  // without defaults, so that lists of them are not written before they are
+                       // filled
   const float* data;
   int64_t row_step, block_step;
 };
@@ -15,8 +15,9 @@ struct
 // For those that get nothing added: -0 changes no number, where 0 would make 0 of -0.
 inline constexpr float kNothingAdded = -0.0F;
 
-// `count` of them for each block, at least one, added one after the other: those of block j are of(j)[0] and so on.
-// step: count, or 0 where there is one for all blocks, which its block_step tells apart.
+// `count` of them for each block, at least one, added one after the other: those of block j are
+// of(j)[0] and so on. step: count, or 0 where there is one for all blocks, which its block_step
+// tells apart.
 struct EpilogueTerms {
   const EpilogueTerm* of_blocks;
   int64_t count, step;

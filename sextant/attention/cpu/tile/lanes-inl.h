@@ -1,5 +1,6 @@
-// Sixteen floats, whatever the vectors of the target are: one vector of AVX-512, two of AVX2, four of
-// SSE4 or NEON. All kernels count in these, so the order of their sums is the same on every target.
+// Sixteen floats, whatever the vectors of the target are: one vector of AVX-512, two of AVX2, four
+// of SSE4 or NEON. All kernels count in these, so the order of their sums is the same on every
+// target.
 //
 // No include guard of the common kind: this file is compiled once for each target.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,13 +30,14 @@ using V = hn::Vec<F32>;
 inline constexpr int kVectorLanes = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
 inline constexpr int kVectors = 16 / kVectorLanes;
 
-// What an L2 cache holds, guessed from the vectors that the machine has: cores with AVX-512 have a MB or more, many
-// others half of that.
+// What an L2 cache holds, guessed from the vectors that the machine has: cores with AVX-512 have a
+// MB or more, many others half of that.
 inline constexpr int64_t kFloatsOfL2 = (kVectors == 1 ? 256 : 128) * 1024;
 
 struct Lanes {
   V part[kVectors];
-  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in it.
+  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in
+  // it.
   Lanes() = default;
 };
 
@@ -176,9 +178,9 @@ HWY_INLINE float sum_of(const Lanes& x) {
 }
 
 HWY_INLINE float max_of(const Lanes& x) {
-  V most = x.part[0];
-  for (int p = 1; p < kVectors; ++p) most = hn::Max(most, x.part[p]);
-  return hn::GetLane(hn::MaxOfLanes(F32(), most));
+  V row_max = x.part[0];
+  for (int p = 1; p < kVectors; ++p) row_max = hn::Max(row_max, x.part[p]);
+  return hn::GetLane(hn::MaxOfLanes(F32(), row_max));
 }
 
 // False if any of the floats (a multiple of kLanes) is infinite or NaN: those times 0 are NaN.

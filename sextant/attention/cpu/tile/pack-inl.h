@@ -5,8 +5,8 @@
 //   r1: b0 b1 b2 ...    <->   a1 b1 c1 ...
 //   r2: c0 c1 c2 ...          a2 b2 c2 ...
 //
-// In a panel a pair of columns is two lines, so turning needs no shuffle, wherever a method puts its
-// pairs, and turns sixteen rows at once.
+// In a panel a pair of columns is two lines, so turning needs no shuffle, wherever a method puts
+// its pairs, and turns sixteen rows at once.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_
@@ -40,8 +40,8 @@ HWY_INLINE void transpose_strip(V* x, float* to) {
   if constexpr (kVectorLanes == 16) {
     using sextant::HWY_NAMESPACE::interleave_blocks;
     using sextant::HWY_NAMESPACE::interleave_pairs;
-    V pairs
-        [kStrip];  // of rows 2 n and 2 n + 1; then, of a block of four columns, its first two or its last two
+    V pairs[kStrip];  // of rows 2 n and 2 n + 1; then, of a block of four columns, its first two or
+                      // its last two
     for (int i = 0; i < kStrip; i += 2) {
       pairs[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
       pairs[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
@@ -67,7 +67,8 @@ HWY_INLINE void transpose_strip(V* x, float* to) {
 }
 #endif
 
-// to[j][i] = row(i)[j] for a kVectorLanes x kVectorLanes square; rows from `rows` on are 0, and not asked for.
+// to[j][i] = row(i)[j] for a kVectorLanes x kVectorLanes square; rows from `rows` on are 0, and not
+// asked for.
 template <class Row>
 HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row row) {
   const F32 d;
@@ -81,10 +82,10 @@ HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row ro
   for (int i = 0; i < kVectorLanes; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }
 
-// Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and columns
-// up to the next multiple of kLanes, become 0. ahead: sixteen rows that will be wanted soon, or null.
-// They are asked for row by row, a few cache lines at a time: so the processor sees one stream, which
-// it then follows by itself, and memory works while rows are transposed.
+// Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and
+// columns up to the next multiple of kLanes, become 0. ahead: sixteen rows that will be wanted
+// soon, or null. They are asked for row by row, a few cache lines at a time: so the processor sees
+// one stream, which it then follows by itself, and memory works while rows are transposed.
 template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t column_stride,
                              int64_t rows, int64_t columns, float factor, float* panel,
@@ -116,8 +117,8 @@ HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t col
   std::fill(panel + columns * kLanes, panel + round_up(columns, kLanes) * kLanes, 0.0F);
 }
 
-// The way back: sixteen lanes of lines that are `step` apart become rows of `columns16`, a multiple of
-// kLanes.
+// The way back: sixteen lanes of lines that are `step` apart become rows of `columns16`, a multiple
+// of kLanes.
 inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t columns16,
                                       float* to, int64_t to_row) {
   for (int64_t c = 0; c < columns16; c += kVectorLanes)

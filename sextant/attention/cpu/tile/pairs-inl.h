@@ -1,12 +1,12 @@
-// Pairs of bfloat16 in the place of one float32 each, and their product: the sums of the cpu-bf16 backend
-// where there is no AMX.
+// Pairs of bfloat16 in the place of one float32 each, and their product: the sums of the cpu-bf16
+// backend where there is no AMX.
 //
 //   pair = (x, y)      x in the lower 16 bits        c += a.x * b.x + a.y * b.y
 //
-// Columns 2 c and 2 c + 1 of queries and keys are paired, which are lines of a panel, and keys 2 j and 2 j + 1 for
-// weights and values. One instruction multiplies where the machine has AVX512_BF16 (or NEON's bfdot, which Highway
-// knows from 1.2 on), and one pairs weights; elsewhere two multiply-adds of what is widened again, which differs in
-// how sums are rounded.
+// Columns 2 c and 2 c + 1 of queries and keys are paired, which are lines of a panel, and keys 2 j
+// and 2 j + 1 for weights and values. One instruction multiplies where the machine has AVX512_BF16
+// (or NEON's bfdot, which Highway knows from 1.2 on), and one pairs weights; elsewhere two
+// multiply-adds of what is widened again, which differs in how sums are rounded.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_
@@ -61,7 +61,8 @@ HWY_INLINE V pair_in_steps(V first, V second) {
 #endif
 }
 
-// Both at once, rounded to even. Of the machines of this target none have the instructions, or some do, or all.
+// Both at once, rounded to even. Of the machines of this target none have the instructions, or some
+// do, or all.
 enum class Have { kNone, kSome, kAll };
 #if HWY_NATIVE_DOT_BF16  // not known, which is 0, before Highway 1.2
 inline constexpr Have kHaveDots = Have::kAll;
@@ -119,7 +120,8 @@ HWY_INLINE V pair_of(const Bfloat16* x, const Bfloat16* y) {
   return join(hn::BitCast(d, load_part(x)), hn::BitCast(d, load_part(y)));
 }
 
-// Rows of keys in pairs, [width16] each, from rows of width16 numbers; what an odd one is paired with is 0.
+// Rows of keys in pairs, [width16] each, from rows of width16 numbers; what an odd one is paired
+// with is 0.
 template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows, int64_t width16,
                             float* to) {

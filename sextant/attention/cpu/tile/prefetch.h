@@ -1,7 +1,7 @@
 // Lines of memory that will be read, asked for one by one while something else is worked on.
 //
-// What asks for a line keeps one of a core's dozen buffers until it has come; when all are taken, it stands still. So
-// they are asked for among the steps, or the tiles, of a product.
+// What asks for a line keeps one of a core's dozen buffers until it has come; when all are taken,
+// it stands still. So they are asked for among the steps, or the tiles, of a product.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,10 @@ class Prefetcher {
       : Prefetcher(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
                    x.column_stride == 1 ? count : 0) {}
 
-  // Where to: more than an L1 cache holds, or what is read soon, or read soon and not again for long. Of what is read
-  // once nothing is pushed out of the other caches, and their traffic does not compete with reading: where two cores of
-  // a Zen 5 wait for memory, that is a tenth of their time.
+  // Where to: more than an L1 cache holds, or what is read soon, or read soon and not again for
+  // long. Of what is read once nothing is pushed out of the other caches, and their traffic does
+  // not compete with reading: where two cores of a Zen 5 wait for memory, that is a tenth of their
+  // time.
   enum class Into { kL2 = 2, kL1 = 3, kL1Once = 0 };
 
   // For the next line. After the last one it asks for that over and over.

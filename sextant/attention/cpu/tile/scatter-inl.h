@@ -46,8 +46,8 @@ HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, c
   }
 }
 
-// Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of what
-// it adds to.
+// Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of
+// what it adds to.
 HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
                                int64_t first_row, float* at) {
   for (int64_t lane = 0, next; lane < kLanes; lane = next) {

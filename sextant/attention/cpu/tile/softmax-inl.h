@@ -22,18 +22,19 @@ namespace HWY_NAMESPACE {
 
 // What is subtracted in the exponent: -infinity - -infinity is no number, and a row without scores
 // must give zeros.
-HWY_INLINE float base_of(float most) { return most == -kInfinity ? 0 : most; }
+HWY_INLINE float base_of(float row_max) { return row_max == -kInfinity ? 0 : row_max; }
 
-// The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from each.
-HWY_INLINE void find_most(int64_t rows, KeyRange columns, const float* scores, float* most,
+// The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from
+// each.
+HWY_INLINE void find_most(int64_t rows, KeyRange columns, const float* scores, float* row_max,
                           float* base) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* line = scores + i * kScoreStride;
     Lanes high = load(line + columns.first);
     for (int64_t j = columns.first + kLanes; j < columns.last; j += kLanes)
       high = max(high, load(line + j));
-    most[i] = max_of(high);
-    base[i] = base_of(most[i]);
+    row_max[i] = max_of(high);
+    base[i] = base_of(row_max[i]);
   }
 }
 
@@ -42,12 +43,12 @@ HWY_INLINE V weights_of(const float* scores, float base) {
                                      hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
-// Turns the scores of up to kStrip queries, [rows][kScoreStride], into weights e^(score - most), and puts them into
-// a panel, too: [kUnit][kStrip].
-inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores, float* most,
-                                       float* panel) {
+// Turns the scores of up to kStrip queries, [rows][kScoreStride], into weights e^(score - most),
+// and puts them into a panel, too: [kUnit][kStrip].
+inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores,
+                                       float* row_max, float* panel) {
   float base[kStrip] = {};
-  find_most(rows, columns, scores, most, base);
+  find_most(rows, columns, scores, row_max, base);
   for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
     V weights[kStrip];
     for (int64_t i = 0; i < kStrip; ++i) {
@@ -61,13 +62,13 @@ inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* sc
   }
 }
 
-// As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; those in the place of
-// scores are not (round_weights()).
+// As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16;
+// those in the place of scores are not (round_weights()).
 template <bool kDots>
-HWY_NOINLINE void soften_pairs(int64_t rows, KeyRange columns, float* scores, float* most,
-                               float* panel) {
+HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, float* row_max,
+                                float* panel) {
   float base[kStrip] = {};
-  find_most(rows, columns, scores, most, base);
+  find_most(rows, columns, scores, row_max, base);
   constexpr int64_t kBoth = 2 * kVectorLanes;
   const auto pair = [](V first, V second) HWY_ATTR {
     return kDots ? pair_at_once(first, second) : pair_in_steps(first, second);
@@ -102,52 +103,53 @@ HWY_NOINLINE void soften_pairs(int64_t rows, KeyRange columns, float* scores, fl
   }
 }
 
-// How often soften_parts() calls `between` for a row.
+// How often soften_parts() calls `policy` for a row.
 constexpr int64_t calls_of_row(int64_t columns) {
   return 2 * ((columns + kBetween - 1) / kBetween);
 }
 
-// As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that are
-// multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is done in between.
+// As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that
+// are multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is
+// done in between.
 template <int kCount, class Prefetch>
-HWY_NOINLINE void soften_parts(int64_t rows, KeyRange columns, KeyRange all, float* scores,
-                               float* most, float* to, int64_t part_step, Prefetch between) {
+HWY_NOINLINE void softmax_terms(int64_t rows, KeyRange columns, KeyRange all, float* scores,
+                                float* row_max, float* to, int64_t term_step, Prefetch policy) {
   float base[kStrip] = {};
-  find_most(rows, columns, scores, most, base);
+  find_most(rows, columns, scores, row_max, base);
   for (int64_t i = 0; i < rows; ++i, scores += kScoreStride, to += kPairStride) {
-    // In two passes: the steps of one weight wait for each other, and those of both together fill a core's scheduler
-    // so that hardly two weights are under way.
+    // In two passes: the steps of one weight wait for each other, and those of both together fill a
+    // core's scheduler so that hardly two weights are under way.
     for (int64_t j = columns.first; j < columns.last;) {
       const int64_t end = std::min(j + kBetween, columns.last);
       for (; j < end; j += kVectorLanes)
         hn::StoreU(weights_of(scores + j, base[i]), F32(), scores + j);
-      between();
+      policy();
     }
     for (int64_t j = all.first; j < all.last; j += kBetween) {
-      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, part_step);
-      between();
+      pair_line<kCount>(scores, columns, {j, std::min(j + kBetween, all.last)}, to, term_step);
+      policy();
     }
   }
 }
 
-// Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they stay
-// what values would be that are all 1.
+// Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they
+// stay what values would be that are all 1.
 inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const SoftmaxState& part,
                                const SoftmaxState& all) {
   float keep[kLanes] = {}, take[kLanes] = {}, sum[kLanes] = {}, part_sum[kLanes] = {};
   for (int64_t i = 0; i < rows; ++i) {
-    const float most = std::max(all.most[i], part.most[i]);
-    keep[i] = all.most[i] - base_of(most);
-    take[i] = part.most[i] - base_of(most);
-    all.most[i] = most;
+    const float row_max = std::max(all.row_max[i], part.row_max[i]);
+    keep[i] = all.row_max[i] - base_of(row_max);
+    take[i] = part.row_max[i] - base_of(row_max);
+    all.row_max[i] = row_max;
   }
-  std::copy_n(all.sum, rows, sum);
-  std::copy_n(part.sum, rows, part_sum);
+  std::copy_n(all.row_sum, rows, sum);
+  std::copy_n(part.row_sum, rows, part_sum);
   const Lanes kept = exp(load(keep)), taken = exp(load(take));
   store(kept, keep);
   store(taken, take);
   store(mul_add(load(part_sum), taken, mul(load(sum), kept)), sum);
-  std::copy_n(sum, rows, all.sum);
+  std::copy_n(sum, rows, all.row_sum);
   for (int64_t i = 0; i < rows; ++i) {
     const Lanes a = set(keep[i]), b = set(take[i]);
     for (int64_t c = 0; c < width16; c += kLanes) {
@@ -158,8 +160,8 @@ inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const SoftmaxState
 }
 
 HWY_INLINE void clear(int64_t rows, int64_t width16, const SoftmaxState& partial) {
-  std::fill_n(partial.most, rows, -kInfinity);
-  std::fill_n(partial.sum, rows, 0.0F);
+  std::fill_n(partial.row_max, rows, -kInfinity);
+  std::fill_n(partial.row_sum, rows, 0.0F);
   std::fill_n(partial.out, rows * width16, 0.0F);
 }
 

@@ -2,7 +2,8 @@
 //
 //   p = e^(s - lse)      ds = p (dp - mean)      dp = do (v + C)      mean = do . out = sum_j p dp
 //
-// and through weight and modulus, s = w |x| + b + beta:  db = dbeta = ds, dw = ds |x|, dx = ds w x / |x|.
+// and through weight and modulus, s = w |x| + b + beta:  db = dbeta = ds, dw = ds |x|, dx = ds w x
+// / |x|.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_GRAD_INL_H_
@@ -38,7 +39,8 @@ inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float
   }
 }
 
-// A strip's lines as rows of a gradient by query and diagonal, of which no other strip writes these.
+// A strip's lines as rows of a gradient by query and diagonal, of which no other strip writes
+// these.
 inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
                                          const View<float>& to) {
   for (int64_t i = 0; i < s.rows; ++i) {

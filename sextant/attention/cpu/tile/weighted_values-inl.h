@@ -40,8 +40,8 @@ inline HWY_NOINLINE void multiply_pv_exactly(const Strip& s, const float* weight
                                              float* out) {
   const int64_t width16 = s.problem.width16;
   for (int64_t i = 0; i < s.rows; ++i)
-    s.sight.each_run(s.row + i, s.seen_keys(), kEveryWay, [&](KeyRange run) HWY_ATTR {
-      for (int64_t key = run.first; key < run.last; ++key) {
+    s.visibility.each_range(s.row + i, s.seen_keys(), kAllRotations, [&](KeyRange range) HWY_ATTR {
+      for (int64_t key = range.first; key < range.last; ++key) {
         if (!shown(s, i, key)) continue;
         const int64_t j = key - s.keys.keys.first;
         multiply<Sum::kAdded>(1, width16 / kLanes, 1, LeftRows{weights + i * kScoreStride + j, 0},
@@ -51,9 +51,9 @@ inline HWY_NOINLINE void multiply_pv_exactly(const Strip& s, const float* weight
     });
 }
 
-// out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far keys of
-// a clipped table) has its total there: what a query sees decides that, and not what its neighbours do.
-// sums: [kStrip][rows of C].
+// out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far
+// keys of a clipped table) has its total there: what a query sees decides that, and not what its
+// neighbours do. sums: [kStrip][rows of C].
 inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, const float* totals,
                                       bool exactly, float* sums, float* out) {
   const PackedTable& table = s.problem.on_value;
@@ -85,8 +85,8 @@ inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, cons
     multiply<Sum::kAdded>(s.rows, width16 / kLanes, count, left, right, out, width16);
 }
 
-// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted. totals: of each query's
-// weights.
+// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted. totals: of
+// each query's weights.
 template <class Values>
 HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
                            float* table_sums, float* out, const float* totals) {
@@ -124,8 +124,9 @@ HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values&
   finish_mix(s, weights, values, table_sums, out, totals);
 }
 
-// out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them. seen: the
-// columns that some query sees, not rounded out. rows: of values, where those in pairs will not do.
+// out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them.
+// seen: the columns that some query sees, not rounded out. rows: of values, where those in pairs
+// will not do.
 template <class Rows>
 HWY_INLINE void multiply_pv(const Strip& s, float* weights, const float* panel, KeyRange seen,
                             const Values& values, const Rows& rows, float* table_sums, float* out,

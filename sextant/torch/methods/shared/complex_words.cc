@@ -9,22 +9,22 @@
 
 namespace sextant {
 
-void check_words(const at::Tensor& words, int64_t vocabulary) {
-  if (words.numel() == 0) return;
-  const int64_t least = words.min().item<int64_t>(), most = words.max().item<int64_t>();
+void check_words(const at::Tensor& token_ids, int64_t vocabulary) {
+  if (token_ids.numel() == 0) return;
+  const int64_t least = token_ids.min().item<int64_t>(), most = token_ids.max().item<int64_t>();
   if (least < 0 || most >= vocabulary)
-    fail("complex: words: expected 0 to " + std::to_string(vocabulary - 1) + ", but got " +
+    fail("complex: token_ids: expected 0 to " + std::to_string(vocabulary - 1) + ", but got " +
          std::to_string(least < 0 ? least : most));
 }
 
-at::Tensor of_words(const at::Tensor& table, const at::Tensor& words) {
-  return table.dim() == 1 ? table : at::embedding(table, words);
+at::Tensor of_words(const at::Tensor& table, const at::Tensor& token_ids) {
+  return table.dim() == 1 ? table : at::embedding(table, token_ids);
 }
 
-at::Tensor angles_of_words(const at::Tensor& words, const at::Tensor& times, const at::Tensor& w,
-                           const at::Tensor& theta) {
-  const at::Tensor angle = of_words(w, words) * times;
-  return theta.defined() ? angle + of_words(theta, words) : angle;
+at::Tensor angles_of_token_ids(const at::Tensor& token_ids, const at::Tensor& rotary_positions,
+                               const at::Tensor& w, const at::Tensor& theta) {
+  const at::Tensor angle = of_words(w, token_ids) * rotary_positions;
+  return theta.defined() ? angle + of_words(theta, token_ids) : angle;
 }
 
 }  // namespace sextant

@@ -123,8 +123,9 @@ State speed_back(Flow flow, double t, const State& y, const variable_list& weigh
   return result;
 }
 
-// With a(t) = dL/dp(t): da/dt = -a dh/dp, and dL/dw gathers -a dh/dw; solved backwards together with p,
-// which starts again from the stored row at each position (Chen et al. 2018, arXiv 1806.07366).
+// With a(t) = dL/dp(t): da/dt = -a dh/dp, and dL/dw gathers -a dh/dw; solved backwards together
+// with p, which starts again from the stored row at each position (Chen et al. 2018, arXiv
+// 1806.07366).
 variable_list back_by_adjoint(Flow flow, const at::Tensor& rows, const variable_list& weights,
                               const at::Tensor& d_rows) {
   const Speed f = [&](double t, const State& y) { return speed_back(flow, t, y, weights); };

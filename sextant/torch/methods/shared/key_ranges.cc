@@ -7,8 +7,8 @@
 namespace sextant {
 namespace {
 
-at::Tensor first(const at::Tensor& runs) { return runs.select(-1, 0); }
-at::Tensor last(const at::Tensor& runs) { return runs.select(-1, 1); }
+at::Tensor first(const at::Tensor& key_ranges) { return key_ranges.select(-1, 0); }
+at::Tensor last(const at::Tensor& key_ranges) { return key_ranges.select(-1, 1); }
 
 }  // namespace
 
@@ -16,12 +16,12 @@ at::Tensor intersection(const at::Tensor& a, const at::Tensor& b) {
   return at::stack({at::maximum(first(a), first(b)), at::minimum(last(a), last(b))}, -1);
 }
 
-at::Tensor before(const at::Tensor& runs, const at::Tensor& others) {
-  return at::stack({first(runs), at::minimum(last(runs), first(others))}, -1);
+at::Tensor before(const at::Tensor& key_ranges, const at::Tensor& others) {
+  return at::stack({first(key_ranges), at::minimum(last(key_ranges), first(others))}, -1);
 }
 
-at::Tensor after(const at::Tensor& runs, const at::Tensor& others) {
-  return at::stack({at::maximum(first(runs), last(others)), last(runs)}, -1);
+at::Tensor after(const at::Tensor& key_ranges, const at::Tensor& others) {
+  return at::stack({at::maximum(first(key_ranges), last(others)), last(key_ranges)}, -1);
 }
 
 }  // namespace sextant

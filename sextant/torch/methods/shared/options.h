@@ -1,5 +1,5 @@
-// Options of a method, read strictly: a value of the wrong type or out of range is an Error that names
-// the method, the option, what was expected and what was got.
+// Options of a method, read strictly: a value of the wrong type or out of range is an Error that
+// names the method, the option, what was expected and what was got.
 #pragma once
 
 #include <cstdint>

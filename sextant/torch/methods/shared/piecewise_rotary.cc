@@ -25,20 +25,20 @@ Spectrum slowed(Spectrum spectrum, Real factor) {
 }
 
 void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
-                            int64_t window, const Beyond& beyond) {
-  const at::Tensor runs = operands.sweeps.at(0).runs;
-  const at::Tensor near = near_runs(layout, window - 1, window - 1);
-  operands.sweeps = {{.runs = intersection(runs, near),
+                            int64_t window, const FarRotation& beyond) {
+  const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
+  const at::Tensor near = near_ranges(layout, window - 1, window - 1);
+  operands.sweeps = {{.key_ranges = intersection(key_ranges, near),
                       .rotation = within,
                       .query_rotary_positions = query_rotary_positions(layout, 1),
                       .key_rotary_positions = key_rotary_positions(layout, 1)},
-                     {.runs = before(runs, near),
+                     {.key_ranges = before(key_ranges, near),
                       .rotation = beyond.rotation,
                       .query_rotary_positions = beyond.query_rotary_positions,
                       .key_rotary_positions = beyond.key_rotary_positions,
                       .query_offset = beyond.offset}};
   if (layout.causal) return;
-  operands.sweeps.push_back({.runs = after(runs, near),
+  operands.sweeps.push_back({.key_ranges = after(key_ranges, near),
                              .rotation = beyond.rotation,
                              .query_rotary_positions = beyond.query_rotary_positions,
                              .key_rotary_positions = beyond.key_rotary_positions,

@@ -5,9 +5,9 @@
 //                                                far(d) + offset         d >= window
 //                                                far(d) - offset         d <= -window
 //
-// far(d) comes from times and speeds of its own. Each line is a sweep of the score equation; together
-// they are one pass, in which only tiles on the border compute two scores. Official codes, which are
-// made for the causal mask, add the offset on either side.
+// far(d) comes from times and speeds of its own. Each line is a sweep of the score equation;
+// together they are one pass, in which only tiles on the border compute two scores. Official codes,
+// which are made for the causal mask, add the offset on either side.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@
 namespace sextant {
 
 // What turns pairs of a query and a key that are `window` or more apart.
-struct Beyond {
+struct FarRotation {
   Rotation rotation;
   at::Tensor query_rotary_positions, key_rotary_positions;  // int64 [1, 1, rows]
   std::vector<Turns> offset;                                // one for each pair
@@ -37,7 +37,7 @@ Spectrum slowed(Spectrum spectrum, Real factor);
 
 // Replaces the one sweep of `operands` by those within and beyond the window.
 void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
-                            int64_t window, const Beyond& beyond);
+                            int64_t window, const FarRotation& beyond);
 
 // The option "window": the first distance that is beyond.
 int64_t window_length(const Options& options, int64_t otherwise);

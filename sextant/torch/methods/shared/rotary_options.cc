@@ -69,17 +69,17 @@ std::string rotary_defaults(const std::string& pairing) {
           R"(", "sense": "counter-clockwise", "float32_speeds": false, "axes": "one", "sections": [])");
 }
 
-at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                  const Spectrum& spectrum) {
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                   const Spectrum& spectrum) {
   const at::Tensor first = indices(spectrum, &Spectrum::Pair::first);
   const at::Tensor second = indices(spectrum, &Spectrum::Pair::second);
   const at::Tensor a = x.index_select(3, first), b = x.index_select(3, second);
   return x.index_copy(3, first, a * cos - b * sin).index_copy(3, second, a * sin + b * cos);
 }
 
-at::Tensor times_of_pairs(const at::Tensor& times, const Spectrum& spectrum) {
+at::Tensor positions_of_pairs(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   const at::Tensor axes = indices(spectrum, &Spectrum::Pair::axis);
-  return times.index_select(1, axes).transpose(1, 2).unsqueeze(1).to(at::kDouble);
+  return rotary_positions.index_select(1, axes).transpose(1, 2).unsqueeze(1).to(at::kDouble);
 }
 
 }  // namespace sextant

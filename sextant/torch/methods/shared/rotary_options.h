@@ -1,5 +1,5 @@
-// The options that methods share which turn queries and keys by position: rope, xpos, and the operator
-// sextant::turn.
+// The options that methods share which turn queries and keys by position: rope, xpos, and the
+// operator sextant::rotate.
 //
 //   dim       R, how many channels turn; null: all of the head
 //   columns   "first" or "last" of the head (DeepSeek-V4)
@@ -34,10 +34,11 @@ std::string rotary_defaults(const std::string& pairing);
 
 // x [batch, heads, rows, columns] with each pair turned by its angle: cos and sin [1 or batch, 1 or
 // heads, rows, pairs]. Differentiable in all three.
-at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                  const Spectrum& spectrum);
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                   const Spectrum& spectrum);
 
-// The time that each pair follows: times [1 or batch, axes, rows] -> float64 [1 or batch, 1, rows, pairs].
-at::Tensor times_of_pairs(const at::Tensor& times, const Spectrum& spectrum);
+// The time that each pair follows: times [1 or batch, axes, rows] -> float64 [1 or batch, 1, rows,
+// pairs].
+at::Tensor positions_of_pairs(const at::Tensor& rotary_positions, const Spectrum& spectrum);
 
 }  // namespace sextant

@@ -68,32 +68,34 @@ void write(const Frame& f, int64_t* to) {
 struct Times {
   const at::Tensor &queries, &keys;  // [1 or batch, 1, rows]
 
-  static int64_t at(const at::Tensor& times, int64_t batch, int64_t row) {
-    return times.data_ptr<int64_t>()[(times.size(0) == 1 ? 0 : batch) * times.size(2) + row];
+  static int64_t at(const at::Tensor& rotary_positions, int64_t batch, int64_t row) {
+    return rotary_positions.data_ptr<
+        int64_t>()[(rotary_positions.size(0) == 1 ? 0 : batch) * rotary_positions.size(2) + row];
   }
   int64_t query(int64_t batch, int64_t row) const { return at(queries, batch, row); }
-  int64_t latest(int64_t batch, const Frame& text) const {
+  int64_t latest(int64_t batch, const Frame& sequence) const {
     int64_t most = 0;
-    for (int64_t n = 0; n < text.queries; ++n)
-      most = std::max(most, at(queries, batch, text.query_row + n));
-    for (int64_t n = 0; n < text.keys; ++n)
-      most = std::max(most, at(keys, batch, text.key_row + n));
+    for (int64_t n = 0; n < sequence.queries; ++n)
+      most = std::max(most, at(queries, batch, sequence.query_row + n));
+    for (int64_t n = 0; n < sequence.keys; ++n)
+      most = std::max(most, at(keys, batch, sequence.key_row + n));
     return most;
   }
 };
 
 // Cuts a text wherever the factor changes. A causal query needs no keys behind it.
-void cut(const Frame& text, bool causal, const std::function<double(int64_t row)>& factor_of,
+void cut(const Frame& sequence, bool causal, const std::function<double(int64_t row)>& factor_of,
          std::vector<Piece>& pieces) {
-  for (int64_t from = 0, to; from < text.queries; from = to) {
-    const double factor = factor_of(text.query_row + from);
-    for (to = from + 1; to < text.queries && factor_of(text.query_row + to) == factor;) ++to;
-    Frame piece = text;
+  for (int64_t from = 0, to; from < sequence.queries; from = to) {
+    const double factor = factor_of(sequence.query_row + from);
+    for (to = from + 1; to < sequence.queries && factor_of(sequence.query_row + to) == factor;)
+      ++to;
+    Frame piece = sequence;
     piece.query_row += from;
     piece.query_position += from;
     piece.queries = to - from;
-    const int64_t behind = text.query_position + to - text.key_position;
-    if (causal) piece.keys = std::clamp<int64_t>(behind, 0, text.keys);
+    const int64_t behind = sequence.query_position + to - sequence.key_position;
+    if (causal) piece.keys = std::clamp<int64_t>(behind, 0, sequence.keys);
     pieces.push_back({piece, factor});
   }
 }
@@ -133,7 +135,7 @@ void RotaryPlan::read_dynamic(const Options& options) {
     by_ = options.choice("dynamic", {"query", "length"}) == 0 ? By::kQuery : By::kLength;
   }
   if (scaling_->is_dynamic() && axes_ > 1)
-    options.refuse("axes", "\"one\", as the stretch goes by the length of the text");
+    options.refuse("axes", "\"one\", as the stretch goes by the length of the sequence");
 }
 
 void RotaryPlan::read_query_scale(const Options& options) {
@@ -171,7 +173,7 @@ bool RotaryPlan::is_stretched() const {
   return scaling_->is_dynamic() || std::get<Stretch>(scaling_->stretch).index() != 0;
 }
 
-bool RotaryPlan::goes_by_text() const { return scaling_->is_dynamic() && by_ != By::kStated; }
+bool RotaryPlan::goes_by_sequence() const { return scaling_->is_dynamic() && by_ != By::kStated; }
 
 Spectrum RotaryPlan::spectrum(int64_t length) const {
   const int64_t by = by_ == By::kStated ? stated_length_ : std::max<int64_t>(length, 1);
@@ -202,7 +204,7 @@ void RotaryPlan::apply(Operands& operands, const Layout& layout, Parameters para
     sweep.query_rotary_positions = query_rotary_positions(layout, axes_);
     sweep.key_rotary_positions = key_rotary_positions(layout, axes_);
   }
-  if (goes_by_text()) place_frames(operands, layout);
+  if (goes_by_sequence()) place_frames(operands, layout);
 }
 
 Rotation RotaryPlan::rotation_by(double factor) const {
@@ -221,20 +223,23 @@ void RotaryPlan::place_frames(Operands& operands, const Layout& layout) const {
   const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
   const at::Tensor at_queries = query_rotary_positions(layout, 1).contiguous();
   const at::Tensor at_keys = key_rotary_positions(layout, 1).contiguous();
-  const Times times = {at_queries, at_keys};
+  const Times rotary_positions = {at_queries, at_keys};
   const bool alike = at_queries.size(0) == 1 && at_keys.size(0) == 1;
   const auto factor_at = [&](int64_t time) {
     return dynamic_factor(dynamic, std::max<int64_t>(time, 0) + 1);
   };
   std::vector<Piece> pieces;
-  for (const Frame& text : texts(layout))
+  for (const Frame& sequence : sequences(layout))
     for (int64_t b = 0; b < (alike ? 1 : layout.batch); ++b) {
-      Frame own = text;
+      Frame own = sequence;
       own.batch = alike ? kEveryBatch : b;
-      const double of_all = by_ == By::kLength ? factor_at(times.latest(b, text)) : 0;
+      const double of_all =
+          by_ == By::kLength ? factor_at(rotary_positions.latest(b, sequence)) : 0;
       cut(
           own, layout.causal,
-          [&](int64_t row) { return by_ == By::kLength ? of_all : factor_at(times.query(b, row)); },
+          [&](int64_t row) {
+            return by_ == By::kLength ? of_all : factor_at(rotary_positions.query(b, row));
+          },
           pieces);
     }
   operands.frames = at::empty({static_cast<int64_t>(pieces.size()), 7}, at::kLong);
@@ -259,7 +264,8 @@ Spectrum rope_spectrum(const std::string& what, const std::string& options, int6
   if (rope.flag("train")) rope.refuse("train", "false");
   if (!rope.value("query_scale").is_null()) rope.refuse("query_scale", "null");
   const RotaryPlan plan(rope, {.head_dim = columns}, {});
-  if (plan.goes_by_text()) rope.refuse("dynamic", "a length, as the stretch goes by the text");
+  if (plan.goes_by_sequence())
+    rope.refuse("dynamic", "a length, as the stretch goes by the sequence");
   return plan.spectrum(1);
 }
 
@@ -271,7 +277,7 @@ Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape) {
       read_stretch(options, shape.train_length, 2 * static_cast<int64_t>(spectrum.pairs.size()),
                    options.number("base", 1e-3, 1e30));
   if (scaling.is_dynamic())
-    options.refuse("stretch", "one that is the same for texts of all lengths");
+    options.refuse("stretch", "one that is the same for sequences of all lengths");
   if (scaling.score_factor != 1 || scaling.query_scale.law != QueryLaw::kNone)
     options.refuse("stretch", "one that changes frequencies and their gain only");
   spectrum = stretched(std::move(spectrum), std::get<Stretch>(scaling.stretch));

@@ -1,20 +1,24 @@
-// How a method turns queries and keys: a spectrum, stretched as its options say, for all of the text or
-// anew for each length of it. What rope, xpos and the piecewise rotations share.
+// How a method turns queries and keys: a spectrum, stretched as its options say, for all of the
+// text or anew for each length of it. What rope, xpos and the piecewise rotations share.
 //
 // Besides those of rotary_options.h, the options are
 //
-//   stretch      null, an object in Hugging Face's words, or "yarn*8" (sextant/rope_config/rope_scaling.h). Where it
-//                does not say the length that the model was trained with, it is the model's train_length.
+//   stretch      null, an object in Hugging Face's words, or "yarn*8"
+//   (sextant/rope_config/rope_scaling.h). Where it
+//                does not say the length that the model was trained with, it is the model's
+//                train_length.
 //   dynamic      what a stretch that depends on the length of the text goes by:
-//                "query": each query by its own position + 1, keys turned anew for it. Exact: a text cut
-//                into prefill and single steps gives what it gives at once. Costs a pass per query beyond
-//                the training length.
-//                "length": by the latest position so far, for all rows, as Hugging Face does. Decoding is
-//                then not what reading at once is: earlier rows were turned by shorter lengths.
-//                A number: by that length, whatever is there.
-//   query_scale  null, or by what queries are multiplied at their positions: {"law": "logn", "length":
-//                null, "strength": 0.1}, or the law alone (sextant/position/query_scale.h). Laws: logn,
-//                logn-unclipped, ssmax (a trained number for each head times ln(i + 1)), llama4, ministral.
+//                "query": each query by its own position + 1, keys turned anew for it. Exact: a
+//                text cut into prefill and single steps gives what it gives at once. Costs a pass
+//                per query beyond the training length. "length": by the latest position so far, for
+//                all rows, as Hugging Face does. Decoding is then not what reading at once is:
+//                earlier rows were turned by shorter lengths. A number: by that length, whatever is
+//                there.
+//   query_scale  null, or by what queries are multiplied at their positions: {"law": "logn",
+//   "length":
+//                null, "strength": 0.1}, or the law alone (sextant/position/query_scale.h). Laws:
+//                logn, logn-unclipped, ssmax (a trained number for each head times ln(i + 1)),
+//                llama4, ministral.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,9 +54,9 @@ class RotaryPlan {
   void scale(Operands& operands, const Layout& layout, Parameters parameters) const;
 
   bool is_stretched() const;
-  bool goes_by_text() const;  // dynamic, and not by a stated length
+  bool goes_by_sequence() const;  // dynamic, and not by a stated length
   // Whether only distances matter.
-  bool relative() const { return !goes_by_text() && query_scale_.law == QueryLaw::kNone; }
+  bool relative() const { return !goes_by_sequence() && query_scale_.law == QueryLaw::kNone; }
   Spectrum spectrum(int64_t length) const;  // of a text of that length
 
  private:
@@ -74,19 +78,21 @@ class RotaryPlan {
   QueryScale query_scale_;
   bool ssmax_ = false;
   int64_t axes_ = 1;
-  // Of factors asked for before: every layer asks for the same ones, and each takes 50 microseconds.
+  // Of factors asked for before: every layer asks for the same ones, and each takes 50
+  // microseconds.
   struct Known;
   std::shared_ptr<Known> known_;
   Rotation one_;  // of texts up to the training length, or of the stated length
 };
 
-// The spectrum of a rope with these options (a JSON object), outside attention. Throws Error, with `what` before
-// it, for options that go beyond one spectrum.
+// The spectrum of a rope with these options (a JSON object), outside attention. Throws Error, with
+// `what` before it, for options that go beyond one spectrum.
 Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns);
 
-// For methods that bend distances themselves (rerope, dual-chunk): what they turn by, stretched as the
-// option `stretch` says, the only one of the three that they have. Throws Error for more than one axis, and
-// for a stretch that goes by the length of the text or scales scores besides: that is theirs to do.
+// For methods that bend distances themselves (rerope, dual-chunk): what they turn by, stretched as
+// the option `stretch` says, the only one of the three that they have. Throws Error for more than
+// one axis, and for a stretch that goes by the length of the text or scales scores besides: that is
+// theirs to do.
 Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape);
 
 // The defaults of its options, as the beginning of a JSON object.

@@ -1,5 +1,5 @@
-// Rows turned in place have the bits of the formula with the cos and sin of each time alone, wherever pairs
-// and rows lie.
+// Rows turned in place have the bits of the formula with the cos and sin of each time alone,
+// wherever pairs and rows lie.
 #include "sextant/attention/rotary/rotate.h"
 
 #include <gtest/gtest.h>
@@ -36,43 +36,45 @@ struct Operand {
   }
 };
 
-std::vector<int64_t> times_of(int64_t count) {
-  std::vector<int64_t> times;
-  for (int64_t n = 0; n < count; ++n) times.push_back(n < 200 ? 5000 + n : n * n - (1 << 20));
-  return times;
+std::vector<int64_t> positions_of(int64_t count) {
+  std::vector<int64_t> rotary_positions;
+  for (int64_t n = 0; n < count; ++n)
+    rotary_positions.push_back(n < 200 ? 5000 + n : n * n - (1 << 20));
+  return rotary_positions;
 }
 
-void turn_by_formula(const View<float>& x, const SideRotation& turn) {
-  const Rotation& rotation = *turn.rotation;
+void rotate_by_formula(const View<float>& x, const SideRotation& side) {
+  const Rotation& rotation = *side.rotation;
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
       for (int64_t row = 0; row < x.rows; ++row)
         for (const Rotation::Pair& pair : rotation.pairs) {
-          const int64_t time = turn.times[b * turn.batch_stride + row * turn.row_stride];
-          const TimeRun run = {.first = time, .count = 1};
+          const int64_t time = side.rotary_positions[b * side.batch_stride + row * side.row_stride];
+          const PositionRun run = {.first = time, .count = 1};
           float cos = 0, sin = 0;
-          cos_sin_of_times(pair.speed, {}, {&run, 1}, &cos, &sin);
+          cos_sin_of_positions(pair.speed, {}, {&run, 1}, &cos, &sin);
           cos = static_cast<float>(cos * rotation.gain);
           sin = static_cast<float>(sin * rotation.gain);
           float &a = x(b, h, row, pair.first), &c = x(b, h, row, pair.second);
-          const float turned = std::fma(-c, sin, a * cos);
+          const float rotated = std::fma(-c, sin, a * cos);
           c = std::fma(a, sin, c * cos);
-          a = turned;
+          a = rotated;
         }
 }
 
 void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
-  const std::vector<int64_t> times = times_of(sizes.batch * sizes.rows);
-  const SideRotation turn = {
-      .rotation = &rotation, .times = times.data(), .batch_stride = sizes.rows};
+  const std::vector<int64_t> rotary_positions = positions_of(sizes.batch * sizes.rows);
+  const SideRotation side = {.rotation = &rotation,
+                             .rotary_positions = rotary_positions.data(),
+                             .batch_stride = sizes.rows};
   Sizes other = sizes;
   other.heads = 1;
   other.columns += 5;
   Operand a(sizes), b(other), expected_a(sizes), expected_b(other);
-  turn_by_formula(expected_a.view, turn);
-  turn_by_formula(expected_b.view, turn);
+  rotate_by_formula(expected_a.view, side);
+  rotate_by_formula(expected_b.view, side);
   const View<float> views[] = {a.view, b.view};
-  rotate_rows(views, turn, *make_thread_pool(threads));
+  rotate_rows(views, side, *make_thread_pool(threads));
   EXPECT_EQ(a.data, expected_a.data);
   EXPECT_EQ(b.data, expected_b.data);
 }
@@ -113,16 +115,19 @@ TEST(CpuTurn, TakesPairsOfAnyColumns) {
 }
 
 TEST(CpuTurn, RefusesColumnsThatAreNotThereAndGrowth) {
-  const std::vector<int64_t> times = times_of(300);
+  const std::vector<int64_t> rotary_positions = positions_of(300);
   Operand x({.columns = 16});
   const View<float> views[] = {x.view};
   Rotation wide = rotation_of(32, Pairing::kHalfSplit);
-  EXPECT_THROW(rotate_rows(views, {.rotation = &wide, .times = times.data()}, serial_executor()),
+  EXPECT_THROW(rotate_rows(views, {.rotation = &wide, .rotary_positions = rotary_positions.data()},
+                           serial_executor()),
                Error);
   Rotation growing = rotation_of(16, Pairing::kHalfSplit);
   growing.pairs[0].growth = 0.01;
-  EXPECT_THROW(rotate_rows(views, {.rotation = &growing, .times = times.data()}, serial_executor()),
-               Error);
+  EXPECT_THROW(
+      rotate_rows(views, {.rotation = &growing, .rotary_positions = rotary_positions.data()},
+                  serial_executor()),
+      Error);
 }
 
 }  // namespace

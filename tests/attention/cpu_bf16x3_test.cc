@@ -1,5 +1,5 @@
-// The cpu-amx backend is held to the bounds of cpu, whatever the operands, and to bits that no thread changes.
-// Where the machine has no AMX it is cpu.
+// The cpu-bf16x3 backend is held to the bounds of cpu, whatever the operands, and to bits that no
+// thread changes. Where the machine has no AMX it is cpu.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace sextant {
 namespace {
 
-using Runs = RandomOptions::Runs;
+using KeyRanges = RandomOptions::KeyRanges;
 
 void expect_amx_agrees(const RandomOptions& options, const Executor& executor = serial_executor()) {
-  expect_agrees(options, executor, cpu_amx_backend());
+  expect_agrees(options, executor, cpu_bf16x3_backend());
 }
 
 TEST(CpuAmx, HoldsForEveryCombinationOfOperands) {
@@ -34,7 +34,7 @@ TEST(CpuAmx, HoldsForEveryLengthAndHeadSize) {
       RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = keys, .keys = keys};
       o.columns = columns;
       o.value_columns = columns + keys % 2;
-      o.runs = static_cast<Runs>((keys + columns) % 5);
+      o.key_ranges = static_cast<KeyRanges>((keys + columns) % 5);
       o.bias = keys % 3 == 0;
       o.seed = static_cast<uint64_t>(keys * 1000 + columns);
       expect_amx_agrees(o);
@@ -51,14 +51,14 @@ TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const RandomOptions o = draw_long_options(seed, 700);
     SCOPED_TRACE(to_string(o));
-    const CpuOutcome one(o, serial_executor(), cpu_amx_backend());
+    const CpuOutcome one(o, serial_executor(), cpu_bf16x3_backend());
     for (const int threads : {2, 3, 8})
-      expect_same_bits(one, CpuOutcome(o, *make_thread_pool(threads), cpu_amx_backend()));
+      expect_same_bits(one, CpuOutcome(o, *make_thread_pool(threads), cpu_bf16x3_backend()));
   }
 }
 
-// Parts of numbers that small would be taken for zeros, and those of numbers that great are infinite: such blocks go
-// through vectors.
+// Parts of numbers that small would be taken for zeros, and those of numbers that great are
+// infinite: such blocks go through vectors.
 TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
   for (const float factor : {0x1p-110F, 0x1p-100F, 0x1p-90F, 0x1p+60F, 0x1p+100F}) {
     SCOPED_TRACE(factor);
@@ -70,7 +70,7 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
     for (int64_t n = 0; n < v.rows * v.columns; ++n)
       values[n] = std::clamp(values[n], -1.0F, 1.0F) * factor;
     const Attended<float> by_amx = random.new_attended(), by_vectors = random.new_attended();
-    attend(random.score, by_amx, cpu_amx_backend(), serial_executor());
+    attend(random.score, by_amx, cpu_bf16x3_backend(), serial_executor());
     attend(random.score, by_vectors, cpu_backend(), serial_executor());
     for (int64_t h = 0; h < o.heads; ++h)
       for (int64_t i = 0; i < o.queries; ++i)
@@ -78,7 +78,7 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
           ASSERT_NEAR(by_amx.out(0, h, i, c), by_vectors.out(0, h, i, c), 0x1p-18F * factor);
     if (factor > 1) continue;  // whose gradients are beyond float32
     const ScoreGrad<float> grad = random.new_grad(), exact = random.new_grad();
-    attend_backward(random.score, as_const(by_vectors), random.d_out, grad, cpu_amx_backend(),
+    attend_backward(random.score, as_const(by_vectors), random.d_out, grad, cpu_bf16x3_backend(),
                     serial_executor());
     attend_backward(random.score, as_const(by_vectors), random.d_out, exact, cpu_backend(),
                     serial_executor());
@@ -88,7 +88,8 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
   }
 }
 
-// Of keys far behind in their scores, as ALiBi has them, score gradients are smaller than any weight.
+// Of keys far behind in their scores, as ALiBi has them, score gradients are smaller than any
+// weight.
 TEST(CpuAmx, HoldsForScoreGradientsNextToNothing) {
   for (const double scale : {4.0, 8.0, 16.0}) {
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 128, .keys = 256};
@@ -99,7 +100,7 @@ TEST(CpuAmx, HoldsForScoreGradientsNextToNothing) {
     attend(random.score, result, cpu_backend(), serial_executor());
     const ScoreGrad<float> got = random.new_grad(), exact = random.new_grad();
     for (const auto& [grad, backend] :
-         {std::pair{&got, &cpu_amx_backend()}, std::pair{&exact, &cpu_backend()}})
+         {std::pair{&got, &cpu_bf16x3_backend()}, std::pair{&exact, &cpu_backend()}})
       attend_backward(random.score, as_const(result), random.d_out, *grad, *backend,
                       serial_executor());
     float most = 0;

@@ -1,5 +1,5 @@
-// The methods that are a bias, a turn, a mask, or vectors by distance with projections: their parameters'
-// gradients, and what must hold of them besides the golden cases.
+// The methods that are a bias, a turn, a mask, or vectors by distance with projections: their
+// parameters' gradients, and what must hold of them besides the golden cases.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
@@ -172,17 +172,17 @@ TEST(Xpos, FadesSlowerWithALongerBase) {
 
 auto turn_operator() {
   return c10::Dispatcher::singleton()
-      .findSchemaOrThrow("sextant::turn", "")
+      .findSchemaOrThrow("sextant::rotate", "")
       .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
 }
 
-// float32 has a kernel of its own: each result is two products of rounded numbers below 8 (with the gain of
-// YaRN by 8, 1.21).
+// float32 has a kernel of its own: each result is two products of rounded numbers below 8 (with the
+// gain of YaRN by 8, 1.21).
 TEST(SideRotation, OfFloat32IsThatOfFloat64) {
   const auto turn = turn_operator();
   constexpr double kRounding = 4 * 8 * 0x1p-23;
   const at::Tensor x = normal({2, 3, 5, 40});
-  const at::Tensor times = at::tensor({0, 1, 2, 70000, -9}, at::kLong).view({1, 1, 5});
+  const at::Tensor rotary_positions = at::tensor({0, 1, 2, 70000, -9}, at::kLong).view({1, 1, 5});
   for (
       const char* options :
       {R"({"dim": 40})", R"({"dim": 24, "columns": "last", "pairing": "interleaved"})",
@@ -190,10 +190,11 @@ TEST(SideRotation, OfFloat32IsThatOfFloat64) {
     for (const bool back : {false, true}) {
       // As it is, and as a model's projection lies: [batch, rows, heads, columns].
       for (const at::Tensor& rows : {x, x.transpose(1, 2).contiguous().transpose(1, 2)})
-        EXPECT_LT(largest_difference(
-                      turn.call(rows.to(at::kFloat), times, options, back).to(at::kDouble),
-                      turn.call(rows.to(at::kFloat).to(at::kDouble), times, options, back)),
-                  kRounding)
+        EXPECT_LT(
+            largest_difference(
+                turn.call(rows.to(at::kFloat), rotary_positions, options, back).to(at::kDouble),
+                turn.call(rows.to(at::kFloat).to(at::kDouble), rotary_positions, options, back)),
+            kRounding)
             << options;
     }
 }
@@ -201,15 +202,17 @@ TEST(SideRotation, OfFloat32IsThatOfFloat64) {
 TEST(SideRotation, BackUndoesIt) {
   const auto turn = turn_operator();
   const char* options = R"({"dim": 4, "columns": "last", "pairing": "interleaved"})";
-  const at::Tensor times = at::tensor({3, 1, 1000000007}, at::kLong).view({1, 1, 3});
+  const at::Tensor rotary_positions = at::tensor({3, 1, 1000000007}, at::kLong).view({1, 1, 3});
   const at::Tensor x = normal({2, 3, 3, 6});
-  const at::Tensor turned = turn.call(x, times, options, false);
-  EXPECT_GT(largest_difference(turned, x), 0.1);
-  EXPECT_LT(largest_difference(turned.slice(3, 0, 2), x.slice(3, 0, 2)), kExact);
-  EXPECT_LT(largest_difference(turn.call(turned, times, options, true), x), kExact);
-  EXPECT_LT(gradient_error(
-                [&](const Tensors& in) { return turn.call(in[0], times, options, false); }, {x}),
-            1e-7);
+  const at::Tensor rotated = turn.call(x, rotary_positions, options, false);
+  EXPECT_GT(largest_difference(rotated, x), 0.1);
+  EXPECT_LT(largest_difference(rotated.slice(3, 0, 2), x.slice(3, 0, 2)), kExact);
+  EXPECT_LT(largest_difference(turn.call(rotated, rotary_positions, options, true), x), kExact);
+  EXPECT_LT(
+      gradient_error(
+          [&](const Tensors& in) { return turn.call(in[0], rotary_positions, options, false); },
+          {x}),
+      1e-7);
 }
 
 TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
