@@ -29,7 +29,7 @@ void softmax_step(float* scores, float* most, float* weights) {
 
 void pv_step(int64_t columns, const float* weights, const float* values, const SoftmaxState& to) {
   multiply_and_total<Sum::kNew>(kStrip, columns / kLanes, kUnit, weights,
-                                RightRows{values, columns}, to.out, columns, to.sum);
+                                RightRows{values, columns}, to.out, columns, to.row_sum);
 }
 
 void merge_step(int64_t columns, const SoftmaxState& part, const SoftmaxState& all) {

@@ -65,7 +65,7 @@ void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor
 
 // So that what is timed is RoPE.
 void check_agreement(const at::Tensor& before, const at::Tensor& after, const Angles& angles) {
-  const double wrong = (turned(before, angles) - after).abs().max().item<double>();
+  const double wrong = (rotated(before, angles) - after).abs().max().item<double>();
   if (!(wrong < 1e-5))
     fail("bench: turning: expected both sides to agree to 1e-5, but got " + std::to_string(wrong));
 }
@@ -79,11 +79,12 @@ nlohmann::json run(const Options& o) {
   const at::Tensor k = at::randn({o.batch, o.key_heads, o.length, o.columns});
   const at::Tensor q_copy = q.clone(), k_copy = k.clone();
   const Angles kept = angles(exact, o.columns, 0, o.length);
-  std::vector<int64_t> times;
-  for (int64_t n = 0; n < o.length; ++n) times.push_back(n);
+  std::vector<int64_t> rotary_positions;
+  for (int64_t n = 0; n < o.length; ++n) rotary_positions.push_back(n);
   const View<float> views[] = {view(q), view(k)};
   const auto turn = [&] {
-    rotate_rows(views, {.rotation = &exact, .times = times.data()}, *executor);
+    rotate_rows(views, {.rotation = &exact, .rotary_positions = rotary_positions.data()},
+                *executor);
   };
   turn();
   check_agreement(q_copy, q, kept);
@@ -94,8 +95,8 @@ nlohmann::json run(const Options& o) {
     copy(k, k_copy, *executor);
   }};
   const Contestant eager = {[&] {
-    turned(q, kept);
-    turned(k, kept);
+    rotated(q, kept);
+    rotated(k, kept);
   }};
   const std::vector<Seconds> seconds = take_turns({{turn}, copying, eager}, o.rounds);
   const double bytes = 2.0 * sizeof(float) * static_cast<double>(q.numel() + k.numel());

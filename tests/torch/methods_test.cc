@@ -145,14 +145,16 @@ TEST_P(EveryMethod, PackedTextsAreSeparateTexts) {
     const Layer layer(shape_, packed);
     const at::Tensor out = attend(layer, packed), embedded = embed(layer.x, packed);
     const at::Tensor k = keys(layer);
-    for (const Frame& text : texts(packed)) {
+    for (const Frame& sequence : sequences(packed)) {
       const auto queries = [&](const at::Tensor& x, int64_t dim) {
-        return x.narrow(dim, text.query_row, text.queries);
+        return x.narrow(dim, sequence.query_row, sequence.queries);
       };
-      const auto seen = [&](const at::Tensor& x) { return x.narrow(2, text.key_row, text.keys); };
-      const Layout alone = {.queries = text.queries,
-                            .keys = text.keys,
-                            .first_query = text.query_position,
+      const auto seen = [&](const at::Tensor& x) {
+        return x.narrow(2, sequence.key_row, sequence.keys);
+      };
+      const Layout alone = {.queries = sequence.queries,
+                            .keys = sequence.keys,
+                            .first_query = sequence.query_position,
                             .causal = causal};
       const at::Tensor one = attend(queries(layer.q, 2), seen(k), seen(layer.v), alone);
       EXPECT_LE(largest_difference(one, queries(out, 2)), kSame);

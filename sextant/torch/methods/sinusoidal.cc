@@ -62,13 +62,13 @@ class Sinusoidal final : public Method {
     const at::Tensor token_ids = query_token_ids(layout).contiguous();
     at::Tensor positions = at::empty_like(token_ids);
     for (int64_t entry = 0; entry < layout.batch; ++entry)
-      for (const Frame& text : texts(layout)) {
-        const int64_t start = entry * layout.queries + text.query_row;
+      for (const Frame& sequence : sequences(layout)) {
+        const int64_t start = entry * layout.queries + sequence.query_row;
         const std::span tokens(token_ids.data_ptr<int64_t>() + start,
-                               static_cast<size_t>(text.queries));
+                               static_cast<size_t>(sequence.queries));
         int64_t* to = positions.data_ptr<int64_t>() + start;
         for (const int64_t position : fairseq_positions(tokens, *padding_))
-          *to++ = position == *padding_ ? position : position + text.query_position;
+          *to++ = position == *padding_ ? position : position + sequence.query_position;
       }
     return positions;
   }
@@ -84,15 +84,16 @@ std::unique_ptr<Method> make_sinusoidal(const ModelShape& shape, const nlohmann:
   const TextSinusoid text = text_sinusoid(options.text("layout"), "sinusoidal: layout");
   SinusoidOptions sinusoid = {
       .width = shape.width,
-      .layout = text.layout,
+      .layout = sequence.layout,
       .max_timescale = options.number("base", 1e-3, 1e30),
   };
   if (!options.value("padding_idx").is_null()) {
-    if (!text.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
+    if (!sequence.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
     sinusoid.padding_position = options.integer("padding_idx", 0, int64_t{1} << 31);
   }
-  const int64_t first = sinusoid.padding_position ? text.first_position(*sinusoid.padding_position)
-                                                  : text.first_position();
+  const int64_t first = sinusoid.padding_position
+                            ? sequence.first_position(*sinusoid.padding_position)
+                            : sequence.first_position();
   return std::make_unique<Sinusoidal>(sinusoid, first, options.number("token_scale", -1e9, 1e9));
 }
 
