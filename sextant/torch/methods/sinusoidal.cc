@@ -84,16 +84,15 @@ std::unique_ptr<Method> make_sinusoidal(const ModelShape& shape, const nlohmann:
   const TextSinusoid text = text_sinusoid(options.text("layout"), "sinusoidal: layout");
   SinusoidOptions sinusoid = {
       .width = shape.width,
-      .layout = sequence.layout,
+      .layout = text.layout,
       .max_timescale = options.number("base", 1e-3, 1e30),
   };
   if (!options.value("padding_idx").is_null()) {
-    if (!sequence.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
+    if (!text.fairseq) options.refuse("padding_idx", "null, as layout is not \"fairseq\"");
     sinusoid.padding_position = options.integer("padding_idx", 0, int64_t{1} << 31);
   }
-  const int64_t first = sinusoid.padding_position
-                            ? sequence.first_position(*sinusoid.padding_position)
-                            : sequence.first_position();
+  const int64_t first = sinusoid.padding_position ? text.first_position(*sinusoid.padding_position)
+                                                  : text.first_position();
   return std::make_unique<Sinusoidal>(sinusoid, first, options.number("token_scale", -1e9, 1e9));
 }
 
