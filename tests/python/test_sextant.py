@@ -263,7 +263,7 @@ class Decoding(unittest.TestCase):
                 sextant.Cache().load(path)
             with self.assertRaisesRegex(RuntimeError, "nowhere: cannot open it"):
                 other.load(pathlib.Path(folder) / "nowhere")
-            self.assertEqual(other.texts, [text])
+            self.assertEqual(other.sequences, [text])
 
     def test_errors_leave_the_cache_as_it_was(self):
         tensors = self.rows(4)
@@ -421,10 +421,10 @@ class Narrow(unittest.TestCase):
                         self.assertTrue(torch.equal(held[1][0], rounded[2][1]))
                     with tempfile.TemporaryDirectory() as folder:
                         path = pathlib.Path(folder) / "text"
-                        given.save(given.texts[0], path)
+                        given.save(given.sequences[0], path)
                         again = sextant.Cache()
                         text = again.load(path)
-                        self.assertTrue(torch.equal(again.read(text)[0], given.read(given.texts[0])[0]))
+                        self.assertTrue(torch.equal(again.read(text)[0], given.read(given.sequences[0])[0]))
                         with self.assertRaisesRegex(RuntimeError, "heads, columns and format"):
                             sextant.Cache(dtype=torch.float32).load(path)
         with self.assertRaisesRegex(RuntimeError, "dtype: expected float32, bfloat16 or float16"):

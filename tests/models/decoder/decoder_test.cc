@@ -450,7 +450,7 @@ TEST(Decoder, ACacheIsAsItWasAfterAnError) {
   };
   model.logits(text.narrow(1, 0, kLength - 1), cache, texts);
   fails(text.narrow(1, 0, 2), texts, "position");
-  fails(text, {}, "expected a row for each of 0 texts");
+  fails(text, {}, "expected a row for each of 0 sequences");
   fails(tokens(2, 1), twice, "expected each once");
   EXPECT_EQ(cache.rows(texts[0]), kLength - 1);
   const at::Tensor last = model.logits(text.narrow(1, kLength - 1, 1), cache, texts);

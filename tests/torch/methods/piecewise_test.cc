@@ -214,7 +214,7 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
         },
         ThrowsMessage<Error>(HasSubstr(text)));
   };
-  fails("dynamic-ntk", "rerope: stretch: expected one that is the same for texts of all lengths");
+  fails("dynamic-ntk", "rerope: stretch: expected one that is the same for sequences of all lengths");
   fails({{"rope_type", "yarn"},
          {"factor", 4},
          {"mscale_all_dim", 1.0},

@@ -186,7 +186,7 @@ def complex_embedding(c):
     """The function of words and positions, and the method that has the tables as its parameters."""
     ids, positions = c.tensor("input_ids"), c.tensor("positions")
     tables = c.leaves(*(n for n in ("r", "w", "theta") if n in c))
-    token_ids, width = c.arrays["r"].shape
+    words, width = c.arrays["r"].shape
     first = int(positions[0, 0])
     if not torch.equal(positions, (first + torch.arange(ids.size(1))).expand_as(ids)):
         raise NotCovered("positions that are not consecutive")

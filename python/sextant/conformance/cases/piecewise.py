@@ -93,7 +93,7 @@ def dual_chunk(c):
         cached = c.arrays["k_cached_rotated"]
         places = torch.arange(cached.shape[2]) % chunk
         rotated = c.library.rotate(c.tensor("k")[:, :, : len(places)], places, base=base(c))
-        c.expect("k_cached_rotated", turned, cached)
+        c.expect("k_cached_rotated", rotated, cached)
     if "gout" not in c:
         c.expect_out(out)
         return

@@ -34,13 +34,13 @@ def placed(c):
     return {"causal": "mask" in c, "first_query": int(pos_q[0]), "first_key": int(pos_k[0])}
 
 
-def expect_turned(c, options):
+def expect_rotated(c, options):
     """q_rot and k_rot, where a case has them."""
     axis = {"q": "pos_q", "k": "pos_k"}
     for name in "qk":
         if f"{name}_rot" in c and axis[name] in c and hasattr(c.library, "rotate"):
             rotated = c.library.rotate(c.tensor(name), torch.from_numpy(c.arrays[axis[name]]), **options)
-            c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
+            c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
 
 
 @case(r"RoPE,? (half-split|interleaved)", "q", "k", "v", "out", "pos_q", "pos_k")
@@ -51,7 +51,7 @@ def rope(c):
         options["dim"] = c.meta["rotary_dim"]
     if "OPPOSITE" in c.meta["method"]:
         options["sense"] = "clockwise"
-    expect_turned(c, options)
+    expect_rotated(c, options)
     c.expect_out(c.library.attention(q, k, v, method="rope", **placed(c), **options))
 
 
@@ -67,9 +67,9 @@ def rope_trailing(c):
     q, kv = c.leaves("q", "kv")
     positions = torch.from_numpy(c.arrays["pos"])
     rotated = c.library.rotate(kv, positions, **options)
-    c.expect("kv_rot", turned, c.arrays["kv_rot"])
+    c.expect("kv_rot", rotated, c.arrays["kv_rot"])
     out = c.library.attention(
-        q, kv, turned, method="rope", query_positions=positions, key_positions=positions, **options
+        q, kv, rotated, method="rope", query_positions=positions, key_positions=positions, **options
     )
     c.expect("out_before_inverse", out, c.arrays["out_before_inverse"])
     c.expect_out(c.library.rotate(out, positions, back=True, **options))
@@ -163,7 +163,7 @@ def mrope(c):
     options = {"base": c.meta["base"], "axes": order, "sections": c.meta["mrope_section"]}
     for name in "qk":
         rotated = c.library.rotate(c.tensor(name), positions, **options)
-        c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
+        c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     mask = torch.from_numpy(c.arrays["mask"])[None, None]
     c.expect_out(
         c.library.attention(
@@ -185,8 +185,8 @@ def mrope_axes(c):
         x[..., :pairs] = 1
         positions = torch.eye(3, dtype=torch.int64)[:, :, None]
         rotated = c.library.rotate(x, positions, axes=order, sections=sections)[:, 0, 0, pairs:] != 0
-        c.expect("one axis each", turned.sum(0), torch.ones(pairs), 0)
-        c.expect(name, turned.double().argmax(0), c.arrays[name], 0)
+        c.expect("one axis each", rotated.sum(0), torch.ones(pairs), 0)
+        c.expect(name, rotated.double().argmax(0), c.arrays[name], 0)
 
 
 @case(r"2D RoPE of the Qwen2-VL vision tower", "pos_hw")

@@ -258,7 +258,7 @@ def deepseek(c):
     at = torch.arange(start, start + q_pe.size(1))
     for name, x in (("q_pe", q_pe), ("k_pe", k_pe)):
         rotated = c.library.rotate(x.transpose(1, 2), at, **options).transpose(1, 2)
-        c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
+        c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     q = torch.cat([q_nope, q_pe], 3).transpose(1, 2)
     k = torch.cat([k_nope, k_pe.expand(-1, -1, k_nope.size(2), -1)], 3).transpose(1, 2)
     out = c.library.attention(
@@ -306,7 +306,7 @@ def proportional(c):
     expect_speeds(c, "inv_freq", speeds)
     for name in "qk":
         rotated = c.library.rotate(c.tensor(name), torch.arange(q.size(2)), **options)
-        c.expect(f"{name}_rot", turned, c.arrays[f"{name}_rot"])
+        c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     c.expect_out(c.library.attention(q, k, v, method="rope", **options))
 
 
