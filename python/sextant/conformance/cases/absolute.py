@@ -72,7 +72,7 @@ def sinusoidal_tables(c):
         token_ids = c.tensor("fairseq_mask_tokens")
         method = c.library.method("sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0)
         nothing = torch.zeros(*token_ids.shape, 8, dtype=torch.float64)
-        got = embed_with(method, nothing, [], token_ids=words)
+        got = embed_with(method, nothing, [], token_ids=token_ids)
         expected = c.arrays["fairseq_mask_out_d8"]
         c.expect("fairseq_mask_out_d8", got, expected, tolerance=2.0**-24)  # of a float32 table
     if "large_positions" in c:
