@@ -89,6 +89,7 @@ class FrameScore {
                       .keys = frame.keys,
                       .key_position = frame.key_position}};
     score_.query_bias = extent_.of_queries(s.query_bias);
+    if (s.key_bias) score_.key_bias = part(s.key_bias, batch, batches, first_key_, keys_of(s));
     key_ranges_.resize(s.sweeps.size());
     for (size_t w = 0; w < s.sweeps.size(); ++w) bind_sweep(s.sweeps[w], n, w);
   }
@@ -98,6 +99,8 @@ class FrameScore {
   const Extent& rows() const { return extent_; }
 
  private:
+  int64_t keys_of(const Score<T>& s) const { return s.pages ? s.pages.rows : extent_.frame.keys; }
+
   void bind_sweep(const Sweep& sweep, size_t n, size_t w) {
     const auto& [frame, batch, batches] = extent_;
     const int64_t entries = sweep.batch_stride == 0 ? 1 : batches;
@@ -208,7 +211,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
   fill(grad.q, T{0});
   fill(grad.q_imag, T{0});
   fill(grad.query_bias, T{0});
-  Total<T> k(grad.k), v(grad.v);
+  Total<T> k(grad.k), v(grad.v), key_bias(grad.key_bias);
   TableTotals<T> tables(grad);
   std::vector<T> sink(grad.sink.size());
   for (size_t n = 0; n < score.frames.size(); ++n) {
@@ -220,6 +223,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
                         .v = v.share(rows.batches, rows.frame.keys),
                         .q_imag = rows.of_queries(grad.q_imag),
                         .query_bias = rows.of_queries(grad.query_bias),
+                        .key_bias = key_bias.share(rows.batches, rows.frame.keys),
                         .sink = sink};
     tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
       own.*field = total.share(1, whole.rows);
@@ -228,6 +232,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
              rows.of_queries(d_out), own, executor);
     k.add(own.k, rows.batch, rows.frame.key_row);
     v.add(own.v, rows.batch, rows.frame.key_row);
+    key_bias.add(own.key_bias, rows.batch, rows.frame.key_row);
     tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>&) {
       total.add(own.*field, 0, 0);
     });
@@ -235,6 +240,7 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
   }
   k.write();
   v.write();
+  key_bias.write();
   tables.each(grad, [](Total<T>& total, auto, const View<T>&) { total.write(); });
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(tables.sink[h]);
 }

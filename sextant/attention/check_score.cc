@@ -255,6 +255,11 @@ void check_query_bias(const Score<T>& s) {
 }
 
 template <class T>
+void check_key_bias(const Score<T>& s) {
+  if (s.key_bias) check_shape("key_bias", s.key_bias, s.q.batch, s.q.heads, key_rows(s), 1);
+}
+
+template <class T>
 void check_table_grad(const std::string& name, const View<T>& grad, const Table<T>& table) {
   if (!grad) return;
   if (!table.rows) bad(name, "no gradient (the operand is absent)", "a view");
@@ -276,6 +281,7 @@ void check_score(const Score<T>& s) {
   check_table("on_key", s.on_key, s, 0, s.k.columns);
   check_table("on_value", s.on_value, s, s.v.columns, s.v.columns);
   check_query_bias(s);
+  check_key_bias(s);
   check_sweeps(s);
   if (!s.sink.empty())
     expect_equal("sink", static_cast<int64_t>(s.sink.size()), s.q.heads, "one for each query head");
@@ -308,6 +314,10 @@ void check_grad(const Score<T>& s, AnyView<const T> d_out, const ScoreGrad<T>& g
     if (!s.query_bias) bad("grad.query_bias", "no gradient (the operand is absent)", "a view");
     check_shape("grad.query_bias", grad.query_bias, s.q.batch, s.q.heads, s.q.rows,
                 s.query_bias.columns);
+  }
+  if (grad.key_bias) {
+    if (!s.key_bias) bad("grad.key_bias", "no gradient (the operand is absent)", "a view");
+    check_shape("grad.key_bias", grad.key_bias, s.q.batch, s.q.heads, s.k.rows, 1);
   }
   if (!grad.sink.empty())
     expect_equal("grad.sink", static_cast<int64_t>(grad.sink.size()),

@@ -1,20 +1,19 @@
-// The score equation: all that kernels know, and all that methods may speak of.
+// The score equation: everything that a position encoding can do to attention is a choice of
+// operands in it. d is the distance, position of query - position of key, positive for keys in the
+// past; R, A, B, C, w and b are named below, as members of Score.
 //
-//   s_ij = scale * ( <turn_r q_i, turn_r k_j> + q_i . A[row_A(d)] + k_j . B[row_B(d)] )
-//          + b[row_b(d)] + beta_i[d]
+//   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
+//   s = scale w[d] p + b[d] + beta_i[d] + c_j
+//   o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
 //
-//   o_i = sum_j softmax_j(s_ij) * ( v_j + C[row_C(d)] )
+// A method chooses operands; no kernel has a name for it. No operand has a size of queries x keys
+// but two: `mask`, for permutation language models and irregular padding, and `query_bias` (beta),
+// for biases that depend on the query's own position or content. Callers with such biases pass the
+// queries in blocks.
 //
-//   d = query position - key position
-//
-// A method is a choice of operands. No kernel has a name for it, and no operand has a size of
-// queries x keys but two: `mask`, which serves permutation language models and irregular padding,
-// and `query_bias` (beta), for biases in which the query's own position or content enters besides
-// the distance. Who has such biases hands over some queries at a time.
-//
-// T is float or double, and all is computed in T or better; q, k and v and what comes of them may
-// lie in memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a dimension
-// that is shared has stride 0.
+// T is float or double, and everything is computed in T or better. q, k, v, q_imag and results may
+// lie in memory as bfloat16 or float16, each for itself (AnyView). Views do not own; a shared
+// dimension has stride 0.
 #pragma once
 
 #include <algorithm>
@@ -93,6 +92,10 @@ struct Score {
   Table<T> on_query = {}, on_key = {};  // A, B: columns <= D, meeting the first columns of q and k
   Table<T> on_value = {};               // C: Dv columns
   View<const T> query_bias = {};        // beta: [batch, query heads, queries, diagonals], or null
+  // c: [batch, query heads, key rows, 1], or null. Sums over thousands of keys, of which only
+  // differences matter, lie here: hence double, and hence key_bias.h, which takes them relative to
+  // one key of the query.
+  View<const double> key_bias = {};
   std::span<const T> sink = {};  // one more score per query head, in the denominator only; or empty
   View<const uint8_t> mask = {};  // [batch, heads, queries, keys], 0 = hidden; or null
 };
@@ -113,8 +116,8 @@ StoredRow stored_row(const Score<T>& score, int64_t b, int64_t row) {
   return {score.pages.at[b * score.pages.batch_stride + row / page_rows], row % page_rows};
 }
 
-// What a forward pass gives. A query that sees no key (and no sink) gives zeros and lse =
-// -infinity.
+// Results of a forward pass. A query that sees no key (and no sink) gives zeros and lse =
+// -infinity. With a key_bias, lse is less by the bias of the query's last key (key_bias.h).
 template <class T>
 struct Attended {
   AnyView<T> out;  // [batch, query heads, queries, Dv]
@@ -128,6 +131,7 @@ struct ScoreGrad {
   View<T> q = {}, k = {}, v = {}, q_imag = {};
   View<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   View<T> query_bias = {};  // by batch entry and head, whatever its operand shares
+  View<T> key_bias = {};    // likewise
   std::span<T> sink = {};
 };
 

@@ -130,7 +130,7 @@ FlatOperands pack(const Operands& o) {
   a.on_query = o.on_query.rows, a.on_query_rows = o.on_query.row_at;
   a.on_key = o.on_key.rows, a.on_key_rows = o.on_key.row_at;
   a.on_value = o.on_value.rows, a.on_value_rows = o.on_value.row_at;
-  a.query_bias = o.query_bias;
+  a.query_bias = o.query_bias, a.key_bias = o.key_bias;
   a.sink = o.sink, a.mask = o.mask;
   a.pages = o.pages, a.key_rows = o.key_rows;
   return a;

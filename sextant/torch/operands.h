@@ -32,13 +32,20 @@ struct SweepOperand {
   std::vector<Turns> query_offset = {}, key_offset = {};  // [pairs] or empty
 };
 
-// Operands::query_bias where all of it would be queries x keys numbers: attend() asks for that of
-// some queries at a time, and once more when gradients are asked for.
+// A block of consecutive query rows.
+struct QueryBlock {
+  int64_t first = 0;                    // query row
+  std::vector<int64_t> positions = {};  // of each row; entry by entry, if these differ by entry
+};
+
+// Operands::query_bias where all of it would be queries x keys numbers: attend() evaluates it for a
+// block of queries at a time, and once more for gradients.
 struct LazyQueryBias {
   std::vector<at::Tensor> inputs = {};  // what they are made of, and where gradients go
-  // [1 or heads, positions, diagonals], a differentiable function of the inputs; or empty: none
-  std::function<at::Tensor(const std::vector<at::Tensor>& inputs,
-                           const std::vector<int64_t>& positions, const Diagonals& diagonals)>
+  // [1 or heads, positions, diagonals], or [batch, heads, queries, diagonals]: a differentiable
+  // function of the inputs. Empty: none.
+  std::function<at::Tensor(const std::vector<at::Tensor>& inputs, const QueryBlock& queries,
+                           const Diagonals& diagonals)>
       rows = {};
   Diagonals diagonals = {};  // the distances there are
   // Queries at lower positions go by Operands::bias, which gives them what `rows` would.
@@ -56,6 +63,9 @@ struct Operands {
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals], or undefined
   LazyQueryBias lazy_query_bias = {};
+  // float64 [1 or batch, 1 or heads, keys], or undefined: a number per key and head. Sums over
+  // thousands of keys belong here: their differences reach the scores before they are rounded.
+  at::Tensor key_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows,
@@ -64,8 +74,8 @@ struct Operands {
   int64_t key_rows = 0;
 };
 
-// (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. lse's gradient is
-// not defined and asking for it throws.
+// (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. With a key_bias,
+// lse is less by the bias of the query's last key, and a gradient of lse is an error.
 std::tuple<at::Tensor, at::Tensor> attend(const Operands& operands);
 
 }  // namespace sextant

@@ -104,6 +104,7 @@ void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   }
   add(g.bias, head.bias, at, 0, d_score);
   if (s.query_bias) g.query_bias(b, h, at.i, at.diagonal) += d_score;
+  if (s.key_bias) g.key_bias(b, h, at.j, 0) += d_score;
   add(g.weight, head.weight, at, 0, d_score * std::abs(s.scale) * product);
 
   double e =

@@ -30,7 +30,7 @@ View<T> view(std::vector<double>& data, int64_t batch, int64_t heads, int64_t ro
 // 2 batch entries, 4 query heads over 2 key heads, 3 queries at positions 2 .. 4, 5 keys at 0 .. 4,
 // causal, with every operand present.
 struct Case {
-  std::vector<double> q, k, v, bias, query_bias, table, value_table, out, lse, d_out, d_q;
+  std::vector<double> q, k, v, bias, query_bias, key_bias, table, value_table, out, lse, d_out, d_q;
   std::vector<int32_t> row_at = {0, 0, 1, 1, 2, 2, 2};
   std::vector<double> sink = {0, 0, 0, 0};
   std::vector<uint8_t> mask = std::vector<uint8_t>(15, 1);
@@ -55,6 +55,7 @@ struct Case {
     score.on_key = score.on_query;
     score.on_value = {view<const double>(value_table, 1, 1, 3, 3), row_at};
     score.query_bias = view<const double>(query_bias, 2, 4, 3, 7);
+    score.key_bias = view<const double>(key_bias, 2, 4, 5, 1);
     score.sink = sink;
     score.mask = {mask.data(), 2, 4, 3, 5, 0, 0, 5, 1};
     attended = {view<double>(out, 2, 4, 3, 3), view<double>(lse, 2, 4, 3, 1)};
@@ -148,6 +149,7 @@ const std::vector<Wrong> kWrong = {
      "got 2"},
     {"BiasBatch", [](Case& c) { c.score.bias.rows.batch = 2; }, "bias.rows.batch", "got 2"},
     {"QueryBiasRows", [](Case& c) { c.score.query_bias.rows = 4; }, "query_bias.rows", "got 4"},
+    {"KeyBiasRows", [](Case& c) { c.score.key_bias.rows = 4; }, "key_bias.rows", "got 4"},
     {"QueryBiasColumns", [](Case& c) { c.score.query_bias.columns = 6; }, "query_bias.columns",
      "got 6"},
     {"Sink",

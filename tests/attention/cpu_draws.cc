@@ -79,6 +79,7 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   // Growth grows without bound towards keys in the future.
   o.grows = one_in(4) && o.key_ranges == RandomOptions::KeyRanges::kCausal && o.queries <= o.keys;
   o.query_bias = one_in(4);
+  o.key_bias = one_in(4);
   return o;
 }
 
@@ -136,8 +137,8 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   const auto heads = static_cast<int64_t>(grad.sink.size());
   const View<float> sink = {grad.sink.data(), 1, 1, 1, heads};
   const View<float>* const views[] = {
-      &grad.q,        &grad.k,      &grad.v,        &grad.q_imag,     &grad.weight, &grad.bias,
-      &grad.on_query, &grad.on_key, &grad.on_value, &grad.query_bias, &sink};
+      &grad.q,        &grad.k,      &grad.v,        &grad.q_imag,     &grad.weight,   &grad.bias,
+      &grad.on_query, &grad.on_key, &grad.on_value, &grad.query_bias, &grad.key_bias, &sink};
   size_t n = 0;
   oracle::Gradients<double>::each([&](const char* name, auto member) {
     expect_within(name, *views[n++], gradients.*member, grad_bounds.*member);
@@ -169,6 +170,7 @@ void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b) {
   expect_same_bits(a.grad.on_key, b.grad.on_key, "d_on_key");
   expect_same_bits(a.grad.on_value, b.grad.on_value, "d_on_value");
   expect_same_bits(a.grad.query_bias, b.grad.query_bias, "d_query_bias");
+  expect_same_bits(a.grad.key_bias, b.grad.key_bias, "d_key_bias");
   ASSERT_TRUE(std::ranges::equal(a.grad.sink, b.grad.sink)) << "d_sink";
 }
 

@@ -40,6 +40,15 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
                   o.queries * o.keys, 0,       o.keys,  1};
   }
   d_out = drawn_as(o.formats.d_out, o.batch, o.heads, o.queries, o.value_columns);
+  if (o.key_bias) {
+    // Far from 0, as sums over thousands of keys are.
+    const int64_t entries = o.shared_tables ? 1 : o.batch, step = o.odd_strides ? 2 : 1;
+    for (int64_t n = 0; n < entries * o.heads * o.keys * step; ++n)
+      key_bias_.push_back(1000 + static_cast<double>(draw(2)));
+    score.key_bias = {key_bias_.data(), o.batch, o.heads,
+                      o.keys,           1,       entries == 1 ? 0 : o.heads * o.keys * step,
+                      o.keys * step,    step,    1};
+  }
 }
 
 template <class T>
@@ -231,6 +240,7 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
   const auto like = [&](const AnyView<const T>& of) {
     return of ? new_view(of.batch, of.heads, of.rows, of.columns, fill) : View<T>{};
   };
+  const RandomOptions& o = options_;
   ScoreGrad<T> grad = {.q = like(score.q),
                        .k = like(score.k),
                        .v = like(score.v),
@@ -241,6 +251,7 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
                        .on_key = like(score.on_key.rows),
                        .on_value = like(score.on_value.rows),
                        .query_bias = like(score.query_bias)};
+  if (score.key_bias) grad.key_bias = new_view(o.batch, o.heads, o.keys, 1, fill);
   grad.sink = memory_.emplace_back(score.sink.size(), fill);
   return grad;
 }
@@ -251,12 +262,21 @@ std::string to_string(const RandomOptions& o) {
        << "x" << o.keys << " columns " << o.columns << "," << o.value_columns << " key_ranges "
        << static_cast<int>(o.key_ranges) << " sweeps " << o.sweeps << " packed " << o.packed
        << " first " << o.first_position;
-  const std::pair<const char*, bool> flags[] = {
-      {"rotated", o.rotated},      {"offset", o.offset},      {"grows", o.grows},
-      {"weight", o.weight},        {"bias", o.bias},          {"on_query", o.on_query},
-      {"on_key", o.on_key},        {"on_value", o.on_value},  {"query_bias", o.query_bias},
-      {"shared", o.shared_tables}, {"sink", o.sink},          {"mask", o.mask},
-      {"q_imag", o.q_imag},        {"strides", o.odd_strides}};
+  const std::pair<const char*, bool> flags[] = {{"rotated", o.rotated},
+                                                {"offset", o.offset},
+                                                {"grows", o.grows},
+                                                {"weight", o.weight},
+                                                {"bias", o.bias},
+                                                {"on_query", o.on_query},
+                                                {"on_key", o.on_key},
+                                                {"on_value", o.on_value},
+                                                {"query_bias", o.query_bias},
+                                                {"key_bias", o.key_bias},
+                                                {"shared", o.shared_tables},
+                                                {"sink", o.sink},
+                                                {"mask", o.mask},
+                                                {"q_imag", o.q_imag},
+                                                {"strides", o.odd_strides}};
   for (const auto& [name, on] : flags)
     if (on) text << " " << name;
   const std::pair<const char*, Format> formats[] = {

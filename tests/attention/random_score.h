@@ -30,8 +30,8 @@ struct RandomOptions {
   bool rotated = false, offset = false, grows = false;
   int axes = 1;
   bool weight = false, bias = false, on_query = false, on_key = false, on_value = false;
-  bool query_bias = false;
-  // One head of each table serves all, and one batch entry of query_bias.
+  bool query_bias = false, key_bias = false;
+  // One head of each table serves all, and one batch entry of query_bias and key_bias.
   bool shared_tables = false;
   int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 of them; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
@@ -83,6 +83,7 @@ class RandomScore {
   std::deque<std::vector<Bfloat16>> bfloat16_memory_;
   std::deque<std::vector<Float16>> float16_memory_;
   std::deque<std::vector<KeyRange>> key_ranges_;
+  std::vector<double> key_bias_;
   std::deque<std::vector<int64_t>> times_;
   std::deque<Rotation> rotations_;
   std::deque<std::vector<Turns>> offsets_;

@@ -84,6 +84,7 @@ void expect_gradients_agree(const RandomOptions& options) {
       {"on_key", s.on_key.rows, grad.on_key},
       {"on_value", s.on_value.rows, grad.on_value},
       {"query_bias", s.query_bias, grad.query_bias},
+      {"key_bias", s.key_bias, grad.key_bias},
       {"sink", sink, d_sink}};
   for (const auto& [name, of, gradient] : operands)
     if (of && of.columns > 0) {
@@ -118,6 +119,8 @@ TEST(Reference, GradientsAgreeWithFiniteDifferences) {
       {.key_ranges = KeyRanges::kWhole, .rotated = true, .weight = true, .q_imag = true},
       {.key_ranges = KeyRanges::kWindow, .query_bias = true, .odd_strides = true},
       {.packed = 2, .weight = true, .bias = true, .query_bias = true},
+      {.packed = 2, .key_bias = true, .sink = true, .odd_strides = true},
+      {.key_ranges = KeyRanges::kRagged, .sweeps = 2, .key_bias = true, .mask = true},
       {.heads = 3, .key_heads = 1, .columns = 1, .value_columns = 1, .bias = true}};
   for (RandomOptions options : cases)
     for (options.seed = 1; options.seed <= 3; ++options.seed) expect_gradients_agree(options);

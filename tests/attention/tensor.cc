@@ -35,6 +35,7 @@ Gradients<T>::Gradients(const Score<T>& score)
       on_key(like<T>(score.on_key.rows)),
       on_value(like<T>(score.on_value.rows)),
       query_bias(like<T>(score.query_bias)) {
+  if (const auto& c = score.key_bias) key_bias = Tensor<T>(c.batch, c.heads, c.rows, c.columns);
   if (!score.sink.empty()) sink = Tensor<T>(1, 1, 1, static_cast<int64_t>(score.sink.size()));
 }
 
@@ -60,6 +61,7 @@ Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result,
                           .on_key = seen(g.on_key),
                           .on_value = seen(g.on_value),
                           .query_bias = seen(g.query_bias),
+                          .key_bias = seen(g.key_bias),
                           .sink = g.sink.data};
   sextant::attend_backward<T>(score, {result.out.view(), result.lse.view()}, d_out, grad, backend,
                               executor);

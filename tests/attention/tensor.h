@@ -56,7 +56,7 @@ struct Result {
 // Of every operand that a score has; the others are of no size.
 template <class T>
 struct Gradients {
-  Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value, query_bias,
+  Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value, query_bias, key_bias,
       sink;  // sink: [1, 1, 1, heads]
 
   Gradients() = default;
@@ -75,6 +75,7 @@ struct Gradients {
     f("d_on_key", &Gradients::on_key);
     f("d_on_value", &Gradients::on_value);
     f("d_query_bias", &Gradients::query_bias);
+    f("d_key_bias", &Gradients::key_bias);
     f("d_sink", &Gradients::sink);
   }
 };

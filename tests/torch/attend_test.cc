@@ -73,6 +73,16 @@ std::vector<Case> cases() {
            [&](Operands& o) {
              o.query_bias = normal({2, 1, 7, 8}, 13);
            }),
+      with("key_bias",
+           [&](Operands& o) {
+             o.key_bias = 1000 + normal({2, 4, 9}, 14);
+           }),
+      with("key_bias for all heads, sink and mask",
+           [&](Operands& o) {
+             o.key_bias = 3 * normal({1, 1, 9}, 15);
+             o.sink = all.sink;
+             o.mask = all.mask;
+           }),
       {"every term, speeds of frames", with_speeds_of_frames(all)},
   };
 }
@@ -124,6 +134,7 @@ TEST(Attend, GradientsAgreeWithAutogradOfTheEquation) {
     SCOPED_TRACE(name);
     Operands o = requiring_gradients(operands);
     for (const auto& [which, of] : results()) {
+      if (o.key_bias.defined() && std::string(which) == "both") continue;
       // Only from queries that see something: elsewhere autograd of a softmax over nothing is NaN.
       const Tensors got = gradients_of(of(attend(o)).slice(2, 0, 6), o);
       const Tensors expected = gradients_of(of(equation(o)).slice(2, 0, 6), o);
@@ -132,6 +143,15 @@ TEST(Attend, GradientsAgreeWithAutogradOfTheEquation) {
             << names(o)[n] << " from " << which;
     }
   }
+}
+
+TEST(Attend, LseRelativeToAKeyBiasHasNoGradient) {
+  Operands o = every_term();
+  o.key_bias = normal({1, 1, 9}, 15);
+  o = requiring_gradients(o);
+  const at::Tensor lse = std::get<1>(attend(o));
+  EXPECT_THAT([&] { torch::autograd::grad({lse.slice(2, 0, 6).sum()}, {o.q}); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("attend: key_bias: expected")));
 }
 
 TEST(Attend, GradientsAgreeWithDifferences) {
@@ -151,13 +171,13 @@ TEST(Attend, GradientsAgreeWithDifferences) {
 // Queries from position 3 on have biases of their own, made of two tensors; others those of
 // position 3.
 LazyQueryBias some_query_bias(const Diagonals& diagonals, int64_t at_once) {
-  const auto rows = [](const std::vector<at::Tensor>& inputs, const std::vector<int64_t>& positions,
+  const auto rows = [](const std::vector<at::Tensor>& inputs, const QueryBlock& queries,
                        const Diagonals& seen) {
     at::Tensor distances = at::empty({seen.count}, at::kDouble);
     for (int64_t n = 0; n < seen.count; ++n)
       distances.data_ptr<double>()[n] = static_cast<double>(seen.distance(n));
     const at::Tensor at =
-        at::tensor(positions, at::kLong).clamp_min(3).to(at::kDouble).view({1, -1, 1});
+        at::tensor(queries.positions, at::kLong).clamp_min(3).to(at::kDouble).view({1, -1, 1});
     return at::sin(inputs[0].view({-1, 1, 1}) * distances / (at + 1)) + inputs[1] * at;
   };
   return {.inputs = {normal({4}, 20).requires_grad_(), normal({}, 21).requires_grad_()},
@@ -204,14 +224,14 @@ TEST(Attend, BiasesMadeForSomeQueriesAtATimeAreOneQueryBias) {
       Operands written = o;
       const LazyQueryBias lazy = some_query_bias({.farthest = o.farthest, .count = 8}, at_once);
       o.lazy_query_bias = lazy;
-      o.bias.rows = lazy.rows(lazy.inputs, {0}, lazy.diagonals).select(1, 0);
+      o.bias.rows = lazy.rows(lazy.inputs, {.positions = {0}}, lazy.diagonals).select(1, 0);
       const auto [out, lse] = attend(o);
 
       std::vector<at::Tensor> entries;
       for (const at::Tensor& of : positions_of(o).unbind(0)) {
         const std::vector<int64_t> positions(of.data_ptr<int64_t>(),
                                              of.data_ptr<int64_t>() + of.numel());
-        entries.push_back(lazy.rows(lazy.inputs, positions, lazy.diagonals));
+        entries.push_back(lazy.rows(lazy.inputs, {.positions = positions}, lazy.diagonals));
       }
       written.query_bias = at::stack(entries);
       const auto [expected_out, expected_lse] = attend(written);
@@ -529,6 +549,14 @@ TEST(Attend, ErrorsNameTheArgument) {
   });
   fails("attend: query_bias: expected Double [1 or 2, 1 or 4, 7, *], but got Double [1, 4, 6, 8]",
         [](Operands& o) { o.query_bias = o.query_bias.slice(2, 0, 6); });
+  fails("attend: key_bias: expected Double [1 or 2, 1 or 4, 9], but got Double [1, 1, 8]",
+        [](Operands& o) {
+          o.key_bias = normal({1, 1, 8}, 1);
+        });
+  fails("attend: key_bias: expected Double [1 or 2, 1 or 4, 9], but got Float [1, 1, 9]",
+        [](Operands& o) {
+          o.key_bias = normal({1, 1, 9}, 1).to(at::kFloat);
+        });
   fails("attend: query_bias: expected none beside a lazy_query_bias", [](Operands& o) {
     o.lazy_query_bias = some_query_bias({.farthest = o.farthest, .count = 8}, 1);
   });

@@ -133,6 +133,7 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
     product = product.defined() ? at::where(here, p, product) : p;
     seen = seen.defined() ? at::logical_or(seen, here) : here;
   }
+  const at::Tensor ranges = seen;
   if (o.mask.defined()) seen = at::logical_and(seen, o.mask);
   at::Tensor scores = o.scale * product;
   if (o.weight.rows.defined()) scores = scores * gathered(o.weight, diagonal).squeeze(3);
@@ -141,12 +142,21 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
     const at::Tensor all = o.query_bias.expand({o.q.size(0), o.q.size(1), -1, -1});
     scores = scores + all.gather(3, diagonal.clamp_min(0).expand_as(scores));
   }
+  at::Tensor origin = at::zeros({1, 1, 1}, o.q.options());  // c of each query's last key
+  if (o.key_bias.defined()) {
+    const at::Tensor bias = o.key_bias.expand({o.q.size(0), o.q.size(1), -1});
+    const at::Tensor last = (ranges * at::arange(k.size(2), at::kLong)).amax(-1);  // [.., queries]
+    origin = bias.gather(2, last.expand({bias.size(0), bias.size(1), -1})).detach();
+    scores = scores + (bias.unsqueeze(2) - origin.unsqueeze(3));
+  }
   scores = scores.masked_fill(seen.logical_not(), -kInfinity);
 
   at::Tensor all = scores;
   if (o.sink.defined())
-    all = at::cat(
-        {scores, o.sink.view({1, -1, 1, 1}).expand({scores.size(0), -1, scores.size(2), 1})}, 3);
+    all = at::cat({scores, (o.sink.view({1, -1, 1}) - origin)
+                               .expand({scores.size(0), -1, scores.size(2)})
+                               .unsqueeze(3)},
+                  3);
   const at::Tensor lse = all.logsumexp(-1);
   const at::Tensor p = (scores - lse.unsqueeze(3)).exp().masked_fill(seen.logical_not(), 0);
   at::Tensor out = at::matmul(p, v);
@@ -205,7 +215,7 @@ Operands every_term() {
 std::vector<at::Tensor*> differentiable(Operands& o) {
   std::vector<at::Tensor*> result;
   for (at::Tensor* x : {&o.q, &o.k, &o.v, &o.q_imag, &o.weight.rows, &o.bias.rows, &o.on_query.rows,
-                        &o.on_key.rows, &o.on_value.rows, &o.sink, &o.query_bias})
+                        &o.on_key.rows, &o.on_value.rows, &o.sink, &o.query_bias, &o.key_bias})
     if (x->defined()) result.push_back(x);
   return result;
 }
@@ -222,9 +232,10 @@ std::vector<std::string> names(const Operands& operands) {
                              &o.on_key.rows,
                              &o.on_value.rows,
                              &o.sink,
-                             &o.query_bias};
-  const char* text[] = {"q",        "k",      "v",        "q_imag", "weight",    "bias",
-                        "on_query", "on_key", "on_value", "sink",   "query_bias"};
+                             &o.query_bias,
+                             &o.key_bias};
+  const char* text[] = {"q",        "k",      "v",        "q_imag", "weight",     "bias",
+                        "on_query", "on_key", "on_value", "sink",   "query_bias", "key_bias"};
   std::vector<std::string> result;
   for (size_t n = 0; n < std::size(all); ++n)
     if (all[n]->defined()) result.push_back(text[n]);

@@ -94,7 +94,8 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
       kSecondsOfFloat *
           static_cast<double>(score.q.batch * score.q.heads * score.q.rows * (score.v.columns + 1)),
       [&](int64_t n, int) { run_backward_mean(backward, n / score.q.heads, n % score.q.heads); });
-  if (grad.query_bias) zero(executor, grad.query_bias);
+  for (const View<float>& x : {grad.query_bias, grad.key_bias})
+    if (x) zero(executor, x);
   for (const View<float>& x : {grad.k, grad.v})
     if (x && !backward.keys_once) zero(executor, x);
 

@@ -99,7 +99,8 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       terms(terms_of(pass, s)),
       pairs(pass == Pass::kForwardOfBfloat16 && terms == 0 && width > 0),
       dots(pairs && has_dots_of_pairs()),
-      rotations(rotations_of(s.sweeps)) {
+      rotations(rotations_of(s.sweeps)),
+      last_key(last_keys(s)) {
   unit = unit_of_growth(rotations, key_rows(s), s.q.batch, longest_unit);
 
   const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);

@@ -10,6 +10,7 @@
 #include "sextant/attention/cpu/phases.h"
 #include "sextant/attention/cpu/row_map.h"
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/key_bias.h"
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
 
@@ -86,6 +87,7 @@ struct Problem {
   Phases phases;
   PackedBias weight, bias;
   PackedTable on_query, on_key, on_value;
+  std::vector<int64_t> last_key;  // last_keys()
 
   Problem(const Score<float>& score, Pass pass, int64_t longest_unit, const Executor& executor);
   Problem(const Problem&) = delete;

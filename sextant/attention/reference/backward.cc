@@ -9,7 +9,7 @@ namespace {
 // Gradients of one query head, before anything shared is summed.
 struct HeadGrad {
   Rows q, k, v, q_imag;
-  Rows weight, bias, on_query, on_key, on_value, query_bias;
+  Rows weight, bias, on_query, on_key, on_value, query_bias, key_bias;
   std::vector<Rows> q_turned, k_turned, q_imag_turned;  // one for each sweep
   double sink = 0;
 
@@ -25,6 +25,7 @@ struct HeadGrad {
         on_key(s.on_key.rows.rows, s.on_key.rows.columns),
         on_value(s.on_value.rows.rows, s.on_value.rows.columns),
         query_bias(s.query_bias.rows, s.query_bias.columns),
+        key_bias(s.key_bias.rows, s.key_bias.columns),
         q_turned(s.sweeps.size(), q),
         k_turned(s.sweeps.size(), k),
         q_imag_turned(s.sweeps.size(), q_imag) {}
@@ -56,6 +57,7 @@ void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diag
   const Score<T>& s = head.s;
   if (head.bias) grad.bias.row(head.bias.row(diagonal))[0] += ds;
   if (s.query_bias) grad.query_bias.row(i)[diagonal] += ds;
+  if (s.key_bias) grad.key_bias.row(j)[0] += ds;
   if (head.weight) grad.weight.row(head.weight.row(diagonal))[0] += ds * s.scale * p.size;
   const double e = ds * s.scale * (head.weight ? head.weight(diagonal, 0) : 1);
   // d|p| = (real d real + imaginary d imaginary) / |p|
@@ -93,10 +95,10 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
   for (int64_t c = 0; c < d_out.columns; ++c)
     weighted += static_cast<double>(d_out(head.b, head.h, i, c)) *
                 static_cast<double>(result.out(head.b, head.h, i, c));
-  grad.sink -= std::exp(head.sink() - lse) * weighted;
+  grad.sink -= std::exp(head.sink(i) - lse) * weighted;
   head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
     const typename Head<T>::Product product = head.product(n, i, j, diagonal);
-    const double p = std::exp(head.score(product, i, diagonal) - lse);
+    const double p = std::exp(head.score(product, i, j, diagonal) - lse);
     double dp = 0;
     for (int64_t c = 0; c < d_out.columns; ++c)
       dp += static_cast<double>(d_out(head.b, head.h, i, c)) * head.value(j, diagonal, c);
@@ -150,7 +152,7 @@ void attend_backward_all(const Score<T>& s, const Attended<const T>& result, Any
                          const ScoreGrad<T>& grad, const Executor&) {
   Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
   Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
-      on_value(grad.on_value), query_bias(grad.query_bias);
+      on_value(grad.on_value), query_bias(grad.query_bias), key_bias(grad.key_bias);
   std::vector<double> sink(grad.sink.size());
   for (int64_t b = 0; b < s.q.batch; ++b)
     for (int64_t h = 0; h < s.q.heads; ++h) {
@@ -172,10 +174,11 @@ void attend_backward_all(const Score<T>& s, const Attended<const T>& result, Any
       on_key.add(0, h, one.on_key);
       on_value.add(0, h, one.on_value);
       query_bias.add(b, h, one.query_bias);
+      key_bias.add(b, h, one.key_bias);
       if (!sink.empty()) sink[static_cast<size_t>(h)] += one.sink;
     }
   for (const Sum<T>* sum :
-       {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &query_bias})
+       {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &query_bias, &key_bias})
     sum->write();
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sink[h]);
 }

@@ -1,4 +1,8 @@
-// One query head of one batch entry, as the oracle sees it: float64, turned, term by term.
+// One query head of one batch entry in the oracle: float64, rotated, term by term of the equation
+//
+//   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
+//   s = scale w[d] p + b[d] + beta_i[d] + c_j
+//   o = sum_j e^s (v + C[d]) / (e^sink + sum_j e^s)
 #pragma once
 
 #include <cmath>
@@ -6,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "sextant/attention/key_bias.h"
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
 
@@ -98,7 +103,8 @@ template <class T>
 struct Head {
   const Score<T>& s;
   int64_t b, h, key_head;
-  std::vector<Rows> q, k, q_imag;  // turned, one for each sweep
+  std::vector<Rows> q, k, q_imag;  // rotated, one for each sweep
+  std::vector<int64_t> last_key;   // of each query, if there is a key_bias
   HeadTable<T> weight, bias, on_query, on_key, on_value;
 
   Head(const Score<T>& score, int64_t batch, int64_t head)
@@ -106,6 +112,7 @@ struct Head {
         b(batch),
         h(head),
         key_head(head / (score.q.heads / score.k.heads)),
+        last_key(last_keys(score)),
         weight{score.weight, head},
         bias{score.bias, head},
         on_query{score.on_query, head},
@@ -161,9 +168,11 @@ struct Head {
     return p;
   }
 
-  double score(const Product& p, int64_t i, int64_t diagonal) const {
+  // Relative to origin(i).
+  double score(const Product& p, int64_t i, int64_t j, int64_t diagonal) const {
     return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0) +
-           (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0);
+           (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0) +
+           (s.key_bias ? s.key_bias(b, h, j, 0) - origin(i) : 0);
   }
 
   double value(int64_t j, int64_t diagonal, int64_t c) const {
@@ -189,8 +198,11 @@ struct Head {
         for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) f(frame, i);
   }
 
-  double sink() const {
-    return s.sink.empty() ? -kInfinity : static_cast<double>(s.sink[static_cast<size_t>(h)]);
+  // What scores and lse of query i are less by.
+  double origin(int64_t i) const { return key_bias_origin(s, last_key, b, h, i); }
+  double sink(int64_t i) const {
+    return s.sink.empty() ? -kInfinity
+                          : static_cast<double>(s.sink[static_cast<size_t>(h)]) - origin(i);
   }
 };
 

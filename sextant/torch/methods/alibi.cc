@@ -21,7 +21,6 @@
 // m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from
 // position 257 on.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
 
@@ -79,32 +78,20 @@ int64_t last_length(const Layout& layout) {
   return lengths.empty() ? 1 : lengths[0];
 }
 
-// k with one more column, the place of a key among those that the mask shows, counted from the last
-// one so that float32 is exact where it matters; and q with the slope to meet it.
-void count_shown_keys(Operands& operands, const at::Tensor& slopes) {
-  const at::Tensor& mask = operands.mask;
+// slope times a key's place among those that the mask shows: the key_bias of flavour bloom.
+at::Tensor shown_key_bias(const at::Tensor& mask, const at::Tensor& slopes) {
   if (!mask.defined()) fail("alibi: flavour bloom: expected a mask, but got none");
   if (mask.size(1) != 1 || mask.size(2) != 1)
     fail(
-        "alibi: flavour bloom: expected a mask [batch, 1, 1, keys] that hides keys from everyone, "
-        "but "
-        "got " +
+        "alibi: flavour bloom: expected a mask [batch, 1, 1, keys] that hides keys from every "
+        "query, but got " +
         std::to_string(mask.size(1)) + " heads and " + std::to_string(mask.size(2)) + " queries");
-  const at::Tensor place = at::cumsum(mask, 3, at::kDouble);
-  const at::Tensor back = (place - place.slice(3, -1)).transpose(2, 3).to(operands.k.options());
-  const at::Tensor column = (slopes / operands.scale).view({1, -1, 1, 1}).to(operands.q.options());
-  const auto with = [](const at::Tensor& x, const at::Tensor& column) {
-    return at::cat({x, column.expand({x.size(0), x.size(1), x.size(2), 1})}, 3);
-  };
-  operands.q = with(operands.q, column);
-  operands.k = with(operands.k, back);
+  return slopes.view({1, -1, 1}) * at::cumsum(mask.select(2, 0), 2, at::kDouble);
 }
 
 class Alibi final : public Method {
  public:
   explicit Alibi(AlibiOptions options) : options_(std::move(options)) {}
-
-  bool changes_keys() const override { return options_.flavour == AlibiFlavour::kBloom; }
 
   std::vector<ParameterSpec> parameters() const override {
     const auto heads = static_cast<int64_t>(options_.slopes.size());
@@ -126,7 +113,8 @@ class Alibi final : public Method {
     const at::Tensor slopes = scale * given(parameters);
     if (options_.flavour == AlibiFlavour::kBloom) {
       if (!layout.causal) fail("alibi: flavour bloom: expected causal attention");
-      return count_shown_keys(operands, slopes);
+      operands.key_bias = shown_key_bias(operands.mask, slopes);
+      return;
     }
     const at::Tensor future = options_.train == Train::kTwo ? scale * parameters[1].to(at::kDouble)
                                                             : options_.future_scale * slopes;

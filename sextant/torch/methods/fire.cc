@@ -83,16 +83,17 @@ class Fire final : public Method {
     const Diagonals diagonals = layout.diagonals();
     const auto type = wide_type(operands.q);
     const auto rows = [threshold = options_.threshold, type](const std::vector<at::Tensor>& inputs,
-                                                             const std::vector<int64_t>& positions,
+                                                             const QueryBlock& queries,
                                                              const Diagonals& distances) {
-      return biases(inputs, threshold, positions, distances, type);
+      return biases(inputs, threshold, queries.positions, distances, type);
     };
     operands.lazy_query_bias = {
         .inputs = {own.begin(), own.end()},
         .rows = rows,
         .diagonals = diagonals,
         .from = first_from(limit(own[1], options_.threshold).item<double>())};
-    operands.bias.rows = rows(operands.lazy_query_bias.inputs, {0}, diagonals).select(1, 0);
+    operands.bias.rows =
+        rows(operands.lazy_query_bias.inputs, {.positions = {0}}, diagonals).select(1, 0);
   }
 
  private:

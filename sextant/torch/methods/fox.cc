@@ -10,38 +10,29 @@
 // paper does not have, the same is mirrored: the gates from behind the query up to the key.
 //
 // A key carries the logits of its gates with it, in columns behind its own (Method::key_columns).
-// The penalty is part of the product of q and k: sums c reach thousands where differences of a
-// hundredth count, so each is said by two columns, a whole number of steps and the rest. Those of
-// whole steps come first, and since products are summed column by column
-// (attention/cpu/multiply-inl.h), their difference is exact before anything small is added to it.
+// Causally, c_i is one number for all keys of a query and cancels in softmax; -c_j is the key_bias.
+// With keys in the future the sign depends on the pair, so |c_i - c_j| is given as a query_bias, in
+// blocks of queries.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/ceil.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/exp2.h>
-#include <ATen/ops/eye.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/log2.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "sextant/base/error.h"
 #include "sextant/torch/method.h"
-#include "sextant/torch/methods/shared/key_ranges.h"
 #include "sextant/torch/methods/shared/options.h"
 #include "sextant/torch/methods/shared/tensors.h"
+#include "sextant/torch/to_float.h"
 
 namespace sextant {
 namespace {
-
-constexpr int64_t kFar = int64_t{1} << 52;
 
 // The row of the key that stands where a query stands, int64 [queries].
 at::Tensor own_keys(const Layout& layout) {
@@ -66,19 +57,6 @@ at::Tensor of_nobody(const Layout& layout) {
     nobody.narrow(0, sequence.key_row, sequence.keys).zero_();
   return nobody;
 }
-
-// c in two parts that float32 holds: whole steps, as many as it counts exactly, and the rest,
-// through which gradients go. A step is 1 until sums pass 2^23.
-struct Parts {
-  at::Tensor steps, rest;
-
-  explicit Parts(const at::Tensor& c) {
-    const at::Tensor most = c.numel() == 0 ? at::ones({}, at::kDouble) : c.detach().abs().amax();
-    const at::Tensor step = at::exp2(at::ceil(at::log2(most * 0x1p-23))).clamp_min(1.0);
-    steps = at::round(c.detach() / step) * step;
-    rest = c - steps;
-  }
-};
 
 class Fox final : public Method {
  public:
@@ -119,49 +97,42 @@ class Fox final : public Method {
     // Rows of no text, which a cache has between pages, may hold anything.
     at::Tensor c = at::cumsum(forgotten.masked_fill(of_nobody(layout), 0), 2);
     if (c.numel() > 0) c = c - c.slice(2, -1).detach();
-    dress(operands, Parts(c), own_keys(layout));
-    if (!layout.causal) mirror(operands, layout);
+    c = c.transpose(2, 3).flatten(1, 2);  // [batch, heads, keys]
+    operands.k = operands.k.slice(3, 0, columns);
+    const at::Tensor own = own_keys(layout);
+    if (layout.causal)
+      operands.key_bias = -c;
+    else
+      forget_both_ways(operands, layout, c, own);
   }
 
  private:
-  // q = [steps_i, 1 of its head, rest_i, 1 of its head, q / sqrt(d)], k = [1, -steps_j, 1, -rest_j,
-  // k]
-  void dress(Operands& operands, const Parts& c, const at::Tensor& own) const {
-    const at::Tensor &q = operands.q, &k = operands.k;
-    const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2);
-    const auto of_queries = [&](const at::Tensor& x) {
-      return x.index_select(2, own)
-          .transpose(2, 3)
-          .reshape({batch, heads, queries, 1})
-          .to(q.options());
+  // -|c_i - c_j| by query and distance.
+  static void forget_both_ways(Operands& operands, const Layout& layout, const at::Tensor& c,
+                               const at::Tensor& own) {
+    // The first and last key row of each query's sequence, and the query's own.
+    std::vector<KeyRange> rows(static_cast<size_t>(layout.queries));
+    for (const Frame& sequence : sequences(layout))
+      std::fill_n(rows.begin() + sequence.query_row, sequence.queries,
+                  KeyRange{sequence.key_row, sequence.key_row + sequence.keys - 1});
+    const auto penalties = [rows, own, type = wide_type(operands.q)](
+                               const std::vector<at::Tensor>& inputs, const QueryBlock& queries,
+                               const Diagonals& diagonals) {
+      const at::Tensor& sums = inputs[0];
+      const auto count = static_cast<int64_t>(queries.positions.size());
+      const at::Tensor mine = own.narrow(0, queries.first, count);
+      at::Tensor others = at::empty({count, diagonals.count}, at::kLong);
+      int64_t* to = others.data_ptr<int64_t>();
+      for (int64_t i = 0; i < count; ++i) {
+        const KeyRange& all = rows[static_cast<size_t>(queries.first + i)];
+        for (int64_t n = 0; n < diagonals.count; ++n)  // rows that no query sees may hold anything
+          *to++ =
+              std::clamp(mine.data_ptr<int64_t>()[i] - diagonals.distance(n), all.first, all.last);
+      }
+      const at::Tensor theirs = sums.index_select(2, others.flatten()).unflatten(2, others.sizes());
+      return -(sums.index_select(2, mine).unsqueeze(3) - theirs).abs().to(type);
     };
-    const auto of_keys = [&](const at::Tensor& x) { return (-x).to(k.options()); };
-    const at::Tensor head = at::eye(group_, q.options())
-                                .repeat({k.size(1), 1})
-                                .view({1, heads, 1, group_})
-                                .expand({batch, heads, queries, group_});
-    const at::Tensor one =
-        at::ones({1, 1, 1, 1}, k.options()).expand({batch, k.size(1), k.size(2), 1});
-    operands.k =
-        at::cat({one, of_keys(c.steps), one, of_keys(c.rest), k.slice(3, 0, q.size(3))}, 3);
-    operands.q =
-        at::cat({of_queries(c.steps), head, of_queries(c.rest), head, q * operands.scale}, 3);
-    operands.scale = 1;
-  }
-
-  // Keys in the future meet queries whose gate columns are turned by half a turn: c_j - c_i.
-  void mirror(Operands& operands, const Layout& layout) const {
-    SweepOperand past = operands.sweeps.at(0), future = past;
-    const at::Tensor behind = near_ranges(layout, kFar, 0);
-    past.key_ranges = intersection(past.key_ranges, behind);
-    future.key_ranges = after(future.key_ranges, behind);
-    for (int pair = 0; pair <= static_cast<int>(group_); ++pair) {
-      future.rotation.pairs.push_back({.first = 2 * pair, .second = 2 * pair + 1});
-      future.query_offset.push_back({.high = uint64_t{1} << 63});
-    }
-    future.query_rotary_positions = at::zeros({1, 1, layout.queries}, at::kLong);
-    future.key_rotary_positions = at::zeros({1, 1, layout.keys}, at::kLong);
-    operands.sweeps = {past, future};
+    operands.lazy_query_bias = {.inputs = {c}, .rows = penalties, .diagonals = layout.diagonals()};
   }
 
   ModelShape shape_;

@@ -93,6 +93,8 @@ class Attend : public torch::autograd::Function<Attend> {
     FlatOperands arguments = load(*context, saved);
     at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
     const at::Tensor& d_lse = d_outputs[1];
+    if (d_lse.defined() && arguments.key_bias.defined())
+      fail("attend: key_bias: expected no gradient of lse, which is relative to it, but got one");
     if (d_lse.defined()) add_lse_column(d_lse, d_out, out, arguments);
     variable_list d_inputs;
     Wanted wanted = {};

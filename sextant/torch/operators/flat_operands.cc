@@ -23,9 +23,9 @@ void each_argument(A& a, F&& f) {
   f(a.q_imag), f(a.weight), f(a.weight_rows);
   f(a.bias), f(a.bias_rows), f(a.on_query), f(a.on_query_rows);
   f(a.on_key), f(a.on_key_rows), f(a.on_value), f(a.on_value_rows), f(a.sink), f(a.mask);
-  f(a.pages), f(a.key_rows), f(a.query_bias);
+  f(a.pages), f(a.key_rows), f(a.query_bias), f(a.key_bias);
 }
-constexpr size_t kArguments = 33;
+constexpr size_t kArguments = 34;
 
 struct Push {
   torch::jit::Stack& stack;
@@ -217,6 +217,9 @@ void check_arguments(const FlatOperands& a) {
   check_like_q("on_key", a.on_key, a.q, {heads, {}, {}});
   check_like_q("on_value", a.on_value, a.q, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
   check_like_q("query_bias", a.query_bias, a.q, {one_or_batch, heads, queries, {}});
+  check("key_bias", a.key_bias, at::kDouble, {one_or_batch, heads, {Size::kExactly, key_rows(a)}});
+  if (a.key_bias.defined() && a.key_bias.device() != a.q.device())
+    bad("key_bias", a.q.device().str() + ", as q", a.key_bias.device().str());
   for (const auto& [name, rows] : {std::pair{"weight_rows", &a.weight_rows},
                                    {"bias_rows", &a.bias_rows},
                                    {"on_query_rows", &a.on_query_rows},

@@ -20,6 +20,7 @@
 //   heads, R]; on_query, on_key, on_value [1 or heads, R, columns];
 //   *_rows           int32 [diagonals], or none         diagonal -> row of that table
 //   query_bias       [1 or batch, 1 or heads, queries, diagonals], or none
+//   key_bias         float64 [1 or batch, 1 or heads, keys], or none
 //   sink             [heads]
 //   mask             bool [batch, heads, queries, keys], sizes of 1 are shared
 //   pages            int64 [1 or batch, pages of an entry], or none: k and v are then [pages,
@@ -52,11 +53,11 @@ inline constexpr const char* kArgumentsSchema =
     "Tensor? on_query=None, Tensor? on_query_rows=None, "
     "Tensor? on_key=None, Tensor? on_key_rows=None, "
     "Tensor? on_value=None, Tensor? on_value_rows=None, Tensor? sink=None, Tensor? mask=None, "
-    "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None";
+    "Tensor? pages=None, int key_rows=0, Tensor? query_bias=None, Tensor? key_bias=None";
 
 // The differentiable arguments, in the order in which gradients are listed everywhere:
-// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias.
-inline constexpr size_t kDifferentiable = 11;
+// q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias, key_bias.
+inline constexpr size_t kDifferentiable = 12, kQueryBias = 10, kKeyBias = 11;
 using Gradients = std::array<at::Tensor, kDifferentiable>;
 using Wanted = std::array<bool, kDifferentiable>;
 
@@ -75,10 +76,11 @@ struct FlatOperands {
   at::Tensor sink, mask;
   at::Tensor pages;
   int64_t key_rows = 0;  // of pages
-  at::Tensor query_bias;
+  at::Tensor query_bias, key_bias;
 
   std::array<at::Tensor*, kDifferentiable> differentiable() {
-    return {&q, &k, &v, &q_imag, &weight, &bias, &on_query, &on_key, &on_value, &sink, &query_bias};
+    return {&q,        &k,      &v,        &q_imag, &weight,     &bias,
+            &on_query, &on_key, &on_value, &sink,   &query_bias, &key_bias};
   }
 };
 

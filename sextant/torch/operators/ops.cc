@@ -3,7 +3,6 @@
 //
 // The kernels are boxed, they read their arguments off a stack: the arguments are then listed once,
 // in arguments.h, and not in six signatures.
-#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
+#include "sextant/torch/operators/backend_choice.h"
 #include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/flat_operands.h"
 #include "sextant/torch/operators/operator_tags.h"
@@ -24,42 +24,6 @@ namespace sextant {
 namespace {
 
 using torch::jit::Stack;
-
-// torch.set_float32_matmul_precision(): "medium" says that products may round what they multiply to
-// bfloat16 where that is fast, "high" that they may be made of bfloat16 parts.
-at::Float32MatmulPrecision precision() {
-  try {
-    return at::globalContext().float32MatmulPrecision();
-  } catch (const c10::Error&) {
-    // Newer versions do not say it where CUDA's or oneDNN's own setting is another; we stay exact
-    // then.
-    return at::Float32MatmulPrecision::HIGHEST;
-  }
-}
-
-// Fewer queries take as long by vectors, or less.
-bool pays_by_amx(const at::Tensor& q) {
-  constexpr int64_t kFewest = 1024;
-  return multiplies_by_amx() && q.size(2) >= kFewest;
-}
-
-// float32 (and what is widened to it) runs fast, float64 is right: it serves gradient checks, so
-// the oracle runs it.
-template <class T>
-const Backend& backend_for(const at::Tensor& q) {
-  if (!std::is_same_v<T, float>) return reference_backend();
-  const at::Float32MatmulPrecision allowed = precision();
-  if (allowed == at::Float32MatmulPrecision::MEDIUM && multiplies_bfloat16())
-    return cpu_bfloat16_backend();
-  return allowed != at::Float32MatmulPrecision::HIGHEST && pays_by_amx(q) ? cpu_bf16x3_backend()
-                                                                          : cpu_backend();
-}
-
-// Gradients by AMX are as exact as by vectors, and nobody asks for those of a token alone.
-template <class T>
-const Backend& backward_backend_for(const at::Tensor& q) {
-  return std::is_same_v<T, float> && pays_by_amx(q) ? cpu_bf16x3_backend() : backend_for<T>(q);
-}
 
 // Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as
 // [batch, heads, queries, columns], can be merged again without a copy.
@@ -79,7 +43,7 @@ at::Tensor new_lse(const at::Tensor& q) {
 template <class T>
 void run_attend(const FlatOperands& arguments, const at::Tensor& out, const at::Tensor& lse) {
   const ScoreOfTensors<T> bound(arguments);
-  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, backend_for<T>(arguments.q),
+  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, forward_backend(arguments.q),
          torch_executor());
 }
 
@@ -123,7 +87,8 @@ struct BackwardArguments {
 template <class T>
 void run_backward(const BackwardArguments& a, const Gradients& grads) {
   const ScoreOfTensors<T> bound(a.operands);
-  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias] = grads;
+  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias,
+               key_bias] = grads;
   const auto& w = a.wanted;
   const ScoreGrad<T> to = {
       .q = w[0] ? view_4d<T>(q) : View<T>{},
@@ -135,19 +100,24 @@ void run_backward(const BackwardArguments& a, const Gradients& grads) {
       .on_query = w[6] ? view_vectors<T>(on_query) : View<T>{},
       .on_key = w[7] ? view_vectors<T>(on_key) : View<T>{},
       .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
-      .query_bias = w[10] ? view_4d<T>(query_bias) : View<T>{},
+      .query_bias = w[kQueryBias] ? view_4d<T>(query_bias) : View<T>{},
+      .key_bias = w[kKeyBias] ? view_rows<T>(key_bias) : View<T>{},
       .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
   };
   attend_backward(bound.score(), {any_view_4d<const T>(a.out), view_rows<const T>(a.lse)},
-                  any_view_4d<const T>(a.d_out), to, backward_backend_for<T>(a.operands.q),
+                  any_view_4d<const T>(a.d_out), to, backward_backend(a.operands.q),
                   torch_executor());
 }
 
-// The core gives the gradients of all batch entries and heads.
-at::Tensor unshared(const BackwardArguments& a, const at::Tensor& query_bias) {
+// Memory for gradients that the core gives by batch entry and head, whatever the operand shares.
+void unshare(const BackwardArguments& a, Gradients& grads) {
   const at::Tensor& q = a.operands.q;
-  return at::empty({q.size(0), q.size(1), q.size(2), query_bias.size(3)},
-                   query_bias.options().dtype(wide_type(q)));
+  const auto options = q.options().dtype(wide_type(q));
+  if (a.wanted[kQueryBias])
+    grads[kQueryBias] =
+        at::empty({q.size(0), q.size(1), q.size(2), grads[kQueryBias].size(3)}, options);
+  if (a.wanted[kKeyBias])
+    grads[kKeyBias] = at::empty({q.size(0), q.size(1), grads[kKeyBias].size(2)}, options);
 }
 
 // Gradients are added up in float32 or better, and rounded once to the type of their operand.
@@ -157,7 +127,7 @@ void attend_backward_cpu(const c10::OperatorHandle&, Stack* stack) {
   Gradients wide = grads;
   for (at::Tensor& grad : wide)
     if (is_narrow(grad)) grad = at::empty_like(grad, grad.options().dtype(at::kFloat));
-  if (a.wanted.back()) wide.back() = unshared(a, wide.back());
+  unshare(a, wide);
   wide_type(a.operands.q) == at::kFloat ? run_backward<float>(a, wide)
                                         : run_backward<double>(a, wide);
   for (size_t n = 0; n < grads.size(); ++n)
@@ -175,9 +145,10 @@ TORCH_LIBRARY(sextant, library) {
   const std::string operands = kArgumentsSchema;
   const std::string attend = "attend(" + operands + ") -> (Tensor out, Tensor lse)";
   const std::string backward =
-      "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[11] wanted, " + operands +
+      "attend_backward(Tensor d_out, Tensor out, Tensor lse, bool[12] wanted, " + operands +
       ") -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_q_imag, Tensor d_weight, Tensor d_bias, "
-      "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink, Tensor d_query_bias)";
+      "Tensor d_on_query, Tensor d_on_key, Tensor d_on_value, Tensor d_sink, Tensor d_query_bias, "
+      "Tensor d_key_bias)";
   const std::vector<at::Tag> tagged = operator_tags();
   library.def(attend.c_str(), tagged);
   library.def(backward.c_str(), tagged);

@@ -111,7 +111,7 @@ std::vector<at::Tensor*> differentiable(Operands& o) {
                                   &o.v,           &o.q_imag,
                                   &o.weight.rows, &o.on_query.rows,
                                   &o.on_key.rows, &o.on_value.rows,
-                                  &o.sink};
+                                  &o.sink,        &o.key_bias};
   std::erase_if(all, [](const at::Tensor* x) { return !x->defined(); });
   return all;
 }
@@ -150,7 +150,7 @@ Positions positions_of(const Operands& o) {
 }
 
 // A block of queries that have biases of their own.
-std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) {
+std::vector<at::Tensor> attend_biased(Operands part, int64_t first, const LazyQueryBias& bias) {
   const Positions positions = positions_of(part);
   const int64_t farthest =
       std::max(positions.farthest, bias.diagonals.distance(bias.diagonals.count - 1));
@@ -164,16 +164,20 @@ std::vector<at::Tensor> attend_biased(Operands part, const LazyQueryBias& bias) 
 
   std::vector<at::Tensor> inputs = bias.inputs;
   for (at::Tensor* x : differentiable(part)) inputs.push_back(*x);
-  const auto run = [part, bias, positions, diagonals](const std::vector<at::Tensor>& values) {
+  const auto run = [part, first, bias, positions,
+                    diagonals](const std::vector<at::Tensor>& values) {
     Operands o = part;
     const size_t of_bias = bias.inputs.size();
     const std::vector<at::Tensor*> operands = differentiable(o);
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
-    const at::Tensor rows = bias.rows(
-        {values.begin(), values.begin() + static_cast<int64_t>(of_bias)}, positions.at, diagonals);
+    const at::Tensor rows =
+        bias.rows({values.begin(), values.begin() + static_cast<int64_t>(of_bias)},
+                  {first, positions.at}, diagonals);
     o.query_bias =
-        rows.reshape({rows.size(0), positions.entries, positions.queries, diagonals.count})
-            .transpose(0, 1);
+        rows.dim() == 4
+            ? rows
+            : rows.reshape({rows.size(0), positions.entries, positions.queries, diagonals.count})
+                  .transpose(0, 1);
     const auto [out, lse] = attend(o);
     return std::vector<at::Tensor>{out, lse};
   };
@@ -193,7 +197,7 @@ std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
   for (size_t n = all.size(); n-- > 0;) {
     const Operands part = part_of(o, all[n]);
     if (all[n].biased) {
-      const std::vector<at::Tensor> both = attend_biased(part, o.lazy_query_bias);
+      const std::vector<at::Tensor> both = attend_biased(part, all[n].first, o.lazy_query_bias);
       outs[n] = both[0];
       lses[n] = both[1];
     } else {

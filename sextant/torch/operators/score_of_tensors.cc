@@ -249,6 +249,9 @@ void ScoreOfTensors<T>::bind_tables() {
   if (a.query_bias.defined())
     score_.query_bias =
         view_4d<const T>(a.query_bias.expand({score_.q.batch, score_.q.heads, score_.q.rows, -1}));
+  if (a.key_bias.defined())
+    score_.key_bias =
+        view_rows<const double>(a.key_bias.expand({score_.q.batch, score_.q.heads, -1}));
   int64_t mapped = -1, rows = a.query_bias.defined() ? a.query_bias.size(3) : -1;
   for (const Table<T>* t :
        {&score_.weight, &score_.bias, &score_.on_query, &score_.on_key, &score_.on_value}) {

@@ -322,7 +322,7 @@ class BackwardWalk {
                          w_.imaginary_product,
                          w_.lse + s.row,
                          w_.mean + s.row};
-    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad.query_bias);
+    differentiate_strip(s, g, w_.weighted, sums_, backward_.grad);
   }
 
   // lines = do (v + C); known: they are do v.

@@ -229,7 +229,8 @@ void write_sink_grads(const Backward& b) {
       for (int64_t i = 0; i < s.q.rows; ++i) {
         const double lse = b.result.lse(batch, head, i, 0);
         if (lse == -std::numeric_limits<double>::infinity()) continue;
-        sum -= std::exp(sink - lse) * static_cast<double>(mean[i]);
+        const double from = key_bias_origin(s, b.problem.last_key, batch, head, i);
+        sum -= std::exp(sink - from - lse) * static_cast<double>(mean[i]);
       }
     }
     b.grad.sink[h] = static_cast<float>(sum);

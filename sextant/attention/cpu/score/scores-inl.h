@@ -434,6 +434,31 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   }
 }
 
+// Adds the biases of the strip's keys, each query's less that of its last key.
+inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
+  const Problem& p = s.problem;
+  const hn::CappedTag<double, kLanes / 2> d64;
+  const hn::Rebind<float, decltype(d64)> d32;
+  constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(d64));
+  const Frame& frame = s.queries.block->frame;
+  const KeyRange seen = s.seen_keys();
+  const View<const double>& bias = p.score.key_bias;
+  const double* from = bias.at(frame.batch, s.queries.head, frame.key_row + seen.first);
+  const int64_t step = bias.row_stride, count = seen.last - seen.first;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const double origin = key_bias_origin(p.score, p.last_key, frame.batch, s.queries.head,
+                                          frame.query_row + s.queries.first + s.row + i);
+    float* line = to + i * kScoreStride + s.columns.first;
+    int64_t j = 0;
+    for (; step == 1 && j + kStep <= count; j += kStep)
+      hn::StoreU(
+          hn::Add(hn::LoadU(d32, line + j),
+                  hn::DemoteTo(d32, hn::Sub(hn::LoadU(d64, from + j), hn::Set(d64, origin)))),
+          d32, line + j);
+    for (; j < count; ++j) line[j] += static_cast<float>(from[j * step] - origin);
+  }
+}
+
 // Without these, biases are more terms of a product.
 HWY_INLINE bool has_weight_or_modulus(const Problem& p) { return p.weight || p.score.q_imag; }
 
@@ -502,7 +527,7 @@ HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScrat
 // Whether scores are the products of q and k as they are, where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
   return p.rotations.list.size() == 1 && !p.on_query && !p.on_key && !p.bias &&
-         !p.score.query_bias && !has_weight_or_modulus(p) && !p.score.mask;
+         !p.score.query_bias && !p.score.key_bias && !has_weight_or_modulus(p) && !p.score.mask;
 }
 
 // Overwrites what the dense mask hides.
@@ -565,6 +590,7 @@ inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch
       if (to.imaginary) merge_rotation(part, rotation, scratch.second.imaginary, to.imaginary);
     }
   }
+  if (s.problem.score.key_bias) add_key_bias(s, to.scores);
   fill_hidden(s, -kInfinity, to.scores);
 }
 

@@ -50,6 +50,18 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
   }
 }
 
+// Adds a strip's lines, over its queries, to the gradients of its keys' biases.
+inline HWY_NOINLINE void add_to_key_bias(const Strip& s, const float* lines,
+                                         const View<float>& to) {
+  const KeyRange seen = s.seen_keys();
+  const Frame& frame = s.queries.block->frame;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const float* line = lines + i * kScoreStride + s.columns.first;
+    float* row = to.at(frame.batch, s.queries.head, frame.key_row + seen.first);
+    for (int64_t j = 0; j < seen.last - seen.first; ++j, row += to.row_stride) *row += line[j];
+  }
+}
+
 HWY_INLINE void differentiate_softmax(int64_t rows, KeyRange columns, const GradStrip& g) {
   for (int64_t i = 0; i < rows; ++i) {
     const Lanes lse = set(g.lse[i]), mean = set(g.mean[i]);
@@ -101,7 +113,7 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
 
 // g.grads holds dp.
 inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                             const TableSums& sums, const View<float>& query_bias) {
+                                             const TableSums& sums, const ScoreGrad<float>& grad) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
   differentiate_softmax(s.rows, s.columns, g);
@@ -109,7 +121,8 @@ inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g,
   fill_hidden(s, 0, g.grads);
   if (sums.bias)
     add_diagonals(s, g.grads, sums.bias + p.bias.head_index(h) * p.bias.stride + RowMap::kMargin);
-  if (query_bias) write_diagonals(s, g.grads, query_bias);
+  if (grad.query_bias) write_diagonals(s, g.grads, grad.query_bias);
+  if (grad.key_bias) add_to_key_bias(s, g.grads, grad.key_bias);
   if (!p.weight && !g.imaginary) return;
   differentiate_product(s, g, weighted);
   fill_hidden(s, 0, g.grads);

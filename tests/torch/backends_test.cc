@@ -1,0 +1,123 @@
+// Every method on every backend, forward, backward and decoding, against the oracle in float64 over
+// the same numbers. 4000 keys are enough for sums over keys to outgrow a narrow number.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/torch/operators/backend_choice.h"
+#include "tests/torch/dense.h"
+#include "tests/torch/model.h"
+#include "tests/torch/subjects.h"
+
+namespace sextant::testing {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+struct MethodCase {
+  std::string title, name, options;
+  bool masked = false;
+};
+
+std::vector<MethodCase> method_cases() {
+  std::vector<MethodCase> result;
+  for (const MethodInfo& info : methods())
+    result.push_back({info.name, info.name, subject(info.name).options});
+  result.push_back({"alibi_bloom", "alibi", R"({"flavour": "bloom"})", /*masked=*/true});
+  for (MethodCase& c : result) {
+    // Tables for 64 positions become tables for 4096.
+    c.options = std::regex_replace(c.options, std::regex("\\b64\\b"), "4096");
+    std::ranges::replace(c.title, '-', '_');
+  }
+  return result;
+}
+
+// Largest difference in units of the largest number expected.
+double relative_error(const at::Tensor& got, const at::Tensor& expected) {
+  return largest_difference(got, expected) / std::max(1e-30, expected.abs().max().item<double>());
+}
+
+class EveryMethodAndBackend
+    : public ::testing::TestWithParam<std::tuple<MethodCase, const Backend*>> {
+ protected:
+  const MethodCase& case_ = std::get<0>(GetParam());
+  const Backend& backend_ = *std::get<1>(GetParam());
+  const Subject& subject_ = subject(case_.name);
+  const ModelShape shape_ = subject_.shape();
+  const std::unique_ptr<Method> method_ = method_of(case_.name, shape_, case_.options);
+  // What q, k, weights and v are rounded to, as a share of the largest result.
+  double tolerance() const { return backend_.products == Format::kBfloat16 ? 2e-2 : 2e-5; }
+
+  struct Outcome {
+    at::Tensor out;
+    Tensors gradients;  // of q, k, v and parameters
+  };
+
+  Outcome run(const Layer& layer, const Layout& layout, at::ScalarType type) const {
+    Tensors inputs = {layer.q, layer.k, layer.v};
+    for (const at::Tensor& x : random_parameters(*method_)) inputs.push_back(x);
+    for (at::Tensor& x : inputs) x = x.to(at::kFloat).to(type).requires_grad_();
+    const Parameters parameters = Parameters(inputs).subspan(3);
+    const at::Tensor seen = layer.seen.to(at::kFloat).to(type);
+    const at::Tensor k = with_key_columns(*method_, inputs[1], seen, 1, parameters);
+    Outcome outcome;
+    outcome.out = attend_with(*method_, inputs[0], k, inputs[2], layout, 1, parameters);
+    const at::Tensor above = normal(outcome.out.sizes().vec(), 5).to(at::kFloat).to(type);
+    outcome.gradients = torch::autograd::grad({(outcome.out * above).sum()}, inputs, {},
+                                              /*retain_graph=*/false, /*create_graph=*/false,
+                                              /*allow_unused=*/true);
+    return outcome;
+  }
+
+  Layout layout(int64_t queries, int64_t keys) const {
+    Layout p = {.batch = 1, .queries = queries, .keys = keys, .first_query = keys - queries};
+    // A hole, as left padding inside a batch leaves none.
+    if (case_.masked) p.mask = at::arange(keys, at::kLong).remainder(7).ne(3).view({1, 1, 1, keys});
+    return p;
+  }
+
+  void expect_agreement(int64_t queries, int64_t keys) const {
+    SCOPED_TRACE(std::to_string(queries) + " queries, " + std::to_string(keys) + " keys");
+    const Layout p = layout(queries, keys);
+    const Layer layer(shape_, p);
+    const Outcome expected = run(layer, p, at::kDouble);
+    const BackendOverride chosen(backend_);
+    const Outcome got = run(layer, p, at::kFloat);
+    EXPECT_LE(relative_error(got.out, expected.out), tolerance());
+    for (size_t n = 0; n < got.gradients.size(); ++n) {
+      ASSERT_EQ(got.gradients[n].defined(), expected.gradients[n].defined()) << n;
+      if (got.gradients[n].defined())
+        EXPECT_LE(relative_error(got.gradients[n], expected.gradients[n]), 10 * tolerance()) << n;
+    }
+  }
+};
+
+std::string title(const ::testing::TestParamInfo<EveryMethodAndBackend::ParamType>& info) {
+  std::string backend(std::get<1>(info.param)->name);
+  std::ranges::replace(backend, '-', '_');
+  return std::get<0>(info.param).title + "_" + backend;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryMethodAndBackend,
+                         ::testing::Combine(::testing::ValuesIn(method_cases()),
+                                            ::testing::ValuesIn(backends().begin(),
+                                                                backends().end())),
+                         title);
+
+TEST_P(EveryMethodAndBackend, AgreesWithTheOracleAt300Tokens) {
+  expect_agreement(300, 300);
+  expect_agreement(1, 300);  // decoding
+}
+
+TEST_P(EveryMethodAndBackend, AgreesWithTheOracleAt4000Tokens) {
+  expect_agreement(24, 4000);
+  expect_agreement(1, 4000);
+}
+
+}  // namespace
+}  // namespace sextant::testing
