@@ -9,7 +9,7 @@ Each commit is built in a system of its own that scripts/clean_chroot.sh makes (
 the two in turn and `--rounds` times, with nothing else at work. Times of the survey count from the
 moment when the clone is there: packages, build, and the survey until its first table and its end.
 Least times are kept; the spread is the largest over the least. The result goes into bench/results/
-(see bench/program.py, record()).
+(bench/records.py).
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import program
+import records
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHAPE = f"{os.cpu_count()} cores, no compiler cache"
@@ -95,7 +96,7 @@ def first_run(ref, with_survey):
 
 
 def row(name, ours, peer, version):
-    """A row of record(): the least of the rounds, ours beside the peer's."""
+    """A row of bench/results: the least of the rounds, ours beside the peer's."""
     def least(rounds):
         times = [times[name] for times in rounds if name in times]
         return (min(times), max(times) / min(times)) if times else (None, None)
@@ -119,12 +120,12 @@ def main():
     options = parser.parse_args()
 
     # HEAD may move while this runs.
-    options.ref = program.commit_of(options.ref)
+    options.ref = records.commit_of(options.ref)
     command = shlex.join(["bench/first_run.py", *sys.argv[1:]])
     if options.check:
         rows = quick_check(options.ref, options.suite)
         print(f"{rows[0]['name']}: {rows[0]['ours']:.0f} s")
-        path = program.record(f"check-{options.suite}", rows, commit=options.ref, command=command)
+        path = records.write(f"check-{options.suite}", rows, commit=options.ref, command=command)
         print(path.relative_to(ROOT))
         return
     ours, peer = [], []
@@ -136,7 +137,7 @@ def main():
     for one in rows:
         beside = f"{one['peer']:8.1f} s  {one['ratio']:.2f}" if one["peer"] else ""
         print(f"{one['name']:<42}{one['ours']:8.1f} s {beside}")
-    path = program.record("first-run", rows, commit=options.ref, command=command)
+    path = records.write("first-run", rows, commit=options.ref, command=command)
     print(path.relative_to(ROOT))
 
 

@@ -106,7 +106,8 @@ def main():
             print(f"{name:<24} {row['error']}", flush=True)
         else:
             print(f"{name:<24} {row['seconds']:>8.2f} {row['must'] / MB:>9.0f} {row['beyond'] / MB:>11.0f}", flush=True)
-    program.write(options.json, {"length": options.length, "threads": options.threads, "measured": rows})
+    program.write(options.json, {"length": options.length, "head_dim": options.head_size,
+                                 "threads": options.threads, "measured": rows})
     return 1 if any("error" in row for row in rows) else 0
 
 

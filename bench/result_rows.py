@@ -1,0 +1,135 @@
+"""Rows of bench/results (see records.py) from the files that the programs of bench/ write.
+
+All numbers are medians. A ratio is the median of the ratios of the rounds, for in a round both
+sides meet the same load of the machine; it is above 1 where ours is faster in units of speed
+(GFLOP/s, GB/s, calls/s, tokens/s) and where ours is more in units of time and memory (s, B).
+"""
+
+import statistics
+
+from goal_lines import HEAD_SIZES, PASSES, find, forward_limits, limits_with_backward
+
+
+def row(name, shape, unit, ours, peer=None, peer_version=None, amount=None):
+    """`ours` and `peer` are the seconds of the rounds, or with `amount` None other numbers.
+
+    amount: how much of the unit a call does, such as its operations in units of 10^9.
+    """
+    def shown(rounds):
+        middle = statistics.median(rounds)
+        return middle if amount is None else amount / middle
+
+    ratio = peer and statistics.median(a / b if amount is None else b / a
+                                       for a, b in zip(ours, peer))
+    return {"name": name, "shape": shape, "ours": shown(ours), "peer": peer and shown(peer),
+            "peer_version": peer_version if peer else None, "unit": unit, "rounds": len(ours),
+            "spread": max(ours) / min(ours), "ratio": ratio or None}
+
+
+def sums(rows, side):
+    """Seconds of `side` by round, all passes together; None where a pass has no such side."""
+    if not all(side in each for each in rows):
+        return None
+    return [sum(seconds) for seconds in zip(*(each[side]["seconds"] for each in rows))]
+
+
+def attention(document):
+    """Times plain attention, or where a kind is plain the share of the peak; peers; memory."""
+    cells = dict.fromkeys((each["kind"], each["length"], each["head_dim"])
+                          for each in document["measured"])
+    for (kind, length, size), (passes, names) in ((c, p) for c in cells for p in PASSES.items()):
+        rows = [each for name in names
+                for each in find(document["measured"], kind=kind, length=length, head_dim=size,
+                                 **{"pass": name})]
+        if len(rows) < len(names):
+            continue
+        if "reading" in rows[0]:
+            if passes == "forward":
+                yield from decoding(document, rows[0])
+            continue
+        shape = f"{passes}, N {length}, D {size}, H {document['heads']}"
+        ours, giga = sums(rows, "ours"), sum(each["operations"] for each in rows) / 1e9
+        if plain := sums(rows, "plain"):
+            peer = "rope" if kind in ("rerope", "leaky-rerope") else "plain"
+            yield row(kind, shape, "s", ours, plain, peer)
+        else:
+            peak = "bfloat16 peak" if document["backend"] == "cpu-bf16" else "multiply-add peak"
+            yield row(kind, shape, "GFLOP/s", ours, sums(rows, "multiplying"), peak, giga)
+        for side, peer in (("eager", "libtorch operators"), ("ggml", "ggml")):
+            if theirs := sums(rows, side):
+                yield row(kind, shape, "GFLOP/s", ours, theirs, peer, giga)
+        if peak := rows[-1]["ours"].get("peak_bytes"):
+            yield row(f"{kind}, memory", shape, "B", [peak])
+
+
+def decoding(document, measured):
+    """Decoding, and its two products in turn with nothing between, beside reading alone."""
+    shape = f"forward, {document['cache']} keys, D {measured['head_dim']}"
+    for name, side in ((measured["kind"], "ours"), (f"{measured['kind']}, products", "products")):
+        if side in measured:
+            yield row(name, shape, "GB/s", measured[side]["seconds"],
+                      measured["reading"]["seconds"], "reading", measured["bytes"] / 1e9)
+
+
+def kernels(measured):
+    """Each step alone on one core; "limit" is all of them with the products at the peak."""
+    for each in measured["kernels"]["measured"]:
+        name = "in turn" if each["step"] == "all" else each["step"]
+        shape = f"{each['kernel']}, D {each['head_dim']}, one core"
+        if each["operations"]:
+            at_peak = [each["operations"] / each["fma_peak"]] * len(each["seconds"])
+            yield row(name, shape, "GFLOP/s", each["seconds"], at_peak, "multiply-add peak",
+                      each["operations"] / 1e9)
+        else:
+            yield row(name, shape, "s", each["seconds"])
+    for passes, limits in (("forward", forward_limits), ("with backward", limits_with_backward)):
+        for size, limit in limits(measured).items():
+            yield {**row("limit", f"{passes}, D {size}, one core", "GFLOP/s", [1.0]), "ours": None,
+                   "peer_version": "multiply-add peak", "rounds": None, "ratio": limit}
+
+
+def position(document):
+    for each in document["measured"]:
+        ns = each["ns_of_pair"]
+        yield row("cos and sin", f"{each['length']} positions, {each['pairs']} frequencies",
+                  "ns a pair", ns["sextant"], ns["glibc sincosf"], "glibc sincosf")
+
+
+def turning(document):
+    ours, copying = (document["measured"][name] for name in ("turned in place", "copied"))
+    yield row("rotation in place", f"N {document['length']}, D {document['head_dim']}", "GB/s",
+              ours["seconds"], copying["seconds"], "copying", document["bytes"] / 1e9)
+
+
+def training(document):
+    for each in document["measured"]:
+        yield row("training step", each["task"], "tokens/s", each["ours"]["seconds"],
+                  each["eager"]["seconds"], "libtorch operators", each["tokens"])
+
+
+def peers(document, size):
+    by = {(each["method"], each["length"], each["pass"], each["by"]): each["seconds"]
+          for each in document["measured"]}
+    for (method, length, which, peer), theirs in by.items():
+        if peer != "sextant":
+            passes = "with backward" if which == "both" else which
+            yield row(method, f"{passes}, N {length}, D {size}", "calls/s",
+                      by[method, length, which, "sextant"], theirs,
+                      f"PyTorch {document['torch']} {peer}", 1)
+
+
+def memory(document):
+    shape = f"training step, N {document['length']}, D {document['head_dim']}"
+    for each in document["measured"]:
+        if "beyond" in each:
+            yield row(each["method"], shape, "B", [each["beyond"]])
+
+
+def rows(name, measured):
+    """The rows of the file `name` of goals.py; `measured` has all files by name."""
+    document = measured[name]
+    writers = {"kernels": lambda document: kernels(measured), "position": position,
+               "turning": turning, "training": training, "memory": memory,
+               **{f"peers-{size}": lambda document, size=size: peers(document, size)
+                  for size in HEAD_SIZES}}
+    return list(writers.get(name, attention)(document))
