@@ -113,9 +113,11 @@ def peers(document, size):
     for (method, length, which, peer), theirs in by.items():
         if peer != "sextant":
             passes = "with backward" if which == "both" else which
+            fused = "flash attention" if method in ("none", "rope") else "with a float mask"
+            kernel = "flex_attention" if peer == "flex" else fused
             yield row(method, f"{passes}, N {length}, D {size}", "calls/s",
                       by[method, length, which, "sextant"], theirs,
-                      f"PyTorch {document['torch']} {peer}", 1)
+                      f"PyTorch {document['torch']} {kernel}", 1)
 
 
 def memory(document):

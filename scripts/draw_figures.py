@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""Draws the tables and charts of docs/performance.md from bench/results.
+
+    scripts/draw_figures.py           rewrites docs/figures/*.svg and the marked blocks of the pages
+    scripts/draw_figures.py --check   fails if one of them is stale, and writes nothing
+
+A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. Of each machine and
+benchmark the newest file counts (bench/records.py says what it holds); a ratio is ours over the
+peer's, and the ends of a range are two rows, "lowest" and "highest".
+"""
+import datetime
+import json
+import pathlib
+import re
+import sys
+
+import svg_chart
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ("docs/performance.md", "docs/internals/kernels.md")
+BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
+MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "ice-lake-sp": "Ice Lake",
+            "granite-rapids": "Granite Rapids"}
+# Kinds of bench_attention: label, operand of the score equation.
+KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
+         "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
+         "shaw-keys": ("Shaw, k", "`A`, clipped"),
+         "shaw": ("Shaw, k and v", "`A`, `C`, clipped"),
+         "deberta": ("DeBERTa", "`A`, `B`, clipped"),
+         "every-distance": ("a vector a distance", "`A`")}
+MIB = 2**20
+
+
+def read(folder):
+    """The newest documents of each machine and benchmark; "peers-64" and "peers-128" are one."""
+    newest = {}
+    for path in sorted(folder.glob("*/*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        key = document["machine"], document["bench"].split("-")[0]
+        group = newest.setdefault(key, [])
+        if group and group[0]["date"] < document["date"]:
+            group.clear()
+        group.append(document)
+    return [document for group in newest.values() for document in group]
+
+
+def select(documents, bench, **wanted):
+    """[(document, row)] of a benchmark; wanted: name, shape (a part of it), unit, peer_version."""
+    names = wanted.pop("name", None)
+    return [(document, row) for document in documents for row in document["rows"]
+            if document["bench"].split("-")[0] in bench.split()
+            and (names is None or row["name"] in names)
+            and all(text in (row[key] or "") for key, text in wanted.items())]
+
+
+def number(row, letter):
+    """N or D of a row's shape; None where the row is of several."""
+    found = re.search(rf"\b{letter} (\d+)(?: and)?", row["shape"])
+    return int(found[1]) if found and not found[0].endswith("and") else None
+
+
+def newest(found):
+    """The rows of the newest document of `found`, and the document."""
+    document = max((document for document, _ in found), key=lambda d: d["date"])
+    return document, [row for each, row in found if each is document]
+
+
+def span(values, shown="{:.3g}"):
+    low, high = shown.format(min(values)), shown.format(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def percent(ratios):
+    return span([100 * ratio for ratio in ratios], "{:.0f}") + " %"
+
+
+def cost(ratios):
+    return percent([ratio - 1 for ratio in ratios])
+
+
+def machine(document):
+    name = document["machine"].rsplit("-", 1)[0]
+    return MACHINES.get(name, name)
+
+
+def source(document):
+    """A caption's machine, threads, day, statistic and file."""
+    threads = f"{document['threads']} thread{'s' if document['threads'] > 1 else ''}"
+    day = datetime.date.fromisoformat(document["date"])
+    kind = {"least": "least times", "median": "medians"}[document.get("statistic", "least")]
+    busy = " on a busy machine" if "busy machine" in document.get("origin", "") else ""
+    return (f"{machine(document)}, {threads}, {day.day} {day:%B %Y}, {kind} of the rounds{busy} "
+            f"(`{document['machine']}/{document['date']}-{document['bench']}.json`).")
+
+
+def by_machine(found, shown):
+    """"1.5 on Ice Lake, 2.4 to 2.7 on Zen 5", in the order of the least ratios."""
+    groups = {}
+    for document, row in found:
+        groups.setdefault(machine(document), []).append(row["ratio"])
+    return ", ".join(f"{shown(ratios)} on {name}"
+                     for name, ratios in sorted(groups.items(), key=lambda item: min(item[1])))
+
+
+def paragraph(*sentences):
+    """Sentences wrapped at 100 columns, as Markdown."""
+    lines = [""]
+    for word in re.split(r" (?!%)", " ".join(sentences)):
+        if len(lines[-1]) + len(word) >= 100:
+            lines.append("  " if lines[0].startswith("* ") else "")
+        lines[-1] += word if not lines[-1].strip() else " " + word
+    return "\n".join(lines) + "\n"
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(cells) + " |"
+                     for cells in (head, ["---"] * len(head), *rows)) + "\n"
+
+
+# ---- the blocks; each gives its Markdown and {file: SVG} ----
+
+
+def answer(documents):
+    first, _ = newest(select(documents, "attention", name=("alibi",), peer_version="plain"))
+    here = [each for each in documents if each["machine"] == first["machine"]]
+
+    def costs(names, passes):
+        return cost([row["ratio"] for _, row in select(here, "attention goals", name=names,
+                                                       shape=passes, unit="s")])
+
+    groups = {"a bias by distance (ALiBi, T5)": ("alibi", "t5", "alibi and t5"), "RoPE": ("rope",),
+              "clipped vectors (Shaw)": ("shaw", "shaw-keys"), "DeBERTa's two terms": ("deberta",),
+              "a vector for each distance (Transformer-XL)": ("every-distance",)}
+    lines = [paragraph(
+        f"* Cost over attention without positions on {machine(first)}, forward (with the backward "
+        "pass): " + ", ".join(f"{label} {costs(names, 'forward')} "
+                              f"({costs(names, 'with backward')})"
+                              for label, names in groups.items()) + ".")]
+    flash = select(documents, "peers", name=("none",), shape="forward",
+                   peer_version="flash attention")
+    masked = select(documents, "peers", name=("alibi",), shape="forward", peer_version="mask")
+    lines.append(paragraph(
+        "* Forward, PyTorch 2.15's flash attention takes "
+        f"{span([row['ratio'] for _, row in flash])} times as long: {by_machine(flash, span)}. "
+        f"For ALiBi, a mask of floats there, it takes {by_machine(masked, span)}."))
+    ggml = select(documents, "ggml", shape="forward")
+    whole = [(d, r) for d, r in ggml if "decode" not in r["name"]]
+    one = [(d, r) for d, r in ggml if r["name"] == "decode"]
+    lines.append(paragraph(
+        "* Forward, ggml's flash attention takes as a multiple of our time "
+        f"{by_machine(whole, span)}. To decode for one query head from a float32 cache it takes "
+        f"{by_machine(one, span)}; below 1, ggml is faster."))
+    plain = ("causal", "full", "plain")
+    peak = select(documents, "attention goals", shape="forward", name=plain,
+                  peer_version="multiply-add peak")
+    amx = select(documents, "amx", shape="forward", name=plain, peer_version="multiply-add peak")
+    lines.append(paragraph(
+        "* Forward, attention without positions reaches these shares of the multiply-add peak: "
+        f"{by_machine(peak, percent)}; with AMX {by_machine(amx, percent)}."))
+    training = select(documents, "goals training", name=("training step",))
+    lines.append(paragraph("* A training step of the laboratory's model, beside the same step with "
+                           f"libtorch's operators: {by_machine(training, span)} times as fast."))
+    lines.append("* Memory grows as O(N): no operand but a bias of each query has a size of "
+                 "queries x keys.\n")
+    return "".join(lines), {}
+
+
+def cost_table(documents):
+    document, rows = newest(select(documents, "attention", name=KINDS, unit="s"))
+    cells = {}
+    for row in rows:
+        if number(row, "N") == 2048:
+            cells[row["name"], row["shape"].split(",")[0], number(row, "D")] = row["ratio"]
+    passes, sizes = ("forward", "with backward"), (64, 128)
+    kinds = [kind for kind in KINDS if (kind, passes[0], sizes[0]) in cells]
+    lines = []
+    for kind in kinds:
+        values = [cells.get((kind, which, size)) for which in passes for size in sizes]
+        lines.append([*KINDS[kind], *("" if v is None else f"{v:.2f}" for v in values)])
+    head = ["kind", "operand", *(f"{which}, D = {size}" for which in passes for size in sizes)]
+    chart = svg_chart.ranges(
+        "Time over attention without positions", passes,
+        [(KINDS[kind][0], {which: (min(v), max(v)) for which in passes
+                           if (v := [cells[kind, which, size] for size in sizes
+                                     if (kind, which, size) in cells])}) for kind in kinds],
+        (1, 1.2, 1.4, 1.6, 1.8), "{:.1f}".format)
+    return (table(head, lines) + "\n" +
+            "![time over attention without positions, by kind](figures/cost.svg)\n\n" +
+            paragraph("N = 2048, 8 heads, float32, times plain attention of the same mask (ReRoPE: "
+                      "times RoPE). A mark is one of D = 64 and 128.", source(document)),
+            {"cost.svg": chart})
+
+
+def share(documents):
+    series, used = {}, []
+    for document in documents:
+        found = select([document], "attention growth", name=("causal",), shape="forward",
+                       peer_version="multiply-add peak")
+        for size in sorted({number(row, "D") for _, row in found}):
+            points = sorted((number(row, "N"), 100 * row["ratio"]) for _, row in found
+                            if number(row, "D") == size)
+            if len(points) > 1:
+                series[f"{machine(document)}, D = {size}"] = points
+                used += [] if document in used else [document]
+    here = {document["machine"] for document in used}
+    limits = [row["ratio"] for document, row in
+              select(documents, "kernels", name=("limit",), shape="forward, D 64")
+              if document["machine"] in here]
+    chart = svg_chart.lines("Share of the multiply-add peak, causal, forward", series,
+                            ([2**n for n in range(9, 16)], range(40, 101, 10)),
+                            ("N, queries and keys", False), (str, "{} %".format))
+    return ("![share of the multiply-add peak by length](figures/share.svg)\n\n" +
+            paragraph(f"At D = 64 the exponentials leave {percent(limits)} of the peak to "
+                      "the products at best ([kernels](internals/kernels.md)).",
+                      *map(source, used)), {"share.svg": chart})
+
+
+def decoding(documents):
+    document, rows = newest(select(documents, "decoding", name=("decode, products",)))
+    rows = [row for row in document["rows"] if "busy" not in row["shape"]]
+    names = {"": "whole call", ", products": "its two products alone"}
+    lines = []
+    for kind, label in (("decode", "1 head"), ("decode-gqa", "8 heads")):
+        for size in (64, 128):
+            values = {names[which]: [100 * row["ratio"] for row in rows
+                                     if row["name"] == kind + which and number(row, "D") == size]
+                      for which in names}
+            lines.append((f"{label}, D = {size}",
+                          {which: (min(v), max(v)) for which, v in values.items() if v}))
+    reading = [row["ours"] for row in rows if row["name"] == "reading"] or [
+        row["peer"] for row in rows]
+    chart = svg_chart.ranges("Decoding, share of the speed of reading", list(names.values()),
+                             lines, (60, 70, 80, 90, 100), "{} %".format)
+    return ("![decoding as a share of the speed of reading](figures/decoding.svg)\n\n" +
+            paragraph("One query over 8192 cached keys and values in float32, for 1 or 8 query "
+                      f"heads of a key head; reading alone reaches {span(reading, '{:.0f}')} GB/s.",
+                      source(document)), {"decoding.svg": chart})
+
+
+def memory(documents):
+    document, rows = newest(select(documents, "growth", name=("causal, memory",)))
+    measured = sorted((number(row, "N"), row["ours"] / 1e6) for row in rows)
+    heads = number(rows[0], "H")
+    matrix = [(n, 4e-6 * heads * n * n) for n, _ in measured]
+    chart = svg_chart.lines(
+        "Memory of the forward pass, MB", {"measured": measured, "a matrix of scores": matrix},
+        ([n for n, _ in measured], [10**e for e in range(6)]), ("N, queries and keys", True),
+        (str, "{:,}".format), dashed=("a matrix of scores",))
+    step, steps = newest(select(documents, "memory", shape="training step"))
+    largest = max(steps, key=lambda row: row["ours"])
+    usual = [row["ours"] / MIB for row in steps if row["name"].startswith("the other")
+             or len(steps) > 30]
+    return ("![memory of the forward pass by length](figures/memory.svg)\n\n" +
+            paragraph(f"Measured beside the {heads} matrices of 4 N^2 bytes that attention without "
+                      "tiles stores.", source(document)) + "\n" +
+            paragraph(f"A training step at N = {number(largest, 'N')} needs, beyond its results "
+                      f"and gradients, {span(usual, '{:.0f}')} MiB with most methods and "
+                      f"{largest['ours'] / MIB:.0f} MiB with `{largest['name']}`, the most.",
+                      source(step)), {"memory.svg": chart})
+
+
+def kernels(documents):
+    columns = ("q k", "p v", "softmax", "merging", "in turn", "limit")
+    lines = []
+    for document in sorted({id(d): d for d, _ in select(documents, "kernels")}.values(),
+                           key=lambda d: d["machine"]):
+        for size in (64, 128):
+            rows = {row["name"]: row for row in document["rows"]
+                    if row["shape"] == f"forward, D {size}, one core"}
+            lines.append([machine(document), str(size), *(
+                "" if name not in rows else percent([rows[name]["ratio"]]) if rows[name]["ratio"]
+                else f"{1e6 * rows[name]['ours']:.2f} us" for name in columns)])
+    head = ["one core", "D", "`q k`", "`p v`, sums", *columns[2:]]
+    return table(head, lines), {}
+
+
+BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": decoding,
+          "memory": memory, "kernels": kernels}
+
+
+def filled(page, documents, figures):
+    """The page with its blocks drawn; their charts are added to `figures`."""
+    def draw(block):
+        if block[2] not in BLOCKS:
+            raise SystemExit(f"draw_figures: figures:{block[2]}: expected one of "
+                             f"{', '.join(BLOCKS)}")
+        body, charts = BLOCKS[block[2]](documents)
+        figures.update(charts)
+        return block[1] + body + block[3]
+    return BLOCK.sub(draw, page)
+
+
+def drawn(root):
+    """{path: content} of all that is drawn."""
+    documents, files, figures = read(root / "bench/results"), {}, {}
+    for page in PAGES:
+        text = (root / page).read_text(encoding="utf-8")
+        files[root / page] = filled(text, documents, figures)
+    return {**files, **{root / "docs/figures" / name: svg for name, svg in figures.items()}}
+
+
+def main(arguments, root=ROOT):
+    files = drawn(root)
+    kept = sorted((root / "docs/figures").glob("*.svg"))
+    stale = [path for path, content in files.items()
+             if not path.is_file() or path.read_text(encoding="utf-8") != content]
+    stale += [path for path in kept if path not in files]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(root)}: stale; run scripts/draw_figures.py", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        if path in files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[path], encoding="utf-8")
+        else:
+            path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""Two kinds of SVG charts, in plain text: ranges along a horizontal axis, and lines.
+
+A chart follows the reader's light or dark colours, and its letters grow on a narrow screen. It
+stays correct without style sheets of the page around it, as an image in Markdown is shown.
+"""
+import html
+import math
+
+WIDTH, LEFT, RIGHT, TOP = 640, 208, 44, 84
+STYLE = """<style>
+svg { --paper: #ffffff; --ink: #1d242c; --soft: #5b6672; --grid: #e1e5ea;
+  --c0: #0b6bb8; --c1: #d1560a; --c2: #128a5e; --c3: #b8488f; --c4: #5c6773; }
+@media (prefers-color-scheme: dark) {
+  svg { --paper: #171b20; --ink: #e6e9ed; --soft: #a4aeb9; --grid: #333b44;
+    --c0: #5cb0f2; --c1: #ff9350; --c2: #4fce9d; --c3: #ee8cc8; --c4: #a4aeb9; }
+}
+text { font: 15px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
+.title { font-size: 17px; font-weight: 600; }
+.soft { fill: var(--soft); }
+.grid { stroke: var(--grid); }
+.paper { fill: var(--paper); }
+.line { fill: none; stroke-width: 2.5; stroke-linejoin: round; }
+.dashed { stroke-dasharray: 6 5; }
+@media (max-width: 480px) { text { font-size: 19px; } .title { font-size: 20px; } }
+</style>"""
+
+
+def colour(n):
+    return f"var(--c{n % 5})"
+
+
+def label(x, y, content, anchor="start", kind=""):
+    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">'
+            f"{html.escape(content)}</text>")
+
+
+def segment(x1, y1, x2, y2, kind="grid", style=""):
+    return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"'
+            f' style="{style}"/>')
+
+
+def mark(x, y, n):
+    """A circle, square, diamond or triangle, so that series differ without colours, too."""
+    corners = {1: ((-5, -5), (5, -5), (5, 5), (-5, 5)), 2: ((0, -7), (7, 0), (0, 7), (-7, 0)),
+               3: ((0, -6), (6, 5), (-6, 5))}.get(n % 4)
+    if corners is None:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" style="fill:{colour(n)}"/>'
+    points = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
+    return f'<polygon points="{points}" style="fill:{colour(n)}"/>'
+
+
+def legend(names):
+    """One line under the title; names are short."""
+    x, parts = 16.0, []
+    for n, name in enumerate(names):
+        parts += [mark(x + 6, 53, n), label(x + 18, 58, name)]
+        x += 44 + 9.6 * len(name)
+    return parts
+
+
+def document(title, height, parts):
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {height}">',
+        f"<title>{html.escape(title)}</title>", STYLE,
+        f'<rect class="paper" width="{WIDTH}" height="{height}" rx="6"/>',
+        label(16, 28, title, kind="title"), *parts, "</svg>"]) + "\n"
+
+
+def ranges(title, names, rows, ticks, shown):
+    """Ranges by row and series. rows: [(label, {series: (low, high)})]; series are of `names`."""
+    step, bottom = 40, TOP + 40 * len(rows)
+
+    def at(value):
+        share = (value - ticks[0]) / (ticks[-1] - ticks[0])
+        return LEFT + share * (WIDTH - RIGHT - LEFT)
+
+    parts = legend(names)
+    for tick in ticks:
+        parts += [segment(at(tick), TOP, at(tick), bottom),
+                  label(at(tick), bottom + 24, shown(tick), "middle", "soft")]
+    for n, (name, series) in enumerate(rows):
+        middle = TOP + step * (n + 0.5)
+        parts.append(label(LEFT - 14, middle + 5, name, "end"))
+        for m, which in enumerate(names):
+            if which in series:
+                low, high = series[which]
+                y = middle + (m - (len(names) - 1) / 2) * 13
+                parts.append(segment(at(low), y, at(high), y, "line", f"stroke:{colour(m)}"))
+                parts += [mark(at(x), y, m) for x in sorted({low, high})]
+    return document(title, bottom + 40, parts)
+
+
+def lines(title, series, ticks, axes, shown, dashed=()):
+    """Lines over a logarithmic x. series: {name: [(x, y)]}; ticks: (of x, of y).
+
+    axes: (name of x, whether y is logarithmic); shown: (text of an x, text of a y).
+    """
+    left, bottom = 92, TOP + 250
+    name_of_x, logarithmic = axes
+
+    def place(value, of, low, high, scaled):
+        a, b, c = (math.log(v) if scaled else v for v in (value, of[0], of[-1]))
+        return low + (a - b) / (c - b) * (high - low)
+
+    def x_of(x):
+        return place(x, ticks[0], left, WIDTH - RIGHT, True)
+
+    def y_of(y):
+        return place(y, ticks[1], bottom, TOP, logarithmic)
+
+    parts = legend(series)
+    for y in ticks[1]:
+        parts += [segment(left, y_of(y), WIDTH - RIGHT, y_of(y)),
+                  label(left - 10, y_of(y) + 5, shown[1](y), "end", "soft")]
+    for n, x in enumerate(ticks[0]):
+        if n % 2 == 0:
+            parts.append(label(x_of(x), bottom + 24, shown[0](x), "middle", "soft"))
+    parts.append(label((left + WIDTH) / 2, bottom + 48, name_of_x, "middle", "soft"))
+    for n, (name, points) in enumerate(series.items()):
+        path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points)
+        kind = "line dashed" if name in dashed else "line"
+        parts.append(f'<polyline points="{path}" class="{kind}" style="stroke:{colour(n)}"/>')
+        parts += [mark(x_of(x), y_of(y), n) for x, y in points]
+    return document(title, bottom + 62, parts)
