@@ -63,6 +63,10 @@ def commands(options):
         "attention": [*attention, *both, *kinds, *rounds],
         "amx": [*attention, *both, "--backend", "cpu-bf16x3", *plain, *rounds],
     }
+    # No goal is about it: the charts of share and memory by length are drawn from it.
+    result["growth"] = [*attention, "--lengths", joined(2**n for n in range(9, 16)),
+                        "--head-sizes", 64, "--no-eager", "--no-ggml", "--no-backward", "--kinds",
+                        "causal", *rounds]
     for name, backend in (("eager", "cpu"), ("eager-amx", "cpu-bf16x3")):
         result[name] = [*attention, "--lengths", 2048, *sizes, "--window", 256, "--no-ggml",
                         "--backend", backend, *kinds, *rounds]

@@ -21,9 +21,11 @@ def row(name, shape, unit, ours, peer=None, peer_version=None, amount=None):
 
     ratio = peer and statistics.median(a / b if amount is None else b / a
                                        for a, b in zip(ours, peer))
-    return {"name": name, "shape": shape, "ours": shown(ours), "peer": peer and shown(peer),
-            "peer_version": peer_version if peer else None, "unit": unit, "rounds": len(ours),
-            "spread": max(ours) / min(ours), "ratio": ratio or None}
+    numbers = {"ours": shown(ours), "peer": peer and shown(peer),
+               "spread": max(ours) / min(ours), "ratio": ratio}
+    return {"name": name, "shape": shape, "peer_version": peer_version if peer else None,
+            "unit": unit, "rounds": len(ours),
+            **{key: x and float(f"{x:.6g}") for key, x in numbers.items()}}
 
 
 def sums(rows, side):
@@ -84,8 +86,9 @@ def kernels(measured):
             yield row(name, shape, "s", each["seconds"])
     for passes, limits in (("forward", forward_limits), ("with backward", limits_with_backward)):
         for size, limit in limits(measured).items():
-            yield {**row("limit", f"{passes}, D {size}, one core", "GFLOP/s", [1.0]), "ours": None,
-                   "peer_version": "multiply-add peak", "rounds": None, "ratio": limit}
+            yield {**row("limit", f"{passes}, D {size}, one core", "GFLOP/s", [1.0]),
+                   "peer_version": "multiply-add peak", "ratio": limit,
+                   **dict.fromkeys(("ours", "rounds", "spread"))}
 
 
 def position(document):

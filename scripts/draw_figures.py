@@ -260,7 +260,7 @@ def memory(documents):
 
 
 def kernels(documents):
-    columns = ("q k", "p v", "softmax", "merging", "in turn", "limit")
+    columns = ("q k", "p v", "softmax", "merge", "in turn", "limit")
     lines = []
     for document in sorted({id(d): d for d, _ in select(documents, "kernels")}.values(),
                            key=lambda d: d["machine"]):
