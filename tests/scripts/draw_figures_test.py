@@ -1,0 +1,134 @@
+"""Tests of scripts/draw_figures.py, and of the rows that bench/goals.py writes for it."""
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+
+import draw_figures  # noqa: E402
+import records  # noqa: E402
+import result_rows  # noqa: E402
+import svg_chart  # noqa: E402
+
+FIELDS = {"name", "shape", "ours", "peer", "peer_version", "unit", "rounds", "spread", "ratio"}
+
+
+def row(name, ratio, shape="forward, N 2048, D 64, H 8", unit="s", peer_version="plain"):
+    return {"name": name, "shape": shape, "ours": None, "peer": None, "peer_version": peer_version,
+            "unit": unit, "rounds": 5, "spread": None, "ratio": ratio}
+
+
+def document(bench, date, rows, machine="zen5-2c"):
+    return {"schema": 1, "bench": bench, "commit": "0" * 12, "date": date, "machine": machine,
+            "threads": 2, "command": "none", "statistic": "median", "rows": rows}
+
+
+def write(folder, *documents):
+    for each in documents:
+        path = folder / each["machine"] / f"{each['date']}-{each['bench']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(records.text(each), encoding="utf-8")
+
+
+class DrawFiguresTest(unittest.TestCase):
+    def test_the_newest_file_of_a_machine_and_benchmark_counts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old = document("peers", "2026-01-01", [row("none", 1.0)])
+            new = [document(f"peers-{size}", "2026-02-01", [row("none", 2.0)])
+                   for size in (64, 128)]
+            other = document("peers", "2026-01-01", [row("none", 3.0)], "zen3-2c")
+            write(pathlib.Path(folder), old, *new, other)
+            found = draw_figures.select(draw_figures.read(pathlib.Path(folder)), "peers")
+        self.assertEqual(sorted(each["ratio"] for _, each in found), [2.0, 2.0, 3.0])
+
+    def test_a_length_is_read_from_the_shape_where_it_is_one(self):
+        for shape, length in (("forward, N 2048, D 64", 2048), ("forward, N 2048 and 8192", None),
+                              ("forward, D 64", None)):
+            self.assertEqual(draw_figures.number(row("none", 1, shape), "N"), length)
+
+    def test_a_new_result_changes_the_table_and_the_caption(self):
+        rows = [row(kind, 1.25) for kind in draw_figures.KINDS]
+        documents = [document("attention", "2026-03-09", rows)]
+        text, charts = draw_figures.cost_table(documents)
+        self.assertIn("| ALiBi | `b` | 1.25 |", text)
+        self.assertIn("Zen 5, 2 threads, 9 March 2026, medians of the rounds", text)
+        self.assertIn("cost.svg", charts)
+
+    def test_check_fails_on_a_stale_block_a_stale_chart_and_a_left_chart(self):
+        def check(root):
+            with contextlib.redirect_stderr(io.StringIO()):
+                return draw_figures.main(["--check"], root)
+
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            write(root / "bench/results", document(
+                "attention", "2026-03-09", [row(kind, 1.25) for kind in draw_figures.KINDS]))
+            for page in draw_figures.PAGES:
+                (root / page).parent.mkdir(parents=True, exist_ok=True)
+                (root / page).write_text("Kept.\n", encoding="utf-8")
+            page, chart = root / draw_figures.PAGES[0], root / "docs/figures/cost.svg"
+            page.write_text("A\n<!-- figures:cost -->\nold\n<!-- /figures -->\nB\n", "utf-8")
+            self.assertEqual(check(root), 1)
+            self.assertEqual(draw_figures.main([], root), 0)
+            self.assertEqual(check(root), 0)
+            self.assertTrue(page.read_text("utf-8").startswith("A\n<!-- figures:cost -->\n| kind"))
+            self.assertTrue(page.read_text("utf-8").endswith("\n<!-- /figures -->\nB\n"))
+            chart.write_text("<svg/>", "utf-8")
+            self.assertEqual(check(root), 1)
+            draw_figures.main([], root)
+            (root / "docs/figures/left.svg").write_text("<svg/>", "utf-8")
+            self.assertEqual(check(root), 1)
+            draw_figures.main([], root)
+            self.assertFalse((root / "docs/figures/left.svg").exists())
+
+    def test_charts_are_xml_and_escape_their_texts(self):
+        for chart in (svg_chart.ranges("a < b", ["x & y"], [("k", {"x & y": (1, 2)})], (1, 2), str),
+                      svg_chart.lines("t", {"s": [(1, 1), (2, 2)]}, ((1, 2), (1, 2)), ("N", True),
+                                      (str, str))):
+            self.assertTrue(xml.etree.ElementTree.fromstring(chart).tag.endswith("svg"))
+
+    def test_every_stored_result_has_the_fields_of_the_contract(self):
+        for path in (ROOT / "bench/results").glob("*/*.json"):
+            each = json.loads(path.read_text(encoding="utf-8"))
+            self.assertEqual(path.name, f"{each['date']}-{each['bench']}.json")
+            self.assertEqual(path.parent.name, each["machine"])
+            self.assertLessEqual({"schema", "commit", "threads", "command"}, set(each))
+            for one in each["rows"]:
+                self.assertEqual(set(one), FIELDS, path)
+
+
+class ResultRowsTest(unittest.TestCase):
+    def test_attention_is_summed_by_round_and_beside_the_peak_of_the_round(self):
+        def side(*seconds):
+            return {"seconds": list(seconds), "least": min(seconds), "median": seconds[0]}
+
+        common = {"kind": "full", "length": 64, "head_dim": 64}
+        passes = [{**common, "pass": "forward", "operations": 2e9, "ours": side(2, 4, 8),
+                   "multiplying": side(1, 1, 2)},
+                  {**common, "pass": "backward", "operations": 4e9, "ours": side(2, 4, 8),
+                   "multiplying": side(2, 2, 2)}]
+        forward, both = result_rows.rows("attention", {"attention": {
+            "measured": passes, "heads": 8, "backend": "cpu"}})
+        self.assertEqual(set(forward), FIELDS)
+        self.assertEqual((forward["ours"], forward["ratio"], forward["spread"]), (0.5, 0.25, 4))
+        self.assertEqual((both["ours"], both["ratio"]), (0.75, 0.375))
+        self.assertEqual(both["shape"], "with backward, N 64, D 64, H 8")
+
+    def test_a_peer_that_takes_twice_as_long_has_the_ratio_two(self):
+        measured = [{"method": "none", "length": 64, "pass": "forward", "by": by, "seconds": [s]}
+                    for by, s in (("sextant", 1.0), ("sdpa", 2.0))]
+        found = result_rows.rows("peers-64", {"peers-64": {"torch": "2.15.0",
+                                                           "measured": measured}})
+        self.assertEqual([each["ratio"] for each in found], [2.0])
+        self.assertEqual(found[0]["peer_version"], "PyTorch 2.15.0 flash attention")
+
+
+if __name__ == "__main__":
+    unittest.main()
