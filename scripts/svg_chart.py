@@ -60,7 +60,8 @@ def legend(names):
 
 def document(title, height, parts):
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}">',
         f"<title>{html.escape(title)}</title>", STYLE,
         f'<rect class="paper" width="{WIDTH}" height="{height}" rx="6"/>',
         label(16, 28, title, kind="title"), *parts, "</svg>"]) + "\n"
