@@ -4,11 +4,11 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/memory.py --length 8192
 
-What an absolute encoding adds to a model's input comes before attention and is not in it. Seconds
-are of one call, the first, which touches new memory. MB are mebibytes. "must" is what a step gives
-back and keeps: the result and the gradients of q, k, v and the encoding's parameters. "beyond" is
-what the process held at its highest, less that and what it held before (q, k, v, parameters, the
-result's gradient). Each encoding has a process of its own.
+An absolute encoding's addition to a model's input comes before attention and is not measured.
+Seconds are those of one call, the first, which touches new memory. MB are mebibytes. "must" is the
+memory of the step's results: the output and the gradients of q, k, v and the encoding's parameters.
+"beyond" is the peak memory of the process, less "must" and the memory that it held before (q, k, v,
+parameters, the output's gradient). Each encoding has a process of its own.
 """
 
 import argparse
@@ -43,12 +43,13 @@ def size(tensors):
 
 
 def step(name, options, results):
-    """One step of `name`; puts its numbers, or what kept it from one, into results."""
+    """Puts the numbers of one step of `name`, or its error, into results."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     shape = (1, options.heads, options.length, options.head_size)
     try:
-        method = sextant.method(name, heads=options.heads, head_dim=options.head_size, train_length=options.length)
+        method = sextant.method(name, heads=options.heads, head_dim=options.head_size,
+                                train_length=options.length)
         q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
         keys = method.keys(k, torch.randn(1, options.length, options.heads * options.head_size))
         d_out = torch.randn(shape)
@@ -84,20 +85,23 @@ def measure(name, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--length", type=program.positive, default=8192, help="queries and keys, causal")
+    parser.add_argument("--length", type=program.positive, default=8192,
+                        help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), help="these only")
     parser.add_argument("--heads", type=program.positive, default=8)
     parser.add_argument("--head-size", type=program.positive, default=64)
     parser.add_argument("--threads", type=program.positive, default=os.cpu_count())
-    parser.add_argument("--patience", type=program.positive, help="seconds that a method may take; default: any")
+    parser.add_argument("--patience", type=program.positive,
+                        help="seconds that a method may take; default: any")
     parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     known = sextant.methods()
     for name in options.methods or []:
         if name not in known:
             parser.error(f"--methods: expected some of {', '.join(known)}, but got {name}")
-    print(f"torch {torch.__version__}, {options.threads} threads, {options.heads} heads of {options.head_size}, "
-          f"{options.length} queries and keys\n\n{'':<24} {'seconds':>8} {'must, MB':>9} {'beyond, MB':>11}")
+    print(f"torch {torch.__version__}, {options.threads} threads, {options.heads} heads of "
+          f"{options.head_size}, {options.length} queries and keys\n\n"
+          f"{'':<24} {'seconds':>8} {'must, MB':>9} {'beyond, MB':>11}")
     rows = []
     for name in options.methods or known:
         row = measure(name, options)
@@ -105,7 +109,8 @@ def main():
         if "error" in row:
             print(f"{name:<24} {row['error']}", flush=True)
         else:
-            print(f"{name:<24} {row['seconds']:>8.2f} {row['must'] / MB:>9.0f} {row['beyond'] / MB:>11.0f}", flush=True)
+            print(f"{name:<24} {row['seconds']:>8.2f} {row['must'] / MB:>9.0f} "
+                  f"{row['beyond'] / MB:>11.0f}", flush=True)
     program.write(options.json, {"length": options.length, "head_dim": options.head_size,
                                  "threads": options.threads, "measured": rows})
     return 1 if any("error" in row for row in rows) else 0

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 
 def causal_flags(method, length, heads):
-    """What sdpa is told: causal, or a mask that holds both the bias and what is hidden."""
+    """sdpa's arguments: causal, or a mask with the bias and -inf for hidden keys."""
     if method != "alibi":
         return {"is_causal": True}
     slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
@@ -51,7 +51,8 @@ class Fire:
     sextant.method."""
 
     def __init__(self, method, length):
-        self.of = {name.replace(".", "_"): parameter for name, parameter in method.named_parameters()}
+        self.of = {name.replace(".", "_"): parameter
+                   for name, parameter in method.named_parameters()}
         at = torch.arange(length)
         self.reach = at[:, None].double()
         self.distance = (at[:, None] - at[None, :]).abs().double()
@@ -71,7 +72,8 @@ class Fire:
 def fire(length, heads, size):
     method = sextant.method("fire", heads=heads, head_dim=size)
     bias = Fire(method, length)
-    return method, lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, attn_mask=bias())
+    attention = functional.scaled_dot_product_attention
+    return method, lambda q, k, v: attention(q, k, v, attn_mask=bias())
 
 
 def sdpa(method, length, heads, size):
@@ -114,7 +116,8 @@ def contestants(method, q, k, v, with_flex):
     if method == "fire":
         ours, theirs = fire(length, heads, size)
     else:
-        ours, theirs = lambda q, k, v: sextant.attention(q, k, v, method), sdpa(method, length, heads, size)
+        ours = lambda q, k, v: sextant.attention(q, k, v, method)  # noqa: E731
+        theirs = sdpa(method, length, heads, size)
     result = {"sextant": (ours, True), "sdpa": (theirs, True)}
     with torch.no_grad():
         ours = result["sextant"][0](q, k, v)
@@ -123,7 +126,7 @@ def contestants(method, q, k, v, with_flex):
             try:
                 call = flex(method, length, heads, size)
                 theirs = call(q, k, v)
-            except Exception as error:  # whatever a compiler may say
+            except Exception as error:  # a compiler may raise anything
                 print(f"flex_attention leaves {method} out: {str(error).strip().splitlines()[0]}")
             else:
                 check(f"flex, {method}", ours, theirs)
@@ -162,7 +165,8 @@ def measure(method, length, options):
     for (name, kind), times in rounds.items():
         ours = rounds["sextant", kind]
         ratios = [theirs / mine for theirs, mine in zip(times, ours)]
-        rows.append({"method": method, "length": length, "pass": kind, "by": name, "seconds": times})
+        rows.append({"method": method, "length": length, "pass": kind, "by": name,
+                     "seconds": times})
         print(
             f"{method:<10} {length:>6} {kind:<8} {name:<8} {1e3 * min(times):>10.2f} "
             f"{1e3 * statistics.median(times):>10.2f} {min(times) / min(ours):>8.2f} "
@@ -178,11 +182,13 @@ def main():
     parser.add_argument("--lengths", type=numbers, default=[2048], help="queries and keys, causal")
     parser.add_argument("--methods", type=lambda x: x.split(","), default=["none", "alibi", "rope"])
     parser.add_argument("--batch", type=program.positive, default=1)
-    parser.add_argument("--heads", type=program.positive, default=8, help="for alibi a power of two")
+    parser.add_argument("--heads", type=program.positive, default=8,
+                        help="for alibi a power of two")
     parser.add_argument("--head-size", type=program.positive, default=64)
     parser.add_argument("--threads", type=program.positive, default=os.cpu_count())
     parser.add_argument("--rounds", type=program.positive, default=5)
-    parser.add_argument("--flex", action="store_true", help="flex_attention too, which is compiled first")
+    parser.add_argument("--flex", action="store_true",
+                        help="flex_attention too, which is compiled first")
     parser.add_argument("--json", type=program.writable, help="write all numbers to this file")
     options = parser.parse_args()
     for method in options.methods:
@@ -203,7 +209,8 @@ def main():
     for method in options.methods:
         for length in options.lengths:
             measured += measure(method, length, options)
-    program.write(options.json, {"torch": torch.__version__, "threads": options.threads, "measured": measured})
+    program.write(options.json, {"torch": torch.__version__, "threads": options.threads,
+                                 "measured": measured})
 
 
 if __name__ == "__main__":
