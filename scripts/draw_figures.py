@@ -139,8 +139,9 @@ def answer(documents):
     flash = select(documents, "peers", name=("none",), shape="forward",
                    peer_version="flash attention")
     masked = select(documents, "peers", name=("alibi",), shape="forward", peer_version="mask")
+    version = newest(flash)[1][0]["peer_version"].removesuffix(" flash attention")
     lines.append(paragraph(
-        "* Forward, PyTorch 2.15's flash attention takes "
+        f"* Forward, {version}'s flash attention takes "
         f"{span([row['ratio'] for _, row in flash])} times as long: {by_machine(flash, span)}. "
         f"For ALiBi, a mask of floats there, it takes {by_machine(masked, span)}."))
     ggml = select(documents, "ggml", shape="forward")
@@ -229,10 +230,11 @@ def decoding(documents):
                           {which: (min(v), max(v)) for which, v in values.items() if v}))
     reading = [row["ours"] for row in rows if row["name"] == "reading"] or [
         row["peer"] for row in rows]
+    keys = re.search(r"\d+(?= keys)", rows[0]["shape"])[0]
     chart = svg_chart.ranges("Decoding, share of the speed of reading", list(names.values()),
                              lines, (60, 70, 80, 90, 100), "{} %".format)
     return ("![decoding as a share of the speed of reading](figures/decoding.svg)\n\n" +
-            paragraph("One query over 8192 cached keys and values in float32, for 1 or 8 query "
+            paragraph(f"One query over {keys} cached keys and values in float32, for 1 or 8 query "
                       f"heads of a key head; reading alone reaches {span(reading, '{:.0f}')} GB/s.",
                       source(document)), {"decoding.svg": chart})
 
