@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   sextant::cli::add_evaluate(app);
   sextant::cli::add_extend(app);
   sextant::cli::add_methods(app);
-  sextant::cli::add_worker(app);
+  sextant::cli::add_arm(app);
   // After the commands, which would inherit it.
   app.footer("Options without a command are those of survey.");
   std::vector<const char*> words(argv, argv + argc);

@@ -243,7 +243,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
       .arms = lab::make_arms(requests, options.seeds, settings, options.all),
       .text = {options.text.begin(), options.text.end()},
       .directory = options.directory,
-      .worker = {"/proc/self/exe", "worker", "--threads", std::to_string(settings.threads),
+      .worker = {"/proc/self/exe", "arm", "--threads", std::to_string(settings.threads),
                  "--save-seconds", std::to_string(options.save_seconds)},
       .command = command_line,
       .jobs = options.jobs,

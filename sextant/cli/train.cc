@@ -39,7 +39,7 @@ int train(const Options& options, const std::string& command_line) {
     training.plan.text = lab::default_text();
     training.own_text = false;
   }
-  training.worker = {"/proc/self/exe", "worker",
+  training.worker = {"/proc/self/exe", "arm",
                      "--threads",      std::to_string(training.plan.settings.threads),
                      "--save-seconds", std::to_string(options.save_seconds)};
   switch (lab::train_model(training)) {

@@ -33,7 +33,7 @@ void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
       const Head head(score, b, h);
       head.each_query([&](const Frame& frame, int64_t i) {
         head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
-          const double s = head.score(head.product(n, i, j, diagonal), i, diagonal);
+          const double s = head.score(head.product(n, i, j, diagonal), i, j, diagonal);
           const double p = std::exp(s - exact.lse(b, h, i, 0));
           f(Pair{head, n, i, j, diagonal, std::max(p, kSmallestWeight)});
         });

@@ -48,7 +48,7 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
                               "--share", "0.2", "--write", path("longer"), "--json"});
   ASSERT_EQ(extended.status, 0) << extended.err;
   const json candidates = json::parse(extended.out);
-  EXPECT_GE(candidates.at("ways").size(), 19);
+  EXPECT_GE(candidates.at("candidates").size(), 19);
   EXPECT_THAT(candidates.at("reason").get<std::string>(),
               HasSubstr(candidates.at("recommended").get<std::string>()));
   // What was written reads as it was measured.
@@ -56,7 +56,7 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
                             path("text"), "--share", "0.2", "--json"});
   ASSERT_EQ(longer.status, 0) << longer.err;
   size_t written = 0;
-  for (const json& candidate : candidates.at("ways")) {
+  for (const json& candidate : candidates.at("candidates")) {
     if (candidate.at("name") != candidates.at("recommended_hugging_face")) continue;
     ++written;
     EXPECT_NEAR(candidate.at("lengths")[2].at("sliding").at("mean").get<double>(),

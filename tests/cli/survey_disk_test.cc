@@ -112,7 +112,7 @@ TEST_F(SurveyDisk, TextThatWasCutOffIsAnotherText) {
                                ContainsRegex("text.train_bytes|text.test_bytes")));
   // A worker that finds it so, for it was cut after the survey began.
   fs::remove(folder_ / "out/arms/rope-0/result.json");
-  const Ended worker = run({"worker", (folder_ / "out/arms/rope-0").string()});
+  const Ended worker = run({"arm", (folder_ / "out/arms/rope-0").string()});
   EXPECT_EQ(worker.status, 1);
   EXPECT_THAT(worker.err, HasSubstr("text: expected {"));
   fs::remove_all(folder_ / "text");

@@ -47,7 +47,7 @@ class Golden {
 
 // Of every case there is, by name; those kept in the tree come first.
 std::map<std::string, std::filesystem::path> golden_files();
-std::vector<std::string> kept_names();
+std::vector<std::string> kept_names();  // those of the tree, as data/files.txt lists them
 
 // Those of golden_files() whose names start with one of `prefixes`.
 std::vector<std::string> names_starting_with(const std::vector<std::string_view>& prefixes);

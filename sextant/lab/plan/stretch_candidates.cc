@@ -230,8 +230,9 @@ Recommendation recommend(const Extension& extension) {
   found.ties = ties_of(extension, found.best, sees_all);
   const AtLength &far = best.lengths.back(), &near = at_trained(best, trained);
   found.reason = fmt::format(
-      "{} reads texts of {} best, with what it costs at {} counted, of the ways that see all of "
-      "them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; at "
+      "{} reads texts of {} best, with what it costs at {} counted, of the candidates that see all "
+      "of them: {:.3f} nats per byte on their last {} bytes, against {:.3f} of the model as it is; "
+      "at "
       "{} it has {:.3f} ({})",
       best.candidate.name, far.length, near.length, far.sliding.value, extension.model.stride,
       far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));

@@ -136,7 +136,7 @@ LineChart chart_of(const ModelEvaluation& model) {
 std::string table(const Extension& extension) {
   const ModelEvaluation& model = extension.model;
   std::string text = fmt::format("Nats per byte on {} (stride {}), {} blocks.\n\n{:<18}",
-                                 sliding_words(model), model.stride, model.blocks, "way");
+                                 sliding_words(model), model.stride, model.blocks, "candidate");
   for (const AtLength& at : model.lengths) text += fmt::format("{:>8}", at.length);
   text += fmt::format("{:>18}  {}\n", "behind the best", "config.json");
   for (const size_t n : by_loss(extension)) {
@@ -184,7 +184,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
               {"blocks", extension.model.blocks},
               {"stride", extension.model.stride},
               {"unit", "nats per byte"},
-              {"ways", candidates},
+              {"candidates", candidates},
               {"recommended", extension.candidates.at(recommendation.best).candidate.name},
               {"not_told_apart", ties},
               {"reason", recommendation.reason},

@@ -29,7 +29,7 @@ void check_rope(const ModelConfig& config) {
   }
   if (nlohmann::json::parse(config.options).value("train", nlohmann::json(false)) == true) {
     fail(
-        "extend: options: train: expected false, as no way here is for frequencies that were "
+        "extend: options: train: expected false, as no candidate is for frequencies that were "
         "trained, but got true; sextant evaluate shows how it reads long texts");
   }
 }

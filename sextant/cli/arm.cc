@@ -1,5 +1,5 @@
-// sextant worker FOLDER: carries out one arm of a survey. Hidden: a survey starts it, with its
-// progress pipe as file 3; by hand, `sextant worker runs/survey/arms/rope-0` does one arm again.
+// sextant arm FOLDER: carries out one arm of a survey. Hidden: a survey starts it, with its
+// progress pipe as file 3; by hand, `sextant arm runs/survey/arms/rope-0` does one arm again.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -60,8 +60,8 @@ int work(const std::string& folder, int threads, double save_seconds) {
 
 }  // namespace
 
-void add_worker(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("worker", "Carry out one arm of a survey");
+void add_arm(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("arm", "Carry out one arm of a survey");
   command->group("");  // not in the help
   struct Options {
     std::string folder;
