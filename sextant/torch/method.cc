@@ -62,7 +62,7 @@ Operands applied(const Method& method, Operands operands, const Layout& layout, 
                  Parameters parameters) {
   check_parameters(method, parameters);
   if ((layout.query_rotary_positions.defined() || layout.key_rotary_positions.defined()) &&
-      !method.reads_times())
+      !method.reads_rotary_positions())
     fail(
         "method: query_rotary_positions, key_rotary_positions: expected none, as the method does "
         "not go by them");

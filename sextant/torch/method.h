@@ -89,7 +89,7 @@ class Method {
 
   // Whether place() goes by the times that a placement may give; where none does, giving them is an
   // Error.
-  virtual bool reads_times() const { return false; }
+  virtual bool reads_rotary_positions() const { return false; }
 
   // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and
   // the pages where they lie otherwise.

@@ -27,6 +27,7 @@
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_method.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/methods/shared/tensors.h"
@@ -34,28 +35,11 @@
 namespace sextant {
 namespace {
 
-class Rope final : public Method {
- public:
-  explicit Rope(RotaryPlan plan) : plan_(std::move(plan)) {}
-
-  bool reads_times() const override { return true; }
-  bool relative() const override { return plan_.relative(); }
-  std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
-
-  void apply(Operands& operands, const Layout& layout, int64_t,
-             Parameters parameters) const override {
-    plan_.apply(operands, layout, parameters);
-  }
-
- private:
-  RotaryPlan plan_;
-};
-
 class TrainedRope final : public Method {
  public:
   explicit TrainedRope(Spectrum spectrum) : spectrum_(std::move(spectrum)) {}
 
-  bool reads_times() const override { return true; }
+  bool reads_rotary_positions() const override { return true; }
   bool changes_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {
@@ -88,7 +72,7 @@ class TrainedRope final : public Method {
 std::unique_ptr<Method> make_rope(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("rope", json);
   RotaryPlan plan(options, shape, {});
-  if (!options.flag("train")) return std::make_unique<Rope>(std::move(plan));
+  if (!options.flag("train")) return std::make_unique<RotaryMethod>(std::move(plan));
   if (plan.is_stretched() || !options.value("query_scale").is_null())
     options.refuse("train", "false, as there is a stretch or a query_scale");
   return std::make_unique<TrainedRope>(rotary_spectrum(options, shape.head_dim));

@@ -40,7 +40,7 @@ class RopeMixed final : public Method {
         base_(base),
         pairs_(rotary({.dim = shape.head_dim, .pairing = Pairing::kInterleaved})) {}
 
-  bool reads_times() const override { return true; }
+  bool reads_rotary_positions() const override { return true; }
   bool changes_keys() const override { return true; }
 
   std::vector<ParameterSpec> parameters() const override {

@@ -21,34 +21,18 @@
 #include "sextant/position/spectrum.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/options.h"
+#include "sextant/torch/methods/shared/rotary_method.h"
 #include "sextant/torch/methods/shared/rotary_options.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
 
 namespace sextant {
 namespace {
 
-class Xpos final : public Method {
- public:
-  explicit Xpos(RotaryPlan plan) : plan_(std::move(plan)) {}
-
-  bool reads_times() const override { return true; }
-  bool relative() const override { return plan_.relative(); }
-  std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
-
-  void apply(Operands& operands, const Layout& layout, int64_t,
-             Parameters parameters) const override {
-    plan_.apply(operands, layout, parameters);
-  }
-
- private:
-  RotaryPlan plan_;
-};
-
 std::unique_ptr<Method> make_xpos(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("xpos", json);
   const double gamma = options.number("gamma", 1e-6, 1e6);
   const double scale_base = options.number("scale_base", 1e-3, 1e12);
-  return std::make_unique<Xpos>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
+  return std::make_unique<RotaryMethod>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
     return with_xpos(std::move(spectrum), gamma, scale_base);
   }));
 }

@@ -17,7 +17,7 @@ class MethodWrapper : public Method {
 
   std::vector<ParameterSpec> parameters() const override { return of_->parameters(); }
   bool relative() const override { return of_->relative(); }
-  bool reads_times() const override { return of_->reads_times(); }
+  bool reads_rotary_positions() const override { return of_->reads_rotary_positions(); }
   bool reads_token_ids() const override { return of_->reads_token_ids(); }
   bool changes_keys() const override { return of_->changes_keys(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout,
