@@ -34,7 +34,7 @@ int main() {
   const CachedBatch::Entry entries[] = {{sequence, &rope}};
   const CachedBatch batch(cache, entries, /*queries=*/1);
   Score<float> score = {.q = q.view(), .scale = 0.125};
-  batch.apply(score);  // keys, values, pages, positions
+  batch.place(score);  // keys, values, pages, positions
 
   const auto threads = make_thread_pool(2);
   for (const Backend* backend : {&cpu_backend(), &reference_backend()}) {

@@ -15,7 +15,7 @@ int main() {  // a query at position 1 and keys at 0 and 1, of one channel; ALiB
   const sextant::CachedBatch::Entry entries[] = {{sequence}};
   const sextant::CachedBatch batch(cache, entries, /*queries=*/1);
   sextant::Score<float> score = {.q = view(q, 1)};
-  batch.apply(score);  // keys, values and positions; the query stands at the last key
+  batch.place(score);  // keys, values and positions; the query stands at the last key
   score.bias.rows = {bias, 1, 1, 2, 1, 0, 0, 1, 1};
   sextant::attend<float>(score, {view(&out, 1), view(&lse, 1)}, sextant::cpu_backend(),
                          sextant::serial_executor());
