@@ -22,8 +22,8 @@ constexpr size_t kMostNamed = 4;
 struct Candidate {
   const MethodResult* method;
   std::string label;
-  double loss = 0;              // sliding, at the longest length
-  std::optional<double> found;  // share of pairs, at the beginning of the longest sequence
+  double loss = 0;              // sliding loss at the longest length
+  std::optional<double> found;  // retrieval accuracy at the beginning of the longest sequence
   bool holds = false;
 
   bool finds() const { return !found || *found >= kFindsEnough; }
@@ -31,7 +31,7 @@ struct Candidate {
 
 using Candidates = std::vector<Candidate>;
 
-// The methods that `wanted` accepts, the lowest loss first.
+// The methods that `wanted` accepts, sorted by loss, lowest first.
 Candidates candidates(std::span<const MethodResult> methods, const Settings& settings,
                       const auto& wanted) {
   const RetrievalOptions& options = settings.retrieval;
@@ -74,7 +74,8 @@ std::string list_of(const Candidates& all) {
   return text;
 }
 
-// The candidates after the first whose loss at the longest length is not significantly above its.
+// The candidates after the first whose loss at the longest length is not significantly higher than
+// that of the first.
 struct Ties {
   std::vector<std::string> labels, numbers;
   std::string over;  // "paired over 64 blocks"
@@ -105,17 +106,17 @@ std::string either(const std::string& best, const std::vector<std::string>& othe
   return text + " or " + others.back();
 }
 
-// One question: which encoding to train with, or how to stretch a trained one.
+// A question: which encoding to train with, or how to stretch a trained one.
 struct Question {
-  std::string instruction;             // "Train with"; the answer's name follows
+  std::string instruction;             // "Train with"; the name of the best method follows
   std::string kind;                    // "encodings"
   std::string heading;                 // "Encodings"
-  const MethodResult* base = nullptr;  // the method that is stretched
+  const MethodResult* base = nullptr;  // the method to stretch
 };
 
 struct Answer {
   std::string sentence;
-  std::string details;  // lines of a list
+  std::string details;  // Markdown list items
 };
 
 class Choice {
@@ -284,7 +285,8 @@ std::string advice_text(const Advice& advice) {
     if (!sentence.empty()) text += sentence + "\n";
   }
   if (!text.empty()) text += "\n" + advice.details + "\n";
-  std::erase_if(text, [](char sign) { return sign == '*' || sign == '`'; });  // marks of the report
+  // Markdown of the HTML report.
+  std::erase_if(text, [](char sign) { return sign == '*' || sign == '`'; });
   return text;
 }
 

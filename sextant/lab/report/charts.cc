@@ -17,13 +17,12 @@ using chart::LineChart;
 using chart::Scale;
 using chart::Series;
 
-// Lines that can still be told apart in one chart.
+// A chart with more lines is hard to read.
 constexpr size_t kLinesPerChart = 10;
 
 using Part = std::vector<MethodResult>;
 
-// Too many methods for one chart are split into parts of nearly equal size, from those that hold to
-// those that break.
+// Splits methods that do not fit in one chart into parts of nearly equal size, sorted by change.
 std::vector<Part> parts_of(Part drawn, std::span<const MethodResult> methods,
                            const Settings& settings) {
   const size_t parts = (drawn.size() + kLinesPerChart - 1) / kLinesPerChart;
@@ -45,7 +44,7 @@ Part those(std::span<const MethodResult> methods, const auto& wanted) {
   return result;
 }
 
-// One line: the mean over seeds at each x, with its 95 % interval as a band.
+// A line: the mean over seeds at each x, with its 95 % interval as a band.
 Series series(const std::string& name, std::span<const ArmResult> seeds, std::vector<double> x,
               const auto& values_at) {
   Series line{.name = name, .x = std::move(x)};
@@ -126,7 +125,7 @@ LineChart training(std::span<const MethodResult> methods, const Settings& settin
   return chart;
 }
 
-// The share of pairs that an arm found at this length and distance.
+// The retrieval accuracy of an arm at this length and distance.
 double found_at(const ArmResult& seed, const AtDistance& asked) {
   for (const AtDistance& at : seed.retrieval) {
     if (at.length == asked.length && at.distance == asked.distance) return at.accuracy.value;
@@ -216,7 +215,7 @@ std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Sett
   });
   add("training", trained, [&](const Part& part) { return training(part, settings); });
 
-  // Every way to read weights that were trained, beside the way they were trained.
+  // Methods that read other methods' weights, together with those other methods.
   const Part read = those(methods, [&](const MethodResult& method) {
     return !method.reads.empty() ||
            std::ranges::find(methods, method.label, &MethodResult::reads) != methods.end();

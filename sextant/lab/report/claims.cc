@@ -13,16 +13,16 @@ namespace {
 
 using enum Measure;
 
-// A method that finds a smaller share of the pairs does not find what lies far back.
+// A method with a lower retrieval accuracy counts as one that does not find distant pairs.
 constexpr double kHalf = 0.5;
 
-// measure(method) - measure(other, if there is one) is below, or above, a bound.
+// The claim: measure(method), minus measure(other) if there is one, is below or above a bound.
 struct Claim {
   const char* claim;
   const char* source;
   Measure measure;
   const char* method;
-  const char* other;  // "" for none
+  const char* other;  // "" if the claim is about one method
   bool below;
   double bound;
 };
@@ -36,7 +36,7 @@ constexpr const char* kRerope = "Su 2023 (kexue.fm 9708)";
 constexpr const char* kLocal = "Kazemnejad et al. 2023 (arXiv 2305.19466)";
 constexpr const char* kLogN = "Su 2021 (kexue.fm 8823)";
 
-// Bounds of single methods are those of the table's words.
+// Bounds of single methods are the thresholds of verdict() in table.h.
 constexpr Claim kClaims[] = {
     {"Sinusoidal positions break past the training length", kAlibi, kChange, "sinusoidal", "",
      false, kBreaksAbove},
@@ -68,7 +68,7 @@ constexpr Claim kClaims[] = {
      "Kazemnejad et al. 2023 (arXiv 2305.19466)", kChange, "none", "rope", true, 0},
     {"A window as long as the training texts keeps RoPE from breaking", "Su 2023 (kexue.fm 9431)",
      kChange, "window", "", true, kHoldsBelow},
-    // Local methods, and what a loss on text does not show.
+    // Retrieval, whose failures a loss on text does not show; local methods first.
     {"A window finds nothing beyond itself", kRerope, kFar, "window", "", true, kHalf},
     {"Chunks find nothing beyond themselves", kRerope, kFar, "chunk", "", true, kHalf},
     {"ALiBi does not find what lies far back", kSandwich, kFar, "alibi", "", true, kHalf},
@@ -78,7 +78,7 @@ constexpr Claim kClaims[] = {
     {"RoPE does not find what lies far back", kLocal, kFar, "rope", "", true, kHalf},
     {"T5's bias finds more than RoPE far back", kLocal, kFar, "t5", "rope", false, 0},
     {"No encoding at all finds more than RoPE far back", kLocal, kFar, "none", "rope", false, 0},
-    // Stretches of a trained RoPE, without more training.
+    // Stretches of a trained RoPE without further training.
     {"PI without more training is worse than RoPE as it is", kPi, kLongest, "pi", "rope", false, 0},
     {"NTK is better than RoPE as it is", "bloc97 2023", kLongest, "ntk", "rope", true, 0},
     {"NTK is better than PI", "bloc97 2023", kLongest, "ntk", "pi", true, 0},
@@ -108,7 +108,7 @@ constexpr Claim kClaims[] = {
      "dynamic-yarn", "yarn-8-turns", true, 0},
 };
 
-// The method of that name, if this was measured of it.
+// The method with this label, if it has this measure; else nullptr.
 const MethodResult* find(std::span<const MethodResult> methods, const std::string& label,
                          Measure measure) {
   const auto found = std::ranges::find(methods, label, &MethodResult::label);

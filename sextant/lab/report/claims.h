@@ -1,8 +1,8 @@
-// Claims of the literature, held against the measurements of a survey.
+// Claims of the literature, compared with the measurements of a survey.
 //
 // A claim is an inequality between measures of one or two methods, with its source. At the scale of
-// a survey it holds, fails or stays undecided; each is a finding, and its numbers stand beside it.
-// Nothing is tuned to make one hold.
+// a survey it holds, fails or stays undecided; each outcome is a finding and is printed with its
+// numbers. Nothing is tuned to make a claim hold.
 #pragma once
 
 #include <span>
@@ -20,29 +20,29 @@ struct ClaimFound {
   std::string source;  // "Press et al. 2022 (arXiv 2108.12409)"
   Finding finding = Finding::kUndecided;
   std::string measure;  // "change of the sliding loss of alibi"
-  std::string value;    // "+0.009 ± 0.004", with half of the 95 % interval
+  std::string value;    // "+0.009 ± 0.004": mean and half the width of the 95 % interval
   std::string over;     // "over 64 blocks": the sample of that interval
-  std::string bound;    // "below 0.1": the claimed value
+  std::string bound;    // "below 0.1": the claimed bound
 };
 
-// Trainings on fewer bytes say nothing: a break shows only once a model has learned something to
-// lose. Sinusoidal positions lose 0.2 nats at 8 L after 250 thousand bytes, and 1.3 after 800
+// Shorter trainings decide nothing: a model must have learned something before its loss can break.
+// Sinusoidal positions lose 0.2 nats at 8 L after 250 thousand bytes and 1.3 nats after 800
 // thousand.
 inline constexpr int64_t kEnoughBytes = 400'000;
 
-// The claims whose methods are all in the survey (under their plain names), in a fixed order; none
-// below kEnoughBytes.
+// Returns the claims whose methods are all in the survey under their plain names, in a fixed order;
+// empty for trainings of fewer than kEnoughBytes.
 //
 // A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval
-// (compare.h): over seeds where there are two or more, else over the blocks of the test text or the
-// sequences of pairs, which does not show how much another seed would move it. It is undecided
-// where the interval has c inside.
+// (compare.h). The interval is over seeds if there are two or more, else over the blocks of the
+// test text or over retrieval sequences; the latter do not show how much another seed would move x.
+// A claim is undecided if the interval contains c.
 std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
 
 // "holds", "fails", "undecided"
 const char* name(Finding finding);
 
-// Plain text, a claim and its numbers in two lines each; empty if there is none.
+// Plain text, two lines per claim; empty if there are no claims.
 std::string claims_text(std::span<const ClaimFound> claims);
 
 }  // namespace sextant::lab

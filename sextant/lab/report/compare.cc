@@ -16,7 +16,7 @@ const std::vector<ArmResult>& arms_of(Measure measure, const MethodResult& metho
   return measure == Measure::kFar ? method.pairs : method.seeds;
 }
 
-// A number of one arm: its mean and what it is the mean of.
+// A measure of one arm: its mean, and the values behind the mean.
 struct Sample {
   Mean mean;
   std::vector<double> blocks;

@@ -1,5 +1,5 @@
-// Numbers in tables and sentences: a fixed number of decimals, and what rounds to zero is zero,
-// without a minus.
+// Numbers in tables and sentences, with a fixed number of decimals. A value that rounds to zero is
+// printed as zero without a minus sign.
 #pragma once
 
 #include <string>

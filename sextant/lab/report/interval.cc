@@ -10,7 +10,8 @@
 namespace sextant::lab {
 namespace {
 
-// Student's t at 0.975 for 1, 2, ... degrees of freedom; beyond, 1.96 + 2.5 / n is right to 0.002.
+// Student's t at 0.975 for 1, 2, ... degrees of freedom. For more, 1.96 + 2.5 / n is accurate to
+// 0.002.
 constexpr std::array<double, 20> kStudent = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
                                              2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
                                              2.131,  2.120, 2.110, 2.101, 2.093, 2.086};

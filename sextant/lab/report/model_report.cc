@@ -15,7 +15,7 @@ using chart::LineChart;
 using chart::Series;
 using nlohmann::json;
 
-// Lines that can still be told apart in one chart.
+// A chart with more lines is hard to read.
 constexpr size_t kLines = 10;
 
 json mean_json(const Mean& mean) { return {{"mean", mean.value}, {"standard_error", mean.error}}; }
@@ -26,7 +26,7 @@ json loss_json(const Mean& mean) {
   return object;
 }
 
-// A line with a band of two standard errors.
+// A line with a band of two standard errors on each side.
 Series series(const std::string& name, const std::vector<AtLength>& lengths, Mean AtLength::*what) {
   Series line{.name = name};
   for (const AtLength& at : lengths) {
@@ -54,7 +54,7 @@ std::string sliding_words(const ModelEvaluation& model) {
                      model.stride);
 }
 
-// Indices of the ways, the lowest at the longest length first.
+// Indices of the candidates, sorted by loss at the longest length, lowest first.
 std::vector<size_t> by_loss(const Extension& extension) {
   std::vector<size_t> order(extension.candidates.size());
   for (size_t n = 0; n < order.size(); ++n) order[n] = n;
@@ -63,8 +63,8 @@ std::vector<size_t> by_loss(const Extension& extension) {
   return order;
 }
 
-// The ways to be drawn, the lowest at the longest length first: the lowest, and always the one
-// recommended and the first, which is the model as it is, to be compared with.
+// Indices of the candidates to draw, sorted by loss at the longest length: the lowest ones, and
+// always the recommended candidate and candidate 0, the unchanged model, for comparison.
 std::vector<size_t> drawn(const Extension& extension, size_t best) {
   size_t others = kLines - (best == 0 ? 1 : 2);
   std::vector<size_t> candidates;
@@ -204,7 +204,8 @@ LineChart chart_of(const Extension& extension, const Recommendation& recommendat
   for (const size_t n : drawn(extension, recommendation.best)) {
     const MeasuredCandidate& candidate = extension.candidates[n];
     chart.series.push_back(series(candidate.candidate.name, candidate.lengths, &AtLength::sliding));
-    // Blocks differ in the same way for all of them: bands would hide that the lines do not cross.
+    // Block losses vary alike for all candidates: bands of this shared variation would hide that
+    // the lines do not cross.
     chart.series.back().low.clear();
     chart.series.back().high.clear();
     chart.series.back().emphasis = n == recommendation.best;

@@ -1,4 +1,4 @@
-// What evaluating or extending a model found: tables, JSON and charts.
+// The results of evaluating or extending a model, as tables, JSON and charts.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace sextant::lab {
 
-// Plain text: loss, its standard error over blocks and perplexity by length, both ways of cutting
-// the text.
+// Plain text: loss, its standard error over blocks, and perplexity by length, both for the text cut
+// into pieces and for sliding windows.
 std::string table(const ModelEvaluation& evaluation);
 std::string json_text(const ModelEvaluation& evaluation);
 chart::LineChart chart_of(const ModelEvaluation& evaluation);
 
-// Plain text: the sliding loss of each way by length, lowest at the longest first.
+// Plain text: the sliding loss of each candidate by length, sorted by loss at the longest length.
 std::string table(const Extension& extension);
 std::string json_text(const Extension& extension, const Recommendation& recommendation);
-// Of the ways that lie lowest at the longest length, the model as it is and the way recommended,
-// which stands out.
+// Draws the candidates with the lowest loss at the longest length, the unchanged model, and the
+// recommended candidate, which is emphasised.
 chart::LineChart chart_of(const Extension& extension, const Recommendation& recommendation);
 
 }  // namespace sextant::lab

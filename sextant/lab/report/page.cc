@@ -34,7 +34,7 @@ chart::Cell cell(const std::optional<SeedMean>& found, const FoundTable::Column&
   return cell;
 }
 
-// The columns with a sign, such as the change, come first, so that a phone shows them.
+// Signed columns such as the change come first, so that a narrow screen shows them.
 std::vector<size_t> column_order(const FoundTable& found) {
   std::vector<size_t> order(found.columns.size());
   for (size_t n = 0; n < order.size(); ++n) order[n] = n;
@@ -130,8 +130,8 @@ std::string about(const Settings& settings) {
       settings.retrieval.steps > 0 ? ", and another to find the value of a key in noise" : "");
 }
 
-// The chart that a report opens with: the loss by length of the encodings that were trained, or of
-// the stretches if only one was. It is taken out of `drawn`.
+// The first chart of the report: the loss by length of the trained encodings, or of the stretches
+// if only one encoding was trained. The chart is removed from `drawn`.
 std::optional<chart::LineChart> opening_chart(std::vector<NamedChart>& drawn) {
   const auto by_length = [&](std::string_view file, size_t lines) {
     return std::ranges::find_if(drawn, [&](const NamedChart& one) {

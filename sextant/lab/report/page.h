@@ -1,4 +1,4 @@
-// The HTML report of a survey: the answer and a chart first, then tables, charts, maps and
+// The HTML report of a survey: the answer and a chart first, then tables, claims, charts, maps and
 // settings.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace sextant::lab {
 
-// `status` marks a report of fewer arms than were asked for (status_of); empty for a complete one.
+// `status` marks a report of an unfinished survey (status_of); it is empty for a complete one.
 chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmResult> results,
                           const Settings& settings, const std::string& command,
                           const std::string& status);
 
-// "3 of 42 arms so far"; empty if all are done.
+// "3 of 42 arms so far"; empty if all arms are done.
 std::string status_of(size_t done, size_t arms);
 
 }  // namespace sextant::lab

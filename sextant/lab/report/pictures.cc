@@ -28,7 +28,8 @@ std::vector<std::string> bin_names(size_t bins) {
   return names;
 }
 
-// Of one method at one length: means over layers and seeds; empty if it was not looked for.
+// Shares by distance of one method at one length, means over layers and seeds; empty if not
+// measured.
 std::vector<double> attention_at(const MethodResult& method, int64_t length) {
   std::vector<double> sum;
   double count = 0;
@@ -74,7 +75,7 @@ HeatMap attention_by_distance(std::span<const MethodResult> methods, const Setti
   return map;
 }
 
-// The widest of rows; the shorter ones have no value there.
+// Rows as one row-major array of this many columns; shorter rows are filled with NaN.
 std::vector<double> filled(const std::vector<std::vector<double>>& rows, size_t columns) {
   std::vector<double> values;
   for (const std::vector<double>& row : rows) {
@@ -177,7 +178,7 @@ bool has_scores(const MethodResult& method) {
 
 chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
                                     const std::string& title) {
-  constexpr double kLeastShown = 20;  // e^-20 of the attention is none
+  constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
   chart::LineChart chart{
       .title = title,
       .subtitle =
@@ -199,7 +200,7 @@ chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const
         low = std::min(low, score);
         high = std::max(high, score);
       }
-      if (!std::isfinite(sum)) continue;  // a head does not see so far
+      if (!std::isfinite(sum)) continue;  // some head masks this distance
       line.x.push_back(static_cast<double>(pictures.distances[n]));
       line.y.push_back(sum / static_cast<double>(pictures.scores.size()));
       line.low.push_back(low);

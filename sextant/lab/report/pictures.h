@@ -1,5 +1,4 @@
-// Pictures of what the encodings of a survey do: scores by distance, vectors of positions, maps of
-// attention.
+// Figures of the encodings of a survey: scores by distance, position vectors, and attention maps.
 #pragma once
 
 #include <span>
@@ -12,18 +11,19 @@
 namespace sextant::lab {
 
 struct NamedMap {
-  std::string file;  // without folder and ending
+  std::string file;  // without folder and extension
   chart::HeatMap map;
 };
 
-// The attention of the last bytes of windows by distance, all methods in one map: at L, and at the
-// longest length. For each method that was trained: its position vectors and their cosines, and its
-// attention over a sequence of the longest length. Maps that another version did not measure are
-// left out.
+// Attention of the last L/2 bytes of windows by distance, all methods in one map: one map at the
+// training length L and one at the longest length. For each trained method also its position
+// vectors and their cosines, and its attention over a sequence of the longest length. Maps that are
+// missing from results of older versions are left out.
 std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings);
 
-// Scores by distance, a line for each method: the mean over heads, in a band from the least to the
-// greatest, minus that at distance 0. No lines for methods that change no scores.
+// Scores by distance, relative to the score at distance 0: one line per method for the mean over
+// heads, with a band from the lowest head to the highest. Methods that do not change scores have no
+// line.
 chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
                                     const std::string& title);
 bool has_scores(const MethodResult& method);

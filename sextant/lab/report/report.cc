@@ -31,12 +31,12 @@ constexpr std::array<std::string_view, 11> kKinds = {"sliding-by-length",
                                                      "scores-by-distance",
                                                      "stretches-scores-by-distance"};
 
-// The folder of the maps, whose names contain those of methods.
+// The folder of the maps; their file names contain method labels.
 constexpr const char* kMapsFolder = "maps";
 
 constexpr const char* kResultsFile = "results.json";
 
-// A survey of fewer methods in the same folder would leave some of the last one's.
+// Removes the charts of an earlier survey of this folder, which may have compared more methods.
 void remove_charts(const fs::path& directory) {
   for (const std::string_view kind : kKinds) {
     for (int n = 1; n == 1 || fs::exists(directory / fmt::format("{}-{}.svg", kind, n)); ++n) {
@@ -47,7 +47,7 @@ void remove_charts(const fs::path& directory) {
   fs::remove_all(directory / kMapsFolder);
 }
 
-// A chart or a map.
+// Writes a chart or a map.
 void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
   constexpr std::array<chart::Format, 1> kSvg{chart::Format::kSvg}, kPng{chart::Format::kPng};
   chart::write_figure(picture, stem, kSvg);
@@ -55,7 +55,7 @@ void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
   try {
     chart::write_figure(picture, stem, kPng);
   } catch (const CannotWrite&) {
-    throw;  // the next files could not be written, either
+    throw;  // the following files would fail, too
   } catch (const Error& error) {
     can_png = false;
     note(fmt::format("charts are written as SVG only: {}", error.what()));
@@ -119,7 +119,7 @@ void write_results(const fs::path& directory, const nlohmann::json& manifest,
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);
   }
   write_report(directory, manifest, results, settings, command, status);
-  // This file is last: it says that all are complete.
+  // This file is written last: its presence marks a complete set of files.
   write_file(directory / kResultsFile, results_text(manifest, results));
 }
 

@@ -22,7 +22,7 @@ Mean mean_from(const json& object) {
   return mean;
 }
 
-// JSON has no NaN: null.
+// JSON has no NaN; it is written as null.
 using Rows = std::vector<std::vector<double>>;
 
 Rows rows_from(const json& rows, const std::string& name) {

@@ -1,4 +1,4 @@
-// What an arm found: result.json in its folder.
+// The result of an arm: result.json in the arm's folder.
 #pragma once
 
 #include <cstdint>
@@ -19,66 +19,66 @@ struct Mean {
 
 struct AtLength {
   int64_t length = 0;
-  Mean loss;     // the blocks cut into texts of this length: every byte, whatever context it has
-  Mean sliding;  // the last L/2 bytes of each block, at the end of a window of this length
-  Mean loss_change, sliding_change;  // minus those at L, on the same bytes
-  // What `sliding` is the mean of, block by block, to a millionth: methods are compared on the same
-  // blocks. Empty in results of versions that kept only the mean.
+  Mean loss;     // blocks cut into sequences of this length, all bytes, whatever their context
+  Mean sliding;  // last L/2 bytes of each block, at the end of a window of this length
+  Mean loss_change, sliding_change;  // minus the loss at length L, on the same bytes
+  // `sliding` of each block, rounded to 1e-6: methods are compared on the same blocks. Empty in
+  // results of versions that kept only the mean.
   std::vector<double> sliding_blocks = {};
 };
 
-// Of texts of this length whose question stands this far behind its pair.
+// Retrieval in sequences of this length whose question stands `distance` tokens behind its pair.
 struct AtDistance {
   int64_t length = 0, distance = 0;
-  // Share answered right, 1/16 by chance. Its error is that of (right + 2) of (texts + 4) (Agresti
-  // and Coull 1998): all of 128 right leaves an error of 0.01, and not of 0.
+  // Share of right answers; 1/16 by chance. The error is that of (right + 2) of (sequences + 4)
+  // (Agresti and Coull 1998): 128 right answers of 128 have an error of 0.01 instead of 0.
   Mean accuracy;
-  // Text by text, '1' where the answer was right and '0' where not; the texts are the same for all.
-  // Empty in results of versions that kept only the share.
+  // One character per sequence, '1' for a right answer and '0' for a wrong one; the sequences are
+  // the same for all methods. Empty in results of versions that kept only the share.
   std::string right = {};
 };
 
-// Of one layer, in windows of this length: see attention_entropy.h.
+// Attention of one layer in windows of this length, see attention_entropy.h.
 struct AttentionAt {
   int64_t length = 0, layer = 0;
   double entropy = 0;  // nats
-  double span = 0;     // positions
-  // Share of the weights at distance 0, 1, 2 to 3, 4 to 7, ...: means as above. Empty in results of
-  // versions that did not look; so are the pictures below.
+  double span = 0;     // mean distance, in positions
+  // Share of the attention weights at distances 0, 1, 2 to 3, 4 to 7, ...; means over the same
+  // heads and queries. Empty in results of versions that did not measure it, as are the samples
+  // below.
   std::vector<double> at_distance = {};
 };
 
-// What an encoding does, drawn from the model that was tested: see pictures.h.
+// Samples of an encoding's effect, taken from the tested model and drawn by pictures.h.
 struct Pictures {
-  // Of an encoding that changes scores: by head, the score of one vector as query and key at each
-  // of these distances; NaN: not seen.
+  // For an encoding that changes scores: by head, the score of one vector as query and key at each
+  // of these distances. NaN marks a masked distance.
   std::vector<int64_t> distances = {};
   std::vector<std::vector<double>> scores = {};
-  // Of one that adds to the input: what it adds at positions 0, step, 2 step, ... (some of the
-  // channels), and the cosines between what it adds at each two of them.
+  // For an encoding that adds to the input: the vectors added at positions 0, step, 2 step, ... (a
+  // subset of the channels), and the cosines between each two of these vectors.
   int64_t step = 0;
   std::vector<std::vector<double>> vectors = {}, cosines = {};
-  // Weights of attention in one text of the longest length, means over layers and heads: of queries
-  // in cells of `cell` positions, on average, to all keys of a cell; row by row, up to the query's
-  // own cell.
+  // Attention weights in one sequence of the longest length, means over layers and heads. Queries
+  // and keys are grouped in cells of `cell` positions: the weights are averaged over the queries of
+  // a cell and summed over the keys of a cell. Row by row, up to the query's own cell.
   int64_t cell = 0;
   std::vector<std::vector<double>> attention = {};
 };
 
 struct ArmResult {
   Arm arm;
-  bool diverged = false;  // the loss was no longer a number: the training is void, no measures
-  std::string message;    // why
+  bool diverged = false;  // the loss became NaN or infinite: there are no measures
+  std::string message;    // reason of the divergence
   int64_t weights = 0;
-  double train_seconds = 0, test_seconds = 0;  // of work, interruptions left out
+  double train_seconds = 0, test_seconds = 0;  // time at work, without interruptions
   std::vector<AtLength> lengths;
   std::vector<double> loss_at;  // at the longest length, by bin of positions
   std::vector<AttentionAt> attention;
-  Pictures pictures = {};  // of seed 0 on text; else empty
-  std::vector<AtDistance>
-      retrieval;                   // of an arm that learns pairs; the measures above are then empty
-  std::vector<double> train_loss;  // means of kTrainLossSteps steps
-  std::string machine;             // processor and libraries that made the numbers
+  Pictures pictures = {};             // of seed 0 on text; empty for other arms
+  std::vector<AtDistance> retrieval;  // of an arm trained on pairs, whose measures above are empty
+  std::vector<double> train_loss;     // means of kTrainLossSteps steps
+  std::string machine;                // processor and libraries that produced the numbers
 };
 
 inline constexpr int64_t kTrainLossSteps = 10;
@@ -86,14 +86,14 @@ inline constexpr int64_t kTrainLossSteps = 10;
 void to_json(nlohmann::json& json, const ArmResult& result);
 void from_json(const nlohmann::json& json, ArmResult& result);
 
-// Files of an arm's folder.
+// File names in an arm's folder.
 inline constexpr const char* kArmFile = "arm.json";
 inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kLogFile = "log.txt";
 
-// Throws Error that names the file if it is not there or not of its form.
+// Throws Error that names the file if it is missing or malformed.
 nlohmann::json read_json(const std::filesystem::path& path);
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);
 

@@ -26,13 +26,13 @@ std::string shown(const SeedMean& mean, const FoundTable::Column& column) {
   return text;
 }
 
-// fmt counts bytes; ± is two.
+// fmt counts bytes, and ± takes two.
 std::string right(const std::string& text, size_t width) {
   const auto extra = static_cast<size_t>(std::ranges::count(text, '\xc2'));
   return fmt::format("{:>{}}", text, width + extra);
 }
 
-// In lines of at most kLine bytes.
+// Breaks the text into lines of at most kLine bytes.
 std::string wrapped(std::string text) {
   for (size_t begin = 0; text.size() - begin > kLine;) {
     const size_t space = text.rfind(' ', begin + kLine);
@@ -83,7 +83,7 @@ std::string remark_of(const MethodResult& method) {
                      method.diverged + static_cast<int64_t>(method.seeds.size()));
 }
 
-// `what` at every length.
+// A row with `what` at every length.
 FoundTable::Row row_of(const MethodResult& method, Mean AtLength::*what, const Settings& settings) {
   FoundTable::Row row{.label = method.label, .values = {}, .word = "", .remark = remark_of(method)};
   for (size_t n = 0; n < settings.test.lengths.size(); ++n) {
@@ -144,7 +144,7 @@ FoundTable retrieval(std::span<const MethodResult> methods, const Settings& sett
   return table;
 }
 
-// Ways to read the weights of `base`, the one with the lowest loss first.
+// Stretches of the weights of `base`, sorted by change, smallest first.
 FoundTable readings(const MethodResult& base, std::span<const MethodResult> methods,
                     const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
@@ -309,7 +309,7 @@ std::string verdict(const MethodResult& method, std::span<const MethodResult> me
 }
 
 int64_t near_distance(const RetrievalOptions& options) {
-  // The largest of a text of the training length that is at most half of it.
+  // The largest tested distance up to half of the training length.
   const std::vector<int64_t> distances = distances_in(options.length, options);
   return distances.size() > 1 ? distances[distances.size() - 2] : distances.back();
 }
