@@ -1,4 +1,4 @@
-// From what a person asks for to arms.
+// Arms of a survey from the methods that the user lists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ constexpr const char* kWeights = "weights";
 constexpr const char* kOwn = "own";
 constexpr const char* kLogN = "log-n";
 
-// Not trained unless asked to be: they change how weights that rope trained are read.
+// Methods that by default use the weights of a trained rope instead of training their own.
 constexpr std::array<std::string_view, 7> kReaders = {
     "chunk", "dual-chunk", "leaky-rerope", "rerope", "self-extend", "streaming", "window"};
 constexpr int64_t kMostTaken = int64_t{1} << 30, kMostMultiple = 1 << 16;
 
-// What options may depend on.
+// Lengths on which options may depend.
 struct Lengths {
   int64_t training = 0, longest = 0;
 };
@@ -39,9 +39,9 @@ Lengths lengths_of(const Settings& settings, Task task) {
   return {training_of(settings, task).length, longest_of(settings, task)};
 }
 
-// The options of rope that a name of its own stands for, which reads a trained rope, too: a stretch
-// that makes the longest text tested one of training, or how it scales queries. Null for what is no
-// such name.
+// The options of rope for a method name that stands for rope with a stretch or a query scale and
+// uses the weights of a trained rope. The stretch maps the longest tested length to the training
+// length. Null for other names.
 json named_rope(const std::string& name, const Lengths& lengths) {
   if (name == kLogN) return {{"query_scale", "logn"}};
   json stretch = stretch_named(
@@ -49,17 +49,18 @@ json named_rope(const std::string& name, const Lengths& lengths) {
   return stretch.is_null() ? stretch : json{{"stretch", std::move(stretch)}};
 }
 
-// Options that are the survey's to choose, for they depend on the lengths or on how the decoder
-// starts.
+// Options that the survey chooses, because they depend on the lengths or on the decoder's
+// initialisation.
 json survey_options(const std::string& method, const Lengths& lengths, int64_t memory) {
   const int64_t reach = std::max(lengths.longest, lengths.training + memory);
-  // A row for every position that is tested, those past L staying as they started; and rows of the
-  // size of the embeddings, or it looks worse than it is: 1.88 nats at L with 0.7, 2.22 with 0.1.
+  // One row per tested position; rows past L keep their initial values. Rows start at the scale of
+  // the embeddings: the loss at L is 1.88 nats with init_std 0.7, and 2.22 with 0.1.
   if (method == "learned") return {{"rows", reach}, {"init_std", 0.7}};
   if (method == "emd") return {{"rows", reach}};
   if (method == "tupe") return {{"max_positions", reach}};
   if (method == "relative-key") return {{"max_position_embeddings", reach}};
-  // T5 leaves the 1/sqrt(d) to a small start of W_q; the decoder starts all matrices alike.
+  // T5 replaces 1/sqrt(d) by a smaller initialisation of W_q; this decoder initialises all matrices
+  // alike and scales the scores instead.
   if (method == "t5") return {{"scaled", true}};
   return piecewise_options(method, lengths.training, reach);
 }
@@ -68,8 +69,8 @@ std::string with_memory(const std::string& label, int64_t memory) {
   return memory > 0 ? label + ":" + kMemory + "=" + std::to_string(memory) : label;
 }
 
-// "L", "2L", "L/4", "3L/4": a length that follows the training length, which is another for text
-// and for pairs. Anything else is none.
+// Parses a length relative to the training length, which differs between text and pairs: "L", "2L",
+// "L/4", "3L/4". Returns nullopt for other strings.
 std::optional<int64_t> multiple_of(int64_t training, std::string_view value) {
   int64_t times = 1, parts = 1;
   const char* at = value.data();
@@ -85,7 +86,7 @@ std::optional<int64_t> multiple_of(int64_t training, std::string_view value) {
   return training * times / parts;
 }
 
-// Takes one of the survey's own options out of the method's, if it is there.
+// Removes one of the survey's own options from the method's options and returns it, if present.
 std::optional<int64_t> taken(json& options, const char* name, const std::string& label) {
   if (!options.contains(name)) return {};
   const json value = options.at(name);
@@ -97,7 +98,8 @@ std::optional<int64_t> taken(json& options, const char* name, const std::string&
   return value.get<int64_t>();
 }
 
-// Takes out of the options whose weights are read; "" for its own.
+// Removes the option "weights". Returns the label of the method whose weights are used; "" for its
+// own.
 std::string weights_of(const std::string& label, bool reads, json& options) {
   std::string of = reads ? options.value("of", "rope") : kOwn;
   if (!options.contains(kWeights)) return of == kOwn ? "" : of;
@@ -110,7 +112,7 @@ std::string weights_of(const std::string& label, bool reads, json& options) {
   return given == kOwn ? "" : given.get<std::string>();
 }
 
-// Without its seed; weights_from is a label.
+// Makes an arm without a seed, whose weights_from is a label instead of an arm name.
 Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ArmDefaults& all) {
   const Lengths lengths = lengths_of(settings, task);
   json given = json::parse(request.options);
@@ -148,7 +150,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   return arm;
 }
 
-// The same, and trained a little more on texts of the longest length.
+// The same arm, trained for `steps` more steps at the longest length from the weights of `of`.
 Arm tuned(Arm arm, const std::string& of, int64_t steps) {
   arm.weights_from = of;
   arm.tune = steps;
@@ -160,8 +162,8 @@ Arm tuned(Arm arm, const std::string& of, int64_t steps) {
 
 std::vector<std::string> default_methods() {
   std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
-  // The dynamic ones turn all keys anew for each query beyond L, which takes several times as long
-  // as a test of another: they are for those who ask.
+  // Dynamic stretches rotate all keys again for each query beyond L, so a test takes several times
+  // as long as that of another stretch. They are tested only on request.
   for (const std::string& name : stretches()) {
     if (!name.starts_with("dynamic-")) methods.push_back(name);
   }
@@ -210,7 +212,8 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     }
     if (std::ranges::find(arms, arm.name(), &Arm::name) == arms.end()) arms.push_back(arm);
   };
-  // Whose weights are read: one that is asked for, or else a method by its name.
+  // The arm whose weights are used: a requested method with that label, or else the method of that
+  // name.
   const auto trained_for = [&](const Arm& arm) {
     const auto asked = std::ranges::find(requests, arm.weights_from, &ArmRequest::label);
     const bool found = asked != requests.end();
@@ -224,12 +227,12 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
   };
   std::vector<Task> tasks{Task::kText};
   if (settings.retrieval.steps > 0) tasks.push_back(Task::kPairs);
-  // Seed by seed, so that a survey that is stopped has seen every method.
+  // The outer loop is over seeds, so an interrupted survey has tested every method.
   for (int64_t seed = 0; seed < seeds; ++seed) {
     for (const Task task : tasks) {
       for (const ArmRequest& request : requests) {
         const Arm arm = arm_of(request, settings, task, all);
-        // A text of pairs is read at once: there is nothing before it to remember.
+        // Retrieval sequences are processed at once, so there is no earlier segment to cache.
         if (task == Task::kPairs && arm.memory > 0) continue;
         if (arm.weights_from.empty()) {
           add(arm, seed);

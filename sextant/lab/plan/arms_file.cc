@@ -1,4 +1,4 @@
-// Arms and settings from a file.
+// Reads the arms and settings of a survey from a file.
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"

@@ -1,5 +1,4 @@
-// What holds of a folder of work for as long as it lives: one process at a time, one set of
-// settings.
+// Invariants of a work folder over its lifetime: one process at a time, one set of settings.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +9,8 @@ namespace sextant::lab {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 
-// Only one `what` ("survey") at a time in one directory. The kernel opens the lock when the process
-// dies.
+// Locks a directory so that only one `what` ("survey") works in it at a time. The kernel releases
+// the lock when the process dies.
 class DirectoryLock {
  public:
   DirectoryLock(const std::string& what, const std::filesystem::path& directory);
@@ -23,9 +22,9 @@ class DirectoryLock {
   int file_ = -1;
 };
 
-// Throws Error if the directory has the manifest of another `what`, each difference on a line:
-// numbers of other settings or another text cannot go on there. `option` is where the user said the
-// directory.
+// Throws Error if the directory has the manifest of a `what` with other settings, with one line per
+// difference: results of other settings or of another text cannot be continued there. `option`
+// names the command-line option of the directory.
 void check_manifest(const std::string& what, const std::string& option,
                     const std::filesystem::path& directory, const nlohmann::json& asked);
 

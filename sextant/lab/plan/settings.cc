@@ -27,7 +27,7 @@ void within(const char* name, T value, T low, T high) {
   }
 }
 
-// Far above what a laboratory of minutes can use, and far below where products of two overflow.
+// Far above the needs of surveys that run for minutes; the product of two values does not overflow.
 constexpr int64_t kMost = int64_t{1} << 30;
 constexpr double kTuningRate = 0.25;
 
@@ -46,7 +46,7 @@ void check(const TrainingOptions& training) {
 
 void check(const TestOptions& test, int64_t train_length) {
   if (test.lengths.empty()) fail("settings: test.lengths: expected at least one, but got none");
-  // Shorter ones would not hold the bytes that a sliding window is scored on.
+  // A shorter sequence would not contain the bytes on which a sliding window is scored.
   for (const int64_t length : test.lengths) {
     within<int64_t>("test.lengths", length, (train_length + 1) / 2, kMost);
   }
@@ -54,13 +54,14 @@ void check(const TestOptions& test, int64_t train_length) {
     fail("settings: test.lengths: expected each above the one before, but got " +
          text(test.lengths));
   }
-  // The change against L is what a survey is for.
+  // Surveys report the change of the loss against that at L.
   if (std::ranges::find(test.lengths, train_length) == test.lengths.end()) {
     fail("settings: test.lengths: expected the training length " + std::to_string(train_length) +
          " among them, but got " + text(test.lengths));
   }
   for (const int64_t length : test.lengths) {
-    // The longest texts are cut into whole texts of each shorter length: the same bytes for all.
+    // Blocks of the longest length are cut into whole pieces of each shorter length, so all lengths
+    // are scored on the same bytes.
     if (test.longest() % length != 0) {
       fail("settings: test.lengths: expected divisors of the longest, " +
            std::to_string(test.longest()) + ", but got " + std::to_string(length));

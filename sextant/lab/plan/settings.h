@@ -1,7 +1,8 @@
-// What a survey holds fixed (Settings) and what it compares (Arm), as data: the manifest of a run.
+// The settings that a survey holds fixed (Settings) and the methods it compares (Arm), as data: the
+// manifest of a run.
 //
-// Everything that can change a number is here and is written down with the numbers. What cannot
-// (how many workers, how often to save) is not.
+// Everything that can change a result is here and is stored with the results. Other options, such
+// as the number of workers or the interval between checkpoints, are not here.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +15,30 @@
 namespace sextant::lab {
 
 struct TrainingOptions {
-  int64_t length = 128;     // L: positions seen in training
-  int64_t bytes = 800'000;  // read in all, in steps of batch * length
-  int64_t batch = 8;  // many small steps win by far: 3.49 nats against 3.92 with four times it
-  double learning_rate = 4e-3;  // at its peak
-  double warmup = 0.05;         // share of the steps in which it rises; then half a cosine to 0
+  int64_t length = 128;         // L: sequence length in training
+  int64_t bytes = 800'000;      // total, in steps of batch * length
+  int64_t batch = 8;            // small batches train better: 3.49 nats, against 3.92 with 32
+  double learning_rate = 4e-3;  // peak
+  double warmup = 0.05;         // share of the steps with a rising rate; a half cosine to 0 follows
   double beta1 = 0.9, beta2 = 0.98;
-  double weight_decay = 0.1;  // of matrices
-  double clip = 1;            // of the gradient's norm
+  double weight_decay = 0.1;  // of matrices only
+  double clip = 1;            // maximum norm of the gradient
 
   int64_t steps() const { return bytes / (batch * length); }
 };
 
 struct TestOptions {
-  std::vector<int64_t> lengths = {128, 256, 512, 1024};  // rising; L is among them
-  int64_t blocks = 64;  // texts of the longest length; every length is scored on the same bytes
+  std::vector<int64_t> lengths = {128, 256, 512, 1024};  // in rising order, with L among them
+  int64_t blocks = 64;  // of the longest length; every length is scored on the same bytes
   int64_t bin = 16;     // positions averaged in "loss against position"
-  double share = 0.05;  // of the text, held out
+  double share = 0.05;  // held-out share of the text
 
   int64_t longest() const { return lengths.back(); }
 };
 
-// One-hop retrieval (retrieval_task.h), learned by a model smaller than the one that reads text:
-// this one learns it in 400 steps with every encoding. Heads, norm, activation and what is not said
-// here of the training are the text model's.
+// One-hop retrieval (retrieval_task.h), with a smaller model than for text; it learns the task in
+// 400 steps with every encoding. The heads, norm, activation and the remaining training options are
+// those of the text model.
 struct RetrievalOptions {
   int64_t steps = 400;  // 0: no retrieval
   int64_t batch = 64;
@@ -45,8 +46,8 @@ struct RetrievalOptions {
   double learning_rate = 3e-3;
   int64_t layers = 2;
   int64_t width = 64;
-  std::vector<int64_t> lengths = {64, 128, 256, 512};  // tested; rising, `length` among them
-  int64_t texts = 128;                                 // of each length and distance
+  std::vector<int64_t> lengths = {64, 128, 256, 512};  // tested, in rising order, `length` first
+  int64_t texts = 128;                                 // sequences for each length and distance
 
   int64_t longest() const { return lengths.back(); }
 };
@@ -56,31 +57,31 @@ struct Settings {
   TrainingOptions training;
   TestOptions test;
   RetrievalOptions retrieval;
-  int threads = 1;  // of one worker's matrix products: how they are cut changes their last bits
+  int threads = 1;  // per worker; the split of matrix products changes their last bits
 };
 
 enum class Task { kText, kPairs };
 
-// What an arm of a task is: its model, its training (`bytes` are tokens), the longest text that it
-// reads in tests.
+// The model of a task, its training (`bytes` are tokens for kPairs), and the length of the longest
+// sequence in its tests.
 DecoderOptions model_of(const Settings& settings, Task task);
 TrainingOptions training_of(const Settings& settings, Task task);
 int64_t longest_of(const Settings& settings, Task task);
 
-// The distances at which a text of this length is asked: L/8, L/4, ... up to half of it, and L/8
-// before its end.
+// The tested distances in a sequence of this length: L/8, L/4, ... up to half the length, and
+// length - L/8.
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options);
 
-// One unit of work: a method trained from a seed, or tested on what another arm trained.
+// A unit of work: a method trained from a seed, or tested with the weights of another arm.
 struct Arm {
-  std::string label;    // what tables call it: "rope"
-  std::string method;   // its name in the registry
+  std::string label;    // its name in tables: "rope"
+  std::string method;   // name in the registry
   std::string options;  // JSON object
   uint64_t seed = 0;
-  int64_t memory = 0;        // positions of the segments before, in training and test; 0: none
-  std::string weights_from;  // name of the arm whose weights it is tested with; empty: its own
+  int64_t memory = 0;        // cached positions of earlier segments, in training and test; 0: none
+  std::string weights_from;  // name of the arm whose weights it is tested with; empty for its own
   Task task = Task::kText;
-  int64_t tune = 0;  // steps of more training on texts of the longest length, from those weights
+  int64_t tune = 0;  // steps of further training at the longest length, from those weights
 
   bool trains() const { return weights_from.empty() || tune > 0; }
   // "rope-0", "rope-pairs-0"
@@ -90,20 +91,20 @@ struct Arm {
   }
 };
 
-// How it is trained: from its start, or on from the weights of another at a quarter of the learning
-// rate.
+// The training of an arm: from its initialisation, or from the weights of another arm at a quarter
+// of the learning rate.
 TrainingOptions training_of(const Settings& settings, const Arm& arm);
 
-// Throws Error that names the option if values are out of range or do not fit each other.
+// Throws Error that names the option if a value is out of range or inconsistent with another.
 void check(const Settings& settings);
 
-// Reading is strict, and checks.
+// from_json() is strict and checks the values.
 void to_json(nlohmann::json& json, const Settings& settings);
 void from_json(const nlohmann::json& json, Settings& settings);
 void to_json(nlohmann::json& json, const Arm& arm);
 void from_json(const nlohmann::json& json, Arm& arm);
 
-// "training.bytes: 800000 there, 400000 asked for", one line for each value that differs.
+// One line for each value that differs: "training.bytes: 800000 there, 400000 asked for".
 std::vector<std::string> differences(const nlohmann::json& there, const nlohmann::json& asked);
 
 }  // namespace sextant::lab

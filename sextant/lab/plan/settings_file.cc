@@ -35,7 +35,7 @@ const std::string& content(const auto& string) {
   }
 }
 
-// toml11's words begin with "[error] toml::function: " and end with a drawing of the place.
+// Messages of toml11 begin with "[error] toml::function: " and end with an excerpt of the file.
 std::string reason(const std::string& what) {
   const std::string line = what.substr(0, what.find('\n'));
   const size_t words = line.find(": ");
@@ -61,7 +61,7 @@ class Converter {
       case toml::value_t::boolean:
         return value.as_boolean();
       case toml::value_t::integer:
-        // As JSON's reader does: counts are unsigned there.
+        // Counts are unsigned, as in the JSON reader.
         if (value.as_integer() >= 0) return static_cast<uint64_t>(value.as_integer());
         return value.as_integer();
       case toml::value_t::floating:

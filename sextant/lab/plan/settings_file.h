@@ -1,4 +1,4 @@
-// A file of settings that a person wrote, in TOML (NAME.toml) or JSON.
+// Reader of a settings file written by the user, in TOML (NAME.toml) or JSON.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace sextant::lab {
 
-// Throws Error that names the file; in TOML also the line and the column of what is wrong, and the
-// key of a value that JSON has no word for: a date, a time, an infinity.
+// Throws Error that names the file. For TOML it also names the line and the column, and the key of
+// a value that JSON cannot represent: a date, a time, an infinity.
 nlohmann::json read_settings_file(const std::filesystem::path& path);
 
 }  // namespace sextant::lab

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Options of rope that all its readings share.
+// Options of rope that all candidates share.
 constexpr const char* kShared[] = {"dim",   "columns",        "base", "pairing",
                                    "sense", "float32_speeds", "axes", "sections"};
 
@@ -85,7 +85,7 @@ class StretchCandidates {
         piecewise_options("self-extend", train_length_, length_));
     add("dual-chunk", "positions that start again in chunks (An et al. 2024)", "dual-chunk", {});
     add("streaming", "4 first keys and the last L (Xiao et al. 2023)", "streaming", {});
-    // Laid over rope, so its options stand within.
+    // The window wraps rope, so rope's options are nested in its own.
     ways_.push_back(
         {.name = "window",
          .summary = "the last L keys and no other (Beltagy et al. 2020)",
@@ -99,8 +99,9 @@ class StretchCandidates {
   std::vector<StretchCandidate> ways_;
 };
 
-// In each layer a window and its like see the last keys alone: their loss on text holds, for the
-// last words are nearly all that it asks for, and little of what stands further back reaches them.
+// Layers of window and streaming attend only to the last L keys (streaming also to the first 4).
+// Their loss on text stays low, because text depends almost only on the last words; little
+// information from further back reaches the output.
 bool sees_all(const MeasuredCandidate& candidate) {
   return candidate.candidate.method != "window" && candidate.candidate.method != "streaming";
 }
@@ -118,12 +119,12 @@ double far_loss(const MeasuredCandidate& candidate) {
   return candidate.lengths.back().sliding.value;
 }
 
-// What a way is judged by: its loss at the longest length, with what is lost at L.
+// The criterion of the recommendation: the loss at the longest length plus the loss it costs at L.
 double cost(const MeasuredCandidate& candidate, int64_t trained) {
   return far_loss(candidate) + spoils(candidate, trained);
 }
 
-// The index of the lowest cost among those that are allowed.
+// The index of the allowed candidate with the lowest cost.
 std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
   const int64_t trained = extension.model.reference;
   std::optional<size_t> found;
@@ -135,9 +136,9 @@ std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
   return found;
 }
 
-// cost(), block by block. It is the mean over blocks that says whether anything is lost at L: a way
-// that is better there than the model as it is gains nothing by it, in no block. Empty if blocks
-// were not kept.
+// cost() of each block. The mean over blocks decides whether a candidate costs anything at L: if
+// its mean loss at L is not above that of the unchanged model, no block counts the difference at L.
+// Empty if blocks were not kept.
 std::vector<double> cost_by_block(const Extension& extension, const MeasuredCandidate& candidate) {
   const int64_t trained = extension.model.reference;
   std::vector<double> blocks = candidate.lengths.back().sliding_blocks;
@@ -151,7 +152,7 @@ std::vector<double> cost_by_block(const Extension& extension, const MeasuredCand
   return blocks;
 }
 
-// Of those that are allowed, whose cost is not above that of `best`, the lowest, for certain.
+// The allowed candidates whose cost is not significantly above that of `best`, lowest first.
 std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best,
                                          const auto& allowed) {
   std::vector<Recommendation::Tie> ties;
@@ -182,7 +183,8 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& can
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-// Why none of those is recommended that have a lower loss at the longest length, ties left out.
+// Explains why candidates with a lower loss at the longest length are not recommended; ties are
+// left out.
 std::string why_not_lower(const Extension& extension, const Recommendation& found) {
   const int64_t trained = extension.model.reference;
   std::vector<size_t> deaf, spoiling;
@@ -220,7 +222,7 @@ std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options
 
 Recommendation recommend(const Extension& extension) {
   const int64_t trained = extension.model.reference;
-  // The first way is the model as it is, which sees all.
+  // Candidate 0 is the unchanged model, which sees the whole sequence, so there is a best one.
   Recommendation found{.best = best_of(extension, sees_all).value(), .writable = {}, .reason = ""};
   found.writable = best_of(extension, [](const MeasuredCandidate& candidate) {
     return candidate.candidate.in_hugging_face && sees_all(candidate);

@@ -1,4 +1,4 @@
-// Every way there is to read a trained rope past its length, and which one to take.
+// All candidates for using a trained rope past its training length, and the choice among them.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace sextant::lab {
 
-// Of a rope with these options (JSON object; what they say of a stretch is left out), trained at
-// length L, for texts of `length`: the rope as it is, first, and every stretch and piecewise
-// rotation.
+// The candidates for a rope with these options (a JSON object, whose stretch is ignored), trained
+// at length L and used on sequences of `length`: the unchanged rope first, then every stretch and
+// every piecewise rotation.
 std::vector<StretchCandidate> stretch_candidates(const std::string& rope_options,
                                                  int64_t train_length, int64_t length);
 
 struct Recommendation {
-  size_t best = 0;                 // index into Extension::ways
-  std::optional<size_t> writable;  // the best of those that config.json can say
-  // Others that may be as good as the best: the 95 % interval of the difference, block by block,
-  // has zero in it.
+  size_t best = 0;                 // index into Extension::candidates
+  std::optional<size_t> writable;  // the best candidate that config.json can express
+  // A candidate that may be as good as the best: the 95 % interval of the difference, paired over
+  // blocks, contains zero.
   struct Tie {
     size_t candidate = 0;
-    MeanInterval behind;  // at the longest length and in what is made worse at L, together
+    MeanInterval behind;  // loss at the longest length plus the loss it costs at L
   };
-  std::vector<Tie> ties;  // the nearest first
-  std::string reason;     // a sentence with the numbers; of ties, too
+  std::vector<Tie> ties;  // the smallest difference first
+  std::string reason;     // a sentence with the numbers, also of ties
 };
 
-// The lowest loss at the longest length, what the way makes worse at L added to it, of those that
-// see all of the text: a window has a low loss, too, and in each layer reads no further than
-// before. The survey's rule is another (advice.h): here nothing was retrieved, so those that forget
-// are known by their kind alone; and one model is given, which goes on reading short texts, so what
-// they lose counts as much.
+// Recommends the candidate with the lowest loss at the longest length, plus the loss that it costs
+// at L, among the candidates that see the whole sequence. A window has a low loss, too, but each
+// layer attends no further back than before. The rule of surveys differs (advice.h) in two points:
+// `sextant extend` measures no retrieval, so it excludes forgetting methods by their kind alone;
+// and the model goes on to serve short sequences, so the loss at L counts as much.
 Recommendation recommend(const Extension& extension);
 
 }  // namespace sextant::lab

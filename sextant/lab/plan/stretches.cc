@@ -13,9 +13,9 @@ using nlohmann::json;
 struct Stretch {
   const char* name;
   const char* type;
-  bool by_factor;         // else by the length of each text
-  double beta_fast = 0;   // 0: the authors' 32
-  bool by_turns = false;  // YaRN's ramp as in the paper, not as in its code
+  bool by_factor;         // else by the length of each sequence
+  double beta_fast = 0;   // rotations; 0: 32, as in the paper
+  bool by_turns = false;  // YaRN's ramp as in the paper, else as in the authors' code
 };
 constexpr Stretch kStretches[] = {
     {"pi", "linear", true},

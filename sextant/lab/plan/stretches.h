@@ -1,5 +1,4 @@
-// How far a trained rope is stretched, by the names that surveys and `sextant extend` give to the
-// ways.
+// Stretches of a trained rope by name, as surveys and `sextant extend` use them.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +13,19 @@ namespace sextant::lab {
 // "dynamic-yarn", in this order.
 std::vector<std::string> stretch_names();
 
-// What rope takes as its option "stretch" (JSON object), so that texts `factor` times as long as
-// those of training are read; the dynamic ones go by the length of each text. Null for a name that
-// is none of them.
+// Returns rope's option "stretch" (JSON object) for sequences `factor` times as long as in
+// training. Dynamic stretches ignore `factor`: rope derives it from the positions of each sequence.
+// Null for an unknown name.
 nlohmann::json stretch_named(std::string_view name, double factor);
 
-// A pair makes at most L / 2 pi turns within L, 20 in 128: of a model trained on short texts,
-// YaRN's 32 leave no pair as it was by the paper's ramp, and the fastest alone by that of the code.
+// A pair of channels makes at most L / (2 pi) rotations within L, 20 for L = 128. For models
+// trained on short sequences, YaRN's threshold of 32 rotations keeps no pair unchanged with the
+// paper's ramp, and only the fastest pair with the ramp of the authors' code.
 inline constexpr double kFewTurns = 8;
 
-// The options by which a piecewise rotation (leaky-rerope, self-extend) shrinks distances beyond
-// its default window so far that `reach`, the longest, is one of training (L = `trained`, below
-// `reach`). Empty for others.
+// The options with which a piecewise rotation (leaky-rerope, self-extend) shrinks the distances
+// beyond its default window so that the longest distance, `reach`, maps to at most `trained` (L,
+// smaller than `reach`). Empty for other methods.
 nlohmann::json piecewise_options(std::string_view method, int64_t trained, int64_t reach);
 
 }  // namespace sextant::lab
