@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kTextPerNul = 1000;
 constexpr size_t kTextPerBroken = 10;
 
-// Bytes that do not belong in text, and where the first one is.
+// Count of invalid bytes and offset of the first one.
 struct Found {
   size_t count = 0, first = 0;
   void add(size_t offset) {
@@ -22,21 +22,22 @@ struct Found {
   }
 };
 
-// How many bytes from `at` on are ASCII without NUL; eight at a time, for texts are long.
+// Counts the ASCII bytes other than NUL from `at` on, eight at a time for speed.
 size_t plain_bytes(std::string_view bytes, size_t at) {
   constexpr uint64_t kHigh = 0x8080808080808080, kLow = 0x0101010101010101;
   const size_t begin = at;
   for (; at + 8 <= bytes.size(); at += 8) {
     uint64_t eight;
     std::memcpy(&eight, bytes.data() + at, 8);
-    if (((eight | (eight - kLow)) & kHigh) != 0) break;  // not ASCII, or a NUL (or the byte after)
+    if (((eight | (eight - kLow)) & kHigh) != 0) break;  // some byte is non-ASCII or NUL
   }
   const auto is_plain = [](char c) { return static_cast<signed char>(c) > 0; };
   while (at < bytes.size() && is_plain(bytes[at])) ++at;
   return at - begin;
 }
 
-// The length of the UTF-8 form of one code point that starts at `at`, a byte above 0x7f; 0: none.
+// Length of the UTF-8 encoding of a code point that starts at `at` with a byte above 0x7f; 0 if
+// invalid.
 size_t character_length(std::string_view bytes, size_t at) {
   const auto byte = [&](size_t n) {
     return at + n < bytes.size() ? static_cast<unsigned char>(bytes[at + n]) : 0U;
@@ -45,7 +46,7 @@ size_t character_length(std::string_view bytes, size_t at) {
   const unsigned lead = byte(0), next = byte(1);
   if (lead < 0xc2 || lead > 0xf4 || !continues(1)) return 0;
   if (lead < 0xe0) return 2;
-  // Overlong forms, surrogates and numbers above 0x10ffff are not UTF-8.
+  // Overlong encodings, surrogates and code points above 0x10ffff are not UTF-8.
   const bool out_of_range = (lead == 0xe0 && next < 0xa0) || (lead == 0xed && next >= 0xa0) ||
                             (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next >= 0x90);
   if (out_of_range || !continues(2)) return 0;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFewestParts = 20;
 
-// The file itself, or all below a folder.
+// The file itself, or all files below a folder.
 std::vector<fs::path> files_of(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
@@ -29,7 +29,7 @@ std::vector<fs::path> files_of(const fs::path& path) {
   return files;
 }
 
-// Nearly equal parts of at most `most` bytes.
+// Cuts a document into nearly equal parts of at most `most` bytes.
 std::vector<std::string_view> parts_of(std::string_view document, size_t most) {
   const size_t count = (document.size() + most - 1) / most;
   std::vector<std::string_view> parts;
@@ -45,7 +45,7 @@ uint32_t checksum(uint32_t so_far, std::string_view bytes) {
       ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Of one stretch of training text: length + 1.
+// Bytes of one training sequence: length + 1.
 uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
   const auto bytes = static_cast<uint64_t>(length) + 1;
   if (corpus.train.size() < bytes) {
@@ -55,7 +55,7 @@ uint64_t bytes_to_train_on(const Corpus& corpus, int64_t length) {
   return bytes;
 }
 
-// One after the other in each test document.
+// Consecutive blocks in each test document. A block's last byte is the next block's first.
 std::vector<std::string_view> test_places(const Corpus& corpus, int64_t length) {
   std::vector<std::string_view> places;
   int64_t begin = 0;
@@ -96,12 +96,12 @@ Corpus split_corpus(std::vector<std::string> documents, double test_share) {
   if (total == 0) fail("text: expected some bytes, but got none");
 
   std::vector<std::string_view> parts;
-  // With nothing to train on there is nothing to part.
+  // A corpus without training data is not split, so its documents stay whole.
   const size_t most = test_share < 1 ? std::max<size_t>(1, total / kFewestParts) : total;
   for (const std::string& document : documents) {
     std::ranges::copy(parts_of(document, most), std::back_inserter(parts));
   }
-  // Which parts are tested on: the first of a fixed shuffle. Their order in the text stays.
+  // The test parts are the first parts of a fixed shuffle. Parts keep their order in the text.
   const CounterRandom random(0, "split");
   std::vector<size_t> order(parts.size());
   for (size_t n = 0; n < order.size(); ++n) order[n] = n;
@@ -127,7 +127,7 @@ Corpus split_corpus(std::vector<std::string> documents, double test_share) {
 
 std::vector<fs::path> default_text() {
   const fs::path docs = "/usr/share/doc";
-  fs::path sources;  // one version of Python only: two would share most of their text
+  fs::path sources;  // only one Python version: two would share most of their text
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(docs, ignored)) {
     if (!entry.path().filename().string().starts_with("python3")) continue;

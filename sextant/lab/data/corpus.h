@@ -1,8 +1,8 @@
-// Text as bytes, split by document into what is trained on and what is tested on.
+// Text as bytes, split by document into training and test data.
 //
-// The split is a function of what the documents say, not of where they lie: they are sorted by
-// content and those that occur twice are dropped (else a text could be trained on and tested on). A
-// document above a twentieth of the whole is cut into parts first, so one long book can be split.
+// The split depends on the content of the documents and not on their paths: documents are sorted by
+// content, and duplicates are dropped so that no document is in both parts. A document larger than
+// a twentieth of the whole is cut into parts first, so a single long book can be split, too.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,39 @@
 namespace sextant::lab {
 
 struct Corpus {
-  std::string train, test;         // documents one after the other
-  std::vector<int64_t> test_ends;  // where each test document ends
+  std::string train, test;         // concatenated documents
+  std::vector<int64_t> test_ends;  // end offset of each test document
   int64_t documents = 0;
 };
 
-// test_share: 0 to 1; 1: all is tested on, and no document is cut.
-// Files, and the files below folders. Throws Error if one cannot be read or is not text
-// (check_text.h), or if all is empty.
+// Reads files, and all files below folders. test_share is between 0 and 1; with 1 everything is
+// test data and no document is cut. Throws Error if a file cannot be read or is not text
+// (check_text.h), or if there are no bytes.
 Corpus read_corpus(std::span<const std::filesystem::path> paths, double test_share);
 Corpus split_corpus(std::vector<std::string> documents, double test_share);
 
-// The reST sources of Python's documentation where Debian's python3-doc puts them. Throws Error
-// that says what to do if it is not installed.
+// The reST sources of Python's documentation as installed by Debian's python3-doc. Throws Error
+// that says how to install them if they are missing.
 std::vector<std::filesystem::path> default_text();
 
-// Counts and a checksum: whether two corpora are the same.
+// Counts and a checksum, to compare corpora.
 nlohmann::json identity(const Corpus& corpus);
 
-// `blocks` stretches of length + 1 bytes, each inside one test document, evenly spread; input is
-// all but the last byte, targets all but the first. Throws Error if there are not so many.
+// Returns `blocks` evenly spread blocks of length + 1 bytes, each inside one test document. The
+// input is all but the last byte, the targets all but the first. Throws Error if there are too few.
 std::vector<std::string_view> test_blocks(const Corpus& corpus, int64_t length, int64_t blocks);
 
-// How many such stretches there are.
+// The number of such blocks.
 int64_t count_test_blocks(const Corpus& corpus, int64_t length);
 
-// The training text of row `row` of step `step`: length + 1 bytes. The data's position is the step.
+// The training sequence of row `row` in step `step`: length + 1 bytes at a random position, which
+// depends only on the arguments, so a resumed training needs no other data state than its step.
 std::string_view train_window(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                               int64_t step, int64_t row);
 
-// The same for a training with memory, in which a row reads on, one segment a step: the text is cut
-// into segments of `length`, after the last comes the first, and rows begin evenly spread over
-// them.
+// The training sequence for training with memory, in which each row continues with the next segment
+// in the next step. The text is cut into segments of `length`; the first segment follows the last
+// one, and the rows start evenly spread over the segments.
 std::string_view train_segment(const Corpus& corpus, int64_t length, uint64_t seed, int64_t batch,
                                int64_t step, int64_t row);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kFewestPairs = 2, kMostPairs = 8;
 constexpr int64_t kOthersPerQuestion = 8;
 
-// The random numbers of one text, in order.
+// The random numbers of one sequence, in order.
 class Draws {
  public:
   Draws(uint64_t seed, const char* stream, uint64_t n) : random_(seed, stream), next_(n << 32) {}
@@ -21,7 +21,7 @@ class Draws {
     return static_cast<int64_t>(random_.below(static_cast<uint64_t>(limit), next_++));
   }
 
-  // `count` different numbers below `limit`.
+  // Returns `count` different numbers below `limit`.
   std::vector<int64_t> different(int64_t count, int64_t limit) {
     std::vector<int64_t> numbers;
     while (static_cast<int64_t>(numbers.size()) < count) {
@@ -40,7 +40,7 @@ struct Pair {
   int64_t place = 0, key = 0, value = 0;
 };
 
-// Pairs of different keys at these places.
+// Pairs with different keys at these positions.
 std::vector<Pair> pairs_at(const std::vector<int64_t>& places, Draws& draws) {
   const std::vector<int64_t> keys = draws.different(static_cast<int64_t>(places.size()), kPairKeys);
   std::vector<Pair> pairs;
@@ -84,7 +84,7 @@ PairText pair_training_text(int64_t length, uint64_t seed, uint64_t n) {
   std::ranges::sort(places);
   const std::vector<Pair> pairs = pairs_at(places, draws);
   PairText text = noise_with(pairs, length, draws);
-  int64_t before = 0;  // pairs that stand before `place`
+  int64_t before = 0;  // pairs before `place`
   for (int64_t place = 0; place < length; ++place) {
     const bool last = place == length - 1;
     if (before < count && pairs[static_cast<size_t>(before)].place == place) {
@@ -105,7 +105,7 @@ PairText pair_test_text(int64_t length, int64_t distance, uint64_t seed, uint64_
   Draws draws(seed, "pairs/test", n);
   const int64_t asked = length - 1 - distance;
   std::vector<int64_t> places = draws.different(kTestPairs - 1, length - 2);
-  for (int64_t& place : places) place += place >= asked ? 1 : 0;  // anywhere but there
+  for (int64_t& place : places) place += place >= asked ? 1 : 0;  // any position but `asked`
   places.push_back(asked);
   const std::vector<Pair> pairs = pairs_at(places, draws);
   PairText text = noise_with(pairs, length, draws);
