@@ -161,7 +161,7 @@ void save_checkpoint(const Checkpoint& checkpoint, const fs::path& directory) {
   write_file(path_of(directory, checkpoint.step), checkpoint_file(checkpoint));
   const std::vector<int64_t> steps = steps_in(directory);
   for (size_t n = kKept; n < steps.size(); ++n) {
-    std::error_code ignored;  // one too many does no harm
+    std::error_code ignored;  // an extra checkpoint does no harm
     fs::remove(path_of(directory, steps[n]), ignored);
   }
 }

@@ -1,4 +1,5 @@
-// What `sextant evaluate` and `sextant extend` ask of the half with libtorch, and what it answers.
+// Requests and results that `sextant evaluate` and `sextant extend` exchange with the libtorch
+// plugin.
 #pragma once
 
 #include <cstdint>
@@ -11,46 +12,46 @@
 
 namespace sextant::lab {
 
-inline constexpr int64_t kFewestBlocks = 2;  // an error of a mean needs two
+inline constexpr int64_t kFewestBlocks = 2;  // the standard error of a mean needs two
 
-// How a model in a folder is read and what on.
+// A model folder, and the text and lengths on which the model is evaluated.
 struct EvaluationRequest {
   std::filesystem::path model;
   std::vector<std::filesystem::path> text;
-  double share = 1;  // of the text, the part that a training with this test.share holds out; 1: all
-  std::vector<int64_t> lengths;  // rising, divisors of the last
-  int64_t blocks = 0;  // of the longest length, evenly spread; 0: as many as there are, at most 64
-  int64_t stride = 0;  // bytes scored at the end of a window; 0: half of L
+  double share = 1;  // of the text: the part that a training with this test.share holds out; 1: all
+  std::vector<int64_t> lengths;  // in rising order, divisors of the last
+  int64_t blocks = 0;            // of the longest length, evenly spread; 0: all, at most 64
+  int64_t stride = 0;            // bytes scored at the end of a window; 0: half of L
 };
 
-// Is told of blocks done and in all; ends the work by throwing.
+// Receives the blocks done and the total; it ends the work by throwing.
 using OnBlock = std::function<void(int64_t done, int64_t total)>;
 
 struct ModelEvaluation {
   std::string method, options;  // JSON object
   int64_t train_length = 0, memory = 0, weights = 0;
   int64_t blocks = 0, stride = 0;
-  std::vector<AtLength> lengths;  // changes: against L if it is among them, else against the first
-  int64_t reference = 0;          // that length
+  std::vector<AtLength> lengths;  // changes are against L if it was tested, else the first length
+  int64_t reference = 0;          // the length that changes are against
 };
 
-// A way to read a trained rope past its length.
+// A method that uses the weights of a trained rope past its training length.
 struct StretchCandidate {
   std::string name;              // "yarn"
   std::string summary;           // "YaRN: ... (Peng et al. 2023)"
-  std::string method;            // in the registry
+  std::string method;            // name in the registry
   std::string options;           // JSON object
-  bool in_hugging_face = false;  // config.json of the model's architecture can say it
+  bool in_hugging_face = false;  // config.json can express it for the model's architecture
 };
 
 struct MeasuredCandidate {
   StretchCandidate candidate;
-  std::vector<AtLength> lengths;  // changes: minus the model as it is at L
-  Mean behind;  // the sliding loss at the longest length minus the lowest of all ways
+  std::vector<AtLength> lengths;  // changes are against the unchanged model at L
+  Mean behind;  // sliding loss at the longest length, minus the lowest of all candidates
 };
 
 struct Extension {
-  ModelEvaluation model;  // as it is
+  ModelEvaluation model;  // unchanged
   std::vector<MeasuredCandidate> candidates;
 };
 

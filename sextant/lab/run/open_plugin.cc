@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the program as the build lays them out, and as they are installed.
+// The library beside the program, in the build tree or as installed.
 fs::path library_path() {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
   constexpr std::array<const char*, 2> kPlaces{"../lib", SEXTANT_LIBRARY_FROM_PROGRAM};
@@ -28,7 +28,7 @@ fs::path library_path() {
 }
 
 void set_threads(int threads) {
-  ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);  // the user may know better
+  ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);  // a user's value is kept
   const std::string count = std::to_string(threads);
   ::setenv("OMP_NUM_THREADS", count.c_str(), /*overwrite=*/1);
   ::setenv("OPENBLAS_NUM_THREADS", count.c_str(), /*overwrite=*/1);

@@ -1,9 +1,10 @@
-// The laboratory's half that needs libtorch, as a shared library that is opened at need.
+// The part of the laboratory that needs libtorch: a shared library that is opened on demand.
 //
-// libtorch is 287 shared objects and 0.4 s of start-up; commands that need no tensors do not pay.
-// libgomp reads its environment when it is loaded, and its workers' default of spinning starves the
-// threads of OpenBLAS (training: 5 to 17 times slower on a busy machine), so the environment must
-// be right before the library is opened; a program that links libtorch cannot do that.
+// libtorch consists of 287 shared objects and takes 0.4 s to load; commands without tensors avoid
+// that. libgomp reads its environment when it is loaded. By default its workers spin while waiting
+// and starve the threads of OpenBLAS: training was 5 to 17 times slower on a busy machine. The
+// environment must therefore be set before the library is opened, which a program linked against
+// libtorch cannot do.
 #pragma once
 
 #include <csignal>
@@ -21,59 +22,61 @@
 
 namespace sextant::lab {
 
-// What an arm at work tells and is told.
+// Callbacks and flags of a running arm.
 struct Watch {
   std::function<void(const Report&)> report = [](const Report&) {};
-  const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save and come back
-  double seconds_between_checkpoints = 5;            // 0: one after every step
+  const volatile std::sig_atomic_t* stop = nullptr;  // not 0: save the state and return
+  double seconds_between_checkpoints = 5;            // 0: a checkpoint after every step
 };
 
-// What is drawn of an encoding: a layer of one text, its parameters as training starts from them.
+// A request for samples of an encoding: one layer and one sequence, with the parameters at their
+// initial values.
 struct EncodingRequest {
   std::string method;
-  std::string options = "{}";  // JSON, as of the method
+  std::string options = "{}";  // JSON object, options of the method
   int64_t heads = 4, head_dim = 32, length = 64;
   bool causal = true;
 };
 struct Encoding {
-  // [length, width]: what it makes of an input of zeros, or, where that is nothing, of ones; empty
-  // if it leaves the input alone.
+  // [length, width]: the encoding's output for an input of zeros or, if that is zero, of ones;
+  // empty if the encoding leaves the input unchanged.
   std::vector<double> input;
-  // [heads, length, length]: the score of each query and key, all of them one and the same vector,
-  // drawn for each head from a normal distribution; NaN: the query does not see the key.
+  // [heads, length, length]: the score of each query and key. All queries and keys of a head are
+  // the same vector, drawn from a normal distribution. NaN marks a masked key.
   std::vector<double> scores;
 };
 
-// A method, for people.
+// Description of a method for the user.
 struct KnownMethod {
   std::string name, summary;
-  std::string formula;  // one line of ASCII; its parts are separated by "; "
-  std::string options;  // JSON object, with defaults
+  std::string formula;  // one line of ASCII; parts are separated by "; "
+  std::string options;  // JSON object with the defaults
 };
 
-// What one arm costs as rope does, measured here in a second or two. Other methods cost up to twice
-// as much, and a dynamic stretch many times as much in tests.
+// The cost of an arm with rope, measured on this machine in a second or two. Other methods cost up
+// to twice as much, and a dynamic stretch many times as much in tests.
 struct ArmCost {
-  double step_seconds = 0;  // of training
+  double step_seconds = 0;  // of one training step
   double test_seconds = 0;  // all tests
-  int64_t bytes = 0;        // the most memory that the process had
+  int64_t bytes = 0;        // peak memory of the process
 };
 
-// The functions of libsextant_lab, both sides built from one tree. They throw Error.
+// The functions of libsextant_lab, built from the same tree as the program. They throw Error.
 struct Plugin {
   std::string_view version;
   std::vector<KnownMethod> (*methods)();
-  // Makes every method and model once, so that a wrong option is known before hours of work.
+  // Constructs every method and model once, so that a wrong option is reported before hours of
+  // work.
   void (*check)(const Settings& settings, std::span<const Arm> arms);
-  // Of an arm that is trained on this task.
+  // The cost of an arm that is trained on this task.
   ArmCost (*cost)(const Settings& settings, Task task);
-  // Carries out DIRECTORY/arm.json: trains (from the newest checkpoint), tests, writes result.json.
-  // kDone or kStopped.
+  // Runs DIRECTORY/arm.json: trains from the newest checkpoint, tests, and writes result.json.
+  // Returns kDone or kStopped.
   Ending (*run_arm)(const std::filesystem::path& directory, const Watch& watch);
-  // Why transformers has no architecture for the model that lies in a folder; "" if it has. See
-  // model_folder.h.
+  // Returns the reason why no transformers architecture can load the model in a folder, or "" if
+  // one can. See model_folder.h.
   std::string (*obstacle)(const std::filesystem::path& model);
-  // L of the model that lies in a folder.
+  // L of the model in a folder.
   int64_t (*train_length)(const std::filesystem::path& model);
   // See evaluate_model.h and extend_model.h.
   ModelEvaluation (*evaluate_model)(const EvaluationRequest& request, const OnBlock& on_block);
@@ -83,11 +86,11 @@ struct Plugin {
   Encoding (*encode)(const EncodingRequest& request);
 };
 
-// Opens the library that was built or installed with this program, once, for work with `threads`
-// threads. Throws Error if it is not there (a build without libtorch).
+// Opens the library that was built or installed with this program, at the first call only, for work
+// with `threads` threads. Throws Error if the library is missing (a build without libtorch).
 const Plugin& open_plugin(int threads);
 
 }  // namespace sextant::lab
 
-// The library's one entry point.
+// The library's only entry point.
 extern "C" const sextant::lab::Plugin* sextant_lab_plugin();

@@ -1,5 +1,5 @@
-// The progress of a survey on standard error: one line that is redrawn on a terminal, a line now
-// and then elsewhere. Results go to standard output.
+// The progress of a survey on standard error: one redrawn line on a terminal, else a line every ten
+// seconds. Results go to standard output.
 #pragma once
 
 #include <chrono>
@@ -9,19 +9,19 @@ namespace sextant::lab {
 
 class Progress {
  public:
-  // A line to keep, such as "rope-0 done". The redrawn line stands below it.
+  // Prints a permanent line, such as "rope-0 done", above the redrawn line.
   void say(const std::string& line);
 
   // Units of work.
   struct Work {
     double done = 0, total = 0;
-    double found_done = 0;  // the part of `done` that an earlier run did: it says nothing on speed
+    double found_done = 0;  // part of `done` from an earlier run, excluded from the speed
   };
 
-  // `now` names the running arms. Drawn at most every 0.1 s on a terminal, every 10 s elsewhere.
+  // `now` describes the running arms. Redraws at most every 0.1 s on a terminal, else every 10 s.
   void show(const Work& work, const std::string& now);
 
-  // Takes the redrawn line away.
+  // Erases the redrawn line.
   ~Progress();
 
  private:
@@ -36,7 +36,7 @@ class Progress {
 // "4 min 10 s"
 std::string duration(double seconds);
 
-// A line on standard error. A failure to write it (2>FILE on a full disk) is ignored.
+// Prints a line on standard error. Failures to write it (2>FILE on a full disk) are ignored.
 void note(const std::string& line);
 
 }  // namespace sextant::lab

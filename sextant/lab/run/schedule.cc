@@ -21,19 +21,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPollMilliseconds = 100;
-constexpr std::chrono::seconds kPatience{20};  // for a worker to save, before it is killed
+constexpr std::chrono::seconds kPatience{20};  // time for workers to save before they are killed
 
 volatile std::sig_atomic_t interruptions = 0;
 
 void count_interruption(int) { interruptions = interruptions + 1; }
 
-// SIGINT and SIGTERM are counted for its lifetime.
+// Counts SIGINT and SIGTERM during its lifetime.
 class CountInterruptions {
  public:
   CountInterruptions() {
     interruptions = 0;
     struct sigaction action {};
-    action.sa_handler = count_interruption;  // without SA_RESTART: poll() must notice
+    action.sa_handler = count_interruption;  // no SA_RESTART, so that poll() returns
     ::sigaction(SIGINT, &action, &old_int_);
     ::sigaction(SIGTERM, &action, &old_term_);
   }
@@ -58,7 +58,7 @@ std::string last_line(const fs::path& path) {
   return last;
 }
 
-// Multiplications by weights for each token: what a token costs, nearly.
+// Multiplications per token, which approximate its cost.
 double weights_read(const DecoderOptions& model) {
   return static_cast<double>(model.layers * (4 * model.width + 2 * model.mlp_width) * model.width +
                              model.width * model.vocabulary);
@@ -98,13 +98,13 @@ class Schedule {
   struct Unit {
     Arm arm;
     double work = 0;
-    double found_done = 0;  // the part of it that an earlier run did
+    double found_done = 0;  // the part of `work` that an earlier run did
     State state = State::kWaiting;
     std::unique_ptr<Worker> worker;
-    bool reported = false;  // the first report says where it goes on
+    bool reported = false;  // the first report tells where the arm resumes
   };
 
-  // After a signal, or if nothing more can be written.
+  // After a signal, or after a failed write.
   bool stopping() const { return interruptions > 0 || !end_.cannot_write.empty(); }
 
   int64_t count(State state) const { return std::ranges::count(units_, state, &Unit::state); }
@@ -195,7 +195,7 @@ class Schedule {
 
   void failed(Unit& unit, const std::string& why) {
     unit.state = State::kFailed;
-    unit.found_done = unit.work;  // nobody will do the rest
+    unit.found_done = unit.work;  // the rest will not be done
     end_.failures.push_back(unit.arm.name() + ": " + why);
     progress_.say(unit.arm.name() + " failed: " + why);
   }
@@ -241,7 +241,7 @@ class Schedule {
   std::vector<Unit> units_;
   ScheduleEnd end_;
   Progress progress_;
-  bool more_done_ = false;  // since on_done was called
+  bool more_done_ = false;  // since the last call of on_done
   bool asked_ = false;
   std::chrono::steady_clock::time_point deadline_;
 };
@@ -274,7 +274,7 @@ double test_tokens(const Settings& settings, Task task) {
 }
 
 double work_of(const Settings& settings, const Arm& arm) {
-  // A step forward and back costs about three times a step forward.
+  // A training step costs about three times a forward pass.
   const auto train = static_cast<double>(3 * training_of(settings, arm).bytes);
   return weights_read(model_of(settings, arm.task)) / weights_read(settings.model) *
          ((arm.trains() ? train : 0) + test_tokens(settings, arm.task));

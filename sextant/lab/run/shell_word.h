@@ -1,11 +1,11 @@
-// Words of a command line that is shown to a person, who copies it.
+// Shell quoting for printed command lines that the user may copy.
 #pragma once
 
 #include <string>
 
 namespace sextant::lab {
 
-// The word in quotes if a shell would read it as anything else without.
+// Returns the word, quoted if a shell would change it otherwise.
 std::string shell_word(std::string word);
 
 }  // namespace sextant::lab

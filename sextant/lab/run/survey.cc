@@ -66,7 +66,7 @@ void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, cons
   fmt::print("{}\n", manifest.dump(2));
 }
 
-// "About 5 min 20 s and 400 MB for each of 2 at a time ..."
+// "About 5 min 20 s and 400 MB of memory for each of 2 at a time ..."
 std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& arms) {
   if (arms.empty()) return "";
   std::map<Task, ArmCost> costs;
@@ -77,7 +77,7 @@ std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& ar
       costs[arm.task] = open_plugin(options.settings.threads).cost(options.settings, arm.task);
     }
     const ArmCost& cost = costs.at(arm.task);
-    // A tuning's steps read as many tokens.
+    // Steps of a tuning process as many tokens as steps of a training, so they cost the same.
     if (arm.trains()) {
       seconds +=
           cost.step_seconds * static_cast<double>(training_of(options.settings, arm).steps());
@@ -113,8 +113,8 @@ void print(std::span<const ArmResult> results, const Settings& settings) {
   if (!advised.empty()) fmt::print("\n{}", advised);
 }
 
-// The partial report stays until the survey goes on. If the disk is full it is left out: `end` has
-// the reason already.
+// Writes the partial report, which stays until the survey continues. If the disk is full the report
+// is omitted; `end` already has the reason.
 void write_partial(const SurveyOptions& options, const json& manifest,
                    std::span<const ArmResult> results) {
   try {

@@ -1,18 +1,18 @@
-// A survey: train each method on short text, test it on long text, show where it breaks.
+// A survey: train each method on short sequences, test it on long ones, report where it breaks.
 //
 //   text files --corpus--> training bytes, test bytes         the same for every arm
 //   arms = methods x seeds                                    arms/rope-0/arm.json
 //     each in a worker process (schedule, worker, plugin):    libsextant_lab, with libtorch
 //       train --checkpoint-NNN.sxt--> model.safetensors       durable: kill -9 costs seconds
-//       test  --> result.json                                 the arm is done when this is there
-//   some result.json --> table so far on standard error, report.html marked as partial
+//       test  --> result.json                                 the arm is done when this file exists
+//   some result.json --> tables so far on standard error, report.html marked as partial
 //   all result.json --> table on standard output, results.json, results.csv, charts, report.html
 //
-// A survey is its directory. Its manifest has the settings that all arms share. The same command
-// goes on where the last one stopped, one with other methods or seeds adds arms, and one that
-// differs in anything shared is refused, since its numbers could not stand in one table. Arms of a
-// seed share the start of all weights but the method's own, the batches and their order, and the
-// bytes they are tested on, so that their differences are the method's.
+// A survey is stored in its directory, whose manifest has the settings that all arms share. Running
+// the same command again resumes the survey, and other methods or seeds add arms. A command with
+// other shared settings is refused, because its results could not be compared in one table. Arms of
+// a seed share the initial weights except those of the method, the batches and their order, and the
+// test bytes, so the method alone causes their differences.
 #pragma once
 
 #include <filesystem>
@@ -29,23 +29,23 @@ struct SurveyOptions {
   std::vector<Arm> arms;
   std::vector<std::filesystem::path> text;
   std::filesystem::path directory;
-  std::vector<std::string> worker;  // the command that runs one arm, without the arm's folder
-  std::string command;              // as the user gave it, for "go on with" and the report
+  std::vector<std::string> worker;  // command that runs one arm, without the arm's folder
+  std::string command;              // the user's command line, for "go on with" and the report
   int jobs = 1;
-  bool dry_run = false;  // say what would be done
+  bool dry_run = false;  // only print the plan
 };
 
 // A requested method.
 struct ArmRequest {
-  std::string label;           // what tables will call it
-  std::string method;          // a method's name, or a stretch's
-  std::string options = "{}";  // JSON object: the method's, and the survey's, below
+  std::string label;           // its name in tables
+  std::string method;          // name of a method or a stretch
+  std::string options = "{}";  // JSON object: options of the method, and of the survey (below)
 };
 
-// "rope:base=1e6:dim=16" -> a request; the text is its label. VALUE is JSON, or plain words.
+// Parses "rope:base=1e6:dim=16"; the text becomes the label. VALUE is JSON, or else a string.
 ArmRequest request_of(const std::string& text);
 
-// A file of requests, in JSON or, named *.toml, in TOML:
+// A file of requests, in TOML if its name ends with .toml, else in JSON:
 //   {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
 //    "settings": {"training": {"bytes": 400000}}}
 // Its settings override those of the command line.
@@ -56,34 +56,33 @@ struct ArmsFile {
 // Throws Error that names the file and the field.
 ArmsFile read_arms_file(const std::filesystem::path& path);
 
-// Settings overridden by those of a JSON object: {"test": {"blocks": 16}}. Throws Error, which
-// begins with `where`, for an unknown one.
+// Returns the settings with some overridden by a JSON object: {"test": {"blocks": 16}}. Throws
+// Error, whose text begins with `where`, for an unknown setting.
 Settings laid_over(const Settings& settings, const std::string& json, const std::string& where);
 
-// Defaults of every arm.
+// Options that every arm has by default.
 struct ArmDefaults {
   int64_t memory = 0;
-  int64_t tune = 0;  // steps; 0: nothing is tuned
+  int64_t tune = 0;  // steps; 0: no tuning
 };
 
-// Requests -> arms. A method that is only tested (window, rerope, a stretch and others that change
-// how a trained rope is applied) brings the arm that trains its weights. Options of the survey
-// itself:
+// Makes the arms of the requests. A method that is only tested (window, rerope, a stretch or
+// another method that changes how a trained rope is applied) adds the arm that trains its weights.
+// Options of the survey itself:
 //   weights   the method or request whose weights are used: "rope" for any method that has rope's
-//             parameters; "own" trains a method that otherwise uses another's
-//   memory    positions; shown in the label where it comes from all.memory
-//   tune      steps of more training on sequences of the longest length, from the weights that are
-//             used. With all.tune each such arm has a twin that was tuned, and so has the method
-//             that was trained.
-// Values such as "L", "2L" or "L/4" follow the training length. Each request gives an arm for text
-// and, unless settings.retrieval.steps is 0 or it has a memory, one for pairs.
+//             parameters; "own" trains a method that would otherwise use other weights
+//   memory    positions; in the label if it comes from all.memory
+//   tune      steps of further training at the longest length, from the weights that are used. With
+//             all.tune each such arm, and the method that was trained, also gets a tuned copy.
+// Values such as "L", "2L" or "L/4" are relative to the training length. Each request gives an arm
+// for text and, unless settings.retrieval.steps is 0 or the arm has a memory, one for pairs.
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
 
-// The methods of a survey that names none: some that are trained, and all stretches that are not
-// dynamic.
+// The methods of a survey without a method list: some that are trained, and all stretches that are
+// not dynamic.
 std::vector<std::string> default_methods();
 
 // Stretches of a trained rope past its length, by factor = longest length / L: pi, ntk, yarn,
@@ -92,8 +91,8 @@ std::vector<std::string> stretches();
 
 enum class SurveyEnd { kDone, kSomeFailed, kStopped };
 
-// Prints the table on standard output once, at the end; progress and the tables so far on standard
-// error. Throws Error.
+// Prints the table on standard output once, at the end, and progress and intermediate tables on
+// standard error. Throws Error.
 SurveyEnd run_survey(const SurveyOptions& options);
 
 }  // namespace sextant::lab

@@ -16,11 +16,11 @@
 namespace sextant::lab {
 namespace {
 
-// The methods that a reader knows, one that holds and one that breaks among them.
+// Well-known methods, one that holds and one that breaks among them.
 constexpr std::array<std::string_view, 3> kFirst = {"alibi", "rope", "t5"};
-constexpr size_t kFirstTable = 2;  // trainings on text
-constexpr size_t kFewest = 3;      // arms between two tables
-constexpr int kWriteShare = 20;    // a report may take this part of the time between two
+constexpr size_t kFirstTable = 2;  // trainings on text before the first table
+constexpr size_t kFewest = 3;      // minimum of arms between two tables
+constexpr int kWriteShare = 20;    // inverse of the share of time that reports may take
 
 bool is_on_text(const Arm& arm) { return arm.weights_from.empty() && arm.task == Task::kText; }
 
@@ -59,7 +59,7 @@ std::vector<ArmResult> results_of(const SurveyOptions& options,
 
 bool SurveySoFar::is_table_due(std::span<const ArmResult> results) const {
   const size_t arms = options_.arms.size();
-  if (results.size() == arms) return false;  // the final one follows
+  if (results.size() == arms) return false;  // the final table follows
   if (shown_ > 0) return results.size() >= shown_ + std::max(kFewest, arms / (often_ ? 8 : 4));
   const auto first = static_cast<size_t>(std::ranges::count_if(options_.arms, is_on_text));
   const auto done = static_cast<size_t>(std::ranges::count_if(
@@ -94,7 +94,7 @@ std::string SurveySoFar::update() {
     }
     return text;
   } catch (const Error& error) {
-    // The arms go on, and so does the error if it is still there when they are done.
+    // The arms continue. An error that persists is thrown again when all are done.
     failed_ = true;
     return fmt::format("results so far: {}", error.what());
   }

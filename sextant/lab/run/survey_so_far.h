@@ -1,4 +1,4 @@
-// The results of a survey while it runs: its table now and then, and its report, marked as partial.
+// Intermediate results of a survey: tables while it runs, and a report marked as partial.
 #pragma once
 
 #include <chrono>
@@ -14,26 +14,27 @@
 
 namespace sextant::lab {
 
-// The arms in the order in which they are best run; tables keep the order of `arms`. Seed by seed
-// come trainings on text, alibi, rope and t5 first of all, then trainings on pairs, then arms that
-// only test: the first table is soon there, and short arms at the end leave no core idle for long.
+// The order in which to run the arms; tables keep the order of `arms`. For each seed, trainings on
+// text come first, with alibi, rope and t5 ahead, then trainings on pairs, then arms that are only
+// tested. The first table is thus available early, and short arms at the end leave no core idle for
+// long.
 std::vector<Arm> running_order(std::span<const Arm> arms);
 
-// The results of the arms that are done, in the order of `arms`. `known` keeps what was read.
-// Throws Error if a file is damaged or has the result of another arm.
+// The results of the finished arms, in the order of `arms`. `known` caches results that were read.
+// Throws Error if a file is damaged or contains the result of another arm.
 std::vector<ArmResult> results_of(const SurveyOptions& options,
                                   std::map<std::string, ArmResult>& known);
 
 class SurveySoFar {
  public:
-  // `often`: a table for every eighth of the arms, as a terminal has room for, instead of every
+  // `often`: print a table for every eighth of the arms, as on a terminal, instead of every
   // quarter.
   SurveySoFar(const SurveyOptions& options, const nlohmann::json& manifest, bool often)
       : options_(options), manifest_(manifest), often_(often) {}
 
-  // After more arms were done: lines to print, or none. The first table has the first two methods
-  // that are trained on text. The report is rewritten then and later, within a twentieth of the
-  // time.
+  // Called after more arms are done; returns lines to print, or "". The first table appears when
+  // two methods are trained on text. The report is written with each table, and between tables as
+  // long as writing takes at most a twentieth of the time.
   std::string update();
 
  private:
@@ -46,10 +47,10 @@ class SurveySoFar {
   const nlohmann::json& manifest_;
   bool often_;
   std::map<std::string, ArmResult> known_;
-  size_t shown_ = 0;  // arms in the last table
+  size_t shown_ = 0;  // arms in the last printed table
   bool failed_ = false;
   Clock::time_point written_ = {};
-  Clock::duration writing_ = {};  // the time that the last report took
+  Clock::duration writing_ = {};  // the time to write the last report
 };
 
 }  // namespace sextant::lab

@@ -28,12 +28,13 @@ using nlohmann::json;
 constexpr const char* kArmName = "model";
 constexpr const char* kSettings[] = {"model", "training", "test", "threads"};
 
-// What an arm leaves that makes a model; the configuration last, for a folder that has one is
-// whole.
+// The files of a finished arm that make up a model. The configuration is last, so a folder that
+// contains it is complete.
 constexpr const char* kModelFiles[] = {"model.safetensors", "tokenizer.json",
                                        "tokenizer_config.json", "config.json"};
 
-// Lays `given` over `base`, field by field. A field that base has not is an Error.
+// Overrides fields of `base` by those of `given`, recursively. Throws Error for a field that `base`
+// lacks.
 void lay_over(json& base, const json& given, const std::string& what) {
   if (!given.is_object()) {
     fail(what + ": expected an object, but got " + given.dump().substr(0, 60));
@@ -53,7 +54,7 @@ void lay_over(json& base, const json& given, const std::string& what) {
   }
 }
 
-// Sizes that were not said follow from those that were.
+// Sets the sizes that are null from the sizes that they follow.
 void complete(json& plan) {
   json &model = plan["model"], &test = plan["test"];
   const json length = plan.at("training").at("length");
@@ -83,14 +84,14 @@ void prepare(const TrainModelOptions& options, const fs::path& work, const json&
               {"files", files}});
 }
 
-// Moves the model to where the user wants it; again after a kill in between.
+// Moves the model to the user's directory. It can run again after a kill in between.
 void publish(const fs::path& arm, const fs::path& directory) {
   for (const char* file : kModelFiles) {
     if (fs::exists(arm / file)) fs::rename(arm / file, directory / file);
   }
 }
 
-// What to ask of the model now, on the text that it was not trained on.
+// Suggests commands that test the model on its held-out text.
 std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
   const TrainingPlan& plan = options.plan;
   const int64_t trained = plan.settings.training.length;
@@ -119,7 +120,7 @@ std::string next_steps(const TrainModelOptions& options, const Corpus& corpus) {
   std::string words =
       fmt::format("\nNow read longer texts with it:\n  sextant evaluate {} --lengths {}{}\n", model,
                   lengths, text);
-  // Frequencies that were trained are not stretched: extend_model.h.
+  // Trained frequencies are not stretched: see extend_model.h.
   if (plan.arm.method == "rope" &&
       json::parse(plan.arm.options).value("train", json(false)) != true) {
     words += fmt::format("  sextant extend {} --to {}{}\n", model, longest, text);

@@ -1,10 +1,10 @@
-// One model from a file of settings, trained durably, that ends as a folder in Hugging Face's form.
+// Trains one model from a settings file, with checkpoints, and writes a folder in Hugging Face's
+// format.
 //
-//   CONFIG.json --+                         DIR/training/    manifest, arm and checkpoints:
-//   schedule.h text ---------+--> a survey of one arm --> DIR/config.json, model.safetensors,
-//   tokenizer.json
+//   CONFIG.json --+                         DIR/training/    manifest, arm, checkpoints: schedule.h
+//   text ---------+--> a survey of one arm --> DIR/config.json, model.safetensors, tokenizer.json
 //
-// The file says what differs from the defaults (example_plan()):
+// The file lists the fields that differ from the defaults (example_plan()):
 //
 //   {"method": "rope", "options": {"base": 500000.0}, "seed": 0, "memory": 0, "threads": 1,
 //    "model": {"layers": 6, "width": 256, "heads": 8, ...}, "training": {"length": 256, ...},
@@ -19,17 +19,18 @@
 
 namespace sextant::lab {
 
-// What is trained, on what.
+// The model to train, its settings and its text.
 struct TrainingPlan {
   Settings settings;
   Arm arm;
   std::vector<std::filesystem::path> text;  // empty: default_text()
 };
 
-// A file with every field there is and its default. Sizes that follow from others are null.
+// A settings file with every field and its default. Sizes that are derived from other sizes are
+// null.
 std::string example_plan();
 
-// Throws Error that names the file, and a field that is unknown, of another type or out of range.
+// Throws Error that names the file, and the field that is unknown, out of range or of a wrong type.
 TrainingPlan read_plan(const std::filesystem::path& file);
 
 struct TrainModelOptions {
@@ -37,13 +38,14 @@ struct TrainModelOptions {
   std::filesystem::path directory;  // --to
   std::vector<std::string> worker;  // the command that runs one arm, without the arm's folder
   std::string command;              // as the user gave it, for "go on with"
-  bool own_text = true;  // not default_text(), which evaluate and extend read if none is said
+  bool own_text = true;             // not default_text(), the default of evaluate and extend
 };
 
 enum class TrainEnd { kDone, kFailed, kStopped };
 
-// The same again goes on where it stopped; other settings in the same directory are refused. Says
-// how the model does on standard output, progress on standard error. Throws Error.
+// Repeating the same call resumes an unfinished training; other settings in the same directory are
+// refused. Prints the model's losses on standard output and progress on standard error. Throws
+// Error.
 TrainEnd train_model(const TrainModelOptions& options);
 
 }  // namespace sextant::lab

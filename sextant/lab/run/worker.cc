@@ -25,18 +25,19 @@ constexpr int kCannotStart = 127;
   fail("worker: cannot " + what + ": " + std::strerror(error));
 }
 
-// Between fork and exec only calls that are safe after a fork of a process with threads.
+// Runs between fork and exec, so it makes only calls that are safe after a fork of a multithreaded
+// process.
 [[noreturn]] void become(char* const* arguments, int progress, int log, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(kCannotStart);  // it died before we asked
-  // Ctrl-C reaches the whole group; the parent decides what it means for us.
+  if (::getppid() != parent) ::_exit(kCannotStart);  // the parent is already dead
+  // Ctrl-C reaches the whole process group; the parent decides how to stop the worker.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   ::dup2(null, STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
-  // A file that already is number 3 would keep its close-on-exec.
+  // If the pipe already is descriptor 3, dup2() would leave its close-on-exec flag set.
   if (progress == kProgressFile) {
     ::fcntl(progress, F_SETFD, 0);
   } else {
@@ -91,7 +92,7 @@ Worker::~Worker() {
   }
 }
 
-// A line that is no report changes nothing: a library may print into any descriptor it finds.
+// Ignores lines that are not reports: a library may print into any open descriptor.
 void Worker::take_line(const char* begin, const char* end) {
   if (std::string_view(begin, end).starts_with("! ")) {
     failure_.assign(begin + 2, end);
