@@ -28,15 +28,15 @@ struct Sum {
 
 struct Seen {
   std::vector<Sum> layers;
-  bool draws = false;  // the map is wanted of this text
+  bool draws = false;  // collect the map from this sequence
   at::Tensor map;      // [cells, cells], summed over layers
 };
 
-// 0: distance 0; n: 2^(n - 1) to 2^n - 1.
+// Bin 0 is distance 0; bin n is distances 2^(n - 1) to 2^n - 1.
 size_t bin_of(int64_t distance) { return std::bit_width(static_cast<uint64_t>(distance)); }
 
-// [queries, keys], the first of these queries at position `first` -> mean over queries of each
-// bin's sum.
+// Adds the sum of each bin, averaged over queries. p: [queries, keys], with the first query at
+// position `first`.
 void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
   const at::Tensor rows = p.contiguous();
   const int64_t queries = rows.size(0), keys = rows.size(1);
@@ -51,7 +51,8 @@ void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
 
 double rounded(double value) { return std::round(value * 1e5) / 1e5; }
 
-// Attention over the identity gives its weights: [batch, heads, queries, keys].
+// The attention weights [batch, heads, queries, keys], as the output of attention with the identity
+// as values.
 at::Tensor weights_of(Operands operands) {
   const int64_t keys = operands.k.size(2);
   operands.on_value = {};
@@ -60,7 +61,7 @@ at::Tensor weights_of(Operands operands) {
   return std::get<0>(attend(operands));
 }
 
-// Adds up what each layer attends to.
+// A wrapper that sums the statistics of each layer's attention.
 class Watched final : public MethodWrapper {
  public:
   Watched(std::unique_ptr<Method> of, int64_t queries, std::shared_ptr<Seen> watch)
@@ -127,7 +128,7 @@ std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Met
     watch->layers.assign(static_cast<size_t>(decoder.options().layers), {});
     watch->draws = pictures != nullptr && length == options.longest() && length % kCells == 0;
     for (const std::string_view block : blocks.first(std::min(kTexts, blocks.size()))) {
-      // A block's last byte is predicted and not read.
+      // A block's last byte is only a target.
       const auto read = static_cast<size_t>(length);
       decoder.logits(tokens_of(block.substr(block.size() - 1 - read, read)).unsqueeze(0));
       watch->draws = false;

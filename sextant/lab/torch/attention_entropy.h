@@ -1,12 +1,12 @@
-// How widely a model attends: entropy and mean distance of its attention weights.
+// Spread of a model's attention: entropy and mean distance of its weights.
 //
-//   entropy of query i   -sum_j p_ij ln p_ij        ln of how many keys it spreads over, as it were
-//   span of query i       sum_j p_ij (i - j)        how far back it looks on average
+//   entropy of query i   -sum_j p_ij ln p_ij     logarithm of the effective number of keys
+//   span of query i       sum_j p_ij (i - j)     mean distance to the keys
 //
-//
-// Means over heads and over the last L/2 queries of the first kTexts test blocks, read in windows
-// of each length that end there: the bytes that the sliding loss is scored on. A method whose
-// attention grows flatter with longer texts shows it here. Weights that a sink takes are left out.
+// Both are means over heads and over the last L/2 queries of the first kTexts test blocks, in
+// windows of each length that end there; the sliding loss is scored on the same bytes. They show
+// whether a method's attention becomes flatter on longer sequences. The weight of a sink is left
+// out.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@
 
 namespace sextant::lab {
 
-// `method` is the decoder's own, made anew; the decoder keeps it. Builds matrices of length x
-// length, one text at a time. pictures: if not null, is given `attention` and `cell`, of the first
-// block; not where the longest length cannot be parted into 64 cells.
+// `method` is a new instance of the decoder's method, and the decoder keeps it. Memory: matrices of
+// length x length, one sequence at a time. `pictures`, if not null, receives `attention` and `cell`
+// of the first block, if the longest length is a multiple of 64.
 std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Method> method,
                                            std::span<const std::string_view> blocks,
                                            const TestOptions& options, int64_t train_length,

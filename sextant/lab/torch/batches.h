@@ -1,4 +1,4 @@
-// What a training step reads, and what it is to answer: a function of the step's number.
+// The inputs and targets of a training step, as a function of the step's number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,20 +12,20 @@
 
 namespace sextant::lab {
 
-// int64 [size]: a byte is a token.
+// int64 [size]: one token per byte.
 at::Tensor tokens_of(std::string_view text);
 
-// int64 [batch, length] each. A target of kNotAsked (retrieval_task.h) is not counted.
+// int64 [batch, length] each. Targets of kNotAsked (retrieval_task.h) are not counted in the loss.
 struct Batch {
   at::Tensor tokens, targets;
 };
 using Batches = std::function<Batch(int64_t step)>;
 
-// The next byte of each. on: rows read on, one segment a step, as a training with memory needs.
-// Refers to options and corpus.
+// Targets are the next bytes. on: each row continues with the next segment in each step, for
+// training with memory. Keeps references to options and corpus.
 Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed, bool on);
 
-// Pairs and questions. Refers to options.
+// Retrieval sequences. Keeps a reference to options.
 Batches pair_batches(const TrainingOptions& options, uint64_t seed);
 
 }  // namespace sextant::lab

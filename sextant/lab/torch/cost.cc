@@ -15,8 +15,8 @@
 namespace sextant::lab {
 namespace {
 
-constexpr int64_t kMostTokens = 1 << 12;  // read at once
-constexpr int kSteps = 4;                 // timed, after one that is not
+constexpr int64_t kMostTokens = 1 << 12;  // in one forward pass
+constexpr int kSteps = 4;                 // timed, after one untimed step
 
 double seconds_of(const auto& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -48,7 +48,8 @@ ArmCost cost_of_arm(const Settings& settings, Task task) {
                         for (int n = 0; n < kSteps; ++n) trainer.advance();
                       }) /
                       kSteps;
-  // Tests read as many tokens of each length, and the longest cost most: an upper bound.
+  // Tests process the same number of tokens at each length, and the longest length is the slowest,
+  // so this is an upper bound.
   const at::NoGradGuard no_gradients;
   const int64_t longest = longest_of(settings, task);
   const at::Tensor text = tokens(std::max<int64_t>(1, kMostTokens / longest), longest);

@@ -1,4 +1,4 @@
-// What an arm will cost, found by doing a little of it.
+// The expected cost of an arm, from a short measurement.
 #pragma once
 
 #include "sextant/lab/plan/settings.h"

@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kCells = 64;
 
-// Files of them stay short; nobody sees more in a picture.
+// Keeps result files short; figures do not show more digits.
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
-// 0, 1, ... 63, and then each at least 1/32 above the one before.
+// 0, 1, ... 63, then in steps of about 1/32 of the distance; the last is length - 1.
 std::vector<int64_t> distances_below(int64_t length) {
   std::vector<int64_t> distances;
   for (int64_t d = 0; d < length; d += std::max<int64_t>(1, d / 32)) distances.push_back(d);
@@ -50,7 +50,7 @@ void add_vectors(Pictures& pictures, const std::vector<double>& input, int64_t w
     for (int64_t other = 0; other < rows; other += pictures.step) {
       const double* const there = input.data() + other * width;
       const double lengths = dot(here, here, width) * dot(there, there, width);
-      // A vector of zeros, as of a position that was never trained, has no direction.
+      // The cosine with a zero vector, such as that of an untrained position, is undefined.
       pictures.cosines.back().push_back(
           lengths > 0 ? rounded(dot(here, there, width) / std::sqrt(lengths)) : NAN);
     }

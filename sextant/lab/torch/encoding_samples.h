@@ -1,5 +1,5 @@
-// What a trained encoding does, as numbers to draw: its scores by distance, or its vectors and how
-// alike they are.
+// Samples of a trained encoding for figures: its scores by distance, or its position vectors and
+// their cosines.
 #pragma once
 
 #include "sextant/lab/report/result.h"
@@ -8,10 +8,10 @@
 
 namespace sextant::lab {
 
-// Of a decoder's method with the decoder's parameters. scores: of the last position of a text of
-// `length`, at all distances below 64 and then ever fewer; the vector is drawn for each head of
-// keys from a normal distribution. vectors, cosines: of 64 positions below 2 L, of at most 64
-// channels.
+// Samples the decoder's method with the decoder's parameters. scores: for the last position of a
+// sequence of `length`, at all distances below 64 and at increasingly sparse ones beyond; query and
+// key are one vector per key head, drawn from a normal distribution. vectors, cosines: at most 64
+// positions below 2 L and at most 64 channels.
 Pictures pictures_of(const Decoder& decoder, const Method& method, const ModelShape& shape,
                      int64_t length);
 

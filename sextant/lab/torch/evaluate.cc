@@ -17,7 +17,7 @@ double mean_of(std::span<const float> values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Over blocks, which are far enough apart to be independent.
+// Mean over blocks and its standard error. Blocks are far enough apart to be independent.
 Mean mean_of_blocks(std::span<const double> values) {
   const auto count = static_cast<double>(values.size());
   Mean mean;
@@ -28,14 +28,13 @@ Mean mean_of_blocks(std::span<const double> values) {
   return mean;
 }
 
-// To a millionth, so that files of them stay short: other seeds move a loss by a thousandth at
-// least.
+// Rounds to 1e-6 to keep result files short; another seed changes a loss by at least 0.001.
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = std::round(value * 1e6) / 1e6;
   return values;
 }
 
-// Of tokens and targets [pieces, length].
+// Losses of tokens and targets [pieces, length].
 at::Tensor losses_of(const Decoder& decoder, const at::Tensor& tokens, const at::Tensor& targets,
                      const Reading& reading) {
   Memory memory{.limit = reading.memory};

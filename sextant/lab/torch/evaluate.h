@@ -1,14 +1,15 @@
-// How well a decoder predicts text at several lengths, every length scored on the same bytes.
+// Losses of a decoder on text at several lengths, with every length scored on the same bytes.
 //
-//   a block of T = longest bytes, at length T/4:   |....|....|....|....|     each piece a text of
-//   its own loss     mean over all bytes                   |xxxx|xxxx|xxxx|xxxx| sliding  the last
-//   bytes, `stride` of them      |    |    |    |  xx|     a window of T/4 that ends there
+//   a block of T = longest bytes, at length T/4:   |....|....|....|....|  each piece a sequence
+//   loss     mean over all bytes                   |xxxx|xxxx|xxxx|xxxx|
+//   sliding  the last `stride` bytes of the block  |    |    |    |  xx|  end of a window of T/4
 //
-// In pieces, the bytes at each piece's start lack context, so `loss` falls a little with length
-// even for a model that uses nothing beyond L; `sliding` is the same bytes with ever more context.
+// The bytes at the start of each piece lack context, so `loss` falls a little with length even for
+// a model that uses nothing beyond L; `sliding` scores the same bytes with more and more context.
 //
-// With memory a piece is read in segments of L, each with the memory of those before it: at length
-// L there is none, and a memory of the longest length is the same as reading pieces at once.
+// With memory a piece is processed in segments of L, each with the memory of the earlier segments.
+// At length L there is no memory, and a memory of the longest length is equivalent to processing
+// pieces at once.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@
 
 namespace sextant::lab {
 
-// The means of each block, at one length.
+// The mean losses of each block at one length.
 struct BlockLosses {
   std::vector<double> loss, sliding;
 };
@@ -30,17 +31,17 @@ struct BlockLosses {
 struct Evaluation {
   std::vector<AtLength> lengths;
   std::vector<double> loss_at;      // at the longest length, by bin of positions
-  std::vector<BlockLosses> blocks;  // by length
+  std::vector<BlockLosses> blocks;  // one per length
 };
 
-// How a text is read: at once, or in segments with memory.
+// How a piece is processed: at once, or in segments with memory.
 struct Reading {
   int64_t segment = 0;
   int64_t memory = 0;  // positions; 0: at once
 };
 
 struct Scoring {
-  int64_t reference = 0;  // the length that changes are against, among those tested
+  int64_t reference = 0;  // the length that changes are against; one of the tested ones
   int64_t stride = 0;     // bytes scored at the end of a sliding window
   Reading reading = {};
 };
@@ -48,18 +49,18 @@ struct Scoring {
 // The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
 Mean mean_difference(std::span<const double> values, std::span<const double> reference);
 
-// Blocks of options.longest() + 1 bytes, as test_blocks() gives. on_block(n) is called after n
+// The blocks have options.longest() + 1 bytes, as from test_blocks(). on_block(n) is called after n
 // blocks; it ends the evaluation by throwing.
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
                     const TestOptions& options, const Scoring& scoring,
                     const std::function<void(int64_t)>& on_block);
 
-// As a survey does: against L, with a stride of L/2, and memory: positions, 0 for none.
+// The scoring of surveys: changes against L, a stride of L/2. memory: positions, 0 for none.
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
                     const TestOptions& options, int64_t train_length, int64_t memory,
                     const std::function<void(int64_t)>& on_block);
 
-// -log p of each byte of `block` but the first, cut into pieces of `length`.
+// -log p of each byte of `block` except the first. The block is cut into pieces of `length`.
 std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length,
                           const Reading& reading = {});
 

@@ -1,4 +1,4 @@
-// A model that lies in a folder, read on text at several lengths.
+// Evaluates a model from a folder on text at several lengths.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace sextant::lab {
 
-// The model, the text and how it is scored, checked against each other.
+// A model, a text and the scoring, checked for consistency.
 struct ModelOnText {
   explicit ModelOnText(const EvaluationRequest& request);
   ModelOnText(const ModelOnText&) = delete;  // blocks point into the corpus
@@ -27,7 +27,7 @@ struct ModelOnText {
   std::vector<std::string_view> blocks;
 };
 
-// See Plugin::evaluate_model. Throws Error that names the field of the request that cannot be.
+// See Plugin::evaluate_model. Throws Error that names the invalid field of the request.
 ModelEvaluation evaluate_model(const EvaluationRequest& request, const OnBlock& on_block);
 
 }  // namespace sextant::lab

@@ -1,4 +1,4 @@
-// A trained rope, read past its length in every way there is.
+// Evaluates a trained rope past its training length with every candidate of stretch_candidates.h.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace sextant::lab {
 
-// request.lengths: L is among them, the last is the length wanted. Throws Error if the model is no
-// rope, or one whose frequencies were trained.
+// request.lengths contains L; its last element is the target length. Throws Error if the model's
+// method is not rope or if its frequencies were trained.
 Extension extend_model(const EvaluationRequest& request, const OnBlock& on_block);
 
-// The model with another way of reading, as a folder: see model_folder.h.
+// Writes the model with the method of a candidate as a folder: see model_folder.h.
 void write_extended(const std::filesystem::path& model, const StretchCandidate& candidate,
                     const std::filesystem::path& folder);
 

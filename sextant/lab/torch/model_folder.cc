@@ -45,7 +45,7 @@ std::string shown(at::IntArrayRef shape) {
   return text + "]";
 }
 
-// The parameters under their own names, or the family's places of them.
+// The decoder's own parameter names, or the tensor mapping of the model's family.
 std::vector<TensorMapping> places_of(const Decoder& decoder, const ReadConfig& config) {
   if (config.family != Family::kOwn) {
     return hugging_face::places(config.config, config.family, config.one_matrix);
@@ -75,12 +75,13 @@ double embedding_scale(const ModelConfig& config) {
   return std::sqrt(static_cast<double>(config.model.width));
 }
 
-// The rows of the parameter that the file has, or the number that it is.
+// The rows of the parameter that this tensor of the file holds, or the whole parameter if it is a
+// scalar.
 at::Tensor rows_of(const at::Tensor& parameter, const TensorMapping& place) {
   return place.shape.empty() ? parameter : parameter.narrow(0, place.first_row, place.shape[0]);
 }
 
-// A tensor of the file, made of the parameter.
+// Converts a parameter to a tensor of the file.
 at::Tensor in_file(const TensorMapping& place, const at::Tensor& parameter,
                    const ModelConfig& config) {
   switch (place.form) {
@@ -98,7 +99,7 @@ at::Tensor in_file(const TensorMapping& place, const at::Tensor& parameter,
   return rows_of(parameter, place).contiguous();
 }
 
-// The other way: puts a tensor of the file where it belongs in the parameter.
+// The inverse of in_file(): copies a tensor of the file into the parameter.
 void from_file(const TensorMapping& place, const at::Tensor& tensor, const at::Tensor& parameter,
                const ModelConfig& config) {
   switch (place.form) {
@@ -129,10 +130,10 @@ at::ScalarType type_of(const TensorBytes& tensor) {
   fail("weights: " + tensor.name + ": expected F64, F32, F16 or BF16, but got " + tensor.dtype);
 }
 
-// float32, of its own memory.
+// Converts to float32 in memory of its own.
 at::Tensor tensor_of(const TensorBytes& tensor) {
   const at::ScalarType type = type_of(tensor);
-  const std::string bytes(tensor.bytes);  // where any type may begin
+  const std::string bytes(tensor.bytes);  // aligned for any type
   return at::from_blob(const_cast<char*>(bytes.data()), tensor.shape, type)
       .to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
@@ -140,7 +141,7 @@ at::Tensor tensor_of(const TensorBytes& tensor) {
 struct WeightsFile {
   fs::path path;
   std::string bytes;
-  Safetensors content;  // views into them
+  Safetensors content;  // views of `bytes`
 };
 
 WeightsFile read_weights_file(const fs::path& folder) {
@@ -153,8 +154,8 @@ WeightsFile read_weights_file(const fs::path& folder) {
   return file;
 }
 
-// A model takes memory and time to make; a file that cannot hold its largest matrices is refused
-// before.
+// Constructing a model takes memory and time, so a file that is too small for the largest matrices
+// is rejected first.
 void check_size(const WeightsFile& file, const DecoderOptions& model) {
   const int64_t expected = model.width * (model.vocabulary + 2 * model.layers * model.mlp_width);
   int64_t there = 0;
@@ -168,7 +169,7 @@ void check_size(const WeightsFile& file, const DecoderOptions& model) {
                   file.path.string(), expected, model.layers, model.width, there));
 }
 
-// Exactly the tensors that the places name, in their shapes.
+// Reads the tensors in `places`. The file must contain exactly these, in these shapes.
 std::vector<at::Tensor> read_tensors(const WeightsFile& file,
                                      const std::vector<TensorMapping>& places) {
   const Safetensors& content = file.content;
@@ -198,7 +199,7 @@ std::vector<at::Tensor> read_tensors(const WeightsFile& file,
   return tensors;
 }
 
-// Puts the file's tensors into a decoder that has the parameters of the folder's.
+// Copies the file's tensors into a decoder with the same parameters as the folder's model.
 void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& file) {
   const at::NoGradGuard no_gradients;
   const std::vector<TensorMapping> places = places_of(decoder, read);
@@ -212,7 +213,8 @@ void fill(const Decoder& decoder, const ReadConfig& read, const WeightsFile& fil
     from_file(places[n], tensors[n], zeros ? at::Tensor() : parameters.at(places[n].parameter),
               read.config);
   }
-  // Someone who trained the model on has two matrices now, and shall not lose one.
+  // A model that was fine-tuned elsewhere may have two different matrices; neither may be
+  // dropped.
   for (size_t n = 0; n < places.size(); ++n) {
     if (places[n].form != Form::kScaled) continue;
     const at::Tensor& embedding = parameters.at(places[n].parameter);
@@ -258,7 +260,7 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
   }
   Safetensors content;
   content.metadata = {{"format", "pt"}, {"made_by", "sextant"}};
-  std::vector<at::Tensor> tensors;  // what the content refers to
+  std::vector<at::Tensor> tensors;  // owners of the memory that `content` views
   for (const TensorMapping& place : places) {
     tensors.push_back(in_file(
         place, place.form == Form::kZeros ? at::Tensor() : parameters.at(place.parameter), config));
@@ -268,7 +270,8 @@ std::string write_model(const ModelConfig& config, const Decoder& decoder, const
          .shape = place.shape,
          .bytes = {static_cast<const char*>(tensors.back().data_ptr()), tensors.back().nbytes()}});
   }
-  // Weights beside another model's configuration would be read, wrongly.
+  // The files are written together: weights beside another model's configuration would load
+  // wrongly.
   const std::string weights = safetensors_file(content);
   const std::string tokenizer = hugging_face::byte_tokenizer();
   const std::string tokenizer_config = hugging_face::byte_tokenizer_config();

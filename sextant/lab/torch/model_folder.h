@@ -1,10 +1,10 @@
-// A trained model as a folder in Hugging Face's form, there and back.
+// Writes a trained model as a folder in Hugging Face's format, and reads it back.
 //
 //   config.json             sextant/models/hugging_face/config.h
 //   model.safetensors       .../layout.h; float32
-//   tokenizer.json          .../tokenizer.h, and tokenizer_config.json: where tokens are bytes
+//   tokenizer.json          .../tokenizer.h, and tokenizer_config.json, if tokens are bytes
 //
-// Where transformers has the architecture it loads the folder and gives the same logits.
+// If transformers has the architecture, it loads the folder and computes the same logits.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,9 @@
 
 namespace sextant::lab {
 
-// Writes the folder's files, config.json last. Returns "", or why transformers has no such
-// architecture, in which case the folder is in Sextant's own words, which only Sextant reads.
+// Writes the folder's files, config.json last. Returns "" or the reason why transformers has no
+// such architecture; in the latter case the folder is in Sextant's own format, which only Sextant
+// reads.
 std::string write_model(const ModelConfig& config, const Decoder& decoder,
                         const std::filesystem::path& folder);
 
@@ -25,18 +26,18 @@ struct SavedModel {
   Decoder decoder;
 };
 
-// Throws Error that names the file, and the field, or the tensor with the shape that was expected
-// and the one there is. Weights may be F64, F32, F16 or BF16.
+// Throws Error that names the file, and the field or the tensor with its expected and actual shape.
+// Weights may be F64, F32, F16 or BF16.
 SavedModel read_model(const std::filesystem::path& folder);
 
-// Only config.json.
+// Reads only config.json.
 ModelConfig read_model_config(const std::filesystem::path& folder);
 
-// Why transformers has no architecture for the model that lies there; "" if it has.
+// Returns the reason why transformers has no architecture for the model in the folder, or "".
 std::string obstacle(const std::filesystem::path& folder);
 
-// The weights that lie in the folder for a decoder of the same sizes, whatever method it reads them
-// by. Throws Error, and changes nothing, if it has other parameters.
+// Copies the weights in the folder to a decoder of the same sizes, whose method may differ. Throws
+// Error, without changing the decoder, if its parameters differ.
 void read_weights(Decoder& decoder, const std::filesystem::path& folder);
 
 }  // namespace sextant::lab

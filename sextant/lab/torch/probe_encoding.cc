@@ -35,7 +35,7 @@ std::vector<double> numbers(const at::Tensor& x) {
 std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
                              Parameters parameters) {
   Layout applied = layout;
-  if (method.reads_token_ids())  // one and the same
+  if (method.reads_token_ids())  // the same id everywhere
     applied.token_ids = at::zeros({layout.batch, layout.queries}, at::kLong);
   for (const double value : {0.0, 1.0}) {
     const at::Tensor x = at::full({1, layout.queries, shape.width}, value, at::kDouble);
@@ -46,7 +46,7 @@ std::vector<double> added_by(const Method& method, const ModelShape& shape, cons
   return {};
 }
 
-// Attention over the identity gives its weights p, and s = log p + lse.
+// The output of attention with the identity as values is the weights p; the scores are log p + lse.
 std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
                               Parameters parameters) {
   const int64_t heads = shape.heads, key_heads = shape.key_heads, size = shape.head_dim;

@@ -1,5 +1,5 @@
-// What an encoding does, whatever it is: what it adds to the input, or the scores it makes of like
-// vectors.
+// The effect of any encoding as numbers: the vectors it adds to the input, or its scores for
+// identical queries and keys.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,14 @@ namespace sextant::lab {
 // See Plugin::encode. Throws Error if the method refuses the options or the sizes.
 Encoding encode(const EncodingRequest& request);
 
-// [queries, width]: what the method makes of an input of zeros, or, where that is nothing, of ones;
-// empty if it leaves the input alone. A method that tells words apart is given word 0 everywhere.
-// Parameters: float64.
+// [queries, width]: the method's output for an input of zeros or, if that is zero, of ones; empty
+// if the method leaves the input unchanged. Methods that read token ids get id 0 at every position.
+// Parameters are float64.
 std::vector<double> added_by(const Method& method, const ModelShape& shape, const Layout& layout,
                              Parameters parameters);
 
-// [heads, queries, keys]: the score of each query and key, all of a head one and the same vector;
-// NaN: not seen.
+// [heads, queries, keys]: the score of each query and key, all of which are the same vector within
+// a head. NaN marks a masked key.
 std::vector<double> scores_by(const Method& method, const ModelShape& shape, const Layout& layout,
                               Parameters parameters);
 

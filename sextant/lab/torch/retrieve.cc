@@ -11,11 +11,11 @@
 namespace sextant::lab {
 namespace {
 
-constexpr uint64_t kSeed = 0;  // of the texts: those of trainings come from another stream
-constexpr int64_t kTokensAtOnce = 1 << 12;  // their stream and hidden layer stay in the caches
+constexpr uint64_t kSeed = 0;               // test sequences; training uses another random stream
+constexpr int64_t kTokensAtOnce = 1 << 12;  // residual stream and hidden layer fit in the caches
 
-// Of the texts first ... first + count - 1, '1' for each that is answered right: by the likeliest
-// of the answers.
+// Answers of sequences first ... first + count - 1: '1' where the likeliest answer token is right,
+// else '0'.
 std::string right_of(const Decoder& decoder, const AtDistance& at, int64_t first, int64_t count) {
   const at::Tensor tokens = at::empty({count, at.length}, at::kLong);
   std::vector<int64_t> answers;

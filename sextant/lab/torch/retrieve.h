@@ -1,4 +1,4 @@
-// How often a decoder that learned pairs finds one, by length of the text and distance.
+// Retrieval accuracy of a decoder that was trained on pairs, by sequence length and distance.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace sextant::lab {
 
-// options.texts texts for each length and distance, the same ones for every decoder. on_distance(n,
-// of) is called after n of so many; it ends the test by throwing.
+// Tests options.texts sequences for each length and distance, the same for every decoder.
+// on_distance(n, total) is called after each distance; it ends the test by throwing.
 std::vector<AtDistance> retrieve(const Decoder& decoder, const RetrievalOptions& options,
                                  const std::function<void(int64_t, int64_t)>& on_distance);
 

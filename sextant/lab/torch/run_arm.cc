@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-struct Stopped {};  // thrown where an arm was asked to stop and is ready to
+struct Stopped {};  // thrown when an arm was told to stop and is ready to
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -48,7 +48,7 @@ std::string processor() {
   return "unknown processor";
 }
 
-// arm.json, read.
+// The content of arm.json.
 struct Assignment {
   Arm arm;
   Settings settings;
@@ -76,7 +76,7 @@ Assignment read_task(const fs::path& directory) {
   return task;
 }
 
-// Files whose names end so: ".sxt", or those that a write leaves when it is killed, ".XXXXXX".
+// Removes files by extension: ".sxt", or ".XXXXXX" of temporary files left by a killed write.
 void remove_files(const fs::path& directory, const auto& ends_so) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
     if (ends_so(entry.path().extension().string())) fs::remove(entry.path());
@@ -248,10 +248,10 @@ class ArmRun {
   const Watch& watch_;
   Assignment task_;
   TrainingOptions training_;
-  int64_t length_;  // L: what the method was made for, which a tuning exceeds
+  int64_t length_;  // L: the length of the method, which tuning exceeds
   Decoder decoder_;
   ArmResult result_;
-  double loss_sum_ = 0;  // of the steps since the last mean in result_.train_loss
+  double loss_sum_ = 0;  // over the steps since the last mean in result_.train_loss
 };
 
 }  // namespace
@@ -267,7 +267,7 @@ std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
 }
 
 Ending run_arm(const fs::path& directory, const Watch& watch) {
-  // Moments of bytes that never occur decay into denormal numbers, which are slow.
+  // The moments of bytes that never occur decay into slow denormal numbers.
   at::globalContext().setFlushDenormal(true);
   try {
     ArmRun(directory, watch).run();

@@ -1,4 +1,4 @@
-// One arm from its beginning, or from where it was interrupted, to result.json.
+// Runs an arm from its start, or from where it was interrupted, until result.json is written.
 #pragma once
 
 #include <filesystem>

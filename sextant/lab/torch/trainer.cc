@@ -34,7 +34,7 @@ at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like, const std
   return tensor;
 }
 
-// Of all gradients as one vector.
+// The norm of all gradients as one vector.
 double gradient_norm(const std::vector<NamedParameter>& parameters) {
   double squares = 0;
   for (const NamedParameter& parameter : parameters) {
@@ -48,14 +48,14 @@ double gradient_norm(const std::vector<NamedParameter>& parameters) {
 
 }  // namespace
 
-// What AdamW keeps of each parameter, in their order.
+// The moments of AdamW, one pair per parameter in the decoder's order.
 struct Trainer::Optimizer {
   struct Moments {
     at::Tensor first, second;
   };
 
   explicit Optimizer(const Decoder& decoder) {
-    // There from the start, so that they can be saved and restored at any step.
+    // Allocated at the start, so that they can be saved and restored at any step.
     for (const NamedParameter& parameter : decoder.parameters())
       moments.push_back({at::zeros_like(parameter.value), at::zeros_like(parameter.value)});
   }

@@ -1,7 +1,8 @@
-// Trains a decoder, one step at a time: AdamW, linear warm-up and half a cosine, clipped gradients.
+// Trains a decoder step by step with AdamW, linear warm-up, a half cosine, and clipped gradients.
 //
-// A step is a function of (settings, batch of that step, weights, moments, memory): nothing else is
-// kept, so a training that is cut into pieces ends with the same bits as one that is not.
+// A step depends only on (settings, batch of the step, weights, moments, memory). There is no other
+// state, so an interrupted and resumed training gives bitwise the same result as an uninterrupted
+// one.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +16,30 @@
 
 namespace sextant::lab {
 
-// Of step 0 <= step < steps, relative to the peak.
+// The learning rate at 0 <= step < steps, relative to its peak.
 double learning_rate_at(const TrainingOptions& options, int64_t step);
 
 class Trainer {
  public:
-  // Refers to options and decoder for its lifetime.
+  // Keeps references to options and decoder.
   Trainer(const TrainingOptions& options, Batches batches, Decoder& decoder, int64_t memory = 0);
-  // On text, see text_batches(). memory: positions; 0: every step reads other places.
+  // Trains on text, see text_batches(). memory: positions; 0: windows at random positions.
   Trainer(const TrainingOptions& options, const Corpus& corpus, Decoder& decoder, uint64_t seed,
           int64_t memory = 0);
   ~Trainer();
 
   int64_t step() const { return step_; }
-  // Does one step; its loss, in nats per token. Not finite: nothing was changed, and going on is
-  // pointless.
+  // Does one step and returns its loss in nats per token. If the loss or the gradient norm is not
+  // finite, it returns that value and changes no state; further steps would not help.
   double advance();
 
-  // Weights, moments, memory and step, as sections of a checkpoint. restore() throws Error that
-  // names what does not fit; nothing is changed then.
+  // Weights, moments, memory and step as sections of a checkpoint. restore() throws Error that
+  // names the mismatch, and then changes nothing.
   void save(Checkpoint& checkpoint) const;
   void restore(const Checkpoint& checkpoint);
 
  private:
-  struct Optimizer;  // keeps libtorch's optimiser out of this header
+  struct Optimizer;  // moments of AdamW
 
   const TrainingOptions& options_;
   Batches batches_;
