@@ -1,5 +1,6 @@
-// sextant arm FOLDER: carries out one arm of a survey. Hidden: a survey starts it, with its
-// progress pipe as file 3; by hand, `sextant arm runs/survey/arms/rope-0` does one arm again.
+// sextant arm FOLDER: runs one arm of a survey. The command is hidden, because the survey calls it
+// with its progress pipe as descriptor 3. Called by hand, `sextant arm runs/survey/arms/rope-0`
+// runs one arm again.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -23,15 +24,15 @@ volatile std::sig_atomic_t stop_asked = 0;
 
 void ask_to_stop(int) { stop_asked = 1; }
 
-// Tensors of a step come and go; without this each of them is mapped and unmapped by the kernel,
-// which was 17 % of a training's time.
+// Keeps freed memory in the process. Each training step allocates and frees its tensors, and
+// without this setting the kernel maps and unmaps each one, which took 17 % of a training's time.
 void keep_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 void send(const std::string& line) {
-  // Who started us may not listen: nothing depends on it.
+  // Errors are ignored: the parent process may not read the pipe, and nothing depends on it.
   [[maybe_unused]] const ssize_t written = ::write(lab::kProgressFile, line.data(), line.size());
 }
 
@@ -62,7 +63,7 @@ int work(const std::string& folder, int threads, double save_seconds) {
 
 void add_arm(CLI::App& app) {
   CLI::App* command = app.add_subcommand("arm", "Carry out one arm of a survey");
-  command->group("");  // not in the help
+  command->group("");  // hidden in the help
   struct Options {
     std::string folder;
     int threads = 1;

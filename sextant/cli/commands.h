@@ -1,6 +1,6 @@
-// The subcommands of `sextant`, one file each: add_x() declares x's options; its callback does the
-// work, throws Error when it cannot, and throws CLI::RuntimeError(code) to end with an exit status
-// that is not 0 or 1. Only evaluate, extend, methods, arm, and, when there is work to do, plot,
+// The subcommands of `sextant`, one file each: add_x() declares the options of x. The callback does
+// the work. It throws Error if the work fails, and CLI::RuntimeError(code) to end with an exit
+// status other than 0 or 1. Only evaluate, extend, methods, arm, and, if there is work to do, plot,
 // survey and train load libtorch.
 #pragma once
 
@@ -18,10 +18,11 @@ void add_explain(CLI::App& app);
 void add_extend(CLI::App& app);
 void add_methods(CLI::App& app);
 void add_plot(CLI::App& app);
-// `command_line`: the words that the user typed, for a message on how to go on.
+// `command_line`: the command line that the user typed, to be printed in the message on how to
+// resume.
 void add_survey(CLI::App& app, const std::string& command_line);
 void add_train(CLI::App& app, const std::string& command_line);
-void add_arm(CLI::App& app);  // one arm of a survey; the survey starts these
+void add_arm(CLI::App& app);  // runs one arm; called by the survey
 
 // The text of --version: version, commit, backends, SIMD target and libtorch.
 std::string version_text();

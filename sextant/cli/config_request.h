@@ -1,4 +1,4 @@
-// The options that name a setting, which explain and convert share.
+// The options that select a RoPE configuration, shared by explain and convert.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct ConfigRequest {
   Overrides overrides;
 };
 
-// PATH, --base, --head-dim. The request lives as long as the command.
+// Adds PATH, --base, --local-base, --head-dim. The request lives as long as the command.
 std::shared_ptr<ConfigRequest> add_config(CLI::App& command);
 
 }  // namespace sextant::cli

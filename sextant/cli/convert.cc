@@ -1,4 +1,4 @@
-// sextant convert PATH --to DIALECT: a rotary setting in the words of another engine.
+// sextant convert PATH --to DIALECT: writes a RoPE configuration in the format of another engine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@ void write(const std::string& bytes, const std::string& path) {
   if (!whole || !closed) fail("convert: " + path + ": expected room for the whole file");
 }
 
-// Lines of at most 90 letters, broken at spaces.
+// Prints lines of at most 90 characters, broken at spaces.
 void print_wrapped(std::FILE* to, const std::string& text) {
   constexpr size_t kWidth = 90;
   std::istringstream words(text);
@@ -45,7 +45,7 @@ void print_wrapped(std::FILE* to, const std::string& text) {
   if (!line.empty()) fmt::print(to, "{}\n", line);
 }
 
-// Each once, as explain prints them.
+// Prints each warning once, with the same text as explain.
 void print_warnings(const ReadRopeConfig& read, const std::vector<std::string>& own) {
   std::set<std::string> said;
   const auto print = [&](const std::string& warning) {

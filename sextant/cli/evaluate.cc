@@ -1,4 +1,4 @@
-// sextant evaluate MODEL --lengths ...: how well a model reads texts of several lengths.
+// sextant evaluate MODEL --lengths ...: measures a model's loss on text at several lengths.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

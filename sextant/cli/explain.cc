@@ -1,4 +1,4 @@
-// sextant explain PATH: what a model's configuration says about positions, and what it means.
+// sextant explain PATH: explains what a model's configuration means for its positions.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ void plot(const Subject& subject, const std::filesystem::path& folder, bool say)
   constexpr chart::Format kFormats[] = {chart::Format::kCsv, chart::Format::kSvg};
   const std::string& layers = subject.setting.layers;
   std::string name = "wavelengths";
-  // Names of layers come from a file: only what is a letter of ASCII reaches a path.
+  // Layer names come from a file, so only ASCII letters and underscores are used in the path.
   if (!layers.empty()) name += '-';
   for (const char c : layers) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') name += c;
@@ -58,7 +58,7 @@ void run(const Request& request) {
   }
 }
 
-// That a flag is a number in a range: CLI11 alone takes nan, and cuts what is too long.
+// Checks that a flag is a number in a range. CLI11 alone accepts nan and truncates long numbers.
 CLI::Validator within(double low, double high, bool whole) {
   return CLI::Validator(
       [=](const std::string& text) {

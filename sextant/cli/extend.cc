@@ -1,5 +1,5 @@
-// sextant extend MODEL --to LENGTH: every way to read a trained rope past its length, measured on
-// text.
+// sextant extend MODEL --to LENGTH: measures every candidate for using a trained rope past its
+// training length on text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ struct Options {
   std::string write, choose;
 };
 
-// L, 2 L, 4 L, ... and the length itself.
+// L, 2 L, 4 L, ... as far as they divide the length, and the length itself.
 std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
   if (trained < 1 || length % trained != 0 || length <= trained) {
     fail(fmt::format("extend: --to: expected a multiple of the training length, {}, but got {}",
@@ -40,7 +40,7 @@ std::vector<int64_t> lengths_up_to(int64_t length, int64_t trained) {
   return lengths;
 }
 
-// The way that is written: what was chosen, or the best that config.json can say.
+// The candidate to write: the chosen one, or the best one that config.json can express.
 const lab::MeasuredCandidate* written(const Options& options, const lab::Extension& extension,
                                       const lab::Recommendation& recommendation) {
   for (const lab::MeasuredCandidate& candidate : extension.candidates) {
@@ -73,11 +73,11 @@ void say(const lab::Extension& extension, const lab::Recommendation& recommendat
   }
 }
 
-// What would be found out only after minutes: this, and what follows.
+// This check and the next one would otherwise fail only after minutes of measurement.
 void check_choice(const Options& options, int64_t trained) {
   if (options.choose.empty()) return;
   std::string known;
-  // The ways have the same names for every rope.
+  // The names of the candidates are the same for every rope.
   for (const lab::StretchCandidate& candidate :
        lab::stretch_candidates("{}", trained, options.length)) {
     if (candidate.name == options.choose) return;
@@ -119,7 +119,7 @@ void extend(const Options& options) {
   } else {
     say(found, recommendation, options);
   }
-  // Before the chart, which can be drawn again of what is printed.
+  // The model is written before the chart, which can be redrawn from the printed numbers.
   if (!options.write.empty()) {
     const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
     plugin.write_extended(request.model, candidate->candidate, options.write);

@@ -1,5 +1,5 @@
-// The command `sextant`. Exit status: 0 done, 1 could not be done (the reason is on standard
-// error), 2 the command line was wrong, 130 interrupted.
+// The command `sextant`. Exit status: 0 success, 1 failure (the reason is on standard error), 2
+// wrong command line, 130 interrupted.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,13 +19,14 @@ namespace {
 constexpr int kUsage = 2;
 
 int exit_status(const CLI::App& app, const CLI::ParseError& error) {
-  const int status = app.exit(error);  // prints help, the version or what was wrong
+  const int status = app.exit(error);  // prints the help, the version or the error
   const bool asked_for = status == 0 || error.get_name() == "RuntimeError";
   return asked_for ? status : kUsage;
 }
 
-// The command line as the user typed it, for a shell. A script that adds words of its own, such as
-// ./run, says in SEXTANT_TYPED what it was called by; processes that this one starts do not see it.
+// The command line as the user typed it, quoted for a shell. A script that adds arguments, such as
+// ./run, passes its own command line in SEXTANT_TYPED, which is removed from the environment of
+// child processes.
 std::string typed_line(int argc, char** argv) {
   const char* typed = std::getenv("SEXTANT_TYPED");
   std::string line = typed == nullptr ? "" : typed;
@@ -37,12 +38,12 @@ std::string typed_line(int argc, char** argv) {
   return line;
 }
 
-// Options without a command are the survey's.
+// Options without a command belong to survey.
 bool is_option_of_survey(const std::string& word) {
   return word.starts_with('-') && word != "-h" && word != "--help" && word != "--version";
 }
 
-// CLI11 would say only that a subcommand is required.
+// Prints the known commands; CLI11 would only say that a subcommand is required.
 bool is_unknown_command(const CLI::App& app, const std::string& word) {
   if (word.starts_with('-')) return false;
   std::string known;
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   sextant::cli::add_extend(app);
   sextant::cli::add_methods(app);
   sextant::cli::add_arm(app);
-  // After the commands, which would inherit it.
+  // Set after the commands are added, so that they do not inherit it.
   app.footer("Options without a command are those of survey.");
   std::vector<const char*> words(argv, argv + argc);
   if (argc > 1 && is_option_of_survey(argv[1])) words.insert(words.begin() + 1, "survey");
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_status(app, error);
   } catch (const std::exception& error) {
-    // Not fmt::print, which throws where nothing can be written.
+    // fmt::print would throw if standard error cannot be written.
     std::fprintf(stderr, "sextant: %s\n", error.what());
     return 1;
   }

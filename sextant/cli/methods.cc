@@ -1,4 +1,4 @@
-// sextant methods [NAME]: the position encodings that there are; of one, its formula and options.
+// sextant methods [NAME]: lists the position encodings, or prints the formula and options of one.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// The output of `sextant methods`, for people and as JSON.
+// The output of `sextant methods`, as text and as JSON.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace sextant::cli {
 
-// A line for each.
+// One line per method.
 std::string text_of(std::span<const lab::KnownMethod> methods);
-// Summary, formula (a line for each clause), options with their defaults, page.
+// Summary, formula (one line per clause), options with their defaults, page.
 std::string text_of(const lab::KnownMethod& method);
 
-// An object {name, summary, formula, options, page}, or an array of them.
+// An object {name, summary, formula, options, page}, or an array of such objects.
 std::string json_text(const lab::KnownMethod& method);
 std::string json_text(std::span<const lab::KnownMethod> methods);
 

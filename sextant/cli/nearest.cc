@@ -11,7 +11,7 @@
 namespace sextant::cli {
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> names) {
   constexpr size_t kCount = 3;
-  constexpr size_t kShortest = 3;  // shorter words are contained in many names by chance
+  constexpr size_t kShortest = 3;  // many names contain shorter words by chance
   std::string lower(word);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   word = lower;

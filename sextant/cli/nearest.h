@@ -1,4 +1,4 @@
-// Suggestions for a name that was mistyped.
+// Suggestions for a mistyped name.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace sextant::cli {
 
-// The three of `names` that take the fewest edits (a letter added, removed or replaced) to become
-// `word` in lower case, nearest first. Names that contain the word or are contained in it come
-// before the others.
+// Returns the three of `names` with the smallest edit distance (letters added, removed or replaced)
+// to `word` in lower case, nearest first. Names that contain the word or are contained in it come
+// before all others.
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> names);
 
 }  // namespace sextant::cli

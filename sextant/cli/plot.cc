@@ -1,4 +1,4 @@
-// sextant plot METHOD: pictures of an encoding itself, and the numbers that they were drawn from.
+// sextant plot METHOD: draws an encoding, and writes the numbers of the figures beside them.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,14 +19,14 @@
 namespace sextant::cli {
 namespace {
 
-// The options of one method as they were given.
+// The command-line options of one method.
 struct Request {
-  std::map<std::string, std::string> texts;  // by option
+  std::map<std::string, std::string> texts;  // values by option
   std::filesystem::path folder = "runs/plots";
   std::vector<std::string> formats = {"svg", "png"};
 };
 
-// The values of options are part of the command line, so what is wrong with them is bad usage.
+// Option values are part of the command line, so an Error about them is reported as wrong usage.
 template <class Action>
 auto usage(Action action) {
   try {
@@ -109,7 +109,7 @@ void list() {
   fmt::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
 }
 
-// A method that is drawn by its scores: words are its name and its options.
+// Plots a method by its scores. `words` are its name and its options.
 void plot_by_name(std::vector<std::string> words) {
   const std::string name = words.empty() ? "" : words[0];
   if (const std::string why = nothing_to_draw(name); !why.empty()) {
@@ -123,7 +123,7 @@ void plot_by_name(std::vector<std::string> words) {
   CLI::App app("", "plot");
   const PlottedMethod method = plot_by_scores(name);
   add_method(app, method);
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // the order that CLI11 expects
   app.parse(words);
 }
 
@@ -132,7 +132,7 @@ void plot_by_name(std::vector<std::string> words) {
 void add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Draw an encoding: vectors, similarities, biases");
   for (const PlottedMethod& method : plotted_methods()) add_method(*command, method);
-  // After the methods, which would inherit it.
+  // Set after the methods are added, so that they do not inherit it.
   command->footer(
       "Any other method is drawn by what it makes of scores, or of the input, before training:\n"
       "  sextant plot METHOD [--heads 4] [--head-dim 32] [--length 64] [--direction causal|both]\n"
@@ -143,7 +143,7 @@ void add_plot(CLI::App& app) {
   auto listed = std::make_shared<bool>(false);
   command->add_flag("--list", *listed, "List what can be drawn");
   command->require_subcommand(0, 1);
-  command->allow_extras();  // methods of the laboratory, which is not opened to list them
+  command->allow_extras();  // other method names; the plug-in is not opened just to list them
   command->callback([command, listed] {
     if (*listed) return list();
     if (command->get_subcommands().empty()) plot_by_name(command->remaining());

@@ -1,4 +1,4 @@
-// What evaluate and extend share: the options that say how a model is read and what on.
+// Command-line options shared by evaluate and extend: the model and the text it is measured on.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct ReadingOptions {
   lab::EvaluationRequest request;
   std::string model;
   std::vector<std::string> text;
-  int threads = 0;  // 0: as many as cores
+  int threads = 0;  // 0: the number of cores
   bool as_json = false;
   std::string plot;  // folder
 };
@@ -26,14 +26,14 @@ struct ReadingOptions {
 // MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot.
 std::shared_ptr<ReadingOptions> add_reading(CLI::App& command);
 
-// What they come to, but for the lengths. Where no text is given it is the default's, of which the
-// part is read that a training with the default share held out.
+// Makes a request without lengths. If no text is given, it is the default text, restricted to the
+// part that a training with the default share holds out.
 lab::EvaluationRequest request_of(const ReadingOptions& options);
 
 int threads_of(const ReadingOptions& options);
 
-// Lines of loss against length in a folder, as SVG and CSV, and PNG where that can be made. Their
-// paths are printed unless JSON is.
+// Writes a chart of loss against length to a folder as SVG and CSV, and as PNG if possible. Prints
+// the paths unless the output is JSON.
 void plot(const chart::LineChart& chart, const std::string& name, const ReadingOptions& options);
 
 }  // namespace sextant::cli

@@ -1,5 +1,5 @@
 // sextant survey: trains a small transformer with each position encoding on short text and tests it
-// on long text. See sextant/lab/survey.h.
+// on long text. See sextant/lab/run/survey.h.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -154,7 +154,7 @@ void declare_run(CLI::App& command, Options& options) {
   command.add_flag("--dry-run", options.dry_run, "Say what would be done")->group(group);
 }
 
-// What is not given follows from what is.
+// Derives the values of options that were not given from the other options.
 void complete(Options& options, const CLI::App& command) {
   lab::Settings& settings = options.settings;
   const auto unless_given = [&](const char* name, auto& value, auto otherwise) {
@@ -195,7 +195,7 @@ std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
   return names;
 }
 
-// With names for the words that stand for several.
+// Parses methods, with `all` and `stretches` replaced by the names they stand for.
 std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int threads) {
   std::vector<lab::ArmRequest> requests;
   for (const std::string& word : words) {

@@ -1,5 +1,5 @@
-// sextant train CONFIG.json --to DIR: one model from a file of settings. See
-// sextant/lab/train_model.h.
+// sextant train CONFIG.json --to DIR: trains one model from a settings file. See
+// sextant/lab/run/train_model.h.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// The table of layer groups, and how lines of words are broken.
+// The table of layer groups, and line wrapping.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kColumns = 7, kWidestLaw = 40;
 using Line = std::array<std::string, kColumns>;
 
-// Of a name from a file only what a terminal shows.
+// The start of a name from a file, with unprintable characters replaced.
 std::string printable(std::string text) {
   text = text.substr(0, 40);
   std::ranges::replace_if(
@@ -72,7 +72,7 @@ Line line_of(const Subject& subject) {
 
 }  // namespace
 
-// p-RoPE has pairs of frequency 0 among those of its ladder.
+// In p-RoPE some pairs have frequency 0.
 int64_t moving_pairs(const Explained& numbers) {
   return std::ranges::count_if(numbers.pairs,
                                [](const PairExplained& pair) { return pair.stretched != 0; });
@@ -82,7 +82,7 @@ std::string number(double x) { return fmt::format("{:.6g}", x); }
 
 void print_wrapped(const std::string& text) {
   constexpr size_t kWidth = 90;
-  // A label and its spaces begin the line; further lines stand below what follows.
+  // The line begins with a label and spaces; further lines are indented to the text after them.
   const size_t label = text.find("  ");
   const size_t start = label == std::string::npos || label > 14
                            ? 0

@@ -1,4 +1,4 @@
-// sextant explain --json: what is explained, for programs: schema 2, described in docs/explain.md.
+// sextant explain --json: the explanation as JSON, schema 2, described in docs/explain.md.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// For people, who need not have heard of any of it.
+// sextant explain: the explanation as text, for users without knowledge of RoPE variants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void print_axes(const RopeScaling& scaling) {
              scaling.interleaved_sections ? ", in turn" : ", one block after the other");
 }
 
-// How far queries of these layers see.
+// Prints how far back queries of these layers attend.
 void print_layers(const RopeConfig& setting, const Explained& n) {
   const std::string where = setting.bounded_in.empty() ? "" : " in " + setting.bounded_in;
   if (setting.window > 0) {
@@ -147,8 +147,8 @@ void print_angles(const Explained& n) {
     fmt::print("Up to {} positions no pair leaves the angles that training showed.\n", n.target);
     return;
   }
-  // L tokens have distances up to L - 1, and the factor stretches these: up to as many distances as
-  // the factor says lie beyond, at the very end.
+  // L tokens have distances up to L - 1, which the factor stretches to factor * (L - 1). Up to
+  // `factor` distances at the very end of the stretched length therefore lie beyond.
   if (static_cast<double>(n.first_leaving) + n.factor >= static_cast<double>(seen)) {
     const int64_t beyond = seen - n.first_leaving;
     const std::string last =
@@ -199,7 +199,7 @@ void print_without_rotation(const Subject& subject) {
 
 void print(const Subject& subject, bool all, bool legend) {
   const RopeConfig& setting = subject.setting;
-  // The name comes from a file, and goes to a terminal.
+  // The name comes from a file and is printed on a terminal.
   std::string layers = setting.layers.substr(0, 60);
   for (char& c : layers) {
     if (c < ' ' || c > '~') c = '?';

@@ -1,4 +1,4 @@
-// One setting with its numbers, as text, as JSON and as a picture.
+// A RoPE configuration with the numbers derived from it, printed as text, as JSON and as a chart.
 #pragma once
 
 #include <string>
@@ -15,25 +15,25 @@ struct Subject {
   Explained numbers;
 };
 
-// All groups of layers as one table: how they rotate, stretch, what they see.
+// Prints a table of the layer groups: rotation, stretch, window.
 void print_groups(const std::vector<Subject>& subjects);
 
-// A number with six digits.
+// Formats a number with six significant digits.
 std::string number(double x);
 
-// "0-4, 6-10, ... (40)": runs of numbers in few letters.
+// "0-4, 6-10": consecutive numbers as ranges; after four ranges ", ... (40 layers)".
 std::string layer_list(const std::vector<int64_t>& numbers);
 
-// Pairs of channels whose frequency is not 0.
+// The number of channel pairs with a frequency other than 0.
 int64_t moving_pairs(const Explained& numbers);
 
-// To standard output, in lines of at most 90 letters, broken at spaces.
+// Prints to standard output in lines of at most 90 characters, broken at spaces.
 void print_wrapped(const std::string& text);
 
-// To standard output; all: a line for each pair; legend: a sentence that explains the columns.
+// Prints to standard output. all: one line per pair. legend: a sentence that explains the columns.
 void print(const Subject& subject, bool all, bool legend);
 
-// All of them, with the dialect they were read from.
+// All configurations, with the dialect they were read from.
 std::string json_text(const std::vector<Subject>& subjects, const std::string& dialect);
 
 chart::LineChart wavelengths(const Subject& subject);

@@ -1,4 +1,4 @@
-// sextant explain --plot: each pair's wavelength before and after the stretch.
+// sextant explain --plot: the wavelength of each pair before and after the stretch.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// ALiBi (Press, Smith and Lewis 2021): a penalty that grows with distance, at a slope for each
-// head.
+// ALiBi (Press, Smith and Lewis 2021): a penalty that grows linearly with distance, with one slope
+// per head.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"
@@ -8,7 +8,7 @@
 namespace sextant::cli {
 namespace {
 
-constexpr size_t kMostLines = 12;  // more heads are left out of the lines, not out of the map
+constexpr size_t kMostLines = 12;  // the line chart skips further heads, the map does not
 
 double bias(double slope, int64_t distance) { return -slope * static_cast<double>(distance); }
 

@@ -1,4 +1,4 @@
-// Positions as binary numbers.
+// Position vectors of binary digits.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

@@ -36,7 +36,7 @@ std::vector<lab::KnownMethod> methods_of_laboratory() {
   try {
     return lab::open_plugin(/*threads=*/1).methods();
   } catch (const Error&) {
-    return {};  // the callers say so
+    return {};  // callers report the missing library
   }
 }
 

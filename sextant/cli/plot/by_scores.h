@@ -1,4 +1,4 @@
-// Figures of any method of the laboratory, made from the scores or inputs that it computes.
+// Figures of any method, from the scores or input vectors that the plug-in computes.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace sextant::cli {
 
-// The methods of the laboratory; none if this is a build without libtorch.
+// The methods of the plug-in; empty in a build without libtorch.
 std::vector<lab::KnownMethod> methods_of_laboratory();
 
-// Draws the vectors that the method adds to the input, or else its scores for one vector as query
-// and key at all positions, with parameters as training starts from them.
+// Draws the vectors that the method adds to the input, or else its scores with one vector as query
+// and key at all positions. Parameters have their initial values.
 PlottedMethod plot_by_scores(const std::string& method);
 
 }  // namespace sextant::cli

@@ -1,4 +1,4 @@
-// Positions told by the hands of a clock, each with a period of its own.
+// Position vectors of clock hands, each with its own period.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

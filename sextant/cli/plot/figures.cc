@@ -10,7 +10,7 @@
 namespace sextant::cli {
 namespace {
 
-constexpr int64_t kMostPositions = 2048;  // to a side of a matrix; 34 MB of .npy
+constexpr int64_t kMostPositions = 2048;  // per side of a matrix; 34 MB of .npy
 constexpr int64_t kMostLength = int64_t{1} << 40;
 
 const chart::Axis kDistance = {.label = "distance: query position − key position",
@@ -44,7 +44,7 @@ chart::HeatMap row_map_of(const PlotSubject& subject, std::span<const double> ro
   return map;
 }
 
-// [positions, positions]; NaN where a vector is zero.
+// The matrix of cosines [positions, positions]; NaN where a vector is zero.
 std::vector<double> cosines(std::span<const double> rows, size_t count) {
   const size_t width = rows.size() / count;
   const auto dot = [&](size_t i, size_t j) {
@@ -64,7 +64,7 @@ std::vector<double> cosines(std::span<const double> rows, size_t count) {
   return out;
 }
 
-// Mean, least and greatest of one diagonal.
+// Adds the mean, minimum and maximum of one diagonal.
 void add_diagonal(chart::Series& to, const Positions& positions, std::span<const double> matrix,
                   int64_t apart) {
   const auto count = static_cast<int64_t>(positions.list.size());
@@ -84,7 +84,7 @@ void add_diagonal(chart::Series& to, const Positions& positions, std::span<const
   to.high.push_back(greatest);
 }
 
-// Of each diagonal at or below the main one.
+// The diagonals on and below the main one.
 chart::Series by_diagonal(const Positions& positions, std::span<const double> matrix) {
   chart::Series out;
   for (int64_t apart = 0; apart < static_cast<int64_t>(positions.list.size()); ++apart) {
@@ -93,7 +93,7 @@ chart::Series by_diagonal(const Positions& positions, std::span<const double> ma
   return out;
 }
 
-// Of each diagonal that has a value.
+// All diagonals with at least one value.
 chart::Series by_distance(const Positions& positions, std::span<const double> matrix) {
   const auto count = static_cast<int64_t>(positions.list.size());
   chart::Series out;

@@ -52,7 +52,7 @@ void PlotValues::refuse(const std::string& option, const std::string& expected) 
 
 namespace {
 
-// Whether all of `text` is a number of that type.
+// Parses all of `text` as a number of type T; returns false if it is none.
 template <class T>
 bool parse(std::string_view text, T& value) {
   const char* end = text.data() + text.size();

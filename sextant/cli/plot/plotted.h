@@ -1,7 +1,7 @@
-// What `sextant plot` can draw by itself: a list of encodings without trained parameters, each with
-// its options and its figures. To add one, write a file beside rope.cc and name it in plotted.cc.
-// All others are drawn by what they do to scores or to the input (plot_any.cc), which takes
-// libtorch.
+// The encodings, or parts of them, that need no trained parameters: `sextant plot` draws them,
+// each with its options and figures, without libtorch. To add one, write a file like rope.cc and
+// list it in plotted.cc. All other methods are drawn by their effect on scores or on the input
+// (by_scores.h), which needs libtorch.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 namespace sextant::cli {
 
 struct PlotOption {
-  std::string name;  // without its dashes
+  std::string name;  // without dashes
   std::string help;
-  std::string otherwise;  // the default, as a user would type it
+  std::string otherwise;  // the default, as typed on the command line
 };
 
-// The options of one command line, read as what the method takes them for. Errors name the option,
-// what it takes and what it got.
+// The option values of one command line, parsed as the method needs them. Errors name the option,
+// the expected value and the actual value.
 class PlotValues {
  public:
   PlotValues(std::string method, std::map<std::string, std::string> texts)
@@ -34,7 +34,7 @@ class PlotValues {
   int64_t integer(const std::string& option, int64_t low, int64_t high) const;
   std::vector<int64_t> integers(const std::string& option, int64_t low, int64_t high) const;
   double number(const std::string& option, double low, double high) const;
-  // The place of the value among the choices.
+  // The index of the value among the choices.
   size_t choice(const std::string& option, std::initializer_list<std::string_view> choices) const;
   const std::string& text(const std::string& option) const { return texts_.at(option); }
 
@@ -46,12 +46,12 @@ class PlotValues {
 };
 
 struct Figure {
-  std::string name;  // the last part of its file names: "similarity"
+  std::string name;  // the last part of the file name: "similarity"
   std::variant<chart::LineChart, chart::HeatMap> chart;
 };
 
 struct PlottedMethod {
-  std::string name;  // as in the list of methods
+  std::string name;  // as in the registry
   std::string summary;
   std::vector<PlotOption> options;
   std::vector<Figure> (*figures)(const PlotValues& values);
@@ -60,9 +60,10 @@ struct PlottedMethod {
 // Sorted by name.
 std::span<const PlottedMethod> plotted_methods();
 
-// Why there is nothing to draw of a method; empty if there is.
+// The reason why a method cannot be drawn; empty if it can.
 std::string nothing_to_draw(std::string_view name);
-// What to say when `name` is none of them, nor of `others`: which there are.
+// The error text for a name that is neither a plotted method nor in `others`; it lists the known
+// names.
 std::string not_plotted(std::string_view name, std::span<const std::string> others);
 
 }  // namespace sextant::cli

@@ -1,8 +1,8 @@
-// RoPE (Su et al. 2021): what it makes of one and the same vector at each position. The vector has
-// 1 in the first channel of each pair, so its turned pairs are (cos, sin) of their angles; channels
-// that do not turn get sqrt(1/2), so that each channel has the same share of the whole. Turned
-// vectors' scores are then those of equal vectors, of length 1. A stretch's gain lengthens the
-// vectors that turn.
+// RoPE (Su et al. 2021), applied to one vector at every position. The vector is 1 in the first
+// channel of each pair and 0 in the second, so rotated pairs are (cos, sin) of their angle.
+// Channels that are not rotated are sqrt(1/2), so that each channel has the same share of the
+// squared length. Cosines between the rotated vectors are thus the scores of equal vectors of
+// length 1. The gain of a stretch lengthens the rotated channels.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ std::vector<double> turned(const Rotation& rotation, int64_t dim, const Position
   return rows;
 }
 
-// What --stretch says.
+// Parses --stretch and --train-length.
 RopeScaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
   using nlohmann::json;
   const std::string& text = values.text("stretch");

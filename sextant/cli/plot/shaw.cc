@@ -1,4 +1,4 @@
-// Shaw et al. 2018 (arXiv 1803.02155): which row of its trained tables each distance reads.
+// Shaw et al. 2018 (arXiv 1803.02155): the row of the trained tables for each distance.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

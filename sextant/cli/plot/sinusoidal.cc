@@ -1,4 +1,4 @@
-// Sinusoidal positions (Vaswani et al. 2017), in each layout.
+// Sinusoidal positions (Vaswani et al. 2017), in every layout.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

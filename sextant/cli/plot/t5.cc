@@ -1,4 +1,4 @@
-// T5 (Raffel et al. 2019): which bucket, so which trained bias, each distance shares.
+// T5 (Raffel et al. 2019): the bucket, and thus the trained bias, of each distance.
 #include <fmt/format.h>
 
 #include "sextant/cli/plot/figures.h"

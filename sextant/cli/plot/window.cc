@@ -1,4 +1,4 @@
-// A local window: which keys a query sees, those less than `window` positions away.
+// A local window: a query attends to the keys less than `window` positions away.
 #include <fmt/format.h>
 
 #include <cstdlib>
