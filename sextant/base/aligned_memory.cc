@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kLine = 64, kHugePage = size_t{1} << 21;  // bytes
 
-// Blocks that glibc maps anew each time (mallopt(3), M_MMAP_THRESHOLD: at most 32 MiB); of smaller
-// ones it soon keeps the pages.
+// Whether glibc maps a block of this size anew at each allocation (mallopt(3), M_MMAP_THRESHOLD: at
+// most 32 MiB). It soon reuses the pages of smaller blocks.
 bool is_mapped_anew(size_t bytes) { return bytes >= 16 * kHugePage; }
 
 std::align_val_t alignment(size_t bytes) {
@@ -24,7 +24,7 @@ void ask_for_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t byt
   if (!is_mapped_anew(bytes)) return;
   void* first = data;
   if (!std::align(kHugePage, kHugePage, first, bytes)) return;
-  // A kernel that has none may refuse: then all is as it was.
+  // A kernel without huge pages may refuse; the memory then stays as it is.
   madvise(first, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
 }

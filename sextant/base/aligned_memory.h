@@ -1,4 +1,4 @@
-// Memory for vectors.
+// Cache-line-aligned memory, backed by huge pages where it is large.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace sextant {
 
-// Memory on cache lines of its own. Tens of MiB lie in huge pages where the kernel gives those to
-// who asks: the first touch of a page of 4 KiB may take microseconds on a virtual machine, and what
-// is read from memory comes faster.
+// Allocates memory that shares no cache line with other memory. Allocations of 32 MiB and more use
+// huge pages where the kernel grants them: the first touch of a page of 4 KiB may take microseconds
+// on a virtual machine, and reads from memory are faster with huge pages.
 void* allocate_lines(size_t bytes);
 void free_lines(void* data, size_t bytes);
-// The same for memory that someone else allocated and nobody has touched.
+// Requests huge pages for memory that was allocated elsewhere and not touched yet.
 void ask_for_huge_pages(void* data, size_t bytes);
 
-// Uninitialised floats in such memory.
+// An array of uninitialised floats from allocate_lines().
 class AlignedFloats {
  public:
   AlignedFloats() = default;
@@ -32,7 +32,7 @@ class AlignedFloats {
   std::unique_ptr<float, Free> data_;
 };
 
-// For a std::vector in such memory.
+// An allocator for std::vector on top of allocate_lines().
 template <class T>
 struct LinesAllocator {
   using value_type = T;

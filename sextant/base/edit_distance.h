@@ -1,4 +1,4 @@
-// Levenshtein's distance between names, for suggestions where one was mistyped.
+// Levenshtein distance between names, for "did you mean" suggestions.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace sextant {
 
-// The fewest letters that are added, removed or replaced to make `to` of `from`.
+// The smallest number of letters to add, remove or replace to turn `from` into `to`.
 inline size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<size_t> row(to.size() + 1);
   for (size_t n = 0; n < row.size(); ++n) row[n] = n;

@@ -1,6 +1,6 @@
 // The one exception type that Sextant throws at its API edges.
 //
-// A message says what was wrong, what was expected and what was got, so that its reader can act on
+// A message says what was wrong, what was expected and what was found, so that the user can act on
 // it: `fail("alibi: heads: expected at least 1, but got 0")`.
 #pragma once
 

@@ -22,7 +22,8 @@ class SerialExecutor final : public Executor {
   }
 };
 
-// The calling thread is worker 0. One job at a time: run() from two threads waits its turn.
+// The calling thread is worker 0. The pool runs one job at a time: a second thread that calls run()
+// waits until the first job is done.
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(int threads) {
@@ -65,7 +66,7 @@ class ThreadPool final : public Executor {
     }
   }
 
-  // Tasks are long (0.1 ms and more), so taking them under the lock costs nothing that shows.
+  // Tasks are long (0.1 ms and more), so the cost of the lock does not show.
   void work(int worker) const {
     for (;;) {
       int64_t index;
@@ -91,7 +92,7 @@ class ThreadPool final : public Executor {
   mutable int busy_ = 0;
   mutable uint64_t job_ = 0;
   mutable std::exception_ptr error_;
-  std::vector<std::jthread> threads_;  // last, so that it is joined before the rest goes
+  std::vector<std::jthread> threads_;  // last, so that the threads join before other members go
 };
 
 }  // namespace

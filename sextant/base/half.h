@@ -1,6 +1,6 @@
-// Numbers of 16 bits, as models keep them. They are only kept so: everything is computed in float32
-// or better. Widening is exact. Narrowing rounds to nearest, ties to even, once; what is too large
-// for float16 (65520 and more) becomes infinite, and NaN stays NaN.
+// The 16-bit floating-point types of model weights and activations, for storage only: everything is
+// computed in float32 or better. Widening is exact. Narrowing rounds once, to nearest, ties to
+// even; values too large for float16 (65520 and more) become infinite, and NaN stays NaN.
 //
 //   bfloat16   sign, 8 bits of exponent, 7 of fraction: the upper half of a float32
 //   float16    sign, 5 bits of exponent, 10 of fraction: IEEE 754 binary16
@@ -39,14 +39,14 @@ inline float to_float(Float16 x) {
   return std::bit_cast<float>(wide | sign);
 }
 
-// x in float32, an inexact one with its last bit set (rounded to odd): so that narrowing it further
-// rounds as if there were one step.
+// x in float32, rounded to odd: an inexact result has its last bit set. A second rounding, to 16
+// bits, then gives the same result as a single rounding of x.
 inline float rounded_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   const auto bits = std::bit_cast<uint32_t>(nearest);
   const double got = nearest;
   if (got == x || x != x || (bits & 1U) != 0) return nearest;
-  // By magnitude, for what became -0 is no less than x.
+  // Compares magnitudes, because bits count away from zero; an x that rounded to -0 needs this too.
   return std::bit_cast<float>(std::abs(got) > std::abs(x) ? bits - 1 : bits + 1);
 }
 
@@ -76,7 +76,7 @@ inline Float16 narrowed<Float16>(float x) {
   } else if (magnitude >= kLeastNormal) {
     narrow = (magnitude - kBias + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
   } else {
-    // Subnormal: a multiple of 2^-24, which is what the last bit of 0.5 and the numbers above is.
+    // Subnormal: adding 0.5, whose last bit is worth 2^-24, rounds to a multiple of 2^-24.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     narrow = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5F);
   }

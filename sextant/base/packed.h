@@ -1,5 +1,4 @@
-// A view of numbers that lie without gaps: [batch, heads, rows, columns], the last dimension
-// innermost.
+// A view of contiguous memory in row-major order: [batch, heads, rows, columns], columns innermost.
 #pragma once
 
 #include <cstdint>

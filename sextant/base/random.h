@@ -1,8 +1,9 @@
-// Random numbers without a state: the n-th number of a stream is a function of (seed, stream, n).
+// Stateless random numbers: the n-th number of a stream is a function of (seed, stream, n).
 //
-// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2,
-// 3"). A training that was interrupted has no generator to restore, a parameter that a method adds
-// moves no other parameter's start, and every method sees the same batches in the same order.
+// The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as
+// easy as 1, 2, 3"). An interrupted training run has no generator state to restore, an additional
+// parameter of a method does not change the initial values of other parameters, and every method
+// sees the same batches in the same order.
 #pragma once
 
 #include <array>
@@ -30,22 +31,24 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock x, std::array<uint32_t, 2> key) {
 
 class CounterRandom {
  public:
-  // Streams of one seed are independent; name them by what they serve ("batches", "init/head").
+  // Streams of one seed are independent. A stream is named by its purpose ("batches", "init/head").
   CounterRandom(uint64_t seed, std::string_view stream) : seed_(seed), stream_(fnv(stream)) {}
 
-  // Bits 0 to 2^64 - 1.
+  // Uniform over 0 to 2^64 - 1.
   uint64_t bits(uint64_t n) const { return first(block(n)); }
 
-  // 0 to limit - 1, limit >= 1: the high half of bits * limit, biased by less than limit / 2^64.
+  // Uniform over 0 to limit - 1, limit >= 1: the high half of bits * limit, biased by less than
+  // limit / 2^64.
   uint64_t below(uint64_t limit, uint64_t n) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>(static_cast<Wide>(bits(n)) * limit >> 64);
   }
 
-  // In (0, 1), 52 bits.
+  // Uniform in (0, 1), with 52 random bits.
   double uniform(uint64_t n) const { return unit(bits(n)); }
 
-  // Mean 0, variance 1 (Box and Muller 1958; one of the pair is dropped).
+  // Normal with mean 0 and variance 1 (Box and Muller 1958; the second value of the pair is
+  // dropped).
   double normal(uint64_t n) const {
     const PhiloxBlock both = block(n);
     const double angle = 2 * std::numbers::pi * unit(second(both));

@@ -1,5 +1,5 @@
-// Numbers in memory that somebody else owns: [batch, heads, rows, columns] by strides (counted in
-// elements; any sign, any order). A dimension that is shared has stride 0.
+// A non-owning strided view [batch, heads, rows, columns]. Strides are counted in elements and may
+// have any sign or order; a dimension that is shared (broadcast) has stride 0.
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@ struct View {
   }
 };
 
-// How the numbers of an AnyView lie in memory.
-enum class Format : uint8_t { kWide, kBfloat16, kFloat16 };  // kWide: as T
+// The storage type of an AnyView's elements.
+enum class Format : uint8_t { kWide, kBfloat16, kFloat16 };  // kWide: T itself
 
 template <class Number>
 inline constexpr Format kFormatOf = std::is_same_v<Number, Bfloat16>  ? Format::kBfloat16
                                     : std::is_same_v<Number, Float16> ? Format::kFloat16
                                                                       : Format::kWide;
 
-// A view of numbers that are T to whoever reads or writes them, and lie in memory as T or narrower.
-// T is float or double, or a const one of these. Any View that fits is one.
+// A view of elements of type T that are stored as T or as a 16-bit type. T is float or double,
+// possibly const. Every View of a suitable type converts to an AnyView.
 template <class T>
 struct AnyView {
   using Number = std::remove_const_t<T>;
   template <class Stored>
   using Like = std::conditional_t<std::is_const_v<T>, const Stored, Stored>;
-  template <class U>  // T, Bfloat16 or Float16, const only if T is
+  template <class U>  // U is T, Bfloat16 or Float16, and const only if T is
   static constexpr bool kHolds = (std::is_const_v<T> || !std::is_const_v<U>)&&(
       std::is_same_v<std::remove_const_t<U>, Number> || kIsNarrow<std::remove_const_t<U>>);
 
@@ -50,7 +50,7 @@ struct AnyView {
   Format format = Format::kWide;
 
   AnyView() = default;
-  // NOLINTBEGIN(google-explicit-constructor): they are such views
+  // NOLINTBEGIN(google-explicit-constructor): such a View is an AnyView
   template <class U>
   requires kHolds<U> AnyView(const View<U>& x)
       : data(x.data), format(kFormatOf<std::remove_const_t<U>>) {
@@ -72,7 +72,7 @@ struct AnyView {
     return static_cast<Like<std::byte>*>(data) + elements * element_size();
   }
 
-  // As a View of the type that lies there, which the caller knows from `format`.
+  // This view as a View of its storage type, which the caller knows from `format`.
   template <class Stored>
   View<Like<Stored>> as() const {
     return {static_cast<Like<Stored>*>(data),
@@ -85,7 +85,7 @@ struct AnyView {
             row_stride,
             column_stride};
   }
-  // Calls f with that View.
+  // Calls f with a View of the storage type.
   template <class F>
   decltype(auto) visit(F&& f) const {
     switch (format) {
@@ -103,7 +103,7 @@ struct AnyView {
     return visit(
         [&](const auto& x) { return static_cast<Number>(to_float(x(b, h, row, column))); });
   }
-  // Rounds once, to nearest.
+  // Stores x, rounded once, to nearest.
   void set(int64_t b, int64_t h, int64_t row, int64_t column, double x) const
       requires(!std::is_const_v<T>) {
     visit([&](const auto& to) {

@@ -25,7 +25,7 @@ bool asked_for() {
   return syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
 }
 
-// As the processor reads it.
+// The operand of LDTILECFG in the processor's layout.
 struct Configuration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -33,8 +33,8 @@ struct Configuration {
 };
 static_assert(sizeof(Configuration) == 64);
 
-// Tiles 0 to 3 are sums, [row block][block]; 4 and 5 a's row blocks, 6 and 7 b's blocks. Intrinsics
-// take their numbers as literals.
+// Tiles 0 to 3 hold sums, [row block][block]; tiles 4 and 5 hold row blocks of a, 6 and 7 blocks of
+// b. The intrinsics take tile numbers as literals.
 template <int kRowBlocks, int kBlocks>
 struct TileConfig {
   const Left& a;
@@ -84,8 +84,8 @@ struct TileConfig {
   }
 };
 
-// Products of parts that are added up at each step. Each of the six takes over one side from the
-// one before.
+// Number of products of terms per step. Each of the six but the first reuses one operand of the
+// previous product.
 constexpr int64_t phases_of(int64_t terms) { return terms == 1 ? 1 : 6; }
 
 template <class SomeBlock>
@@ -133,14 +133,14 @@ template <int kRowBlocks, int kBlocks>
   block.end(c, p.c_row);
 }
 
-// One step of the sums of rows: the products that are not with zeros, in the order in which
-// multiply_block() makes them.
+// One step of the row sums: the products with the non-zero term of 1, in the same order as in
+// multiply_block().
 template <int kRowBlocks>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply_by_ones(const Product& p, int64_t row_block,
                                                            int64_t step) {
   alignas(64) static constexpr std::array<uint32_t, 256> kOnes = [] {
     std::array<uint32_t, 256> ones{};
-    ones.fill(0x3f803f80);  // a pair
+    ones.fill(0x3f803f80);  // two bfloat16 ones
     return ones;
   }();
   float* const c = p.c + row_block * 16 * p.c_row;
@@ -161,7 +161,7 @@ void multiply_by_ones(const Product& p, int64_t row_block, int64_t step) {
   (row_block + 1 < p.row_blocks ? multiply_by_ones<2> : multiply_by_ones<1>)(p, row_block, step);
 }
 
-// Two blocks, or the last.
+// Multiplies two blocks of b, or one if it is the last.
 template <int kRowBlocks>
 void multiply_blocks(const Product& p, int64_t row_block, int64_t block) {
   if (block + 1 < p.blocks)
@@ -177,7 +177,7 @@ void multiply_at(const Product& p, int64_t row_block, int64_t block) {
     multiply_blocks<1>(p, row_block, block);
 }
 
-// g++'s intrinsics do not say that they read memory.
+// A compiler barrier: g++'s intrinsics do not tell the compiler that they read memory.
 void finish_writing() { __asm__ volatile("" ::: "memory"); }
 
 [[gnu::target("amx-tile,amx-bf16")]] void take_tiles(std::byte* before) {
@@ -198,11 +198,11 @@ bool available() {
   return is;
 }
 
-// g++ does not compile constructors for a target of their own.
+// g++ does not accept a target attribute on constructors.
 Tiles::Tiles() { take_tiles(before_); }
 Tiles::~Tiles() { give_tiles_back(before_); }
 
-// Two blocks of b with all rows of a, which find them in the L1 cache then.
+// The outer loop takes two blocks of b, which stay in the L1 cache for all rows of a.
 void multiply(const Product& p) {
   finish_writing();
   for (int64_t block = 0; block < p.blocks; block += 2)
@@ -221,14 +221,15 @@ void TileQueue::add(const Request& request, int64_t pieces) {
   left_ += pieces;
 }
 
-// Of what is two blocks wide and high a piece is one product of parts; else it is all of a block.
+// For sums of 2 x 2 blocks, a piece is one product of terms; at the edges, where there are fewer
+// blocks, a piece is all products of these blocks.
 void TileQueue::add(const Product& p) {
   const int64_t wide = p.blocks / 2, high = p.row_blocks / 2;
   add({p, false}, wide * high * p.steps * phases_of(p.terms) +
                       (p.blocks % 2) * (high + p.row_blocks % 2) + wide * (p.row_blocks % 2));
 }
 
-// A piece is a step.
+// A piece is one step.
 void TileQueue::add_totals(Product p, float* c) {
   p.blocks = 1;
   p.c = c;

@@ -1,14 +1,15 @@
-// Products of matrices by Intel's AMX: tiles of sixteen rows of 64 bytes, and one instruction that
-// multiplies two of them, whose numbers are bfloat16, and adds to a third in float32.
+// Matrix products on Intel AMX: a tile is sixteen rows of 64 bytes, and one instruction multiplies
+// two tiles of bfloat16 and adds the product to a third tile in float32.
 //
-//   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < 16 * row_blocks, j < 16 * blocks, k <
-//   32 * steps
+//   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)
+//   i < 16 * row_blocks, j < 16 * blocks, k < 32 * steps
 //
-// Operands lie in pairs, one pair in the place of a float32, and as one or three parts: a number of
-// one part is a bfloat16, one of three is their sum, which a float32 is exactly but for underflow
-// (bfloat16-inl.h). Of the nine products of parts the six greatest are added up, so a product of
-// two numbers is off by up to 2^-23 of itself, to either side; of normal random numbers by 2^-26
-// (root of the mean square), where rounding it would leave 2^-25.
+// Operands store pairs of bfloat16, one pair in the place of a float32, as one or three terms. With
+// one term a value is a bfloat16; with three it is the sum of its terms, which represents a float32
+// exactly, underflow aside (bfloat16-inl.h). Only the six largest of the nine products of terms are
+// added, so the product of two values has a relative error of up to 2^-23, of either sign; for
+// normally distributed values the root mean square of the error is 2^-26, where rounding the
+// product to float32 would leave 2^-25.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +18,18 @@
 
 namespace sextant::amx {
 
-inline constexpr int64_t kSide = 16;   // rows and columns of a tile
-inline constexpr int64_t kDepth = 32;  // of a step
+inline constexpr int64_t kSide = 16;   // rows of a tile, and its columns of float32
+inline constexpr int64_t kDepth = 32;  // depth of a step
 
-// Pairs of so many numbers, for whole steps.
+// Pairs that n values take, padded to whole steps.
 constexpr int64_t paired(int64_t n) { return (n + kDepth - 1) / kDepth * (kDepth / 2); }
 
-// Whether processor and system have it. Asks the system for leave, once.
+// Whether the processor and the operating system support AMX. Requests the permission of the
+// operating system, once.
 bool available();
 
-// The tiles of this thread, for as long as it lives; then they are configured as they were, for
-// other libraries use them.
+// Configures the tile registers of this thread. The destructor restores the previous configuration,
+// because other libraries use the tiles too.
 class Tiles {
  public:
   Tiles();
@@ -38,13 +40,13 @@ class Tiles {
   [[maybe_unused]] alignas(64) std::byte before_[64];
 };
 
-// Of part n, row i and pair m: data[n * part_step + i * row_step + m].
+// Pair m of row i of term n is at data[n * term_step + i * row_step + m].
 struct Left {
   const float* data;
   int64_t term_step, row_step;
 };
-// Of part n, pair m and column j: data[n * part_step + m * depth_step + j / 16 * block_step + j %
-// 16].
+// Pair m of column j of term n is at
+//   data[n * term_step + m * depth_step + j / 16 * block_step + j % 16].
 struct Right {
   const float* data;
   int64_t term_step, depth_step, block_step;
@@ -62,18 +64,18 @@ struct Product {
 
 void multiply(const Product& product);
 
-// Products in pieces of some hundred cycles, to be made between other work: then tiles and vectors
-// work at once.
+// A queue of products that are computed in pieces of some hundred cycles, interleaved with other
+// work, so that the tile unit and the vector units run at the same time.
 class TileQueue {
  public:
   void add(const Product& product);
-  // The sums of rows of a product's left side instead, bit by bit what it would be if b were 1:
-  // sixteen times the same, c[row][kTotals], rows kTotals apart. What the product says of b is not
-  // read.
+  // Adds the row sums of a product's left side, bitwise equal to the product with b = 1. Each sum
+  // is written sixteen times, to c[row][kTotals], with kTotals floats per row. product.b and
+  // product.c are ignored.
   static constexpr int64_t kTotals = 16;
   void add_totals(Product product, float* c);
   void multiply_all() { multiply_some(left_); }
-  // Shares out what there is to so many calls of multiply_share().
+  // Divides the queued pieces over the given number of calls of multiply_share().
   void share(int64_t calls);
   void multiply_share() {
     due_ += share_;
@@ -82,8 +84,8 @@ class TileQueue {
   }
 
  private:
-  static constexpr int64_t kWhole = 1024;  // a piece
-  void multiply_some(int64_t pieces);      // or as many as are left
+  static constexpr int64_t kWhole = 1024;  // one piece, in units of share_
+  void multiply_some(int64_t pieces);      // or as many as remain
   struct Request {
     Product product;
     bool totals;
@@ -95,7 +97,7 @@ class TileQueue {
   std::vector<Request> list_;
   size_t first_ = 0;
   int64_t left_ = 0, share_ = 0, due_ = 0;
-  int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // of the first
+  int64_t row_block_ = 0, block_ = 0, step_ = 0, phase_ = 0;  // position in list_[first_]
 };
 
 }  // namespace sextant::amx

@@ -1,11 +1,12 @@
-// float32 as bfloat16, two of them, a pair, in the place of one float32: one part, the number
-// rounded; or three whose sum is the number,
+// float32 values as bfloat16, stored in pairs, one pair in the place of a float32. There is one
+// term, the rounded value, or three whose sum is the value:
 //
-//   x = a + b + c      a: x rounded to 8 bits      b: what is left, cut off after 8 bits      c:
-//   what is left then
+//   x = a + b + c      a: x rounded to 8 bits
+//                      b: the rest x - a, truncated to 8 bits
+//                      c: the rest x - a - b
 //
-// exactly, if 2^-100 <= |x| or x is 0; smaller ones, of which AMX would take parts for zeros, and
-// what is rounded to infinity do not `fit`, and are multiplied as float32 instead.
+// The sum is exact if |x| >= 2^-100 or x = 0. Smaller values, whose terms AMX would flush to zero,
+// and values that round to infinity do not `fit`; they are multiplied as float32 instead.
 #if defined(SEXTANT_BASE_SIMD_BFLOAT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
 #undef SEXTANT_BASE_SIMD_BFLOAT16_INL_H_
@@ -33,8 +34,8 @@ HWY_INLINE Bits<Wide> only_upper(Bits<Wide> x) {
   return hn::And(x, hn::Set(hn::RebindToUnsigned<Wide>(), 0xffff0000));
 }
 
-// The bits of the nearest bfloat16, of two the even one. NaN stays NaN; beyond the greatest is
-// infinity.
+// The bits of x rounded to bfloat16, ties to even. NaN stays NaN; values past the largest bfloat16
+// become infinity.
 HWY_INLINE Bits<Wide> round(WideVec x) {
   const hn::RebindToUnsigned<Wide> d;
   const auto bits = hn::BitCast(d, x);
@@ -44,13 +45,13 @@ HWY_INLINE Bits<Wide> round(WideVec x) {
   return only_upper(hn::IfThenElse(hn::RebindMask(d, hn::Ne(x, x)), quiet, rounded));
 }
 
-// The upper halves of two numbers, which are bfloat16, into a pair.
+// Joins the upper halves of x and y, which are bfloat16, into a pair.
 HWY_INLINE WideVec join(Bits<Wide> x, Bits<Wide> y) {
   const hn::RebindToUnsigned<Wide> d;
   return hn::BitCast(Wide(), hn::OrAnd(hn::ShiftRight<16>(x), y, hn::Set(d, 0xffff0000)));
 }
 
-// Parts of numbers, in their upper halves.
+// The bfloat16 terms of a vector of values, each in the upper half of a lane.
 template <int kCount>
 struct TermsOf {
   Bits<Wide> part[kCount];
@@ -67,13 +68,13 @@ HWY_INLINE TermsOf<kCount> split(WideVec x) {
     terms.part[0] = only_upper(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)));
     const WideVec left = hn::Sub(x, hn::BitCast(f, terms.part[0]));
     terms.part[1] = only_upper(hn::BitCast(d, left));
-    // Of numbers below 2^-110 it has more than 8 bits, which join() drops.
+    // For |x| < 2^-110 this term has more than 8 bits, and join() drops the excess.
     terms.part[2] = hn::BitCast(d, hn::Sub(left, hn::BitCast(f, terms.part[1])));
   }
   return terms;
 }
 
-// The greatest of some numbers, to tell whether parts will do.
+// Tracks the largest magnitude, to decide whether the values can be split into terms.
 class Greatest {
  public:
   HWY_INLINE Greatest() : most_(hn::Zero(WideInts())) {}
@@ -82,11 +83,12 @@ class Greatest {
     most_ = hn::Max(most_, size);
     return size;
   }
-  // None is infinite or NaN, or would be rounded to infinity.
+  // Whether no value is infinite or NaN, or rounds to infinity.
   HWY_INLINE bool finite() const {
     return hn::AllTrue(WideInts(), hn::Lt(most_, hn::Set(WideInts(), kMost)));
   }
-  // It has exact parts, or all are 0; what smaller ones lose is at most 2^-26 of it.
+  // Whether the largest value has exact terms, or all are 0; the error of smaller values is at most
+  // 2^-26 of the largest.
   HWY_INLINE bool fits() const {
     const WideInts d;
     const bool some = !hn::AllFalse(d, hn::Gt(most_, hn::Set(d, kLeast - 1)));
@@ -94,14 +96,14 @@ class Greatest {
   }
 
  protected:
-  static constexpr int32_t kMost = 0x7f7f8000;          // the least that is rounded to infinity
+  static constexpr int32_t kMost = 0x7f7f8000;          // the smallest that rounds to infinity
   static constexpr int32_t kLeast = (127 - 100) << 23;  // 2^-100
 
  private:
   hn::Vec<WideInts> most_;
 };
 
-// The least, too, of those that are not 0.
+// Tracks the smallest magnitude that is not 0, too.
 class Fit : private Greatest {
  public:
   HWY_INLINE Fit() : least_(hn::Set(WideInts(), kMost)) {}
@@ -111,7 +113,7 @@ class Fit : private Greatest {
     const auto none = hn::Eq(size, hn::Zero(d));
     least_ = hn::Min(least_, hn::IfThenElse(none, hn::Set(d, kMost), size));
   }
-  // Whether all have exact parts.
+  // Whether all values have exact terms.
   HWY_INLINE bool all() const {
     return finite() && hn::AllTrue(WideInts(), hn::Gt(least_, hn::Set(WideInts(), kLeast - 1)));
   }
@@ -120,7 +122,7 @@ class Fit : private Greatest {
   hn::Vec<WideInts> least_;
 };
 
-// Puts pairs of x and y, part by part.
+// Stores pairs of x and y, one vector per term.
 template <int kCount>
 HWY_INLINE void put_pairs(const TermsOf<kCount>& x, const TermsOf<kCount>& y, float* to,
                           int64_t term_step) {

@@ -4,7 +4,7 @@
 
 #include "sextant/base/simd/targets.h"
 
-// After simd_targets.h.
+// targets.h comes first.
 #include <hwy/targets.h>
 
 namespace sextant {

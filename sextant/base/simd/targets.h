@@ -1,9 +1,9 @@
-// Which SIMD targets kernels are compiled for, here and in sextant/dense. Include before any header
-// of Highway.
+// The SIMD targets that kernels are compiled for, here and in sextant/dense. Include this header
+// before any header of Highway.
 //
-// Left out are targets whose vectors have no size at compile time (kernels keep vectors in arrays;
-// such machines run the NEON or the portable code) and those that differ from a neighbour in
-// nothing that float32 kernels use.
+// Targets are excluded if their vectors have no size at compile time (kernels keep vectors in
+// arrays; such machines run the NEON or the portable code), or if they differ from a neighbouring
+// target in no instruction that float32 kernels use.
 #pragma once
 
 #ifndef HWY_DISABLED_TARGETS

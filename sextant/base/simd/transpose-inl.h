@@ -1,5 +1,5 @@
-// Squares of float32 transposed in registers: as many rows as a vector has lanes, or two of eight
-// side by side.
+// Transposes blocks of float32 in registers: square blocks with as many rows as a vector has lanes,
+// or eight columns of as many rows as there are lanes.
 #if defined(SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_
 #undef SEXTANT_BASE_SIMD_TRANSPOSE_INL_H_
@@ -23,13 +23,13 @@ HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   for (int i = 0; i < 8; ++i) x[i] = load(d, 0, i);
 }
 #else
-// x[i] holds a vector of row i; afterwards block b, of four lanes, of x[4 g + i] is column 4 b + i
+// x[i] holds a vector of row i. Afterwards block b (four lanes) of x[4 g + i] holds column 4 b + i
 // of rows 4 g to 4 g + 3.
 template <int kRows, class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_blocks(D d, V* x) {
   const hn::RepartitionToWide<hn::RebindToUnsigned<D>> d64;
   V y[kRows];
-  // Pairs of rows, then pairs of pairs.
+  // Interleaves pairs of rows, then pairs of pairs.
   for (int i = 0; i < kRows; i += 2) {
     y[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
     y[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
@@ -53,13 +53,13 @@ HWY_INLINE V odd_blocks(V a, V b) {
 }
 #endif
 
-// x[i] holds row i of the square; afterwards, column i.
+// x[i] holds row i of the square block; afterwards, column i.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_in_registers(D d, V* x) {
   constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
   V y[kRows];
   transpose_blocks<kRows>(d, x);
-  // A transpose of blocks is left.
+  // The blocks of four lanes remain to be transposed.
   if constexpr (kRows == 8) {
     for (int i = 0; i < 4; ++i) {
       y[i] = hn::ConcatLowerLower(d, x[4 + i], x[i]);
@@ -82,10 +82,10 @@ HWY_INLINE void transpose_in_registers(D d, V* x) {
   }
 }
 
-// x[j] = column j of as many rows as there are lanes, for eight columns. load(tag, int row, int
-// column): so many numbers of a row as the tag has lanes. Of sixteen rows it takes fewer shuffles
-// than a square, and half its registers: rows i and i + 4 lie side by side, so that the last step
-// takes whole blocks in their order, which needs no indices.
+// Loads eight columns of as many rows as a vector has lanes: x[j] = column j. load(tag, int row,
+// int column) returns as many elements of a row as the tag has lanes. With sixteen rows this takes
+// fewer shuffles than transposing a square block, and half its registers: rows i and i + 4 share a
+// vector, so that the last step moves whole blocks in order, which needs no indices.
 template <class D, class Load, class V = hn::Vec<D>>
 HWY_INLINE void load_eight_columns(D d, Load load, V* x) {
   constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
