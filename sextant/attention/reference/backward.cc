@@ -6,11 +6,11 @@
 namespace sextant::reference {
 namespace {
 
-// Gradients of one query head, before anything shared is summed.
+// Gradients of one query head, before the sums over heads and batch entries that share an operand.
 struct HeadGrad {
   Rows q, k, v, q_imag;
   Rows weight, bias, on_query, on_key, on_value, query_bias, key_bias;
-  std::vector<Rows> q_turned, k_turned, q_imag_turned;  // one for each sweep
+  std::vector<Rows> q_turned, k_turned, q_imag_turned;  // rotated; one per sweep
   double sink = 0;
 
   template <class T>
@@ -31,7 +31,7 @@ struct HeadGrad {
         q_imag_turned(s.sweeps.size(), q_imag) {}
 };
 
-// What a gradient e of the real part of p_ij adds to the tables' gradients.
+// Adds the contributions of e, the gradient of the real part of p_ij, to the tables' gradients.
 template <class T>
 void add_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double e,
                 HeadGrad& grad) {
@@ -49,8 +49,8 @@ void add_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, dou
     }
 }
 
-// What one pair (i, j) of product p and score gradient ds adds to the gradients of the score's
-// operands.
+// Adds the contributions of one pair (i, j), with product p and score gradient ds, to the gradients
+// of the score's operands.
 template <class T>
 void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diagonal,
                const typename Head<T>::Product& p, double ds, HeadGrad& grad) {
@@ -91,7 +91,7 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
                     HeadGrad& grad) {
   const double lse = static_cast<double>(result.lse(head.b, head.h, i, 0));
   if (lse == -kInfinity) return;
-  double weighted = 0;  // sum over keys of p * dp, which the softmax's gradient subtracts
+  double weighted = 0;  // sum over keys of p * dp, as in the gradient of the softmax
   for (int64_t c = 0; c < d_out.columns; ++c)
     weighted += static_cast<double>(d_out(head.b, head.h, i, c)) *
                 static_cast<double>(result.out(head.b, head.h, i, c));
@@ -107,7 +107,7 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
   });
 }
 
-// Turns the gradients of turned rows back, into those of the rows.
+// Rotates the gradients of rotated rows back, and adds them to the gradients of the unrotated rows.
 void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps,
                SideRotation Sweep::*side, int64_t b, int64_t rows, Rows& to) {
   for (size_t n = 0; n < sweeps.size(); ++n)
@@ -118,7 +118,8 @@ void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps,
     }
 }
 
-// Sums over whatever shares the operand, in float64, and writes once at the end.
+// Sums over the heads and batch entries that share the operand, in float64, and rounds once at the
+// end.
 template <class T>
 class Sum {
  public:
@@ -146,7 +147,8 @@ class Sum {
 
 }  // namespace
 
-// One head after the other: sums over heads then have one order, and the oracle need not be fast.
+// Runs the heads one after the other: sums over heads then have one order, and the oracle need not
+// be fast.
 template <class T>
 void attend_backward_all(const Score<T>& s, const Attended<const T>& result, AnyView<const T> d_out,
                          const ScoreGrad<T>& grad, const Executor&) {

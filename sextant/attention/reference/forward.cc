@@ -12,10 +12,10 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Atte
   std::vector<double> scores;
   head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
     scores.push_back(head.score(head.product(n, i, j, diagonal), i, j, diagonal));
-    // A NaN score must stay the greatest, whichever side std::max would drop.
+    // A NaN score must stay the maximum, whichever argument std::max would drop.
     most = std::isnan(scores.back()) || scores.back() > most ? scores.back() : most;
   });
-  if (most == -kInfinity) return;  // sees nothing: zeros and -infinity are already there
+  if (most == -kInfinity) return;  // no visible key: out and lse are already set
   double sum = std::exp(head.sink(i) - most);
   std::vector<double> out(static_cast<size_t>(head.s.v.columns));
   size_t at = 0;

@@ -1,4 +1,5 @@
-// One query head of one batch entry in the oracle: float64, rotated, term by term of the equation
+// One query head of one batch entry in the oracle: rotated operands in float64, and the equation,
+// term by term,
 //
 //   p = <R q, R k> + q.A[d] + k.B[d]          (or |p + i p'| with q_imag)
 //   s = scale w[d] p + b[d] + beta_i[d] + c_j
@@ -18,7 +19,8 @@ namespace sextant::reference {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Rows of doubles: the turned queries or keys of one head, or gradients that are still turned.
+// Rows of doubles: the rotated queries or keys of one head, or gradients that are not rotated back
+// yet.
 struct Rows {
   int64_t columns = 0;
   std::vector<double> data;
@@ -37,8 +39,8 @@ inline int64_t rotary_position(const SideRotation& side, int64_t b, int axis, in
       .rotary_positions[b * side.batch_stride + axis * side.axis_stride + row * side.row_stride];
 }
 
-// One row turned, or turned back, which is also the gradient of turning. Growth is not applied
-// here: only the difference of two times is sure not to overflow.
+// Rotates one row, or rotates it back, which is also the gradient of the rotation. Growth is not
+// applied here: only the difference of two rotary positions is certain not to overflow.
 inline void rotate_row(const SideRotation& side, int64_t b, int64_t row, Direction direction,
                        double* x) {
   if (!side.rotation) return;
@@ -63,7 +65,7 @@ Rows rows_of(const AnyView<const T>& x, int64_t b, int64_t h) {
   return rows;
 }
 
-// Of k or v, wherever its pages lie.
+// Rows of k or v, gathered from its pages.
 template <class T>
 Rows stored_rows(const Score<T>& s, const AnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(key_rows(s), x.columns);
@@ -82,7 +84,7 @@ inline Rows rotated(Rows rows, const SideRotation& side, int64_t b) {
   return rows;
 }
 
-// Rows of one table as one query head sees them.
+// One query head's rows of a table.
 template <class T>
 struct HeadTable {
   const Table<T>& table;
@@ -104,7 +106,7 @@ struct Head {
   const Score<T>& s;
   int64_t b, h, key_head;
   std::vector<Rows> q, k, q_imag;  // rotated, one for each sweep
-  std::vector<int64_t> last_key;   // of each query, if there is a key_bias
+  std::vector<int64_t> last_key;   // per query, if there is a key_bias
   HeadTable<T> weight, bias, on_query, on_key, on_value;
 
   Head(const Score<T>& score, int64_t batch, int64_t head)
@@ -131,7 +133,8 @@ struct Head {
     return static_cast<double>(x(at.batch, key_head, at.row, column));
   }
 
-  // What growth makes of the product of columns c of q_i and k_j: all 1 without growth.
+  // The factors by which growth multiplies the product of columns c of q_i and k_j: all 1 without
+  // growth.
   std::vector<double> growth(size_t n, int64_t i, int64_t j) const {
     std::vector<double> factor(static_cast<size_t>(s.q.columns), 1.0);
     const SideRotation& query = s.sweeps[n].query;
@@ -146,7 +149,7 @@ struct Head {
     return factor;
   }
 
-  // p_ij: of its real and imaginary parts, `size` is what enters the score.
+  // p_ij; `size` enters the score: |p| with q_imag, the real part without.
   struct Product {
     double real = 0, imaginary = 0, size = 0;
   };
@@ -168,7 +171,7 @@ struct Head {
     return p;
   }
 
-  // Relative to origin(i).
+  // The score s_ij minus origin(i).
   double score(const Product& p, int64_t i, int64_t j, int64_t diagonal) const {
     return s.scale * (weight ? weight(diagonal, 0) : 1) * p.size + (bias ? bias(diagonal, 0) : 0) +
            (s.query_bias ? static_cast<double>(s.query_bias(b, h, i, diagonal)) : 0) +
@@ -198,7 +201,7 @@ struct Head {
         for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) f(frame, i);
   }
 
-  // What scores and lse of query i are less by.
+  // The number subtracted from the scores and the lse of query i.
   double origin(int64_t i) const { return key_bias_origin(s, last_key, b, h, i); }
   double sink(int64_t i) const {
     return s.sink.empty() ? -kInfinity

@@ -1,6 +1,6 @@
-// The score equation, term by term, in float64, with no thought of speed: the oracle. Every backend
-// is tested against it, and it against finite differences and the official implementations. head.h
-// is one head of the equation, forward.cc and backward.cc what is done with it.
+// The oracle: the score equation, term by term, in float64, without regard to speed. Every backend
+// is tested against it; it is tested against finite differences and the official implementations.
+// head.h holds the equation for one head, forward.cc and backward.cc the two passes.
 #include "sextant/attention/attend.h"
 #include "sextant/attention/reference/head.h"
 

@@ -1,35 +1,35 @@
-// A phase is turned on by multiples of a step whose cos and sin are known,
+// A phase is advanced by multiples of a step whose cos and sin are known,
 //
 //   cos(a + t) = cos a cos t - sin a sin t,  sin(a + t) = sin a cos t + cos a sin t
 //
-// in doubles. Which phases those are depends on the time alone and not on where a run begins:
+// in doubles. The choice of steps depends on the rotary position (`time`) alone and not on where a
+// run begins:
 //
 //   time = 2048 h + 256 b + 32 m + l,  0 <= b < 8,  0 <= m < 8,  0 <= l < 32
 //   offset + speed 2048 h             exact, for each h
 //   speed, speed 32                   exact
-//   speed 256 b, speed 32 m, speed l  products of those: their powers 1, 2, 4 ... by squaring, and
-//   a power
-//                                     for each bit of b, m and l
+//   speed 256 b, speed 32 m, speed l  products of these: their powers 1, 2, 4 ... by squaring,
+//                                     and one power for each bit of b, m and l
 //
-// and all operations are always the same, so a value has the same bits in every run.
+// The operations are always the same, so a value has the same bits in every run.
 //
-// How right it is. An exact cos or sin is within 2^-50 of itself. A product adds up the errors of
-// its factors, and rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63 +
-// 31 exact factors, so before it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E =
-// 2^-42.9. Next to a zero that is much, so values less than 2^-16 of a turn from a quarter turn,
-// one in 2^13, are done again by their exact phase. All others are above 6.28 * 2^-16, of which E
-// is 2^-29.5: at most 0.023 ulp of float32, 0.523 with the rounding.
+// Error bound. An exact cos or sin is within a relative error of 2^-50. A product adds the errors
+// of its factors, and rounds the vector (cos, sin) by less than 2^-51.5. A value has at most 1 + 63
+// + 31 exact factors, so before it is rounded to float32 it is within 95 * 2^-50 + 94 * 2^-51.5 < E
+// = 2^-42.9. This is too much next to a zero, so values less than 2^-16 of a turn from a quarter
+// turn (one in 2^13) are recomputed from their exact phase. All others are above 6.28 * 2^-16, and
+// E is 2^-29.5 of that: at most 0.023 ulp of float32, 0.523 with the rounding.
 //
-// Slow pairs stand next to a zero for long. There the one of cos and sin that is small has a small
-// error, too: each product that it is a sum of has a small factor, so by the same counting it is
-// within E times the sum of its factors' angles. At distance d (in turns) from a quarter turn that
-// sum is at most 2 pi (d + 2 * 2048 |speed|), and the value at least 2 pi d * 0.9. So where |speed|
-// < 2^-15-s only those within 2^-16-s turns have to be done again: of all others the error is at
-// most E (1 + 2^13) / 0.9 < 2^-29.5 of it. s is the greatest number for which that holds.
+// Slow pairs stay near a zero for many positions. There the smaller one of cos and sin has a small
+// error, too: each product in its sum has a small factor, so by the same counting it is within E
+// times the sum of its factors' angles. At distance d (in turns) from a quarter turn this sum is at
+// most 2 pi (d + 2 * 2048 |speed|), and the value is at least 2 pi d * 0.9. So where |speed| <
+// 2^-15-s, only values within 2^-16-s turns have to be recomputed: the error of all others is at
+// most E (1 + 2^13) / 0.9 < 2^-29.5 of the value. s is the largest integer for which this holds.
 //
-// How near a phase is to a quarter turn is seen by integers, the first 32 bits behind the point of
-// 4 * 2^s * phase. (They are near zero at other multiples of 2^-2-s turns as well, where doing it
-// again does no harm.)
+// The distance of a phase from a quarter turn is tested on integers, the first 32 bits behind the
+// binary point of 4 * 2^s * phase. (They are near zero at other multiples of 2^-2-s turns as well,
+// where recomputing does no harm.)
 #include "sextant/attention/rotary/cos_sin.h"
 
 #include <algorithm>
@@ -48,10 +48,10 @@
 #define SEXTANT_ATTENTION_COS_SIN_ONCE
 namespace sextant {
 
-inline constexpr int64_t kGroup = 32;                          // times for each m
+inline constexpr int64_t kGroup = 32;                          // positions for each m
 inline constexpr int64_t kGroups = 8;                          // m for each b
-inline constexpr int64_t kPositionsAtOnce = kGroups * kGroup;  // times for each b
-inline constexpr int64_t kLap = 8 * kPositionsAtOnce;          // times for each h
+inline constexpr int64_t kPositionsAtOnce = kGroups * kGroup;  // positions for each b
+inline constexpr int64_t kLap = 8 * kPositionsAtOnce;          // positions for each h
 
 // cos and sin of `count` phases.
 template <int64_t count>
@@ -60,10 +60,11 @@ struct Arrows {
   alignas(64) double sin[count];
 };
 
-// Sees next to which times of a lap there is a zero: where the time's mark is below kWidth.
+// Finds the positions of a lap (2048 positions) whose phase is near a zero: their mark is below
+// kWidth.
 class NearZeros {
  public:
-  // 2^-16-s turns, and what is cut off from a lap's first mark and from each step.
+  // 2^-16-s turns, plus the truncation errors of a lap's first mark and of the steps.
   static constexpr uint32_t kHalf = (uint32_t{1} << 18) + kLap;
   static constexpr uint32_t kWidth = 2 * kHalf + 1;
 
@@ -75,7 +76,7 @@ class NearZeros {
     step_ = bits(speed);
   }
 
-  // The mark of a lap's first time, and how far it is to the next time's.
+  // The mark of a lap's first position, and the increment from one position to the next.
   uint32_t first(Turns phase) const { return bits(phase) + kHalf; }
   uint32_t step() const { return step_; }
 
@@ -107,8 +108,8 @@ inline constexpr auto kMarks = static_cast<int64_t>(hn::MaxLanes(U32()));
 
 struct Arrow {
   hn::Vec<F64> cos, sin;
-  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in
-  // it.
+  // A constructor declared here has the target's attributes, without which g++ cannot create NEON
+  // vectors in it.
   Arrow() = default;
   HWY_INLINE Arrow(hn::Vec<F64> cos_, hn::Vec<F64> sin_) : cos(cos_), sin(sin_) {}
 };
@@ -131,7 +132,7 @@ HWY_INLINE void store(Arrow a, Arrows<count>& to, int64_t n) {
   hn::Store(a.sin, F64(), to.sin + n);
 }
 
-// The powers 1, 2, 4 ... of a step, each in all lanes.
+// The powers 1, 2, 4 ... of a step, each broadcast to all lanes.
 template <size_t count>
 HWY_INLINE void square_on(CosSin step, Arrow (&powers)[count]) {
   powers[0] = all(step.cos, step.sin);
@@ -155,11 +156,10 @@ HWY_INLINE void multiply_out(const Arrow* powers, Arrows<count>& to) {
   }
 }
 
-// The phases of one pair.
+// Computes the phases of one pair.
 class Wheel {
  public:
-  // `time` is the first one that will be asked for: its exact phase need not wait for the
-  // multiples.
+  // `time` is the first position to be computed: its exact phase need not wait for the multiples.
   Wheel(Turns speed, Turns offset, int64_t time) : speed_(speed), offset_(offset), near_(speed) {
     const CosSin step = cos_sin(speed), group_step = cos_sin(speed * kGroup);
     start_lap(time & -kLap);
@@ -175,7 +175,7 @@ class Wheel {
     std::copy_n(group_powers + 3, 3, blocks_);
   }
 
-  // The times of a run, a block of phases at a time. Its step is not 0.
+  // Computes the positions of a run, one block of 256 at a time. run.step is not 0.
   void rotate(const PositionRun& run, float* cos, float* sin) {
     for (int64_t n = 0; n < run.count;) {
       const int64_t time = run.first + n * run.step, at = time & (kLap - 1);
@@ -189,7 +189,7 @@ class Wheel {
   }
 
  private:
-  // `time` is the lap's first one.
+  // `time` is the lap's first position.
   void start_lap(int64_t time) {
     const Turns phase = offset_ + speed_ * time;
     lap_ = time;
@@ -197,8 +197,8 @@ class Wheel {
     exact_ = cos_sin(phase);
   }
 
-  // Times at, at + step ... of the lap, all in one block: whole groups, of which the others are
-  // left out.
+  // Computes positions at, at + step ... of the lap, all in one block. It computes whole groups and
+  // drops the positions between.
   HWY_INLINE void rotate_in_block(int64_t at, int64_t step, int64_t count, float* cos, float* sin) {
     const int64_t end = at + (count - 1) * step;
     const int64_t first = std::min(at, end) & -kGroup;
@@ -218,7 +218,7 @@ class Wheel {
     }
   }
 
-  // The first phases of the groups of a block.
+  // Computes the first phase of each group of a block.
   HWY_INLINE void turn_anchors(int64_t block, Arrows<kGroups>& anchors) const {
     const Arrow lap = all(exact_.cos, exact_.sin);
     for (int64_t m = 0; m < kGroups; m += kVector) {
@@ -229,7 +229,8 @@ class Wheel {
     }
   }
 
-  // Whole groups, from time `at` of the lap on. Says whether some of the phases are next to a zero.
+  // Computes whole groups from position `at` of the lap on. Returns whether some phases are near a
+  // zero.
   HWY_INLINE bool turn_groups(const Arrows<kGroups>& anchors, int64_t at, int64_t groups,
                               float* cos, float* sin) const {
     const F32 f;
@@ -279,8 +280,8 @@ class Wheel {
   NearZeros near_;
   Arrows<kGroup> in_group_;  // multiples 0 .. 31 of the speed
   Arrows<kGroups> groups_;   // 0, 32, 64 .. 224
-  Arrow blocks_[3];          // 256, 512 and 1024, each in all lanes
-  // The lap that is under way: its first time, that one's mark, and its exact cos and sin.
+  Arrow blocks_[3];          // 256, 512 and 1024, each broadcast to all lanes
+  // The current lap: its first position, the mark of this position, and its exact cos and sin.
   int64_t lap_;
   uint32_t mark_;
   CosSin exact_;
@@ -314,7 +315,7 @@ HWY_EXPORT(rotate_runs);
 void cos_sin_of_positions(Turns speed, Turns offset, std::span<const PositionRun> runs, float* cos,
                           float* sin) {
   if (runs.empty()) return;
-  if (speed == Turns{}) {  // always next to the same zero, or never
+  if (speed == Turns{}) {  // always near the same zero, or never
     int64_t count = 0;
     for (const PositionRun& run : runs) count += run.count;
     const CosSin value = cos_sin(offset);

@@ -1,5 +1,4 @@
-// Rows turned where they lie, outside attention: what one does to queries and keys before an
-// attention that knows no positions.
+// Applies RoPE in place, for attention implementations that do not handle positions.
 #pragma once
 
 #include <span>
@@ -9,14 +8,16 @@
 
 namespace sextant {
 
-// Turns every row of each view [batch, heads, rows, columns] by its time, in place, and multiplies
-// what is turned by the rotation's gain. Views have the same batch and rows, and share cos and sin,
-// which are computed once for all heads. turn.rotation is there and its frame_stride 0; times are
-// read by row of a view. Throws Error if a rotation grows (XPOS: growth needs both sides), names
-// columns that a view lacks or one of them twice. No two rows of the views may share memory.
+// Rotates every row of each view [batch, heads, rows, columns] by its rotary position, in place,
+// and multiplies the rotated columns by the rotation's gain. Views have the same batch and rows,
+// and share cos and sin, which are computed once for all heads. side.rotation is set and
+// side.frame_stride is 0; rotary positions are indexed by row of a view. Throws Error if the
+// rotation has growth (XPOS: growth needs both sides), or names a column that a view lacks or the
+// same column twice. No two rows of the views may share memory.
 //
-// Bits are those of rows turned within attention, for any number of threads. Costs about what
-// copying costs if 16 heads or more share the angles and pairs are halves of a row or neighbours.
+// The result is bitwise equal to the rotation within attention, for any number of threads. The cost
+// is about that of a copy if 16 heads or more share the angles and the pairs are halves of a row or
+// neighbours.
 void rotate_rows(std::span<const View<float>> views, const SideRotation& side,
                  const Executor& executor);
 
