@@ -1,5 +1,5 @@
-// Which of a row's positions each pair of channels follows, where a row has several: time, height
-// and width of a picture's patch, or its row and column.
+// Assigns an axis to each rotary pair, for rows with several positions: time, height and width of
+// an image patch, or its row and column.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,14 @@
 namespace sextant {
 
 enum class AxisOrder {
-  // sections[a] pairs for axis a, one axis after the other; pair f keeps its speed. Qwen2-VL's
-  // M-RoPE,
+  // sections[a] consecutive pairs for axis a; pair f keeps its speed. Qwen2-VL's M-RoPE, with
   // sections 16, 24, 24.
   kBlocks,
-  // Pair f follows axis a = f mod axes while f < axes * sections[a], and axis 0 beyond. Qwen3-VL,
-  // sections
-  // 24, 20, 20.
+  // Pair f has axis a = f mod axes while f < axes * sections[a], and axis 0 for larger f. Qwen3-VL,
+  // with sections 24, 20, 20.
   kInterleaved,
-  // Blocks, and each axis has a ladder of its own: the i-th of n pairs turns base^(-i/n). The
-  // vision
-  // towers of Qwen2-VL; RoPE-ViT "axial" (base 100).
+  // As kBlocks, but each axis has its own geometric sequence of speeds: the i-th of n pairs has
+  // speed base^(-i/n). The vision towers of Qwen2-VL; RoPE-ViT "axial" (base 100).
   kRestart,
 };
 

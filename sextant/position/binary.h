@@ -1,5 +1,6 @@
-// Positions as binary numbers: column j is bit j of the position, the fastest (least significant)
-// first. It repeats after 2^bits positions, and knows no nearness: 7 and 8 differ in four bits.
+// Positions as binary numbers: column j is bit j of the position, least significant bit first. The
+// code repeats after 2^bits positions, and neighbouring positions may be far apart in it: 7 and 8
+// differ in four bits.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace sextant {
 
 enum class BinaryLevels { kZeroOne, kMinusOneOne };
 
-// [positions, bits]. A negative position counts modulo 2^bits. Throws Error if bits is not 1 to 63.
+// Returns [positions, bits]. A negative position counts modulo 2^bits. Throws Error if bits is not
+// 1 to 63.
 std::vector<double> binary_rows(int64_t bits, BinaryLevels levels,
                                 std::span<const int64_t> positions);
 

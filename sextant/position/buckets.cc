@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostDistance = std::numeric_limits<int32_t>::max();
 
-// A natural number of any size: digits to base 2^32, the lowest first.
+// An arbitrary-precision natural number: digits to base 2^32, lowest first.
 using Natural = std::vector<uint32_t>;
 
 void multiply_by_power(Natural& number, int64_t factor, int64_t exponent) {
@@ -29,8 +29,8 @@ void multiply_by_power(Natural& number, int64_t factor, int64_t exponent) {
   }
 }
 
-// The sign of near^(1 - step/steps) far^(step/steps) - n, from integers alone:
-// near^(steps - step) far^step against n^steps.
+// The sign of near^(1 - step/steps) far^(step/steps) - n, computed with integers alone: compares
+// near^(steps - step) far^step with n^steps.
 int compare_knot(int64_t near, int64_t far, int64_t step, int64_t steps, int64_t n) {
   Natural left{1}, right{1};
   multiply_by_power(left, far, step);
@@ -55,7 +55,7 @@ Knot knot(int64_t near, int64_t far, int64_t step, int64_t steps) {
   const Real value = real(near) * pow(ratio, real(step) / real(steps));
   const double nearest = std::nearbyint(value.high);
   const auto n = static_cast<int64_t>(nearest);
-  // Real decides all but ties, and those have a small denominator once the fraction is reduced: a
+  // Real decides all cases but ties. Ties have a small denominator once the fraction is reduced: a
   // tie makes far / near a power of that order.
   double side = double(value - nearest);
   if (std::fabs(side) < 0x1p-80 * nearest) {
@@ -70,7 +70,7 @@ int64_t find(const std::vector<int64_t>& starts, int64_t size) {
   return std::upper_bound(starts.begin(), starts.end(), size) - starts.begin() - 1;
 }
 
-// |distance|, at most 2^32: no start is beyond it.
+// distance|, limited to 2^32: every start is below.
 int64_t size_of(int64_t distance) {
   constexpr int64_t kEnough = int64_t{1} << 32;
   return std::abs(std::clamp(distance, -kEnough, kEnough));

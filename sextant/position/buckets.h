@@ -1,9 +1,10 @@
-// Distances in logarithmic buckets: each near distance has a bucket of its own, farther ones share.
+// Logarithmic buckets of distances: each small distance has its own bucket, larger ones share.
 //
-// Papers and codes write the bucket as floor or ceil of a quotient of two logarithms. At its jumps
-// that quotient is an integer, and the last bit of a float32 logarithm moves a distance into
-// another bucket: a logarithm one ulp low breaks standard T5 at distances 16, 32 and 64. Here every
-// jump is an integer, found exactly once, and a lookup compares integers.
+// Papers and implementations define the bucket as floor or ceil of a quotient of two logarithms.
+// Where the bucket changes, this quotient is an integer, and the last bit of a float32 logarithm
+// can move a distance into another bucket: a logarithm one ulp low changes standard T5 at distances
+// 16, 32 and 64. Here every bucket's start is an integer that is computed exactly, once, and a
+// lookup compares integers.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@
 
 namespace sextant {
 
-// T5 (Raffel et al. 2019, arXiv 1910.10683), mT5, umT5, TUPE-R. Of the n buckets of one side (all
-// of them, or half if bidirectional) the first e = floor(n / 2) hold one distance each; farther
-// ones, a, go to
+// T5 (Raffel et al. 2019, arXiv 1910.10683), mT5, umT5, TUPE-R. One side has n buckets (all of
+// them, or half if bidirectional). The first e = floor(n / 2) hold one distance each; a larger
+// distance a has bucket
 //
 //   e + floor( ln(a / e) / ln(max_distance / e) * (n - e) ),  at most n - 1
 //
-// Keys at or before the query take the first n buckets; keys after it the second n, or, if not
-// bidirectional, bucket 0. (So bucket n of a bidirectional table is never used.)
+// Keys at or before the query use the first n buckets; keys after it use the second n, or bucket 0
+// if not bidirectional. (So bucket n of a bidirectional table is never used.)
 class T5Buckets {
  public:
   struct Options {
@@ -35,7 +36,8 @@ class T5Buckets {
   int64_t bucket(int64_t distance) const;
   int64_t buckets() const { return bidirectional_ ? 2 * side() : side(); }
 
-  // [n]: the least distance of each bucket of one side; equal to the next if the bucket is empty.
+  // [n]: the smallest distance of each bucket of one side; equal to the next one if the bucket is
+  // empty.
   const std::vector<int64_t>& starts() const { return starts_; }
 
  private:
@@ -53,8 +55,9 @@ class T5Buckets {
 //   row(d)    = clip(bucket(d) + buckets, 0, 2 buckets - 1)
 class DebertaBuckets {
  public:
-  // What lies beyond max_positions - 1 to the right: Hugging Face lets the bucket grow, to row 0;
-  // Microsoft clips the distance first, to row 1. Released checkpoints never met such a distance.
+  // Rows of keys that are more than max_positions - 1 after the query: Hugging Face lets the bucket
+  // grow, to row 0; Microsoft clips the distance first, to row 1. Released checkpoints were never
+  // trained on such distances.
   enum class Flavour { kHuggingFace, kMicrosoft };
   struct Options {
     int64_t buckets = 256;
@@ -70,7 +73,7 @@ class DebertaBuckets {
   int64_t rows() const { return 2 * buckets_; }
 
  private:
-  std::vector<int64_t> starts_;  // [buckets + 1 or buckets]: the least |distance| of each |bucket|
+  std::vector<int64_t> starts_;  // [buckets + 1 or buckets]: first |distance| of each |bucket|
   int64_t buckets_;
 };
 

@@ -11,7 +11,7 @@
 namespace sextant {
 namespace {
 
-// position / period of a turn, rounded down to 2^-128 and so exact at quarters of a turn.
+// position / period, in turns, rounded down to a multiple of 2^-128 and so exact at quarter turns.
 Turns part_of_turn(int64_t position, int64_t period) {
   const auto divisor = static_cast<Uint128>(period);
   const int64_t rest = position % period;

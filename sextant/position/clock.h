@@ -1,12 +1,13 @@
-// Positions told by the hands of a clock: hand j turns once per T_j positions,
+// Positions as the hands of a clock: hand j completes one revolution per T_j positions,
 //
 //   row(k) = [ sin(2 pi k / T_0), cos(2 pi k / T_0), sin(2 pi k / T_1), cos(2 pi k / T_1), ... ]
 //
-// an explanation of sinusoids rather than a published method. A clock repeats after the least
-// common multiple of its periods. A period of 1 tells nothing: its hand is back at every position.
+// This is an explanation of sinusoids rather than a published method. A clock repeats after the
+// least common multiple of its periods. A period of 1 carries no information: its hand has the same
+// angle at every position.
 //
-// The "alien" clock has one ratio between all its hands, and turns by radians: sin(k / ratio^j).
-// With ratio = base^(2 / width) it is the interleaved sinusoid of that base.
+// The "alien" clock has a constant ratio between successive hands, and its angles are in radians:
+// sin(k / ratio^j). With ratio = base^(2 / width) it is the interleaved sinusoid of that base.
 #pragma once
 
 #include <array>
@@ -16,14 +17,15 @@
 
 namespace sextant {
 
-// Seconds, minutes and hours of a clock face, for positions counted in seconds.
+// The second, minute and hour hands of a clock face, for positions counted in seconds.
 inline constexpr std::array<int64_t, 3> kClockPeriods{60, 3600, 43200};
 
-// [positions, 2 periods], exact for any position. Throws Error if a period is below 1.
+// Returns [positions, 2 periods], exact for any position. Throws Error if a period is below 1.
 std::vector<double> clock_rows(std::span<const int64_t> periods,
                                std::span<const int64_t> positions);
 
-// [positions, 2 hands]. Throws Error if ratio is not finite and at least 1, or hands is below 1.
+// Returns [positions, 2 hands]. Throws Error if ratio is not finite and at least 1, or hands is
+// below 1.
 std::vector<double> alien_clock_rows(double ratio, int64_t hands,
                                      std::span<const int64_t> positions);
 

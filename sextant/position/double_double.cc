@@ -32,8 +32,8 @@ Real two_product(double a, double b) {
   return {product, std::fma(a, b, -product)};
 }
 
-// e^r for |r| < 1/2, r in units of 2^-128, the result in units of 2^-126: 28 terms of its series,
-// whose rest is below 2^-130 for |r| <= ln(2)/2.
+// e^r for |r| < 1/2, with r in units of 2^-128 and the result in units of 2^-126: 28 terms of the
+// Taylor series, whose remainder is below 2^-130 for |r| <= ln(2)/2.
 Uint128 exp_reduced(Int128 r) {
   constexpr Uint128 kOne = Uint128{1} << 126;
   const Uint128 magnitude = r < 0 ? -static_cast<Uint128>(r) : static_cast<Uint128>(r);
@@ -52,7 +52,7 @@ Real exp_of_sum(std::initializer_list<double> terms) {
   if (std::isnan(x)) return x;
   if (x > 710) return std::numeric_limits<double>::infinity();
   if (x < -746) return 0;
-  // Only the fractions of x and of k ln 2 are needed, for their difference is small.
+  // Only the fractions of x and of k ln 2 are needed, because their difference is small.
   const auto k = static_cast<int>(std::nearbyint(x / 0.6931471805599453));
   Uint128 r = -(static_cast<Uint128>(static_cast<Int128>(k)) * kLn2);
   for (double term : terms) r += fixed_point(term, 128);
@@ -88,8 +88,8 @@ Real operator/(Real a, Real b) {
 
 Real exp(Real x) { return exp_of_sum({x.high, x.low}); }
 
-// log x = k ln 2 + y + log(m e^-y) for x = 2^k m, where y is the double next to log m; so the last
-// logarithm is that of 1 + t with |t| < 2^-51, and two terms of its series are enough.
+// log x = k ln 2 + y + log(m e^-y) for x = 2^k m, where y is log m rounded to double. The last
+// logarithm is then log(1 + t) with |t| < 2^-51, and two terms of its series are enough.
 Real log(Real x) {
   if (!(x.high > 0 && std::isfinite(x.high))) {
     fail("log: x: expected a finite number above 0, but got " + std::to_string(x.high));

@@ -1,7 +1,7 @@
-// 128-bit fixed point: what Real's functions and Turns are computed in. Private to position/.
+// 128-bit fixed-point arithmetic, used by Real's functions and by Turns. Private to position/.
 //
-// A value is an integer and a number of fraction bits that the code around it knows. Everything
-// wraps modulo 2^128, which is what angles want and what differences of close numbers forgive.
+// A value is an integer; the number of its fraction bits is known from context. All operations wrap
+// modulo 2^128, which is right for angles and harmless for differences of close values.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ __extension__ typedef __int128 Int128;
 
 inline constexpr Uint128 uint128(uint64_t high, uint64_t low) { return Uint128{high} << 64 | low; }
 
-// The upper half of the 256-bit product, at most 2 too small.
+// The upper half of the 256-bit product, too small by at most 2.
 inline Uint128 high_product(Uint128 a, Uint128 b) {
   const Uint128 a_high = a >> 64, a_low = static_cast<uint64_t>(a);
   const Uint128 b_high = b >> 64, b_low = static_cast<uint64_t>(b);

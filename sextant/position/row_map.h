@@ -1,8 +1,8 @@
-// From distances to rows of a table, as integer maps that kernels read by diagonal.
+// Maps from distances to table rows, as integer arrays that kernels index by diagonal.
 //
 // Published methods count rows in two directions and treat distances outside their tables in three
-// ways. All of that is said here, once; a kernel sees a map from diagonal to row. With K a clip, M
-// a length:
+// ways. All of these variants are handled here; a kernel only sees a map from diagonal to row. With
+// K a clip and M a length:
 //
 //   method                      row                      as LinearRows
 //   Shaw, NEZHA                 clip(j - i, -K, K) + K   {2K + 1, K, kKeyMinusQuery, kClip}
@@ -21,20 +21,20 @@
 
 namespace sextant {
 
-// What a row counts, for query position i and key position j.
+// The direction in which rows count, for query position i and key position j.
 enum class RowOrder {
-  kKeyMinusQuery,  // j - i: later keys have later rows, as diagonals do
-  kQueryMinusKey,  // i - j, the sign of our distances
+  kKeyMinusQuery,  // j - i: later keys have later rows, as with diagonals
+  kQueryMinusKey,  // i - j, the sign of Sextant's distances
 };
 
 // The row of a distance outside the table.
 enum class Outside {
   kClip,    // the nearest row
-  kZero,    // row `rows`: one more row, of zeros, that the table must bring
-  kRefuse,  // Error
+  kZero,    // row `rows`: an additional row of zeros, which the table must include
+  kRefuse,  // throws Error
 };
 
-// A table with a row for each distance of a range.
+// A table with one row for each distance of a range.
 struct LinearRows {
   int64_t rows = 0;
   int64_t zero_distance = 0;  // the row of distance 0, in [0, rows)
@@ -42,13 +42,13 @@ struct LinearRows {
   Outside outside = Outside::kClip;
 };
 
-// Each gives [diagonals.count]: the row of each diagonal. They throw Error if a row does not fit an
+// Each returns [diagonals.count]: the row of each diagonal. Throws Error if a row does not fit an
 // int32, if diagonals.count is negative, or if a distance has no row.
 std::vector<int32_t> row_map(const Diagonals& diagonals, const LinearRows& rows);
 std::vector<int32_t> row_map(const Diagonals& diagonals, const T5Buckets& buckets);
 std::vector<int32_t> row_map(const Diagonals& diagonals, const DebertaBuckets& buckets);
 
-// Rows for distances -clip .. clip, the rest clipped.
+// Rows for distances -clip .. clip; other distances are clipped.
 std::vector<int32_t> clipped_row_map(const Diagonals& diagonals, int64_t clip, RowOrder order);
 
 }  // namespace sextant

@@ -1,12 +1,13 @@
-// Sandwich's curve over distance (Chi, Fan, Rudnicky and Ramadge 2022, arXiv 2212.10356): the
-// product of two sinusoidal position vectors, which depends on their distance only,
+// Sandwich's bias as a function of distance (Chi, Fan, Rudnicky and Ramadge 2022, arXiv
+// 2212.10356): the dot product of two sinusoidal position vectors, which depends on their distance
+// only,
 //
 //   c(d) = sum_{i = first}^{first + width/2 - 1} cos(d / 10000^(2i / width))
 //
 // A plain product of sinusoids has first = 0; the paper's equation and NVIDIA's NeMo count from 1,
-// which drops the fastest cosine and adds one of wavelength 62832. The head's bias is c(d) / r_h
-// with the compression ratio r_h = 8 (h + 1) / heads, a divisor: NeMo subtracts width/2 too, which
-// softmax does not see.
+// which drops the fastest cosine and adds one of wavelength 62832. The bias of head h is c(d) / r_h
+// with the compression ratio r_h = 8 (h + 1) / heads, a divisor. NeMo also subtracts width/2, which
+// cancels in softmax.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@
 
 namespace sextant {
 
-// c at each distance, with exact phases. Throws Error if width is odd or below 2, or first is
-// negative.
+// Returns c at each distance, with exact phases. Throws Error if width is odd or below 2, or first
+// is negative.
 std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
                                    int64_t first);
 
-// [heads]: 1 / r_h. Throws Error if heads is below 1.
+// Returns [heads]: 1 / r_h. Throws Error if heads is below 1.
 std::vector<double> sandwich_slopes(int64_t heads);
 
 }  // namespace sextant

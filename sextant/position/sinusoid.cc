@@ -34,7 +34,7 @@ void check(const SinusoidOptions& options) {
   }
 }
 
-// In the order of the layouts.
+// In the order of SinusoidLayout.
 constexpr std::array<std::string_view, 3> kNames = {"interleaved", "concatenated", "tensor2tensor"};
 constexpr std::string_view kFairseq = "fairseq";
 

@@ -1,5 +1,5 @@
-// Sinusoidal positions (Vaswani et al. 2017, arXiv 1706.03762), in the layouts that codes have
-// given them. They do not mix: a model trained with one cannot read another.
+// Sinusoidal positions (Vaswani et al. 2017, arXiv 1706.03762), in the layouts of published
+// implementations. The layouts are incompatible: a model trained with one cannot use another.
 //
 //   kInterleaved    sin(k w_0), cos(k w_0), sin(k w_1), cos(k w_1), ...
 //                   w_f = max_timescale^(-2f / width)
@@ -8,14 +8,15 @@
 //   kTensor2Tensor  the columns of kConcatenated
 //                   w_f = min_timescale (min_timescale / max_timescale)^(f / (width / 2 - 1))
 //
-// The first is the paper's, the second Transformer-XL's and XLNet's, the third tensor2tensor's and
-// TENER's, and fairseq's at positions of its own. min_timescale multiplies the speeds, so with any
-// value but 1 it is no timescale: that is how tensor2tensor computes it. An odd width gets a last
-// column of zeros; at width 2 the third layout has one speed, min_timescale, where fairseq and
-// TENER divide by zero.
+// The first layout is the paper's. The second is Transformer-XL's and XLNet's. The third is
+// tensor2tensor's and TENER's, and fairseq's, which counts positions differently
+// (fairseq_positions()). min_timescale multiplies the speeds, as in tensor2tensor, so with any
+// value but 1 it is not a timescale. An odd width has a last column of zeros; at width 2 the third
+// layout has one speed, min_timescale, where fairseq and TENER divide by zero.
 //
-// Angles are exact turns: rows are right at any position, where float32 angles are off by 2e-4 at
-// 2^17. Not here: the sqrt(width) by which some codes multiply token embeddings before they add.
+// Angles are exact turns, so rows are accurate at any position, where float32 angles are off by
+// 2e-4 at 2^17. The factor sqrt(width) by which some implementations multiply token embeddings
+// before the sum is not applied here.
 #pragma once
 
 #include <cstdint>
@@ -31,23 +32,23 @@ namespace sextant {
 
 enum class SinusoidLayout { kInterleaved, kConcatenated, kTensor2Tensor };
 
-// By the name that users know it by: "interleaved", "concatenated" or "tensor2tensor". Throws
-// Error, which begins with `where`, for any other.
+// Parses a layout's user-visible name: "interleaved", "concatenated" or "tensor2tensor". Throws
+// Error, with a message that begins with `where`, for any other name.
 SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where);
 
-// How a text gets its rows: by one of these layouts, or as "fairseq", which has tensor2tensor's and
-// leaves those of low positions to padding.
+// The sinusoids of a sequence: one of the layouts above, or "fairseq", which is tensor2tensor's
+// layout with the rows of low positions reserved for padding.
 struct TextSinusoid {
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
   bool fairseq = false;
 
-  // Of a text's first token; fairseq's dictionaries have padding at 1.
+  // The position of a sequence's first token; padding is token 1 in fairseq's dictionaries.
   int64_t first_position(int64_t padding_token = 1) const {
     return fairseq ? padding_token + 1 : 0;
   }
 };
 TextSinusoid text_sinusoid(std::string_view name, const std::string& where);
-// All names of text_sinusoid(), with commas between.
+// All names that text_sinusoid() accepts, separated by commas.
 std::string text_sinusoid_names();
 
 struct SinusoidOptions {
@@ -55,13 +56,13 @@ struct SinusoidOptions {
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
   double max_timescale = 10000;  // the paper's base
   double min_timescale = 1;      // kTensor2Tensor only
-  // The row of this position is zeros: fairseq's padding_idx.
+  // The row of this position is zero: fairseq's padding_idx.
   std::optional<int64_t> padding_position = std::nullopt;
 };
 
-// Throws Error if width is below 1, if kConcatenated has an odd width (Transformer-XL gives it
-// none), if a timescale is not finite and above 0, or if another layout than kTensor2Tensor has a
-// min_timescale.
+// Computes rows of sinusoids. Throws Error if width is below 1, if kConcatenated has an odd width
+// (Transformer-XL does not define one), if a timescale is not finite and above 0, or if a layout
+// other than kTensor2Tensor has a min_timescale.
 class Sinusoid {
  public:
   explicit Sinusoid(const SinusoidOptions& options);
@@ -69,15 +70,15 @@ class Sinusoid {
   int64_t width() const { return options_.width; }
   const std::vector<Turns>& speeds() const { return speeds_; }  // [width / 2]
 
-  // row: [width]. The position may have any sign: relative methods ask for distances.
+  // row: [width]. The position may have any sign: relative methods pass distances.
   void write_row(int64_t position, std::span<double> row) const;
-  // [positions, width], row by row.
+  // Returns [positions, width], row-major.
   std::vector<double> rows(std::span<const int64_t> positions) const;
-  // The same for `count` positions first, first + step, ... Each angle is the sum of that of the
-  // row a multiple of 64 before it and of one of 64 others: few are computed, the rest are sums of
-  // angles by four products, within 2^-51 of exact.
+  // The same for `count` positions first, first + step, ... An angle is the sum of the angle of
+  // every 64th row and of one of 64 offsets. Few sines and cosines are computed; the rest follow
+  // from the addition theorem with four products, within 2^-51 of exact.
   std::vector<double> rows(int64_t first, int64_t count, int64_t step = 1) const;
-  // The same into `rows`, [count, width].
+  // The same, written to `rows`, [count, width].
   void write_rows(int64_t first, int64_t count, int64_t step, std::span<double> rows) const;
 
  private:
@@ -90,8 +91,8 @@ class Sinusoid {
   std::vector<Turns> speeds_;
 };
 
-// fairseq's positions: padding stands at padding_token, the n-th real token (from 1) at
-// padding_token + n. Give padding_token as padding_position too.
+// fairseq's positions: padding has position padding_token, and the n-th real token (from 1) has
+// padding_token + n. Pass padding_token as padding_position too.
 std::vector<int64_t> fairseq_positions(std::span<const int64_t> tokens, int64_t padding_token);
 
 }  // namespace sextant

@@ -20,7 +20,8 @@ std::vector<double> alibi_slopes(int64_t heads, double max_bias) {
   std::vector<double> slopes;
   slopes.reserve(static_cast<size_t>(heads));
   for (int64_t h = 0; h < heads; ++h) {
-    // The exponent in units of max_bias / (2 power): even numbers first, then the odd ones between.
+    // The exponent in units of max_bias / (2 power): first the even numerators, then the odd ones
+    // between.
     const int64_t numerator = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;
     slopes.push_back(
         std::exp2(-max_bias * (static_cast<double>(numerator) / static_cast<double>(2 * power))));

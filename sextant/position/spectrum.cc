@@ -53,7 +53,8 @@ Uint128 fraction_of_turn(double x) {
   }
   product[4] = static_cast<uint64_t>(carry);
 
-  // The quotient is product * 2^(exponent - 53 - 256); we want 128 bits of it from 2^-128 upwards.
+  // The quotient is product * 2^(exponent - 53 - 256); the result is its 128 bits from 2^-128
+  // upwards.
   const int first = 128 - (exponent - 53);
   if (first >= 320) return 0;
   const auto word = static_cast<size_t>(first / 64);

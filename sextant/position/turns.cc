@@ -11,8 +11,8 @@ Uint128 integer(Turns a) { return uint128(a.high, a.low); }
 
 Turns turns(Uint128 a) { return {static_cast<uint64_t>(a >> 64), static_cast<uint64_t>(a)}; }
 
-// Taylor series for |x| <= pi/4: the first term left out is below 2^-58. No libm, so that every
-// machine gives the same bits.
+// Taylor series for |x| <= pi/4: the first omitted term is below 2^-58. They avoid libm, so that
+// every machine computes the same bits.
 double sin_eighth(double x) {
   const double z = x * x;
   double sum = -1.0 / 355687428096000;
@@ -49,11 +49,11 @@ Turns operator*(Turns speed, int64_t position) {
 }
 
 CosSin cos_sin(Turns angle) {
-  // The nearest quarter turn, and what is left: at most an eighth of a turn either way.
+  // The nearest quarter turn, and the remainder: at most an eighth of a turn in either direction.
   const Uint128 value = integer(angle);
   const auto quarter = static_cast<unsigned>((value + (Uint128{1} << 125)) >> 126);
   const auto rest = static_cast<Int128>(value - (Uint128{quarter} << 126));
-  // Next to a zero the leading bits are gone, and the last ones count.
+  // Near a zero the leading bits cancel, so the low word matters.
   const bool negative = rest < 0;
   const Turns size = turns(negative ? -static_cast<Uint128>(rest) : static_cast<Uint128>(rest));
   const double turned =

@@ -1,10 +1,10 @@
 // Angles as exact fractions of a full turn.
 //
-// A rotary phase is position * speed, and only its fraction of a turn matters. Held as 128-bit
-// fixed point (value / 2^128 of a turn) the product wraps exactly as the angle does, so phases are
+// A rotary phase is position * speed, and only its fraction of a turn matters. In 128-bit fixed
+// point (value / 2^128 of a turn) the product wraps exactly as the angle does, so phases are
 // integers: phase(m) - phase(n) = phase(m - n) bit for bit, positions may be negative, and no
-// position below 2^31 loses a bit that a float32 cosine could show. A float32 product is wrong by
-// 6e-2 at position 2^20 and meaningless at 2^24.
+// position below 2^31 loses a bit that would show in a float32 cosine. A float32 product is wrong
+// by 6e-2 at position 2^20 and meaningless at 2^24.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Turns {
   friend bool operator==(Turns, Turns) = default;
 };
 
-// All wrap modulo one turn.
+// These operators wrap modulo one turn.
 Turns operator+(Turns a, Turns b);
 Turns operator-(Turns a, Turns b);
 Turns operator*(Turns speed, int64_t position);
@@ -28,8 +28,8 @@ struct CosSin {
   double sin = 0;
 };
 
-// Relative error of each below 2^-50, near the zeros too, so both round to float32 within 0.5001
-// ulp.
+// The relative error of both is below 2^-50, also near their zeros, so both round to float32 within
+// 0.5001 ulp.
 CosSin cos_sin(Turns angle);
 
 }  // namespace sextant

@@ -18,7 +18,7 @@ Spectrum stretched(Spectrum spectrum, const ByParts& parts) {
   }
   for (Spectrum::Pair& pair : spectrum.pairs) {
     const Real turns = turns_within(parts.original_length, pair.speed);
-    // Both ends are whole, so that equal ones are a step and nothing is divided by 0.
+    // Both ends are inclusive, so that slow = fast gives a step and no division by 0.
     Real kept = 0;
     if (at_least(turns, parts.fast)) {
       kept = 1;
@@ -41,8 +41,8 @@ Spectrum stretched(Spectrum spectrum, const PartNtk& parts) {
                               .truncate = true},
                              "part-ntk");
   };
-  // From interpolation to NTK where pairs make about one turn within L, and from there to plain
-  // RoPE between 2 and 16 turns.
+  // Blends from interpolation to NTK where pairs complete about one turn within L, and from NTK to
+  // plain RoPE between 2 and 16 turns.
   const PairRamp to_ntk = ramp(1.25, 0.75), to_plain = ramp(16, 2);
   const auto pairs = static_cast<double>(spectrum.pairs.size());
   double f = 0;

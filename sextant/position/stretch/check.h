@@ -1,4 +1,4 @@
-// What the files of this folder expect of the numbers they are given, and how they say so.
+// Range checks shared by the files of this folder.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,8 @@
 
 namespace sextant {
 
-// By how much the text may become longer. Below 1 it would become shorter, which no method means.
+// The factor by which the sequence may become longer. No method defines a factor below 1, which
+// would make it shorter.
 inline void check_factor(const std::string& method, double factor) {
   if (!(factor >= 1 && std::isfinite(factor))) {
     fail(method + ": factor: expected a finite number of at least 1, but got " +

@@ -1,8 +1,8 @@
-// Position interpolation: the same angles, spread over a text that is `factor` times as long.
+// Position interpolation: the same range of angles, over a sequence that is `factor` times as long.
 //
 // Chen et al. 2023 (arXiv 2306.15595) and kaiokendev 2023: theta'_f = theta_f / s. Hugging Face's
-// rope_type "linear". Some codes divide positions instead of speeds, which is the same but for
-// rounding.
+// rope_type "linear". Some implementations divide positions instead of speeds, which is the same up
+// to rounding.
 #pragma once
 
 #include "sextant/position/spectrum.h"
@@ -15,7 +15,7 @@ struct Linear {
   friend bool operator==(const Linear&, const Linear&) = default;
 };
 
-// Throws Error if the factor is not a finite number of at least 1; so do all the other stretches.
+// Throws Error if the factor is not a finite number of at least 1; so do all other stretches.
 Spectrum stretched(Spectrum spectrum, const Linear& linear);
 
 }  // namespace sextant

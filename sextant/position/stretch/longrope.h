@@ -1,9 +1,10 @@
-// LongRoPE: each pair has a divisor of its own, found by search.
+// LongRoPE: each pair has its own divisor, found by search.
 //
 // Ding et al. 2024 (arXiv 2402.13753): theta'_f = theta_f / lambda_f, and queries and keys are
-// multiplied by sqrt(1 + ln s / ln L). Models come with two lists (Hugging Face's rope_type
-// "longrope", once "su"): short_factor for texts up to L, long_factor beyond, the same gain for
-// both. The paper also leaves the first few tokens as they are; released code does not.
+// multiplied by sqrt(1 + ln s / ln L). Models provide two lists (Hugging Face's rope_type
+// "longrope", formerly "su"): short_factor for sequences up to L and long_factor for longer ones,
+// with the same gain for both. The paper also leaves the first few tokens unchanged; released code
+// does not.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ struct LongRope {
 // sqrt(1 + ln s / ln L); 1 for s <= 1. Throws Error if the length is below 2.
 double longrope_gain(double factor, int64_t original_length);
 
-// The divisors for texts of `times` L, grown evenly from 1 at L to those given at s L
-// (microsoft/LongRoPE's "dynamic"): 1 + (lambda_f - 1) (times - 1) / (s - 1). Throws Error unless
-// the factor s is above 1.
+// The divisors for sequences of length `times` L, interpolated linearly from 1 at L to `factors` at
+// s L (microsoft/LongRoPE's "dynamic"): 1 + (lambda_f - 1) (times - 1) / (s - 1). Throws Error
+// unless the factor s is above 1.
 std::vector<double> grown_longrope_factors(const std::vector<double>& factors, double factor,
                                            double times);
 

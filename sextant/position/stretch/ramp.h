@@ -10,23 +10,24 @@
 
 namespace sextant {
 
-// How often a pair of this speed turns within `length` positions.
+// The number of turns of a pair of this speed within `length` positions.
 Real turns_within(int64_t length, Real speed);
 
 bool at_least(Real x, double least);
 
-// speed * kept + speed / factor * (1 - kept): exactly the speed if all is kept or the factor is 1,
-// exactly the quotient if nothing is kept.
+// speed * kept + speed / factor * (1 - kept): exactly the speed if kept or factor is 1, exactly the
+// quotient if kept is 0.
 Real partly_divided(Real speed, Real kept, double factor);
 
 // The ramp of released YaRN models, linear in the index f of the pair, fastest first:
 //
-//   pair(r) = R ln(L / (2 pi r)) / (2 ln base)   the index, not whole, of the pair that turns r
-//   times within L low = max(floor pair(fast), 0),   high = min(ceil pair(slow), R - 1)
+//   pair(r) = R ln(L / (2 pi r)) / (2 ln base)   the fractional index of the pair that completes
+//                                                r turns within L
+//   low = max(floor pair(fast), 0),   high = min(ceil pair(slow), R - 1)
 //
-// 0 up to pair `low`, 1 from pair `high` on. R - 1 looks like a slip for R/2 - 1, but is what
-// models were trained with. truncate = false leaves out floor and ceil (gpt-oss). Where low = high,
-// high is 0.001 more.
+// The ramp is 0 up to pair `low` and 1 from pair `high` on. R - 1 looks like a slip for R/2 - 1,
+// but models were trained with it. truncate = false omits floor and ceil (gpt-oss). Where low =
+// high, 0.001 is added to high.
 struct PairRamp {
   struct Options {
     size_t pairs = 0;  // R/2
@@ -38,11 +39,11 @@ struct PairRamp {
 
   Real low = 0, high = 1;
 
-  // Throws Error, as `method`, if a number is out of range. fast below slow gives low above high,
-  // and then the reverse of what was meant, as in every engine.
+  // Throws Error, in the name of `method`, if an option is out of range. If fast is below slow, low
+  // is above high and the ramp is reversed, as in every engine.
   static PairRamp between(const Options& options, const std::string& method);
 
-  // How much of pair f is interpolated, 0 to 1.
+  // The share of pair f that is interpolated, 0 to 1.
   Real interpolated(double f) const;
 };
 

@@ -8,11 +8,11 @@
 namespace sextant {
 namespace {
 
-// ceil(log2(length / original)), at least 0, without a logarithm.
+// ceil(log2(length / original)), at least 0, in integer arithmetic.
 int doublings(int64_t length, int64_t original) {
   int n = 0;
   for (int64_t reach = original; reach < length; ++n) {
-    if (reach > length / 2) return n + 1;  // and 2 * reach might overflow
+    if (reach > length / 2) return n + 1;  // 2 * reach might overflow
     reach *= 2;
   }
   return n;
