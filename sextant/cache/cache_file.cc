@@ -16,7 +16,7 @@ namespace sextant {
 namespace {
 
 constexpr std::string_view kMagic = "SXTKVC01";
-constexpr uint32_t kFirstFormat = 1;  // that of Format::kWide; the others follow
+constexpr uint32_t kFirstFormat = 1;  // Format::kWide; the others follow
 constexpr uint32_t kPlain = 0xFFFFFFFF;
 constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
@@ -63,7 +63,8 @@ Header take_header(ByteReader& in, std::string_view file) {
   return h;
 }
 
-// Bytes of the body without its checksum, which fit: 2^20 * 2^40 * 2^21 * 4 would not.
+// Bytes of the body without its checksum; null if they exceed 64 bits: the limits allow 2^20 * 2^40
+// * 2^21 * 4.
 std::optional<uint64_t> body_bytes(const Header& h) {
   uint64_t bytes = h.heads * (h.key_columns + h.value_columns) * h.number_bytes();  // below 2^44
   if (__builtin_mul_overflow(bytes, h.rows, &bytes) ||
@@ -95,7 +96,7 @@ std::optional<Rotation> take_rotation(ByteReader& in, const Header& h) {
   return rotation;
 }
 
-// Numbers of one head after the other, in bytes of their own.
+// Reads the elements, head by head, into an aligned buffer of their own.
 std::vector<std::byte> take_numbers(ByteReader& in, const char* field, uint64_t size) {
   std::vector<std::byte> numbers(size);
   const std::string_view bytes = in.take(field, size);

@@ -51,7 +51,7 @@ void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int
   if (heads * rows * columns > 0 && !x.data) fail("kv cache: " + name + ": expected data");
 }
 
-// One row of all heads, of whatever format.
+// Copies one row of all heads, converting between formats.
 void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
               StoredRow target) {
   from.visit([&](const auto& x) {
@@ -164,7 +164,7 @@ AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
   return view(reinterpret_cast<float*>(data));
 }
 
-// Where a row of a text lies in the pages.
+// The page and the row in it that hold a row of a sequence.
 StoredRow KvCache::stored(const Sequence& sequence, int64_t row) const {
   return {sequence.pages[static_cast<size_t>(row / shape_.page_rows)], row % shape_.page_rows};
 }
@@ -244,9 +244,9 @@ void KvCache::rerotate(int64_t sequence, const Rotation& rotation) {
   t.rotated_by = rotation;
 }
 
-// Rows [first, last) from where `from` has turned them, the first one at from_position, to where
-// `to` would have. The angle between is a difference of exact phases: it has no error, however far
-// the two lie apart.
+// Rotates rows [first, last), which `from` has rotated with the first one at from_position, so that
+// they are as if rotated by `to` with the first one at to_position. The angle between them is a
+// difference of exact phases: it has no error, however far apart the positions are.
 void KvCache::rotate_rows(Sequence& sequence, int64_t first, int64_t last, const Rotation* from,
                           int64_t from_position, const Rotation* to, int64_t to_position) {
   const int64_t count = last - first;
@@ -301,7 +301,7 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
     add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
     add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
   }
-  table_.push_back(0);  // so that there is a table where there are no rows
+  table_.push_back(0);  // the table's address must not be null, even without rows
   for (const GrowingPlan& plan : plans_)
     sweeps_.push_back({.query = {.rotation = plan.query,
                                  .rotary_positions = query_positions_.data(),
@@ -325,7 +325,7 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
   for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
   const std::span<const int64_t> pages = cache.pages(sequence);
   table_.insert(table_.end(), pages.begin(), pages.end());
-  // Shorter texts have page 0 where they have none; frames end before it.
+  // Shorter sequences are padded with page 0; their frames end before it.
   table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
 }
 
@@ -343,7 +343,7 @@ size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
   return plans_.size() - 1;
 }
 
-// The queries of entry b see keys in the sweep of their own way, and none in the others.
+// The queries of entry b see keys in the sweep of their own plan, and none in the other sweeps.
 void CachedBatch::add_runs(size_t own, int64_t b) {
   const int64_t rows = frames_.back().keys;
   for (size_t n = 0; n < plans_.size(); ++n) {

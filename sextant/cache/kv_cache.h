@@ -1,26 +1,26 @@
-// Keys and values of texts that grow, one layer's, in pages.
+// A paged KV cache for one layer: keys and values of growing sequences.
 //
-//   text 0   rows 0 .. 599   pages  4 1 7       a page: [key heads, page_rows, columns] of k, and
-//   of v text 1   rows 0 .. 299   pages  4 2         forked from text 0 at row 256: page 4 is
-//   shared
+//   sequence 0   rows 0 .. 599   pages  4 1 7
+//   sequence 1   rows 0 .. 299   pages  4 2     forked from sequence 0 at row 256: page 4 is shared
 //
-// Pages have one size and belong to any number of texts; a page that several hold is copied before
-// one of them writes to it, so a fork costs no memory until it differs. With page_rows as long as
-// the longest text the cache is contiguous. Attention reads the pages where they lie (score.h,
-// Pages).
+//   a page: [key heads, page_rows, columns] of k, and of v
 //
-// Row n of a text stands at position first_position + n. Keys are held as they are, and kernels
-// turn them as they read them: any spectrum, stretched otherwise for each text or anew at each
-// step, is then exact, which it is not in engines that cache turned keys. With `rotated_by` keys
-// are turned once, at their position, which saves that work where a text's spectrum never changes;
-// moving them is then a turn by the difference, exact in its angle and rounded to the cache's
-// format each time.
+// All pages have one size, and a page may belong to any number of sequences. A shared page is
+// copied before one of its sequences writes to it, so a fork needs no memory until it differs. With
+// page_rows as long as the longest sequence the cache is contiguous. Attention reads the pages in
+// place (score.h, Pages).
 //
-// Keys and values are held in float32, or rounded to bfloat16 or float16: half the memory, and half
-// of what a decoding step reads.
+// Row n of a sequence has position first_position + n. Keys are stored unrotated, and kernels
+// rotate them when they read them: any spectrum is then exact, also one that is stretched
+// differently for each sequence or anew at each step, which is not so in engines that cache rotated
+// keys. With `rotated_by` keys are rotated once, at their position, which saves this work where a
+// sequence's spectrum never changes. Moving rotated keys rotates them by the difference of
+// positions: the angle is exact, and each move rounds to the cache's format again.
 //
-// Not thread-safe. Views and tables are valid until the next call that is not const. Errors name
-// the field.
+// Keys and values are stored in float32, or rounded to bfloat16 or float16, which halves the memory
+// and the traffic of a decoding step.
+//
+// Not thread-safe. Views and tables are valid until the next non-const call. Errors name the field.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,7 @@ namespace sextant {
 
 struct KvCacheShape {
   int64_t key_heads = 1, key_columns = 0, value_columns = 0;
-  int64_t page_rows =
-      256;  // a multiple of kPageUnit; 256 is what the cpu backend reads without a copy
+  int64_t page_rows = 256;  // a multiple of kPageUnit; the cpu backend reads 256 without a copy
   Format format = Format::kWide;  // of keys and values; kWide: float32
 
   friend bool operator==(const KvCacheShape&, const KvCacheShape&) = default;
@@ -47,16 +46,17 @@ struct KvCacheShape {
 
 class KvCache {
  public:
-  // Throws Error for sizes below 1 (value_columns may be 0) or page_rows that are no multiple.
+  // Throws Error for sizes below 1 (value_columns may be 0), or if page_rows is not a multiple of
+  // kPageUnit.
   explicit KvCache(const KvCacheShape& shape);
 
   const KvCacheShape& shape() const { return shape_; }
   int64_t pages_in_use() const { return static_cast<int64_t>(users_.size() - free_.size()); }
 
-  // A new text without rows; its number is not used again. `rotated_by`: keys are held turned.
-  // Growth (XPOS) and axes other than 0 are refused there.
+  // Adds an empty sequence and returns its id, which is never reused. With `rotated_by`, keys are
+  // stored rotated. Throws Error if the rotation has growth (XPOS) or axes other than 0.
   int64_t add(int64_t first_position = 0, std::optional<Rotation> rotated_by = {});
-  // A new text of the first `rows` rows of another.
+  // Adds a sequence that shares the first `rows` rows of another one, and returns its id.
   int64_t fork(int64_t sequence, int64_t rows);
   void remove(int64_t sequence);
 
@@ -67,28 +67,29 @@ class KvCache {
     return at(sequence).rotated_by;
   }
 
-  // Rows of batch entry `b` of k and v, [batch, key heads, rows, columns], plain, behind those
-  // there are.
+  // Appends the rows of batch entry `b` of k and v, [batch, key heads, rows, columns]. Keys are
+  // unrotated.
   void append(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
               int64_t b = 0);
-  // The same for keys that are as they are held already: what read() has given.
+  // The same for keys in the form in which they are stored, as read() returns them.
   void append_held(int64_t sequence, const AnyView<const float>& k, const AnyView<const float>& v,
                    int64_t b = 0);
   // Keeps the first `rows` rows.
   void truncate(int64_t sequence, int64_t rows);
-  // Takes out rows [first, first + count); those behind move up, to the positions that become free:
-  // the eviction of StreamingLLM, the context shift of llama.cpp.
+  // Removes rows [first, first + count). Later rows move up to the positions that become free: the
+  // eviction of StreamingLLM, the context shift of llama.cpp.
   void drop(int64_t sequence, int64_t first, int64_t count);
-  // Moves the text to other positions, or has its keys turned by another rotation of the same
-  // pairs. Keys that are held plain need no work, and a rotation for them is refused.
+  // Moves the sequence to other positions, or rotates its keys by another rotation of the same
+  // pairs instead. Unrotated keys need no work for a move; a rotation for them throws Error.
   void rerotate(int64_t sequence, int64_t first_position);
   void rerotate(int64_t sequence, const Rotation& rotation);
 
-  // Copies rows [first, first + k.rows) into batch entry 0 of k and v, keys as they are held.
+  // Copies rows [first, first + k.rows) into batch entry 0 of k and v, with keys in the form in
+  // which they are stored.
   void read(int64_t sequence, int64_t first, const AnyView<float>& k,
             const AnyView<float>& v) const;
 
-  // All pages, [pages, key heads, page_rows, columns], and the pages of a text in order.
+  // All pages, [pages, key heads, page_rows, columns], and the pages of a sequence in order.
   AnyView<const float> key_pages() const;
   AnyView<const float> value_pages() const;
   std::span<const int64_t> pages(int64_t sequence) const { return at(sequence).pages; }
@@ -106,7 +107,7 @@ class KvCache {
   }
   int64_t new_page();
   void release(int64_t page);
-  void own_page(Sequence& sequence, int64_t n);  // copies it if others hold it too
+  void own_page(Sequence& sequence, int64_t n);  // copies the page if it is shared
   StoredRow stored(const Sequence& sequence, int64_t row) const;
   AnyView<float> keys() { return pages_of(keys_.data(), shape_.key_columns); }
   AnyView<float> values() { return pages_of(values_.data(), shape_.value_columns); }
@@ -116,32 +117,34 @@ class KvCache {
 
   KvCacheShape shape_;
   std::vector<std::byte, LinesAllocator<std::byte>> keys_, values_;
-  std::vector<int64_t> users_;  // how many texts hold a page
+  std::vector<int64_t> users_;  // how many sequences use each page
   std::vector<int64_t> free_;
   std::map<int64_t, Sequence> sequences_;
   int64_t next_sequence_ = 0;
 };
 
-// Cached texts as a batch: the operands of a score that say where keys lie and which of them the
-// latest `queries` rows of each text see. Lives as long as the score; the cache must not change
-// meanwhile.
+// Cached sequences as a batch: the operands of a score that say where keys are stored, and which
+// keys the last `queries` rows of each sequence see. It must live as long as the score, and the
+// cache must not change meanwhile.
 class CachedBatch {
  public:
-  // How a text's queries and keys are turned; null: not at all. Texts of one batch may differ, and
-  // if a text's keys are held turned its keys are left as they are.
+  // The rotation of a sequence's queries and keys; null: none. Sequences of one batch may have
+  // different rotations. Keys that are stored rotated are not rotated again.
   struct Entry {
     int64_t sequence = 0;
     const Rotation* rotation = nullptr;
   };
 
-  // Throws Error if a text has fewer rows than `queries`, or holds keys turned by another rotation.
+  // Throws Error if a sequence has fewer rows than `queries`, or stores keys under another
+  // rotation.
   CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries);
   CachedBatch(const CachedBatch&) = delete;
 
-  // Sets k, v, pages, frames, sweeps (causal) and diagonals (every distance there is) of a score.
+  // Sets k, v, pages, frames, sweeps (causal) and diagonals (all distances of the batch) of a
+  // score.
   void place(Score<float>& score) const;
 
-  // int64 [entries, rows]: positions of keys; of queries.
+  // Positions of keys, [entries, rows], and of queries, [entries, queries].
   std::span<const int64_t> key_positions() const { return key_positions_; }
   std::span<const int64_t> query_positions() const { return query_positions_; }
 
