@@ -1,5 +1,5 @@
-// Bytes of our own binary files, little-endian: put together, checked by CRC-32, and taken apart by
-// a reader that trusts nothing. An error says "WHAT: field at byte N: expected ..., but got ...".
+// Reads and writes Sextant's own binary files, little-endian and protected by CRC-32. The reader
+// trusts nothing. An error says "WHAT: field at byte N: expected ..., but got ...".
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace sextant {
 
 static_assert(std::endian::native == std::endian::little);
 
-// CRC-32 (ISO 3309) of `bytes` behind those that gave `so_far`; 0: none.
+// Continues the CRC-32 (ISO 3309) `so_far` over `bytes`; 0 starts a new one.
 uint32_t crc32(uint32_t so_far, std::string_view bytes);
 
 template <class T>
@@ -20,10 +20,11 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Takes from the front what is known to be there. Views into `bytes`, which must outlive it.
+// Reads fields from the front, each after a check of its length. Returned views point into `bytes`,
+// which must outlive them.
 class ByteReader {
  public:
-  // what: begins every message, a literal. at: the byte of the file where `bytes` begin.
+  // what: a literal that begins every message. at: the file offset of the first byte of `bytes`.
   ByteReader(const char* what, std::string_view bytes, uint64_t at = 0)
       : what_(what), bytes_(bytes), at_(at) {}
 

@@ -16,7 +16,7 @@ constexpr uint64_t kMostElements = 1 << 24;   // vocabularies
 constexpr uint64_t kMostPairs = 1 << 16, kMostTensors = 1 << 20;
 constexpr uint64_t kMostDimensions = 8, kLongestVector = 65536;
 
-// Types of values, in the format's numbering.
+// Value types, in the format's numbering.
 enum Type : uint32_t {
   kUint8,
   kInt8,
@@ -71,7 +71,7 @@ class Reader {
   uint64_t at_ = 0;
 };
 
-// Foreign names go into messages: shortened, and without control characters.
+// Prepares a name from the file for messages: shortened, and without control characters.
 std::string shown(std::string name) {
   if (name.size() > 64) name = name.substr(0, 64) + "...";
   for (char& c : name) {
@@ -119,7 +119,7 @@ GgufArray array(Reader& in, const std::string& what) {
   if (type == kArray) in.bad(what, "elements that are no arrays");
   GgufArray result;
   result.count = in.number<uint64_t>(what + ".count");
-  // Each element takes at least a byte.
+  // Each element takes at least one byte.
   if (result.count > kMostElements || result.count > in.left()) {
     in.bad(what, "at most " + std::to_string(std::min(kMostElements, in.left())) +
                      " elements, but got " + std::to_string(result.count));

@@ -1,12 +1,12 @@
-// The header of a GGUF file (ggml's format for models): metadata, and where tensors lie. And files
-// that hold metadata and small float32 tensors only.
+// The header of a GGUF file (ggml's model format): metadata, and the offsets of tensors. This file
+// also reads and writes whole files that hold metadata and small float32 tensors only.
 //
 // Layout, little-endian: "GGUF", u32 version (2 or 3), u64 tensors, u64 pairs; pairs of a string
 // key, a u32 type and a value; tensors of a string name, u32 dimensions, u64 sizes, u32 type, u64
 // offset; padding to general.alignment (32); data. Strings are a u64 length and bytes.
 //
-// A file is not trusted: every length is compared with the bytes that are left before anything is
-// allocated, and what is wrong is an Error that names the field and the byte.
+// The reader trusts nothing: every length is compared with the remaining bytes before anything is
+// allocated, and an Error names the field and the byte.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GgufArray {
   std::vector<double> numbers;  // of any numeric type; 1 and 0 for true and false; empty for others
   uint64_t count = 0;           // elements, of any type
 };
-// bool comes before the numbers: a literal true is no integer.
+// bool comes before the numeric types, so that a literal true does not become an integer.
 using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, GgufArray>;
 
 struct GgufTensor {
@@ -33,17 +33,17 @@ struct GgufTensor {
 struct Gguf {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, GgufTensor> tensors;
-  // Float32 tensors of one dimension and at most 65536 elements, if the file goes that far.
+  // Float32 tensors of one dimension and at most 65536 elements, if the bytes include them.
   std::map<std::string, std::vector<float>> vectors;
 };
 
 bool is_gguf(const std::string& bytes);
 
-// From the first bytes of a file, which hold at least its header. Throws Error.
+// Parses the first bytes of a file, which must include the whole header. Throws Error.
 Gguf parse_gguf(const std::string& bytes);
 
-// The bytes of a file of version 3 with those metadata (numbers as float32, integers as uint32,
-// arrays as int32) and vectors.
+// A file of version 3 with the given metadata (floating-point values as float32, integers as
+// uint32, arrays as int32) and vectors.
 std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
                        const std::map<std::string, std::vector<float>>& vectors);
 

@@ -11,11 +11,11 @@
 namespace sextant {
 namespace {
 
-constexpr int kGzip = 15 + 16;  // the largest window, and a head of gzip instead of zlib's
+constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header instead of zlib's
 constexpr int kMemory = 9;
 constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();
 
-// What zlib keeps between calls, and its end.
+// Owns the state that zlib keeps between calls.
 struct Deflation {
   Deflation() {
     const int state =
@@ -46,7 +46,8 @@ std::string gzip(std::string_view bytes) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream.avail_out = static_cast<uInt>(buffer.size());
     state = ::deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
-    // Z_BUF_ERROR, no error elsewhere, cannot be: there is room, and something to do.
+    // Z_BUF_ERROR, which is not an error elsewhere, cannot occur here: there is output space, and
+    // input or a pending finish.
     if (state != Z_OK && state != Z_STREAM_END) {
       fail("gzip: cannot go on: zlib says " + std::to_string(state));
     }

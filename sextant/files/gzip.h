@@ -1,4 +1,4 @@
-// Bytes made small as gzip (RFC 1952) has it: browsers and everybody's tools take them apart again.
+// Compression to the gzip format (RFC 1952), which browsers and common tools decompress.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace sextant {
 
-// The same bytes for the same bytes: no time and no name in its head.
+// Equal inputs give equal outputs: the header has no time and no name.
 std::string gzip(std::string_view bytes);
 
 }  // namespace sextant

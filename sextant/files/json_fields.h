@@ -1,5 +1,5 @@
 // Reads a JSON object into a struct, strictly: an unknown, missing or ill-typed field is an Error
-// that names it. For configurations and results that we wrote or that a person edited.
+// that names it. For configurations and results that Sextant wrote or a person edited.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ class JsonFields {
   void read(const std::string& name, T& value) {
     const nlohmann::json& field = at(name);
     try {
-      // nlohmann turns 1.5 into 1 and -1 into 2^64 - 1 when it is asked for an integer.
+      // nlohmann::json converts 1.5 to 1 and -1 to 2^64 - 1 for integral types.
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         const bool fits =
             std::is_unsigned_v<T> ? field.is_number_unsigned() : field.is_number_integer();
@@ -42,7 +42,7 @@ class JsonFields {
     }
   }
 
-  // Call it when all were read.
+  // Call this after the last field: it throws Error for fields that were not read.
   void finish() const {
     for (const auto& item : object_.items()) {
       if (!seen_.contains(item.key())) {

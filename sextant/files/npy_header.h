@@ -1,4 +1,4 @@
-// The front of a .npy file: its bytes one by one, and its header. Private to this folder.
+// A byte reader for .npy files, and their header. Private to this folder.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace sextant::npy {
 inline constexpr std::string_view kMagic = "\x93NUMPY";
 inline constexpr size_t kMaxAxes = 64;  // NumPy 2's own limit
 
-// Bytes taken from the front, each once. Whatever fails names the file, a field and the byte.
+// Reads bytes from the front, each once. Errors name the file, a field and the byte.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), name_(name) {}
@@ -25,7 +25,7 @@ class Reader {
   std::span<const std::byte> take(size_t count, std::string_view field);
   uint32_t take_number(size_t width, std::string_view field);  // width <= 4
 
-  // The header's text, of `length` bytes from here on, which the rest stays within.
+  // Starts the header's text, the next `length` bytes; the functions below stay within it.
   void open_header(size_t length) { end_ = at_ + length; }
   bool header_is_over() const { return at_ == end_; }
   void skip_blanks();

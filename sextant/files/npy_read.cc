@@ -17,8 +17,9 @@ using npy::Reader;
 
 constexpr size_t kMaxTextLength = size_t{1} << 28;
 
-// How many elements of `width` bytes fill the rest of the file exactly. The product of the axes is
-// compared with what is left before each multiplication, so it cannot wrap.
+// The number of elements of `width` bytes, which must fill the rest of the file exactly. The
+// product of the axes is compared with the remaining bytes before each multiplication, so it cannot
+// overflow.
 size_t element_count(const Reader& in, const std::vector<int64_t>& shape, size_t width) {
   const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   const size_t most = in.left() / width;
@@ -38,7 +39,7 @@ size_t element_count(const Reader& in, const std::vector<int64_t>& shape, size_t
   return count;
 }
 
-// Where in the file the elements of C order lie, one after the other.
+// Enumerates the file positions of the elements in C order.
 class Places {
  public:
   explicit Places(const Header& header) : shape_(header.shape), stride_(shape_.size(), 1) {
@@ -72,7 +73,7 @@ class Places {
 std::string text_of(const Reader& in, std::span<const std::byte> bytes) {
   std::u32string codes(bytes.size() / 4, U'\0');
   std::memcpy(codes.data(), bytes.data(), bytes.size());
-  codes.erase(codes.find_last_not_of(U'\0') + 1);  // short texts are filled up with zeros
+  codes.erase(codes.find_last_not_of(U'\0') + 1);  // short strings are padded with zeros
   std::string text;
   for (const char32_t code : codes) {
     if (!is_code_point(code)) {
@@ -109,7 +110,8 @@ std::vector<T> take_elements(Reader& in, const Header& header, size_t width) {
   return elements;
 }
 
-// In bytes. Text of length 0 would let a shape of any size pass with no bytes behind it.
+// The width of a string, in bytes. Strings of length 0 are refused: they would allow a shape of any
+// size without data.
 size_t text_width(const Reader& in, const std::string& descr) {
   size_t length = 0;
   for (const char c : descr.substr(2)) {

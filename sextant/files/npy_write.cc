@@ -59,7 +59,7 @@ void put_array(Writer& out, const std::vector<int64_t>& shape, const std::vector
   }
 }
 
-// Texts are as wide as the longest, and at least 1, as NumPy's are.
+// Strings are as wide as the longest one, and at least 1, as in NumPy.
 void put_array(Writer& out, const std::vector<int64_t>& shape,
                const std::vector<std::string>& texts) {
   std::vector<std::u32string> rows;

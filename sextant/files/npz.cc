@@ -13,8 +13,8 @@
 namespace sextant {
 namespace {
 
-constexpr uint64_t kDeflateRatio = 1032;  // the most that deflate packs into a byte
-constexpr time_t kLongAgo = 315619200;    // 1980-01-02: the same arrays give the same bytes
+constexpr uint64_t kDeflateRatio = 1032;  // the largest number of bytes that deflate packs into one
+constexpr time_t kLongAgo = 315619200;    // 1980-01-02, so that equal arrays give equal files
 constexpr std::string_view kSuffix = ".npy";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& complaint) {
@@ -39,7 +39,7 @@ Archive open(const std::filesystem::path& path, int flags) {
   return archive;
 }
 
-// What the archive claims, and how much more of it may be claimed.
+// What the entries of an archive may still claim.
 struct Budget {
   uint64_t packed;    // bytes of the file not yet claimed by an entry
   uint64_t unpacked;  // bytes of memory not yet claimed
@@ -60,7 +60,7 @@ zip_stat_t checked_stat(zip_t* archive, zip_uint64_t index, const std::filesyste
   if (entry.comp_size > budget.packed) {
     wrong(path, which + "within the file, but got " + std::to_string(entry.comp_size) + " bytes");
   }
-  // comp_size is below the file's size now, so the product cannot wrap.
+  // comp_size is below the file's size here, so the product cannot overflow.
   if (entry.size > entry.comp_size * kDeflateRatio || entry.size > budget.unpacked) {
     wrong(path,
           which + "of a size that it can have, but got " + std::to_string(entry.size) + " bytes");
@@ -94,7 +94,7 @@ std::vector<std::byte> unpack(zip_t* archive, zip_uint64_t index, uint64_t size,
   }
   std::vector<std::byte> bytes(size);
   std::byte beyond{};
-  // The read that meets the end is the one that checks the CRC.
+  // The read that reaches the end is the one that checks the CRC.
   if (zip_fread(file.get(), bytes.data(), size) != static_cast<zip_int64_t>(size) ||
       zip_fread(file.get(), &beyond, 1) != 0) {
     wrong(path, "entry " + std::to_string(index) + " whole and with its checksum, but got: " +

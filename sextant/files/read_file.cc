@@ -18,7 +18,7 @@ std::string read_file(const std::filesystem::path& path) {
   if (!file) cannot("open it");
   std::string bytes;
   try {
-    file.exceptions(std::ios::badbit);  // a folder opens, and cannot be read
+    file.exceptions(std::ios::badbit);  // a directory can be opened but not read
     bytes.assign(std::istreambuf_iterator<char>(file), {});
   } catch (const std::ios::failure&) {
     cannot("read it");

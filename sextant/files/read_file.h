@@ -1,4 +1,4 @@
-// A whole file's bytes.
+// Reads a whole file.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace sextant {
 
-// Throws Error that says which file cannot be read, and why.
+// Returns the file's bytes. Throws Error with the path and the reason if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace sextant

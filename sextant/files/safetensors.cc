@@ -44,7 +44,7 @@ constexpr std::array<std::pair<std::string_view, uint64_t>, 15> kTypes{{{"BOOL",
   wrong("tensor " + name + ": " + what);
 }
 
-// The number of bytes of an array; none if it does not fit 63 bits.
+// The number of bytes of an array; null if it exceeds 63 bits.
 std::optional<uint64_t> checked_bytes(uint64_t element, std::span<const int64_t> shape) {
   uint64_t bytes = element;
   for (const int64_t size : shape) {
@@ -62,7 +62,8 @@ uint64_t element_bytes(const std::string& tensor, const std::string& dtype) {
   wrong_tensor(tensor, "dtype: expected one of safetensors' types, but got " + dtype);
 }
 
-// A name goes to terminals and into messages, so nothing that moves a cursor is allowed.
+// Names appear in terminals and messages, so control characters, which could move the cursor, are
+// refused.
 void check_name(const std::string& name) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (name.empty() || name.size() > kMostNameBytes || std::ranges::any_of(name, control)) {
@@ -78,9 +79,9 @@ struct Entry {
   std::optional<std::vector<int64_t>> offsets;
 };
 
-// Reads the header event by event, so that what is not of its exact form is refused where it
-// stands, however deep or long, and a key that is given twice is seen. (A document tree keeps the
-// last one.)
+// Reads the header event by event, so that a deviation from the exact form is refused at its
+// position, however deep or long the input is, and a duplicate key is detected. (A document tree
+// keeps the last one.)
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::vector<Entry> entries;
@@ -208,7 +209,7 @@ TensorBytes checked(const Entry& entry, std::string_view data) {
 }
 
 void check_cover(std::vector<TensorBytes>& tensors, std::string_view data) {
-  // Empty arrays share their offset with what follows them.
+  // Empty arrays share their offset with the array after them.
   std::ranges::stable_sort(tensors, {}, [](const TensorBytes& tensor) {
     return std::pair(tensor.bytes.data(), tensor.bytes.size());
   });

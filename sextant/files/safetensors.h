@@ -1,14 +1,14 @@
-// The safetensors container: named arrays of numbers, no code in it.
+// The safetensors container: named numeric arrays, without code.
 //
 //   8 bytes  length of the header, little-endian
 //   header   JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
 //                   "__metadata__": {"key": "text"}}, padded with spaces
-//   data     the arrays, little-endian, row by row; offsets count from here
+//   data     the arrays, little-endian, row-major; offsets count from here
 //
-// The reader trusts nothing: lengths are checked against what is there before anything is
-// allocated, products are checked before they are used, arrays must cover the data without gap or
-// overlap, and every error names the field and, where there is one, the tensor. Without tensors of
-// libtorch.
+// The reader trusts nothing: lengths are checked against the bytes available before anything is
+// allocated, products are checked for overflow before use, arrays must cover the data without gap
+// or overlap, and every error names the field and, where there is one, the tensor. This file does
+// not use libtorch's tensors.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;
 };
 
-// Views into `file`, which must outlive them. Throws Error.
+// Returns views into `file`, which must outlive them. Throws Error.
 Safetensors parse_safetensors(std::string_view file);
 
-// The whole file. Throws Error if a tensor's bytes do not fit its shape, a name is not allowed or
-// given twice.
+// Returns the bytes of the whole file. Throws Error if a tensor's bytes do not fit its shape, or if
+// a name is not allowed or given twice.
 std::string safetensors_file(const Safetensors& content);
 
 }  // namespace sextant

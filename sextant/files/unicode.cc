@@ -37,7 +37,8 @@ std::u32string code_points(std::string_view text) {
     for (const char c : text.substr(1, length - 1)) {
       code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
     }
-    // Whatever was wrong (a stray byte, an overlong form, the end) does not come back the same.
+    // Encodes again and compares, which detects every error: a stray byte, an overlong form, a
+    // truncated sequence.
     std::string again;
     if (is_code_point(code)) append_utf8(again, code);
     if (again != text.substr(0, length)) {

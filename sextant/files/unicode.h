@@ -1,4 +1,4 @@
-// Text as UTF-8 in memory and as code points (UTF-32) in files.
+// Conversions between UTF-8 (in memory) and code points (UTF-32, in files).
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace sextant {
 
-// False for surrogates and for numbers above 0x10ffff.
+// False for surrogates and for values above 0x10ffff.
 bool is_code_point(char32_t code);
 
-void append_utf8(std::string& text, char32_t code);  // is_code_point(code)
+void append_utf8(std::string& text, char32_t code);  // requires is_code_point(code)
 
-// Throws Error if `text` is not UTF-8; overlong forms are not.
+// Throws Error if `text` is not valid UTF-8; overlong forms are not valid.
 std::u32string code_points(std::string_view text);
 
 }  // namespace sextant

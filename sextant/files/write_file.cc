@@ -54,7 +54,7 @@ class Temporary {
   }
 
   void flush() {
-    // mkstemp makes files that only their owner reads; ours are for everybody the umask allows.
+    // mkstemp creates files that only their owner can read; Sextant's files follow the umask.
     const mode_t mask = ::umask(0);
     ::umask(mask);
     if (::fchmod(file_, 0666 & ~mask) != 0) cannot("set its mode", target_, errno);
@@ -73,10 +73,10 @@ class Temporary {
   int file_;
 };
 
-// Without this a crash of the machine may forget the new name.
+// Without this, the rename may be lost in a crash of the machine.
 void flush_folder(const std::filesystem::path& folder) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (file < 0) return;  // a folder that one may write but not read: the rename stands anyway
+  if (file < 0) return;  // a writable but unreadable folder; the rename has succeeded
   ::fsync(file);
   ::close(file);
 }

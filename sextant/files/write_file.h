@@ -1,4 +1,4 @@
-// Files that are there whole or not at all, whatever dies in between.
+// Atomic file writes: after a crash at any point a file is either complete or unchanged.
 #pragma once
 
 #include <filesystem>
@@ -9,15 +9,16 @@
 
 namespace sextant {
 
-// A file could not be written: the disk is full, the folder read-only, a quota spent. What else
-// there is to write will fare no better, so whoever has more to do stops and keeps what is done.
+// A file could not be written, because the disk is full, the folder read-only, or a quota exceeded.
+// Further writes will fail too, so a caller with more to write should stop and keep its results.
 class CannotWrite : public Error {
  public:
   using Error::Error;
 };
 
-// Writes a temporary file beside `path`, flushes it to the disk and renames it over `path`; makes
-// the folders above. Throws CannotWrite, which names the file, and leaves what was there before.
+// Writes a temporary file beside `path`, flushes it to the disk and renames it over `path`; creates
+// missing parent folders. On failure throws CannotWrite, which names the file, and leaves the
+// previous file unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 struct NewFile {
@@ -25,12 +26,13 @@ struct NewFile {
   std::string_view bytes;
 };
 
-// Files that belong together: no name changes its file before the bytes of all are on the disk, so
-// that a full one leaves what was there before. The names then change one after the other.
+// Writes files that belong together: none is renamed before the bytes of all are on the disk, so
+// that a full disk leaves the previous files unchanged. The renames then happen one after the
+// other.
 void write_files(std::span<const NewFile> files);
 
-// Throws CannotWrite if no file can be made in the folder, or in the nearest one above that exists.
-// For what takes long before it has something to write.
+// Throws CannotWrite if no file can be created in the folder, or in its nearest existing parent.
+// For long computations that write at the end.
 void check_can_write(const std::filesystem::path& folder);
 
 }  // namespace sextant
