@@ -16,9 +16,9 @@
 #define SEXTANT_DENSE_ADAMW_ONCE
 namespace sextant::dense {
 
-// A step's constants, as its numbers are computed.
+// The constants of a step, rounded to float32.
 struct AdamWFactors {
-  float keep, scale;                 // (1 - rate decay), of g
+  float keep, scale;                 // 1 - rate decay; gradient_scale
   float beta1, rest1, beta2, rest2;  // rest: 1 - beta
   float rate, root, epsilon;         // rate / (1 - beta1^step), 1 / sqrt(1 - beta2^step)
 };
@@ -30,7 +30,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
 
-// Numbers [first, last), kLanes at a time.
+// Updates elements [n, last), as many at a time as d has lanes. Returns the first element that
+// remains.
 template <class D>
 HWY_INLINE int64_t advance_by(D d, const AdamWFactors& f, const AdamWState& s, int64_t n,
                               int64_t last) {

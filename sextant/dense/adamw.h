@@ -1,4 +1,4 @@
-// AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) in one pass over a parameter's numbers.
+// AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) in one pass over a parameter's elements.
 //
 //   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2
 //   w = (1 - rate decay) w - rate / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + epsilon)
@@ -15,11 +15,11 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double decay = 0;
-  int64_t step = 1;           // 1 at the first
-  double gradient_scale = 1;  // of g, before all else: clipping
+  int64_t step = 1;           // counts from 1
+  double gradient_scale = 1;  // multiplies g first, for clipping
 };
 
-// [count] each; all but the gradient are changed.
+// Arrays of [count] elements; all but the gradient are updated.
 struct AdamWState {
   float* weight = nullptr;
   float* moment1 = nullptr;
@@ -30,7 +30,7 @@ struct AdamWState {
 
 void advance(const AdamW& adamw, const AdamWState& state, const Executor& executor);
 
-// Added up in float64, the same bits for any number of threads.
+// Accumulates in float64, with the same bits for any number of threads.
 double sum_of_squares(const float* x, int64_t count, const Executor& executor);
 
 }  // namespace sextant::dense

@@ -1,4 +1,5 @@
-// Work cut into pieces, whose size does not go by the number of threads: sums have one order.
+// Splits work into pieces. Their size does not depend on the number of threads, so sums have a
+// fixed order.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +9,11 @@
 
 namespace sextant::dense {
 
-inline constexpr int64_t kNumbers = 16384;  // of a piece, where each is worked on alone
+inline constexpr int64_t kNumbers = 16384;  // elements per piece, for elementwise work
 
 inline int64_t pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
 
-// work(first, last) over pieces of [0, count).
+// Calls work(first, last) for each piece of [0, count).
 void in_pieces(int64_t count, int64_t piece, const Executor& executor, const auto& work) {
   executor.run(pieces(count, piece),
                [&](int64_t n, int) { work(n * piece, std::min(count, (n + 1) * piece)); });

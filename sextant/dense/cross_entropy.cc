@@ -18,7 +18,7 @@ namespace sextant::dense {
 namespace HWY_NAMESPACE {
 using sextant::HWY_NAMESPACE::exp;
 
-// e^x of one number, as the vectors have it.
+// e^x of one element, with the same bits as in the vectors.
 HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(F32(), hn::Set(F32(), x))); }
 
 void cross_entropy_rows(const Answers& answers, float* loss, float* lse, int64_t first,
@@ -40,7 +40,7 @@ void cross_entropy_rows(const Answers& answers, float* loss, float* lse, int64_t
     for (; n < columns; ++n) sum += exp_of(x[n] - top);
     const double log = std::log(static_cast<double>(sum)), most = top;
     lse[row] = static_cast<float>(most + log);
-    // Not from lse, which is rounded: a loss is often small beside it.
+    // The loss is not computed from lse, which is rounded: it is often small beside lse.
     loss[row] = static_cast<float>(log + (most - static_cast<double>(x[answers.targets[row]])));
   }
 }
@@ -72,7 +72,7 @@ namespace {
 HWY_EXPORT(cross_entropy_rows);
 HWY_EXPORT(differentiate_rows);
 
-// Of a piece: some tens of microseconds of work.
+// Rows per piece: some tens of microseconds of work.
 int64_t rows_of_piece(const Answers& answers) {
   return std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, answers.columns));
 }

@@ -1,5 +1,5 @@
-// What a model says of the words that came: the loss of each row of logits and its derivative, each
-// in two passes over a row while it is in the cache.
+// Cross-entropy: the loss of each row of logits and its derivative, each in two passes over a row
+// while it is in the cache.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace sextant::dense {
 
-// Logits [rows, columns] and the column that was right in each row, in [0, columns).
+// Logits [rows, columns], and the target column of each row, in [0, columns).
 struct Answers {
   const float* logits = nullptr;
   const int64_t* targets = nullptr;
   int64_t rows = 0, columns = 0;
 };
 
-// loss = lse - logit of the target, lse = ln sum_j e^(logit j): [rows] both. In nats; NaN where a
-// logit is.
+// loss = lse - logit of the target, lse = ln sum_j e^(logit j), both [rows] and in nats. NaN for
+// rows with a NaN logit.
 void cross_entropy(const Answers& answers, float* loss, float* lse, const Executor& executor);
 
 // d_logit j = d_loss (e^(logit j - lse) - [j is the target]).

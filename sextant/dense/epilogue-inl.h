@@ -1,4 +1,4 @@
-// What is done with sums before they are written (Finish), a row of a panel's columns at a time.
+// Applies the Epilogue to sums and writes them, one row of a panel's columns at a time.
 #if defined(SEXTANT_DENSE_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_EPILOGUE_INL_H_
 #undef SEXTANT_DENSE_EPILOGUE_INL_H_
@@ -18,10 +18,10 @@ namespace HWY_NAMESPACE {
 inline constexpr int kTileVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 inline constexpr int64_t kPanel = kTileVectors * kLanes;
 
-// max(x, 0), and NaN of NaN, which the maximum of x86 would make 0.
+// max(x, 0). NaN stays NaN; x86's maximum instruction would give 0.
 HWY_INLINE V relu(V x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(F32())), x); }
 
-// One row of a tile.
+// Writes one row of a tile.
 HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Epilogue& finish, float* to) {
   const F32 d;
   for (int v = 0; v < kTileVectors; ++v) {
@@ -37,7 +37,7 @@ HWY_INLINE void write_row(const V (&sum)[kTileVectors], const Epilogue& finish, 
   }
 }
 
-// The same of `columns` < kPanel columns of sums in memory.
+// Writes a row of `columns` < kPanel sums from memory.
 inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns,
                                            const Epilogue& finish, float* to) {
   float base[kPanel] = {}, slope_at[kPanel] = {}, c[kPanel], squared_relu[kPanel];
@@ -56,7 +56,7 @@ inline HWY_NOINLINE void write_part_of_row(const float* sums, int64_t columns,
   if (finish.squared_relu) std::copy_n(squared_relu, columns, finish.squared_relu);
 }
 
-// Rows of sums in memory, [rows][kPanel].
+// Writes rows of sums from memory, [rows][kPanel].
 inline void write_rows(const float* sums, int64_t rows, int64_t columns, const Slab& to) {
   for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
     const Epilogue finish = moved(to.finish, r * to.stride);

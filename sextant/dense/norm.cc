@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::dense {
 namespace HWY_NAMESPACE {
 
-// The sum of term(n), a vector of the elements from n on, over whole vectors, and of the same terms
-// of single elements over the rest.
+// The sum of terms(n), which returns the vector of elements from n on, over whole vectors, and of
+// term(n), the single element n, over the rest.
 template <class Terms, class Term>
 HWY_INLINE float sum_over(int64_t count, const Terms& terms, const Term& term) {
   V sums = hn::Zero(F32());
@@ -65,9 +65,9 @@ void normalize_rows(const Norm& norm, const float* x, const float* gain, float* 
   }
 }
 
-// d_gain is added to. With z = (x - mean) inverse and g = d_y gain:
+// Adds to d_gain. With z = (x - mean) inverse and g = d_y gain:
 //   d_x = (g - mean of g - z (mean of g z)) inverse,   d_gain = sum over rows of d_y z
-// and not centered the same without the mean of g.
+// If not centered, the same without the mean of g.
 void differentiate_norm_rows(const Norm& norm, const Normalized& of, const float* d_y,
                              const float* base, float* d_x, float* d_gain, int64_t first,
                              int64_t last) {
@@ -120,7 +120,7 @@ namespace {
 HWY_EXPORT(normalize_rows);
 HWY_EXPORT(differentiate_norm_rows);
 
-constexpr int64_t kRows = 64;  // of a piece
+constexpr int64_t kRows = 64;  // rows per piece
 
 }  // namespace
 
@@ -135,7 +135,7 @@ void differentiate_norm(const Norm& norm, const Normalized& of, const float* d_y
                         float* d_x, float* d_gain, const Executor& executor) {
   const auto width = static_cast<size_t>(norm.width);
   const auto parts = static_cast<size_t>(pieces(norm.rows, kRows));
-  std::vector<float> gains(parts * width, 0);  // each piece's part of d_gain
+  std::vector<float> gains(parts * width, 0);  // each piece's partial sum of d_gain
   in_pieces(norm.rows, kRows, executor, [&](int64_t first, int64_t last) {
     HWY_DYNAMIC_DISPATCH(differentiate_norm_rows)
     (norm, of, d_y, base, d_x, gains.data() + first / kRows * norm.width, first, last);

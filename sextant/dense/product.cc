@@ -1,20 +1,20 @@
 // A tile of c, kTileRows rows of kTileVectors vectors, stays in registers while the products of one
-// block of the inner dimension are added up:
+// block of the inner dimension are accumulated:
 //
-//                       b, packed: panels of a tile's columns, one row of the panel after the other
+//                       b, packed: panels of a tile's columns, row-major within a panel
 //                       |  panel  |
-//    a: kTileRows rows  [ tile of c ]     each step: kTileVectors loads of b, a broadcast of each
-//    row of a
+//    a: kTileRows rows  [ tile of c ]     each step: kTileVectors loads of b, and a broadcast from
+//                                         each row of a
 //
-// Rows of a are read where they lie if they are whole in memory; if its columns are, a group of
-// rows is packed as its tiles read it.
+// Rows of a are read in place if they are contiguous; if its columns are, a group of rows is packed
+// in the order in which tiles read it.
 //
-// A panel of a block (16 or 32 KB) stays in L1 while a group of rows of a passes by, and the group
-// in L2 while panels do.
+// A panel of a block (16 or 32 KB) stays in L1 while the rows of a group of a are processed, and
+// the group stays in L2 while panels are.
 //
-// Where there is AMX, both sides are cut into parts instead and its tiles make the sums of a group
-// and a panel (sextant/base/simd/amx.h), which the same then finishes. Numbers that have no exact
-// parts go the way above.
+// With AMX, both operands are split into bfloat16 terms instead, and AMX tiles compute the sums of
+// a group and a panel (sextant/base/simd/amx.h); the epilogue is the same. Values without exact
+// terms are multiplied in float32, as above.
 //
 // (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", with less
 // packing.)
@@ -45,16 +45,16 @@ namespace sextant::dense {
 namespace HWY_NAMESPACE {
 using sextant::HWY_NAMESPACE::transpose_in_registers;
 
-// Accumulators, a row of the panel and a broadcast fill the registers. Of AVX-512's 12 x 2 loads
-// more for each multiply-add than an Ice Lake core has loads for
+// Accumulators, a row of the panel and a broadcast fill the registers. With AVX-512, tiles of 12 x
+// 2 would need more loads per multiply-add than an Ice Lake core can issue
 // (sextant/attention/cpu/tile/multiply-inl.h).
 inline constexpr int kTileRows = 6;
 static_assert(kGroupRows % kRowStep == 0 && kRowStep % kTileRows == 0 && kMostPanel % kPanel == 0);
 
-// Of the inner dimension: terms of a tile's sums.
+// The block size of the inner dimension.
 int64_t block() { return kTileVectors == 4 ? 128 : 256; }
 
-// Of kLanes rows and columns: columns that lie `from_step` apart become rows of a panel.
+// Transposes a block of kLanes x kLanes: columns that lie `from_step` apart become rows of a panel.
 HWY_INLINE void transpose_square(const float* from, int64_t from_step, float* to) {
   const F32 d;
   V x[kLanes];
@@ -63,11 +63,11 @@ HWY_INLINE void transpose_square(const float* from, int64_t from_step, float* to
   for (int64_t k = 0; k < kLanes; ++k) hn::StoreU(x[k], d, to + k * kPanel);
 }
 
-// Panels [first, last) of b's columns.
+// Packs panels [first, last) of b's columns.
 void pack_panels(const Matrix& b, int64_t first, int64_t last, float* panels) {
   const F32 d;
   const int64_t depth = b.rows, size = depth * kPanel;
-  // Row after row, which the processor fetches ahead of us.
+  // Goes row by row, which suits the hardware prefetcher.
   const int64_t whole = b.column_stride == 1 ? std::min(last, b.columns / kPanel) : first;
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t panel = first; panel < whole; ++panel) {
@@ -93,7 +93,7 @@ void pack_panels(const Matrix& b, int64_t first, int64_t last, float* panels) {
 
 using Tile = V[kTileRows][kTileVectors];
 
-// The tile's sums of `depth` products. a: the tile's rows, whose numbers lie kStep apart.
+// Computes the tile's sums of `depth` products. a: the tile's rows, whose elements lie kStep apart.
 template <int64_t kStep>
 HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth, Tile& sum) {
   const F32 d;
@@ -113,8 +113,8 @@ HWY_INLINE void add_up(const float* const* a, const float* panel, int64_t depth,
   }
 }
 
-// `rows` rows of a tile and `columns` columns. g++ keeps sums in registers only where loops over
-// all of them are unrolled early.
+// Writes `rows` rows and `columns` columns of a tile. g++ keeps the sums in registers only if all
+// loops over them are unrolled early.
 HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const Slab& slab,
                            int64_t offset) {
   if (columns == kPanel) {
@@ -133,8 +133,8 @@ HWY_INLINE void write_tile(const Tile& sum, int64_t rows, int64_t columns, const
   write_rows(sums, rows, columns, moved(slab, offset));
 }
 
-// Of rows [first, last) of a, whose columns are whole: tile after tile, of each column a tile's
-// numbers.
+// Packs rows [first, last) of a, whose columns are contiguous: tile after tile, and within a tile
+// the kTileRows elements of each column.
 void pack_group(const Matrix& a, int64_t first, int64_t last, float* to) {
   const int64_t columns = a.columns, size = kTileRows * columns;
   for (int64_t k = 0; k < columns; ++k, to += kTileRows) {
@@ -142,12 +142,12 @@ void pack_group(const Matrix& a, int64_t first, int64_t last, float* to) {
     float* tile = to;
     int64_t rows = last - first;
     for (; rows >= kTileRows; rows -= kTileRows, from += kTileRows, tile += size)
-      std::memcpy(tile, from, kTileRows * sizeof(float));  // of a fixed size: two moves
+      std::memcpy(tile, from, kTileRows * sizeof(float));  // fixed size: two moves
     for (int64_t r = 0; rows > 0 && r < kTileRows; ++r) tile[r] = from[std::min(r, rows - 1)];
   }
 }
 
-// Rows [first, last).
+// Multiplies rows [first, last) of a.
 void multiply_group(const Slab& slab, int64_t first, int64_t last, int worker) {
   const int64_t depth = slab.b.rows;
   const bool whole = slab.a.column_stride == 1;
@@ -156,7 +156,7 @@ void multiply_group(const Slab& slab, int64_t first, int64_t last, int worker) {
   for (int64_t at = 0; at < slab.b.columns; at += kPanel) {
     const int64_t columns = std::min(kPanel, slab.b.columns - at);
     for (int64_t row = first; row < last; row += kTileRows) {
-      // Rows that are not there are read as the last one is, and not written.
+      // Rows past the end re-read the last row and are not stored.
       const float* a[kTileRows];
       for (int r = 0; r < kTileRows; ++r)
         a[r] = whole ? slab.a.data + std::min(row + r, last - 1) * slab.a.row_stride
@@ -170,7 +170,7 @@ void multiply_group(const Slab& slab, int64_t first, int64_t last, int worker) {
   }
 }
 
-// One share in `shares` of b's panels.
+// Packs share number `share` of `shares` of b's panels.
 void pack_share(const Slab& slab, int64_t share, int64_t shares) {
   const int64_t panels = pieces(slab.b.columns, kPanel);
   pack_panels(slab.b, share * panels / shares, (share + 1) * panels / shares, slab.panels);
@@ -195,14 +195,14 @@ Matrix cut(const Matrix& m, int64_t row, int64_t rows, int64_t column, int64_t c
           m.column_stride};
 }
 
-// Whether there are so many numbers that cutting them up is little beside the products.
+// Whether the matrices are so large that splitting takes little time beside the products.
 bool tiles_pay(const Matrix& a, const Matrix& b) {
   constexpr int64_t kFewest = 64;
   return std::min({a.rows, a.columns, b.columns}) >= kFewest &&
          (b.column_stride == 1 || b.row_stride == 1) && amx::available();
 }
 
-// The rows of a in tasks, of a size so that workers end together.
+// Divides the rows of a into tasks, with sizes such that workers finish together.
 struct Tasks {
   int64_t rows, step, count;
   Tasks(int64_t all, int64_t multiple)
@@ -212,7 +212,7 @@ struct Tasks {
   }
 };
 
-using Done = std::vector<uint8_t>;  // of each task
+using Done = std::vector<uint8_t>;  // per task
 
 void multiply_by_vectors(const Slab& slab, const Tasks& tasks, const Done& done,
                          const Executor& executor) {
@@ -224,7 +224,7 @@ void multiply_by_vectors(const Slab& slab, const Tasks& tasks, const Done& done,
   });
 }
 
-// Which tasks are done then: the others' numbers have no exact parts.
+// Returns which tasks are done; the others have values without exact terms.
 Done multiply_by_tiles(const Slab& slab, const Tasks& tasks, const Executor& executor) {
   const int64_t shares = std::min<int64_t>(executor.workers(), pieces(slab.b.columns, amx::kSide));
   Done done(static_cast<size_t>(tasks.count)), fit(static_cast<size_t>(shares));
@@ -248,8 +248,8 @@ void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c
   const int64_t stride = b.columns;
   const bool by_tiles = tiles_pay(a, b);
   const int64_t block = by_tiles ? kTiledBlock : HWY_DYNAMIC_DISPATCH(block)();
-  // Kept between calls: fresh pages cost as much as the packing. On lines of their own: where each
-  // vector lies on two, products take an eighth longer.
+  // The scratch memory is kept between calls: fresh pages cost as much as the packing. It starts on
+  // a cache line: if each vector straddles two lines, products take an eighth longer.
   thread_local AlignedFloats scratch;
   thread_local int64_t floats = 0;
   const int64_t most = std::min(block, b.rows), most_columns = std::min(kColumns, b.columns);
@@ -268,9 +268,9 @@ void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c
   const Tasks tasks(a.rows, by_tiles ? kTiledStep : kRowStep);
   for (int64_t column = 0; column < b.columns; column += kColumns) {
     const int64_t columns = std::min(kColumns, b.columns - column);
-    for (int64_t k = 0; k == 0 || k < b.rows; k += block) {  // of no terms, sums are zeros
+    for (int64_t k = 0; k == 0 || k < b.rows; k += block) {  // without terms, sums are 0
       const int64_t depth = std::min(block, b.rows - k);
-      // Sums grow in c; what is done with whole ones waits for the last block.
+      // Partial sums accumulate in c; the rest of the epilogue waits for the last block.
       const bool last = k + depth == b.rows;
       const Epilogue then = {.base = k == 0 ? finish.base : c,
                              .slope_at = last ? finish.slope_at : nullptr,

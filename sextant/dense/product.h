@@ -1,10 +1,10 @@
-// Products whose sides are many rows and some hundred columns, as those of a layer forward and
-// backward; float32.
+// Float32 matrix products for the shapes of a transformer layer, forward and backward: many rows
+// and some hundred columns.
 //
-// A BLAS packs both sides, which at such sizes is a tenth to a third of its time; here the left one
-// is read where it lies if its rows are whole in memory. With AMX both are cut into three parts of
-// bfloat16, whose products are off by up to 2^-23 each, of random numbers by less than a rounding
-// (sextant/base/simd/amx.h).
+// A BLAS packs both operands, which takes a tenth to a third of its time at such sizes; here the
+// left operand is read in place if its rows are contiguous. With AMX both operands are split into
+// three bfloat16 terms: the error of each product is then up to 2^-23, and for random values less
+// than that of rounding to float32 (sextant/base/simd/amx.h).
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,20 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-// What is done with each sum before it is written. All have the rows of c, one after the other;
+// The operations on each sum before it is written. The arrays are row-major with the shape of c;
 // base may be c.
 struct Epilogue {
-  // Is added.
+  // Added to the sum.
   const float* base = nullptr;
-  // Then multiplied by the slope of max(x, 0)^2 at these x, 2 max(x, 0).
+  // The sum is then multiplied by the slope of max(x, 0)^2 at these x, 2 max(x, 0).
   const float* slope_at = nullptr;
-  // Gets max(c, 0)^2 (So et al. 2021, "Primer").
+  // Receives max(c, 0)^2 (So et al. 2021, "Primer").
   float* squared_relu = nullptr;
 };
 
-// c = a b, finished. c [a.rows, b.columns]: its rows lie one after the other. The same bits for any
-// number of threads. Throws Error unless a.columns is b.rows and a has a stride of 1.
+// c = a b with the epilogue applied; c [a.rows, b.columns] is row-major. The result has the same
+// bits for any number of threads. Throws Error unless a.columns is b.rows and one of a's strides is
+// 1.
 void multiply(const Matrix& a, const Matrix& b, const Epilogue& finish, float* c,
               const Executor& executor);
 

@@ -1,6 +1,6 @@
-// Matrices in three parts (sextant/base/simd/bfloat16-inl.h), as tiles of AMX multiply them: two
-// numbers sixteen apart in the inner dimension are a pair. Only with AVX-512, which machines with
-// AMX have.
+// Packs matrices as three bfloat16 terms (sextant/base/simd/bfloat16-inl.h) in the layout of AMX
+// tiles: two elements sixteen apart in the inner dimension form a pair. Compiled only for AVX-512,
+// which all machines with AMX have.
 #if defined(SEXTANT_DENSE_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_TILES_INL_H_
 #undef SEXTANT_DENSE_TILES_INL_H_
@@ -22,17 +22,17 @@
 #define SEXTANT_DENSE_TILES_ONCE
 namespace sextant::dense {
 
-inline constexpr int kThreeParts = 3;                  // of a number
-inline constexpr int64_t kTiledBlock = 256;            // of the inner dimension
-inline constexpr int64_t kTiledStep = 2 * amx::kSide;  // rows, and columns, at once
+inline constexpr int kThreeParts = 3;                  // terms of a value
+inline constexpr int64_t kTiledBlock = 256;            // block size of the inner dimension
+inline constexpr int64_t kTiledStep = 2 * amx::kSide;  // rows, and columns, of a step
 static_assert(kGroupRows % kTiledStep == 0 && kMostPanel % kTiledStep == 0);
 
-// What lies where, in floats, of a block of the inner dimension.
+// The layout of a packed block of the inner dimension; sizes in floats.
 struct Tiled {
   int64_t pairs;     // of the inner dimension
-  int64_t row_step;  // of a group in parts; not a power of two, for the cache
+  int64_t row_step;  // row stride of a packed group; no power of two, against cache conflicts
   int64_t group_part, right_part;
-  int64_t worker;  // a group in parts, and its sums with a panel
+  int64_t worker;  // per worker: a packed group, and its sums with a panel
   Tiled(int64_t depth, int64_t columns)
       : pairs(amx::paired(depth)),
         row_step(pairs + amx::kSide),
@@ -51,7 +51,7 @@ namespace HWY_NAMESPACE {
 
 static_assert(kLanes == amx::kSide && 2 * kLanes == amx::kDepth);
 
-// What splits numbers and sees whether they may be.
+// Splits values into terms and tracks whether their terms are exact.
 struct Splitter {
   int64_t part_step;
   sextant::HWY_NAMESPACE::Fit fit = {};
@@ -64,7 +64,8 @@ struct Splitter {
   }
 };
 
-// As many of a vector as there are; the rest, and all if there are none, are zeros.
+// Loads up to a vector of the `count` elements left; the other lanes are zero, all of them if count
+// <= 0.
 HWY_INLINE V load_some(const float* from, int64_t count) {
   const F32 d;
   if (HWY_LIKELY(count >= kLanes)) return hn::LoadU(d, from);
@@ -72,7 +73,7 @@ HWY_INLINE V load_some(const float* from, int64_t count) {
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, from);
 }
 
-// Of a square of m whose columns are whole: its rows.
+// Loads the rows of a block of m of kLanes x kLanes, where columns of m are contiguous.
 HWY_INLINE void load_turned(const Matrix& m, int64_t row, int64_t column, V* x) {
   const float* const from = m.data + row + column * m.column_stride;
   for (int64_t n = 0; n < kLanes; ++n)
@@ -80,8 +81,8 @@ HWY_INLINE void load_turned(const Matrix& m, int64_t row, int64_t column, V* x) 
   sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
 }
 
-// Rows [first, last) of a left side: to[part][row][pair of columns], rows `to_step` apart. False if
-// some do not fit.
+// Packs rows [first, last) of a left operand into to[term][row][pair of columns], rows `to_step`
+// apart. Returns false if some values have no exact terms.
 inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, float* to,
                                   int64_t to_step, int64_t part_step) {
   Splitter split{part_step};
@@ -89,7 +90,7 @@ inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, 
     for (int64_t i = first; i < last; ++i, to += to_step) {
       const float* const row = a.data + i * a.row_stride;
       for (int64_t k = 0; k < a.columns; k += 2 * kLanes) {
-        // Rows come from far, and none asks for them elsewhere.
+        // The rows come from far memory, and no other code prefetches them.
         __builtin_prefetch(row + k + 2 * a.row_stride);
         __builtin_prefetch(row + k + 2 * a.row_stride + kLanes);
         split.put(load_some(row + k, a.columns - k),
@@ -110,7 +111,8 @@ inline HWY_NOINLINE bool put_left(const Matrix& a, int64_t first, int64_t last, 
   return split.fit.all();
 }
 
-// Blocks of sixteen columns of a right side, [first, last): to[part][block][pair of rows][kLanes].
+// Packs blocks [first, last) of sixteen columns of a right operand into to[term][block][pair of
+// rows][kLanes]. Returns false if some values have no exact terms.
 inline HWY_NOINLINE bool put_right(const Matrix& b, int64_t first, int64_t last, float* to,
                                    int64_t part_step) {
   Splitter split{part_step};
@@ -130,7 +132,7 @@ inline HWY_NOINLINE bool put_right(const Matrix& b, int64_t first, int64_t last,
       }
     return split.fit.all();
   }
-  // Rows of the transposed are columns of b.
+  // Rows of the transposed blocks are columns of b.
   for (int64_t block = first; block < last; ++block)
     for (int64_t k = 0; k < b.rows; k += 2 * kLanes) {
       V x[kLanes], y[kLanes];
@@ -142,15 +144,16 @@ inline HWY_NOINLINE bool put_right(const Matrix& b, int64_t first, int64_t last,
   return split.fit.all();
 }
 
-// One share in `shares` of b, in parts. False if some numbers do not fit.
+// Packs share number `share` of `shares` of b as terms. Returns false if some values have no exact
+// terms.
 inline bool split_share(const Slab& slab, int64_t share, int64_t shares) {
   const int64_t blocks = pieces(slab.b.columns, kLanes);
   return put_right(slab.b, share * blocks / shares, (share + 1) * blocks / shares, slab.panels,
                    Tiled(slab.b.rows, slab.b.columns).right_part);
 }
 
-// For what will be written, and read for that, while products are made: into the L2 cache, for L1
-// is full of those.
+// Prefetches the rows of c and of the epilogue's arrays while products are computed: into the L2
+// cache, because the operands of the products fill L1.
 HWY_INLINE void ask_for_rows(const Slab& slab, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < columns; j += kLanes) {
@@ -163,7 +166,8 @@ HWY_INLINE void ask_for_rows(const Slab& slab, int64_t rows, int64_t columns) {
     }
 }
 
-// Rows [first, last). False if some numbers do not fit; then nothing is written.
+// Multiplies rows [first, last). Returns false, and writes nothing, if some values have no exact
+// terms.
 inline bool multiply_group_by_tiles(const Slab& slab, int64_t first, int64_t last, int worker) {
   const Tiled tiled(slab.b.rows, slab.b.columns);
   float* const left = slab.groups + worker * tiled.worker;

@@ -1,4 +1,4 @@
-// Vectors of float32, of up to sixteen lanes.
+// The float32 vectors of this folder, of up to sixteen lanes.
 #if defined(SEXTANT_DENSE_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_DENSE_VECTORS_INL_H_
 #undef SEXTANT_DENSE_VECTORS_INL_H_

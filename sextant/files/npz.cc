@@ -39,7 +39,7 @@ Archive open(const std::filesystem::path& path, int flags) {
   return archive;
 }
 
-// What the entries of an archive may still claim.
+// The bytes that entries of an archive may still claim.
 struct Budget {
   uint64_t packed;    // bytes of the file not yet claimed by an entry
   uint64_t unpacked;  // bytes of memory not yet claimed
