@@ -1,5 +1,5 @@
-// The style sheets and the script of charts and reports, from the .css and .js files beside this
-// one: the build copies their text into the library.
+// The style sheets and the script of charts and reports, from the .css and .js files in this
+// folder; the build embeds their text in the library.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 namespace sextant::chart {
 
 std::string_view chart_css();       // every chart
-std::string_view chart_dark_css();  // what a reader in dark mode sees instead
+std::string_view chart_dark_css();  // overrides for dark mode
 std::string_view report_css();
 std::string_view report_js();
 

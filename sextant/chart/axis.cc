@@ -35,14 +35,14 @@ double backwards(Scale scale, double value) {
   return value;
 }
 
-// Below these, steps between ticks would drown in rounding.
+// Below these lengths, absolute and relative, steps between ticks would be lost in rounding.
 constexpr double kTiny = 1e-300, kNarrow = 1e-12;
 
 bool too_narrow(double low, double high) {
   return !(high - low > std::max(kTiny, kNarrow * std::max(std::abs(low), std::abs(high))));
 }
 
-// 1, 2 or 5 times a power of ten, so that about `wanted` steps make `length`.
+// 1, 2 or 5 times a power of ten, such that about `wanted` steps cover `length`.
 double nice_step(double length, int wanted) {
   const double rough = length / wanted;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -70,7 +70,8 @@ std::vector<Tick> linear_ticks(Range range, int wanted) {
   return out;
 }
 
-// Powers of the base, every so many of them; in between 2 and 5 times them where decades are few.
+// Ticks at every n-th power of the base; where there are few decades, also at 2 and 5 times the
+// powers of ten.
 std::vector<Tick> log_ticks(Scale scale, Range range, int wanted) {
   const double low = forwards(scale, range.low), high = forwards(scale, range.high);
   constexpr double kSlack = 1e-9;
@@ -141,7 +142,7 @@ std::vector<Tick> ticks(Scale scale, Range range, int wanted) {
   wanted = std::max(wanted, 1);
   if (scale == Scale::kLinear) return linear_ticks(range, wanted);
   std::vector<Tick> out = log_ticks(scale, range, wanted);
-  // A logarithmic axis that spans less than its base: plain round numbers say more.
+  // If a logarithmic axis spans less than its base, plain round numbers are more useful.
   if (out.size() < 3) out = linear_ticks(range, wanted);
   return out;
 }

@@ -1,4 +1,4 @@
-// From values to places along an axis, and the ticks that stand there.
+// Maps values to places along an axis, and chooses its ticks.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Range {
   double low = 0, high = 1;
 };
 
-// The least and the greatest of the finite values seen.
+// The smallest and the largest of the finite values added.
 class Extent {
  public:
   void add(double value);
@@ -26,13 +26,13 @@ class Extent {
   double high_ = -std::numeric_limits<double>::infinity();
 };
 
-// What an axis shows: the extent widened by `padding` of its length at each side (1 if empty), or
-// what the axis asks for. `what` names the axis in errors: a logarithmic axis refuses values at or
-// below zero, and low must be below high.
+// The range of an axis: the extent widened by `padding` of its length at each side (1 if empty), or
+// the limits that the axis sets. `what` names the axis in errors: a logarithmic axis refuses values
+// at or below zero, and low must be below high.
 Range shown_range(const Axis& axis, const Extent& extent, double padding, std::string_view what);
 
-// Where a value stands on the axis: 0 at the low end, 1 at the high end, beyond where it lies
-// beyond.
+// The place of a value on the axis: 0 at the low end, 1 at the high end, outside [0, 1] if it lies
+// outside the range.
 double fraction(Scale scale, Range range, double value);
 
 struct Tick {
@@ -40,7 +40,7 @@ struct Tick {
   std::string label;
 };
 
-// Ticks at round values inside the range, about `wanted` of them, never more than twice that.
+// Ticks at round values inside the range: about `wanted` of them, never more than twice as many.
 std::vector<Tick> ticks(Scale scale, Range range, int wanted);
 
 // "loss (nats per byte)"

@@ -1,7 +1,7 @@
 // Charts as plain data, drawn as SVG, PNG and CSV.
 //
-// A chart is what a person should see and nothing about how: the same struct goes into a file
-// (write_figure) and into a report (report.h). Everything here is checked when it is drawn: series
+// A chart describes the content and not its appearance: the same struct goes into a file
+// (write_figure) and into a report (report.h). The data are checked when a chart is drawn: series
 // whose x and y differ in length, a logarithmic axis with values at or below zero and the like
 // throw Error. A y of NaN or infinity is a gap in its line.
 #pragma once
@@ -23,9 +23,9 @@ enum class Scale {
 
 struct Axis {
   std::string label;
-  std::string unit = {};  // shown in brackets after the label: "loss (nats per byte)"
+  std::string unit = {};  // shown in parentheses after the label: "loss (nats per byte)"
   Scale scale = Scale::kLinear;
-  // What the data say where absent; lines are clipped to them.
+  // The limits of the axis, taken from the data if absent; lines are clipped to them.
   std::optional<double> low = {}, high = {};
 };
 
@@ -36,17 +36,18 @@ struct Series {
   bool emphasis = false;                    // drawn thicker
 };
 
-// A vertical line with a name: the training length.
+// A labelled vertical line, for example at the training length.
 struct Marker {
   double x = 0;
   std::string label = {};
 };
 
-// Lines are named at their right ends; colour, dash and point shape of a series follow from its
-// place in the list, so the same list gives the same looks in every chart. 20 looks differ.
+// A line chart. Lines are labelled at their right ends. The colour, dash and point shape of a
+// series follow from its index in the list, so the same list looks the same in every chart. There
+// are 20 different looks.
 struct LineChart {
   std::string title;
-  std::string subtitle;  // one line of smaller print: what was held fixed
+  std::string subtitle;  // one line in smaller print: the fixed settings
   Axis x, y;
   std::vector<Series> series;
   std::vector<Marker> markers;
@@ -58,7 +59,7 @@ enum class Colours {
   kDiverging,   // blue, white at zero, red; the bar is symmetric about zero
 };
 
-// What the cells of one side of a heat map are: cell c stands at first + c * step, or has a name.
+// The cells along one side of a heat map: cell c has the value first + c * step, or a name.
 struct Cells {
   int64_t count = 0;
   double first = 0, step = 1;
@@ -71,35 +72,36 @@ struct HeatMap {
   Axis x, y;   // columns and rows: label and unit
   Axis value;  // of the colour bar: label, unit, low and high
   Cells columns, rows;
-  std::vector<double> values;  // row by row, the top row first; NaN, infinity: no value
+  std::vector<double> values;  // row-major, top row first; NaN, infinity: no value
   Colours colours = Colours::kSequential;
   int width = 640, height = 440;  // pixels; a square matrix is drawn square
 };
 
-// Standalone SVG documents that follow their reader's light or dark mode.
+// Standalone SVG documents that follow the viewer's light or dark mode.
 std::string svg(const LineChart& chart);
 std::string svg(const HeatMap& map);
 
-// The same pictures as PNG bytes, `zoom` pixels to a unit of the SVG. Throws Error if rsvg-convert
+// The same pictures as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert
 // (Debian: librsvg2-bin) is not installed.
 std::string png(const LineChart& chart, double zoom = 2);
 std::string png(const HeatMap& map, double zoom = 2);
 
-// The numbers of a chart: a header line, then "series,x,y,low,high" by point, or "row,column,value"
-// by cell. Enough to draw it again elsewhere. Numbers read back to the same doubles.
+// The data of a chart: a header line, then "series,x,y,low,high" per point, or "row,column,value"
+// per cell. This is enough to redraw it elsewhere. Numbers round-trip to the same doubles.
 std::string csv(const LineChart& chart);
 std::string csv(const HeatMap& map);
 
-// A matrix in numpy's format: float64, [rows, columns].
+// A matrix in NumPy's .npy format: float64, [rows, columns].
 std::string npy(const HeatMap& map);
 
 enum class Format { kSvg, kPng, kCsv, kNpy };
 
-// Reads "svg", "png", "csv", "npy".
+// Parses "svg", "png", "csv" or "npy".
 Format format(const std::string& name);
 
-// Writes STEM.svg, STEM.png, ... each whole or not at all, and returns their paths. Folders are
-// made. Throws Error if a file cannot be written, or a line chart is asked for as kNpy.
+// Writes STEM.svg, STEM.png, ... atomically (write_file.h), and returns their paths. Creates
+// missing folders. Throws Error if a file cannot be written, or if a line chart is requested as
+// kNpy.
 std::vector<std::filesystem::path> write_figure(const LineChart& chart,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats);

@@ -1,4 +1,4 @@
-// The numbers of charts, as CSV and in numpy's format.
+// The data of charts, as CSV and in NumPy's format.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace sextant::chart {
 namespace {
 
-// RFC 4180: quoted where a reader could go wrong.
+// A CSV field (RFC 4180), quoted if it contains a separator, a quote or a line break.
 std::string field(const std::string& words) {
   if (words.find_first_of(",\"\r\n") == std::string::npos) return words;
   std::string out = "\"";
@@ -27,7 +27,7 @@ std::string place(const Cells& cells, int64_t i) {
 }  // namespace
 
 std::string csv(const LineChart& chart) {
-  draw(chart, {});  // its checks
+  draw(chart, {});  // for its checks
   std::string out = "series,x,y,low,high\n";
   for (const Series& series : chart.series) {
     for (size_t i = 0; i < series.x.size(); ++i) {

@@ -1,4 +1,4 @@
-// Charts as files.
+// Writes charts to files.
 #include <array>
 #include <string_view>
 #include <type_traits>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"svg", "png", "csv", "npy"};
 
-// Light, whatever the reader's mode: a PNG cannot change its colours.
+// A drawing for light mode: a PNG cannot follow the viewer's mode.
 template <class Chart>
 Drawing on_paper(const Chart& chart) {
   const Canvas canvas = {.width = chart.width, .height = chart.height};

@@ -16,8 +16,8 @@ namespace sextant::chart {
 namespace {
 
 constexpr double kTickSize = 11, kBarGap = 22, kBarWidth = 14;
-constexpr int64_t kMostPixels = 2048;  // a side; more cells are averaged, no screen shows them
-constexpr int64_t kFewPixels = 1024;  // fewer are repeated, for viewers that blur what they enlarge
+constexpr int64_t kMostPixels = 2048;  // per side; more cells are averaged: no screen shows them
+constexpr int64_t kFewPixels = 1024;   // smaller maps repeat cells: some viewers blur enlargements
 constexpr size_t kLevels = 255;
 
 void check_side(const Cells& cells, const char* side) {
@@ -36,15 +36,15 @@ void check_side(const Cells& cells, const char* side) {
   }
 }
 
-// Colour indices of the picture: blocks of cells averaged, or each cell repeated.
+// Colour indices of the picture: averages of blocks of cells, or repeated cells.
 struct Picture {
   int64_t width = 0, height = 0;
   std::vector<uint8_t> indices;
 };
 
 struct Side {
-  int64_t block = 1;   // cells to a pixel
-  int64_t repeat = 1;  // pixels to a cell
+  int64_t block = 1;   // cells per pixel
+  int64_t repeat = 1;  // pixels per cell
   int64_t pixels = 0;
 
   explicit Side(int64_t count)
@@ -105,7 +105,7 @@ std::string frame(const Box& box) {
                      pixels(box.left), pixels(box.top), pixels(box.width), pixels(box.height));
 }
 
-// Where labels stand along a side, as (cell, words): names, or round values that fall on a cell.
+// A label along a side, as (cell, text): names, or round values that fall on a cell.
 struct Mark {
   double cell = 0;
   std::string words;
@@ -147,7 +147,7 @@ Range value_range(const HeatMap& map) {
   return shown_range(map.value, extent, 0, "heat map: values");
 }
 
-// A point at an end of the colour bar beyond which there are values.
+// A pointed end of the colour bar, if there are values beyond it.
 std::string beyond(const HeatMap& map, Range range, const Box& bar) {
   const auto any = [&](auto lies_beyond) {
     return std::any_of(map.values.begin(), map.values.end(),
@@ -185,7 +185,7 @@ bool has_gaps(const HeatMap& map) {
                      [](double value) { return !std::isfinite(value); });
 }
 
-// From the map to the edge of the picture: gap, bar and its words.
+// The width from the map to the edge of the picture: gap, bar and its labels.
 double bar_room(const HeatMap& map, Range range, double height) {
   double room = has_gaps(map) ? text_width(kNoValue, kTickSize) : 0;
   for (const Tick& tick : ticks(map.value.scale, range, static_cast<int>(height / 55))) {
@@ -206,7 +206,8 @@ std::string row_marks(const HeatMap& map, const Box& plot, const std::vector<Mar
   return out;
 }
 
-// Below the map; slanted where they would touch. Returns how far down they reach.
+// Adds the column labels below the map, slanted if they would touch. Returns how far down they
+// reach.
 double column_marks(const HeatMap& map, const Box& plot, std::string& out) {
   const double pitch = plot.width / static_cast<double>(map.columns.count);
   std::vector<Mark> columns = marks(map.columns, plot.width, map.columns.names.empty() ? 60 : 18);
@@ -255,7 +256,7 @@ Drawing draw(const HeatMap& map, const Canvas& canvas) {
   double top = 8;
   if (canvas.heading) body += heading(map.title, map.subtitle, canvas.width, top);
 
-  // Square cells for square matrices; other maps fill the canvas.
+  // Square matrices have square cells; other maps fill the canvas.
   const std::vector<Mark> rows =
       marks(map.rows, canvas.height * 0.75, map.rows.names.empty() ? 40 : 13);
   const std::string row_title = shortened(axis_title(map.y), kTickSize, canvas.width - 24);

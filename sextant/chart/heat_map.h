@@ -1,4 +1,4 @@
-// A matrix as colours: layout and elements.
+// Heat maps: layout and SVG elements.
 #pragma once
 
 #include "sextant/chart/axis.h"
@@ -10,7 +10,7 @@ namespace sextant::chart {
 // Throws Error if the map's data do not fit together (chart.h).
 Drawing draw(const HeatMap& map, const Canvas& canvas);
 
-// Also throws, for what writes the numbers only.
+// The same checks, for output of the data alone.
 void check(const HeatMap& map);
 
 }  // namespace sextant::chart

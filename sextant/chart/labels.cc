@@ -6,9 +6,10 @@
 namespace sextant::chart {
 namespace {
 
-// Labels that touch, as one block: its first label stands where the mean of their wishes puts it.
+// A block of touching labels. The mean of their preferred places gives the place of its first
+// label.
 struct LabelBlock {
-  double sum = 0;  // of wishes, each moved up by the labels before it in the block
+  double sum = 0;  // of preferred places, each moved up by the labels before it in the block
   size_t count = 0;
   double place(double low, double high, double spacing) const {
     const double last = high - spacing * static_cast<double>(count - 1);

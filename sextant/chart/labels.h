@@ -1,4 +1,4 @@
-// Labels in a column that shall not overlap.
+// Places labels in a column without overlap.
 #pragma once
 
 #include <span>
@@ -6,9 +6,9 @@
 
 namespace sextant::chart {
 
-// Places for labels that would like to stand at `wanted`, at least `spacing` apart, all within
-// [low, high] and in the order of their wishes; the sum of squared moves is the least possible.
-// Where they cannot fit they share the room evenly.
+// Places for labels with preferred places `wanted`: at least `spacing` apart, within [low, high],
+// in the order of `wanted`, and with the smallest possible sum of squared moves. If they do not
+// fit, they share the room evenly.
 std::vector<double> spread_out(std::span<const double> wanted, double spacing, double low,
                                double high);
 

@@ -14,8 +14,8 @@
 namespace sextant::chart {
 namespace {
 
-constexpr size_t kThinFrom = 300;  // points from which a line is drawn thinner, for it may be noisy
-constexpr double kOverhang = 5;    // how far points at the border may reach out of the plot
+constexpr size_t kThinFrom = 300;  // from this many points a line is thinner, as it may be noisy
+constexpr double kOverhang = 5;    // pixels by which border points may extend beyond the plot
 
 // The state of one drawing; its functions are in the order in which they run.
 class Sketch {
@@ -77,7 +77,7 @@ class Sketch {
     }
   }
 
-  // Inside an <svg> of their own, which clips them. Bands lie under all lines.
+  // Draws the lines inside a nested <svg>, which clips them. Bands lie under all lines.
   void draw_lines() {
     const Box clip = {plot_.left - kOverhang, plot_.top - kOverhang, plot_.width + 2 * kOverhang,
                       plot_.height + 2 * kOverhang};
@@ -147,8 +147,8 @@ class Sketch {
     return d.empty() ? d : "<path class=\"band\" d=\"" + d + "\"/>\n";
   }
 
-  // Signs on the line: all of few points; of many some, at other places for each series; and every
-  // point that stands alone, which has no line to be seen by.
+  // Point markers on the line: all points if there are few; otherwise some, at different places for
+  // each series; and every isolated point, which has no visible line.
   std::string points(size_t i) const {
     size_t total = 0;
     for (const auto& stroke : strokes_[i]) total += stroke.size();
@@ -169,7 +169,7 @@ class Sketch {
   std::string sign(size_t i, size_t k) const {
     const Series& series = chart_.series[i];
     const double x = place_x(series.x[k]), y = place_y(series.y[k]);
-    if (!(std::abs(x) < 1e6 && std::abs(y) < 1e6)) return "";  // out of sight
+    if (!(std::abs(x) < 1e6 && std::abs(y) < 1e6)) return "";  // far outside the picture
     return fmt::format(
         "<path class=\"point\" d=\"{}\">{}</path>\n", point_path(look(i).shape, x, y, 3.2),
         tip(fmt::format("{}\n{}: {}\n{}: {}", series.name, axis_title(chart_.x),
@@ -178,11 +178,11 @@ class Sketch {
 
   struct End {
     size_t series = 0;
-    double x = 0, y = 0;  // where the line ends
+    double x = 0, y = 0;  // end of the line
     std::string words;
   };
 
-  // The last point in sight, moved to the border with an arrow where it lies above or below.
+  // The last visible point, moved to the border with an arrow if it lies above or below the plot.
   End end_of(size_t i) const {
     const Series& series = chart_.series[i];
     End end = {i, plot_.right(), plot_.bottom(), series.name};

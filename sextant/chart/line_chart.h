@@ -1,4 +1,4 @@
-// Lines over an axis: ranges, layout and elements.
+// Line charts: ranges, layout and SVG elements.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace sextant::chart {
 struct LineDrawing {
   Drawing drawing;
   Range x, y;
-  std::vector<std::vector<std::vector<size_t>>> strokes;  // by series: the points that are drawn
+  std::vector<std::vector<std::vector<size_t>>> strokes;  // per series: indices of drawn points
 };
 
 // Throws Error if the chart's data do not fit together (chart.h).

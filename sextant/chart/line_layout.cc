@@ -11,7 +11,7 @@
 namespace sextant::chart {
 namespace {
 
-constexpr double kRowHeight = 16;  // of words above the plot
+constexpr double kRowHeight = 16;  // of the text above the plot
 constexpr double kBelow = 44;      // for the x axis' ticks and title
 
 void check(const Series& series) {
@@ -74,7 +74,8 @@ double tick_room(const std::vector<Tick>& ticks) {
   return room;
 }
 
-// For the longest name at the end of a line, with what may be said after it; not all of the canvas.
+// The room for the longest label at the end of a line, including a possible suffix; limited to a
+// part of the canvas.
 double label_room(const LineChart& chart, const Canvas& canvas) {
   double room = 14;
   if (!canvas.end_labels) return room;
@@ -89,13 +90,13 @@ double label_room(const LineChart& chart, const Canvas& canvas) {
   return std::min(room, 0.34 * canvas.width);
 }
 
-// Words side by side in rows above the plot, the nearest row first.
+// Places texts side by side in rows above the plot, nearest row first.
 class Rows {
  public:
   explicit Rows(double width) : width_(width) {}
 
-  // In the first row where the words fit with their left end at `wish`, or as near as the picture's
-  // borders let them. y: how far above the plot.
+  // Puts the text in the first row where it fits with its left end at `wish`, or as near as the
+  // picture's borders allow. y of the result is the distance above the plot.
   LineLayout::Words put(const std::string& words, double wish) {
     LineLayout::Words out = {wish, 0, shortened(words, kTickSize, width_ - 24)};
     if (out.words.empty()) return out;
@@ -123,7 +124,7 @@ class Rows {
   size_t rows_ = 0;
 };
 
-// The markers' names come first, to stand at their lines; then the title of the y axis.
+// The markers' names come first, so that they are at their lines; then the title of the y axis.
 void put_words_above(const LineChart& chart, double width, double room, LineLayout& layout) {
   Rows rows(width);
   for (const Marker& marker : chart.markers) {
@@ -137,7 +138,7 @@ void put_words_above(const LineChart& chart, double width, double room, LineLayo
   layout.y_title.y = layout.plot.top - layout.y_title.y;
 }
 
-// As many as stand side by side without touching.
+// As many ticks as fit side by side without touching.
 std::vector<Tick> fitting_x_ticks(const LineLayout& layout) {
   for (int wanted = std::max(2, static_cast<int>(layout.plot.width / 70)); wanted > 1; --wanted) {
     std::vector<Tick> out = ticks(layout.x_scale, layout.x, wanted);

@@ -1,5 +1,5 @@
-// Where everything of a line chart goes: ranges, margins, ticks and the words above the plot. The
-// series' own lines and the labels at their ends are line_chart.cc's.
+// The layout of a line chart: ranges, margins, ticks and the text above the plot. line_chart.cc
+// draws the series and the labels at their ends.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace sextant::chart {
 
 inline constexpr double kLabelSpacing = 15, kLabelSize = 12, kTickSize = 11;
-inline constexpr size_t kEveryPoint = 24;  // a series of so few points shows each of them
+inline constexpr size_t kEveryPoint = 24;  // series of at most this many points show all of them
 
 struct LineLayout {
   struct Words {
@@ -20,14 +20,14 @@ struct LineLayout {
     std::string words;
   };
 
-  std::string heading;  // elements
+  std::string heading;  // SVG elements
   Range x, y;
   Scale x_scale = Scale::kLinear, y_scale = Scale::kLinear;
   Box plot;
-  int height = 0;  // of the whole picture: more than was asked for where labels need it
+  int height = 0;  // of the whole picture; exceeds the requested height if labels need it
   std::vector<Tick> x_ticks, y_ticks;
   Words y_title;
-  std::vector<Words> marker_names;  // by marker
+  std::vector<Words> marker_names;  // per marker
 
   double place_x(double value) const {
     return plot.left + plot.width * fraction(x_scale, x, value);

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kColours = 10;
 constexpr std::array<const char*, 3> kDashes = {"", "7 4", "2 4"};
 
-// 11 of viridis' 256 entries; a straight line between them is off by less than eyes see.
+// 11 of viridis' 256 entries; the error of linear interpolation between them is not visible.
 constexpr std::array<Colour, 11> kViridis = {{{68, 1, 84},
                                               {72, 36, 117},
                                               {65, 68, 135},
@@ -36,8 +36,8 @@ constexpr std::array<Colour, 9> kBlueWhiteRed = {{{9, 42, 92},
                                                   {187, 45, 56},
                                                   {103, 8, 32}}};
 
-// Corners in units of the radius, so sized that all shapes look equally heavy. Each line shape ends
-// where it began; the strokes of plus and cross do not.
+// Corners in units of the radius, sized so that all shapes look equally heavy. Each closed shape
+// ends where it began; the strokes of plus and cross do not.
 struct Corner {
   char pen;  // M: move, L: draw
   double x, y;

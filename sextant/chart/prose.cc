@@ -9,7 +9,7 @@
 namespace sextant::chart {
 namespace {
 
-// **strong** and `code`; a sign without its partner stands as it is.
+// **strong** and `code`; an unpaired sign is kept as it is.
 std::string inline_prose(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -30,8 +30,8 @@ std::string inline_prose(std::string_view text) {
   return out;
 }
 
-// One block of lines without an empty one between them: a paragraph, a list, or one after the
-// other.
+// A block of lines without an empty line between them: a paragraph, a list, or several of these in
+// sequence.
 std::string block_of_lines(std::string_view block) {
   std::string out;
   const char* open = "";

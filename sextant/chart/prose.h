@@ -1,5 +1,5 @@
-// Plain text as HTML: paragraphs, lists, `code` and **strong** (report.h says which signs do what);
-// all else is escaped.
+// Converts plain text to HTML: paragraphs, lists, `code` and **strong** (report.h describes the
+// syntax); everything else is escaped.
 #pragma once
 
 #include <string>

@@ -22,8 +22,8 @@ extern char** environ;  // NOLINT: POSIX has programs declare it themselves
 namespace sextant::chart {
 namespace {
 
-// A file without a name, gone when closed. Files and not pipes: a child that writes while we write
-// to it would wait for us, and we for it.
+// An unnamed temporary file, deleted when closed. Files instead of pipes avoid a deadlock: with
+// pipes, parent and child could each wait for the other to read.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File scratch(std::string_view content = "") {
@@ -47,7 +47,7 @@ std::string contents(const File& file) {
   return out;
 }
 
-// Runs a program to its end; returns its exit status, or 127 if there is no such program.
+// Runs a program and waits for it. Returns its exit status, or 127 if the program does not exist.
 int run(std::vector<std::string> words, const File& in, const File& out, const File& err) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -96,9 +96,9 @@ std::string encode_png(const Pixels& pixels) {
   return out;
 }
 
-// By the program and not the library: linked in, librsvg's 40 libraries would be loaded by every
-// start of every command (they cost 12 ms; `sextant --help` takes 3), and its headers bring 35
-// packages.
+// Runs the program instead of linking the library: librsvg's 40 libraries would be loaded at every
+// start of every command (which costs 12 ms; `sextant --help` takes 3 ms), and its headers require
+// 35 packages.
 std::string rasterise(const std::string& svg, double zoom) {
   if (!(zoom > 0 && zoom <= 16)) fail(fmt::format("png: zoom: expected 0 to 16, but got {}", zoom));
   const File in = scratch(svg), out = scratch(), err = scratch();

@@ -1,4 +1,4 @@
-// Pixels: the cells of heat maps by libpng, whole pictures by librsvg.
+// Raster images: the cells of heat maps through libpng, whole pictures through librsvg.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace sextant::chart {
 inline constexpr uint8_t kTransparent = 255;
 struct Pixels {
   int64_t width = 0, height = 0;
-  std::span<const uint8_t> indices;  // row by row, the top row first
+  std::span<const uint8_t> indices;  // row-major, top row first
   std::span<const Colour> palette;   // up to 255
 };
 
 std::string encode_png(const Pixels& pixels);
 
-// A PNG of an SVG document, `zoom` pixels to its unit.
+// Renders an SVG document as PNG, with `zoom` pixels per SVG unit.
 std::string rasterise(const std::string& svg, double zoom);
 
 }  // namespace sextant::chart

@@ -25,7 +25,7 @@ using nlohmann::json;
 constexpr Canvas kWide = {.width = 920, .height = 460, .heading = false, .hover = false};
 constexpr Canvas kNarrow = {
     .width = 390, .height = 300, .heading = false, .end_labels = false, .hover = false};
-constexpr size_t kMostCells = 1 << 18;  // the page does not carry the numbers of a larger map
+constexpr size_t kMostCells = 1 << 18;  // the page omits the values of larger maps
 
 std::string html_of(const Prose& block) { return prose_html(block.text); }
 
@@ -39,7 +39,7 @@ std::string_view css_of(Tone tone) {
   return kNames[static_cast<size_t>(tone)];
 }
 
-// Numbers stand to the right, and so do the headings of columns that hold any.
+// Whether a column holds any numbers: it is then right-aligned, and so is its heading.
 bool holds_numbers(const Table& table, size_t column) {
   for (const auto& row : table.rows) {
     if (!std::isnan(row[column].value)) return true;
@@ -47,7 +47,7 @@ bool holds_numbers(const Table& table, size_t column) {
   return false;
 }
 
-// Columns of words that no table has room for on one line: they wrap.
+// Whether a column holds text that is too long for one line in a table: it then wraps.
 bool holds_sentences(const Table& table, size_t column) {
   constexpr size_t kLongest = 24;  // characters
   for (const auto& row : table.rows) {
@@ -63,7 +63,7 @@ std::string heading_of(const Column& column, bool numbers) {
       column.unit.empty() ? "" : "<small>" + escape(column.unit) + "</small>");
 }
 
-// Escaped words that may break after a sign, such as "rerope:window=L".
+// Escaped text that may break after ':' or '=', such as "rerope:window=L".
 std::string breakable(const std::string& words) {
   std::string out;
   for (const char c : escape(words)) {
@@ -73,7 +73,7 @@ std::string breakable(const std::string& words) {
   return out;
 }
 
-// The name of its column stands in each cell, for pages on which rows are stacked.
+// Each cell carries the name of its column, for pages on which rows are stacked.
 std::string html_of(const Cell& cell, const Column& column, bool numbers, bool sentences) {
   const std::string key =
       std::isnan(cell.value) ? "" : fmt::format(" data-value=\"{}\"", cell.value);
@@ -83,7 +83,7 @@ std::string html_of(const Cell& cell, const Column& column, bool numbers, bool s
                      cell.note.empty() ? "" : "<small>" + escape(cell.note) + "</small>");
 }
 
-// The caption stands outside of what scrolls.
+// The caption is outside of the scrolling element.
 std::string html_of(const Table& table) {
   const std::string name = escape(table.caption);
   std::string out = "<div class=\"card\">\n";
@@ -123,7 +123,7 @@ std::string stage(const Drawing& drawing, std::string_view title, const char* cs
       escape(title), drawing.width, drawing.height, drawing.width, drawing.body);
 }
 
-// Inside a <script>: "<" must not start a tag there.
+// JSON inside a <script>, where "<" must not start a tag.
 std::string script_data(const json& data) {
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
   for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
@@ -132,7 +132,7 @@ std::string script_data(const json& data) {
   return "<script type=\"application/json\">" + text + "</script>\n";
 }
 
-// A name that every file system takes: "loss against length" -> "loss-against-length".
+// A file name that is valid on every file system: "loss against length" -> "loss-against-length".
 std::string file_name(std::string_view title, std::string_view suffix) {
   std::string out;
   for (const char c : title.substr(0, 60)) {
@@ -148,9 +148,9 @@ std::string file_name(std::string_view title, std::string_view suffix) {
   return (out.empty() ? "figure" : out) + std::string(suffix);
 }
 
-// The attributes of a link that saves `content`: it is packed as gzip, a fifth of its size, and the
-// page's script unpacks it at a click. Without a script, or with a browser of before 2023, the file
-// is saved packed.
+// The attributes of a link that saves `content`. The content is compressed with gzip, to a fifth of
+// its size, and the page's script decompresses it at a click. Without a script, or with a browser
+// from before 2023, the compressed file is saved.
 std::string saves(std::string_view file, std::string_view media_type, std::string_view content) {
   return fmt::format("download=\"{}.gz\" data-type=\"{}\" href=\"data:application/gzip;base64,{}\"",
                      escape(file), escape(media_type), base64(gzip(content)));
@@ -177,7 +177,8 @@ std::string figure(const Chart& chart, const std::string& content, const json& d
   return out + script_data(data) + "</figure>\n";
 }
 
-// Names that switch their lines on and off; on a narrow screen they also say which is which.
+// The names of the lines, which switch them on and off; on a narrow screen they are also the
+// legend.
 std::string legend(const LineChart& chart) {
   if (chart.series.size() < 2) return "";
   std::string out = "<div class=\"legend\">";
@@ -299,7 +300,7 @@ Cell number(double value, int decimals, Tone tone) {
 }
 
 std::string html(const Report& report) {
-  // The policy in the head makes "needs no network" something that the browser enforces.
+  // With this policy the browser enforces that the page needs no network.
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "

@@ -1,9 +1,9 @@
 // A report: one HTML file that needs no network and no other file.
 //
-// It opens with a title, a few sentences and the blocks of `opening`; links to the sections follow.
-// Tables sort when a heading is clicked; charts show their values under the pointer and hide a
-// series whose name is clicked; downloads are inside the file. The page follows the light or dark
-// mode of its reader and fits a phone and paper.
+// It begins with a title, a few sentences and the blocks of `opening`; links to the sections
+// follow. Tables sort when a heading is clicked; charts show their values under the pointer and
+// hide a series whose name is clicked; downloads are inside the file. The page follows the viewer's
+// light or dark mode and fits phones and paper.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@
 
 namespace sextant::chart {
 
-// Plain text: paragraphs parted by an empty line, lines that start with "- " make a list,
-// `backquotes` set code and **stars** strong. Everything else, HTML too, stands as it is written.
+// Plain text: empty lines separate paragraphs, lines that start with "- " make a list, `backquotes`
+// mark code and **stars** strong text. Everything else, including HTML, is shown literally.
 struct Prose {
   std::string text;
 };
 
 enum class Tone { kPlain, kGood, kBad, kQuiet };
 
-// One cell: words, or a number that sorts by its value.
+// A cell: text, or a number that sorts by its value.
 struct Cell {
   std::string text = {};
   double value = std::numeric_limits<double>::quiet_NaN();  // NaN sorts by text
@@ -33,7 +33,7 @@ struct Cell {
   std::string note = {};  // small print under the text
 };
 Cell words(std::string text, Tone tone = Tone::kPlain);
-// Shown with `decimals` places; NaN as a dash.
+// A number shown with `decimals` decimal places; NaN as a dash.
 Cell number(double value, int decimals, Tone tone = Tone::kPlain);
 
 struct Column {
@@ -41,26 +41,27 @@ struct Column {
   std::string unit = {};  // small print under the name
 };
 
-// A table that is too wide for its page scrolls sideways under a shadow, its first column fixed.
+// A table. If it is too wide for the page it scrolls sideways under a shadow, with its first column
+// fixed.
 struct Table {
   std::string caption = {};
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows = {};  // each as long as columns
-  bool stacks = false;  // on a narrow page each row becomes a block of lines: for cells of words
+  bool stacks = false;  // on a narrow page each row becomes a block of lines: for text cells
 };
 
-// Prose behind a line that opens it.
+// Prose that is hidden behind its summary until opened.
 struct Details {
   std::string summary;
   std::string text;  // as Prose
 };
 
-// Names and values, as small print: the settings of a run.
+// Names and values in small print, for example the settings of a run.
 struct Settings {
   std::vector<std::pair<std::string, std::string>> items;
 };
 
-// A button that saves `content` as `file`.
+// A link that saves `content` as `file`.
 struct Download {
   std::string file;        // "results.csv"
   std::string media_type;  // "text/csv"
@@ -76,19 +77,19 @@ struct Section {
 
 struct Report {
   std::string title;
-  std::string status = {};  // a mark above the title: "3 of 42 arms so far"; or empty
+  std::string status = {};  // a label above the title: "3 of 42 arms so far"; or empty
   std::string lead;         // prose under the title: the answer
-  Section opening = {};     // what stands before the links to the sections
+  Section opening = {};     // shown before the links to the sections
   std::vector<Section> sections;
   std::string footer;  // version, command, date
 };
 
 std::string html(const Report& report);
 
-// The line of a page that shows this status. A page with another status, or none, lacks it.
+// The HTML line that shows this status. A page with another status, or none, does not contain it.
 std::string status_html(const std::string& status);
 
-// Writes the file whole or not at all.
+// Writes the file atomically (write_file.h).
 void write_report(const Report& report, const std::filesystem::path& path);
 
 }  // namespace sextant::chart

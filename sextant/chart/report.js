@@ -1,5 +1,5 @@
-// The script of a report: tables sort, charts answer the pointer, names switch lines.
-// Each figure carries its numbers as JSON; nothing is fetched.
+// The script of a report: sorting of tables, tooltips of charts, names that switch lines.
+// Each figure contains its values as JSON; nothing is fetched.
 'use strict';
 (() => {
   const svgElement = (name, attributes) => {
@@ -22,7 +22,7 @@
     return words.replace('-', '\u2212');
   };
 
-  // Numbers that stand under one another: with as many decimals as the one that needs most.
+  // Formats a column of numbers, all with the largest number of decimals that one of them needs.
   const aligned = (values) => {
     const words = values.map(pretty);
     if (words.some((word) => !/^[\u2212\d.]+$/.test(word))) return words;
@@ -30,13 +30,13 @@
     return values.map((value) => value.toFixed(decimals).replace('-', '\u2212'));
   };
 
-  // Where a value stands on an axis, from 0 to 1.
+  // The place of a value on an axis, from 0 to 1.
   const fraction = (axis, value) => {
     const f = axis.log ? Math.log : (v) => v;
     return (f(value) - f(axis.low)) / (f(axis.high) - f(axis.low));
   };
 
-  // The index of the entry of a rising list that is nearest to `wanted` in the eyes of `place`.
+  // The index of the entry of an ascending list whose place(entry) is nearest to `wanted`.
   const nearest = (list, wanted, place) => {
     let low = 0, high = list.length - 1;
     while (high - low > 1) {
@@ -46,13 +46,13 @@
     return wanted - place(list[low]) <= place(list[high]) - wanted ? low : high;
   };
 
-  // The pointer in the units of a drawing.
+  // The pointer's position in the units of a drawing.
   const pointer = (svg, event) => {
     const matrix = svg.getScreenCTM();
     return matrix && new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
   };
 
-  // Beside the pointer, on the side where there is room.
+  // Shows the tooltip beside the pointer, on the side with room.
   const showTip = (figure, tip, event, rows, heading) => {
     tip.replaceChildren(element('strong', '', heading));
     const table = element('table');
@@ -174,7 +174,7 @@
           const cell = row.cells[column];
           return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
         };
-        // Numbers before words, and what has no number last, whichever way.
+        // Numbers sort before text, in either direction; cells without a number come last.
         const rows = [...body.rows].sort((a, b) => {
           const p = key(a), q = key(b);
           if (typeof p !== typeof q) return typeof p === 'number' ? -1 : 1;
@@ -186,7 +186,7 @@
     });
   };
 
-  // A table that is wider than its page says so in words, too: not every browser draws the shadow.
+  // A table that is wider than its page also shows a note: not every browser draws the shadow.
   const marksCut = (scroll) => {
     scroll.after(element('p', 'more', 'Scroll the table sideways for more columns \u2192'));
     const mark = () => scroll.classList.toggle('cut', scroll.scrollWidth > scroll.clientWidth + 1);
@@ -194,7 +194,7 @@
     mark();
   };
 
-  // Files are packed in the page and unpacked when they are saved.
+  // Files are compressed in the page and decompressed when they are saved.
   const unpacked = async (link) => {
     const packed = Uint8Array.from(atob(link.href.slice(link.href.indexOf(',') + 1)), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
@@ -206,7 +206,7 @@
     try {
       file.href = URL.createObjectURL(await unpacked(link));
       file.download = link.download.replace(/\.gz$/, '');
-    } catch {  // packed, then
+    } catch {  // without decompression: save the compressed file
       file.href = link.href;
       file.download = link.download;
     }

@@ -6,7 +6,7 @@
 namespace sextant::chart {
 namespace {
 
-// Appends what stays of the points first .. last, which share a column.
+// Appends the points of first .. last that are kept; they share a column.
 void keep(std::span<const double> y, size_t first, size_t last, std::vector<size_t>& out) {
   size_t least = first, greatest = first;
   for (size_t i = first; i <= last; ++i) {

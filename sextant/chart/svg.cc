@@ -8,7 +8,7 @@
 namespace sextant::chart {
 namespace {
 
-// At most two lines; what does not fit ends in an ellipsis.
+// Wraps to at most two lines; longer text ends in an ellipsis.
 std::vector<std::string> wrapped(std::string_view words, double size, double width) {
   if (text_width(words, size) <= width) return {std::string(words)};
   size_t cut = std::string_view::npos;
@@ -37,7 +37,7 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view cs
 std::string hover(std::string_view words) { return "<title>" + escape(words) + "</title>"; }
 
 std::string heading(std::string_view title, std::string_view subtitle, int width, double& top) {
-  constexpr double kBold = 1.12;  // semi-bold letters are that much wider
+  constexpr double kBold = 1.12;  // semi-bold letters are wider by this factor
   std::string out;
   if (!title.empty()) {
     for (const std::string& row : wrapped(title, 15 * kBold, width - 24)) {

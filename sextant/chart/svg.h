@@ -1,4 +1,4 @@
-// SVG elements as text, and what line charts and heat maps share when they are drawn.
+// SVG elements as text, and the parts that line charts and heat maps share.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sextant::chart {
 
-// Pixels; y grows downwards.
+// A rectangle in pixels; y grows downwards.
 struct Box {
   double left = 0, top = 0, width = 0, height = 0;
   double right() const { return left + width; }
@@ -20,27 +20,27 @@ enum class Anchor { kStart, kMiddle, kEnd };
 
 std::string text(double x, double y, Anchor anchor, std::string_view css, std::string_view words);
 std::string line(double x1, double y1, double x2, double y2, std::string_view css);
-// What appears when the pointer rests on the element around it.
+// A tooltip for the enclosing element.
 std::string hover(std::string_view words);
 
-// How large a picture is, and which of its words are the business of the page around it.
+// The size of a picture, and which of its texts are drawn; the surrounding page shows the others.
 struct Canvas {
   int width = 760, height = 440;
   bool heading = true;     // title and subtitle
-  bool end_labels = true;  // names at the ends of lines, otherwise a legend elsewhere
-  bool hover = true;       // the viewer's own small print under the pointer
+  bool end_labels = true;  // names at the ends of lines; otherwise a legend elsewhere
+  bool hover = true;       // the viewer's own tooltips
 };
 
 struct Drawing {
   int width = 0, height = 0;
-  Box plot;          // where the axes are
-  std::string body;  // elements
+  Box plot;          // the area inside the axes
+  std::string body;  // SVG elements
 };
 
 // Title and subtitle, wrapped; moves `top` below them.
 std::string heading(std::string_view title, std::string_view subtitle, int width, double& top);
 
-// A file of its own. Without `dark` it is for paper: white whatever its reader likes.
+// A standalone SVG document. Without `dark` it is for paper: white in either mode.
 std::string document(const Drawing& drawing, std::string_view title, bool dark);
 
 }  // namespace sextant::chart

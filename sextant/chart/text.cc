@@ -15,10 +15,10 @@ constexpr std::string_view kMinus = "\u2212", kThinSpace = "\u2009", kEllipsis =
 
 struct Decoded {
   char32_t point;
-  size_t bytes;  // taken from the input, at least 1
+  size_t bytes;  // consumed from the input, at least 1
 };
 
-// The first character of a text that is not empty.
+// The first character of a non-empty text.
 Decoded decode(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -41,15 +41,15 @@ bool allowed_in_xml(char32_t point) {
   return point != 0xFFFE && point != 0xFFFF;
 }
 
-// Hundredths of the font size, for the characters from space to tilde.
+// Widths of the characters from space to tilde, in hundredths of the font size.
 constexpr std::array<uint8_t, 95> kWidths = {
     32, 40, 46, 84, 64, 95, 78, 27, 39,  39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
     64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75, 79,
     60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
     63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
 
-// In hundredths, too, for their sums are exact: what is found to fit must fit however it is added
-// up.
+// The width of a character in hundredths of the font size. Sums of integers are exact, so a text
+// that fits does so in whatever order its widths are added.
 int64_t width_of(char32_t point) {
   if (point >= 0x20 && point < 0x7F) return kWidths[point - 0x20];
   if (point == 0x2009) return 20;

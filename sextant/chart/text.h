@@ -1,4 +1,4 @@
-// Text in pictures: escaped, measured and shortened; numbers as people write them.
+// Text for pictures: escaping, measuring and shortening, and number formatting for people.
 #pragma once
 
 #include <string>
@@ -6,24 +6,24 @@
 
 namespace sextant::chart {
 
-// For XML text and quoted attributes. Bytes that are no UTF-8, and characters that XML forbids,
-// become U+FFFD: names come from files and command lines.
+// Escapes text for XML content and quoted attributes. Bytes that are not UTF-8, and characters that
+// XML forbids, become U+FFFD: names come from files and command lines.
 std::string escape(std::string_view text);
 
-// The width in pixels that `text` takes at a font size of `size` pixels, at most: the widths are
-// those of DejaVu Sans, the widest of the usual sans-serif fonts.
+// An upper bound of the width of `text` in pixels at a font size of `size` pixels: character widths
+// are those of DejaVu Sans, the widest of the usual sans-serif fonts.
 double text_width(std::string_view text, double size);
 
-// `text`, or as much of it as fits into `width` and an ellipsis.
+// `text`, or the longest prefix of it that fits into `width` with an ellipsis.
 std::string shortened(std::string_view text, double size, double width);
 
-// A number for a person: about `digits` significant ones, a true minus sign, thin spaces between
-// thousands from 10 000 on, powers of ten where plain digits would be long. NaN is a dash.
+// Formats a number for people: about `digits` significant digits, a true minus sign, thin spaces
+// between thousands from 10 000 on, powers of ten where plain digits would be long. NaN is a dash.
 std::string pretty(double value, int digits = 5);
 // The same with a fixed number of decimals and no powers of ten.
 std::string pretty_fixed(double value, int decimals);
 
-// A coordinate, to a hundredth of a pixel.
+// Formats a coordinate, rounded to a hundredth of a pixel.
 std::string pixels(double value);
 
 std::string base64(std::string_view bytes);
