@@ -1,4 +1,4 @@
-// Words as complex numbers that turn with position (Wang et al. 2020): r e^{i (w pos + theta)}.
+// Complex numbers r e^{i (w pos + theta)} by token id that rotate with position (Wang et al. 2020).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,15 +7,16 @@
 
 namespace sextant {
 
-// Throws Error if a word is not below `vocabulary` or negative.
+// Throws Error if a token id is negative or not below `vocabulary`.
 void check_words(const at::Tensor& token_ids, int64_t vocabulary);
 
-// Rows of a table by word: [words, columns], words int64 [batch, length] -> [batch, length,
-// columns]. A table of one dimension is the same for every word, and is returned.
+// Rows of a table by token id: [vocabulary, columns], ids int64 [batch, length] -> [batch, length,
+// columns]. A table of one dimension is shared by all token ids and is returned as it is.
 at::Tensor of_words(const at::Tensor& table, const at::Tensor& token_ids);
 
-// w pos + theta: frequencies w and phases theta are tables as above, theta may be undefined; times,
-// of the type of w, [batch, length, 1] or [length, 1]. Angles of every column, or one for all.
+// The angles w pos + theta of every column, or one angle for all. Frequencies w and phases theta
+// are tables as above; theta may be undefined. rotary_positions has the type of w and the shape
+// [batch, length, 1] or [length, 1].
 at::Tensor angles_of_token_ids(const at::Tensor& token_ids, const at::Tensor& rotary_positions,
                                const at::Tensor& w, const at::Tensor& theta);
 

@@ -28,7 +28,7 @@ using torch::autograd::variable_list;
 constexpr double kTimePerPosition = 0.01;
 constexpr int kSteps = 5;  // per position
 
-// x with the time as one more row of dimension `dim`.
+// x with the time t appended along dimension `dim`.
 at::Tensor with_time(const at::Tensor& x, double t, int64_t dim) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes[static_cast<size_t>(dim)] = 1;
@@ -43,7 +43,7 @@ at::Tensor speed(Flow flow, double t, const at::Tensor& p, std::span<const at::T
   return at::conv_transpose1d(with_time(inner, t, 1), w[2], w[3], 2, 2, 1);
 }
 
-// The state may be one tensor or several that move together (the adjoint's).
+// One tensor, or several that are integrated together (for the adjoint equation).
 using State = std::vector<at::Tensor>;
 using Speed = std::function<State(double t, const State& y)>;
 
@@ -54,7 +54,7 @@ State moved(const State& y, std::initializer_list<std::pair<double, const State*
   return result;
 }
 
-// Runge-Kutta, the 3/8 rule, from t over h.
+// One step of the Runge-Kutta 3/8 rule, from t to t + h.
 State step(const Speed& f, double t, double h, const State& y) {
   const State k1 = f(t, y);
   const State k2 = f(t + h / 3, moved(y, {{h / 3, &k1}}));
@@ -63,7 +63,7 @@ State step(const Speed& f, double t, double h, const State& y) {
   return moved(y, {{h / 8, &k1}, {3 * h / 8, &k2}, {3 * h / 8, &k3}, {h / 8, &k4}});
 }
 
-// From position k to k + 1, or to k - 1.
+// Integrates from position k to k + 1 (direction 1) or to k - 1 (direction -1).
 State to_neighbour(const Speed& f, int64_t k, int direction, State y) {
   const double h = direction * kTimePerPosition / kSteps;
   for (int n = 0; n < kSteps; ++n)
@@ -81,7 +81,8 @@ at::Tensor solve(const at::Tensor& start, std::span<const at::Tensor> weights, i
                  Flow flow) {
   std::vector<int64_t> sizes = {length};
   sizes.insert(sizes.end(), start.sizes().begin(), start.sizes().end());
-  // Row by row: as many small tensors would leave as much memory behind them.
+  // Rows are written into one tensor: small tensors that are stacked at the end would occupy as
+  // much memory again.
   const at::Tensor rows = at::empty(sizes, start.options());
   State y = {start};
   for (int64_t k = 0; k < length; ++k) {
@@ -91,11 +92,12 @@ at::Tensor solve(const at::Tensor& start, std::span<const at::Tensor> weights, i
   return rows;
 }
 
-// Gradients of the start and of each weight.
+// Returns the gradients of the start and of each weight.
 using Back = variable_list (*)(Flow flow, const at::Tensor& rows, const variable_list& weights,
                                const at::Tensor& d_rows);
 
-// Through the solver's own steps, from one position to the one before, done once more from its row.
+// Backpropagates through the solver's own steps, from the last position to the first; the steps
+// after each position are computed again from its stored row.
 variable_list back_through_steps(Flow flow, const at::Tensor& rows, const variable_list& weights,
                                  const at::Tensor& d_rows) {
   variable_list sums = {d_rows[-1]};
@@ -123,13 +125,13 @@ State speed_back(Flow flow, double t, const State& y, const variable_list& weigh
   return result;
 }
 
-// With a(t) = dL/dp(t): da/dt = -a dh/dp, and dL/dw gathers -a dh/dw; solved backwards together
-// with p, which starts again from the stored row at each position (Chen et al. 2018, arXiv
-// 1806.07366).
+// With a(t) = dL/dp(t): da/dt = -a dh/dp, and dL/dw accumulates -a dh/dw. Both are integrated
+// backwards together with p, which restarts from the stored row at each position (Chen et al. 2018,
+// arXiv 1806.07366).
 variable_list back_by_adjoint(Flow flow, const at::Tensor& rows, const variable_list& weights,
                               const at::Tensor& d_rows) {
   const Speed f = [&](double t, const State& y) { return speed_back(flow, t, y, weights); };
-  // [p, a, gradients of the weights]
+  // y = [p, a, gradients of the weights]
   State y = {rows[-1], d_rows[-1]};
   for (const at::Tensor& w : weights) y.push_back(at::zeros_like(w));
   for (int64_t k = rows.size(0) - 1; k > 0; --k) {
@@ -140,7 +142,7 @@ variable_list back_by_adjoint(Flow flow, const at::Tensor& rows, const variable_
   return {y.begin() + 1, y.end()};
 }
 
-// Keeps the rows and nothing of the steps between them.
+// Saves the rows and nothing of the steps between them.
 class Integral : public torch::autograd::Function<Integral> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList inputs, int64_t length,
@@ -161,7 +163,7 @@ class Integral : public torch::autograd::Function<Integral> {
         context->saved_data["adjoint"].toBool() ? back_by_adjoint : back_through_steps;
     variable_list grads = back(static_cast<Flow>(context->saved_data["flow"].toInt()), saved.back(),
                                {saved.begin() + 1, saved.end() - 1}, d_rows[0]);
-    grads.resize(grads.size() + 3);  // and nothing for `length`, `flow` and `adjoint`
+    grads.resize(grads.size() + 3);  // no gradients for `length`, `flow` and `adjoint`
     return grads;
   }
 };

@@ -19,7 +19,8 @@ at::Tensor bounded(const at::Tensor& parameter, const Range& range, Bounded how)
 }
 
 std::vector<ParameterSpec> kerple_parameters(const std::string& name, int64_t heads, Bounded how) {
-  // Smooth starts around p = 1 and a = 0.5 spread as widely as the code's.
+  // For kSmooth, the initial values of p around 1 and of a around 0.5 spread as widely as those of
+  // the official code.
   const bool smooth = how == Bounded::kSmooth;
   using Init = ParameterSpec::Init;
   return {{.name = name + "_p",

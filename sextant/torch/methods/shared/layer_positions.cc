@@ -43,7 +43,7 @@ int64_t injected_rows(const Layout& layout) {
 void add_layer_positions(Operands& operands, const Layout& layout, const at::Tensor& rows) {
   const int64_t heads = operands.q.size(1);
   const at::Tensor queries = query_positions(layout), keys = key_positions(layout);
-  // At once: the gradient of each select would be as large as that of all.
+  // unbind instead of three selects: the gradient of each select would have the size of `rows`.
   const std::vector<at::Tensor> each = rows.unbind(1);
   operands.q = operands.q + as_heads(each[0], queries, heads);
   operands.k = operands.k + as_heads(each[1], keys, heads);

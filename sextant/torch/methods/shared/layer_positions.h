@@ -1,4 +1,5 @@
-// Positions that enter every layer, added to its queries, keys and values (FLOATER and its rival).
+// Position vectors that are added to every layer's queries, keys and values (FLOATER and its
+// authors' recurrent baseline).
 #pragma once
 
 #include <string>
@@ -7,15 +8,15 @@
 
 namespace sextant {
 
-// Throws Error, naming `method`, if keys are shared by query heads or heads do not fill the width:
-// the vectors are as wide as the model and are cut into heads.
+// Throws Error, naming `method`, if query heads share keys or if heads * head_dim is not the width:
+// the position vectors are as wide as the model and are cut into heads.
 void check_injectable(const std::string& method, const ModelShape& shape);
 
-// rows [positions, 3, width] for positions 0, 1, ...: adds to q, k and v what stands at their
-// positions. Throws Error for a negative position.
+// Adds the rows at the positions of queries and keys to q, k and v. rows: [positions, 3, width] for
+// positions 0, 1, ... Throws Error for a negative position.
 void add_layer_positions(Operands& operands, const Layout& layout, const at::Tensor& rows);
 
-// How many rows inject() needs.
+// The number of rows that add_layer_positions() needs.
 int64_t injected_rows(const Layout& layout);
 
 }  // namespace sextant

@@ -1,4 +1,4 @@
-// A method laid over another: it changes the operands that the other has placed.
+// A method that wraps another and changes the operands that the inner method has set.
 #pragma once
 
 #include <ATen/core/Tensor.h>

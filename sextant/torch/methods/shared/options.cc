@@ -32,7 +32,7 @@ int64_t Options::integer(const char* option, int64_t low, int64_t high) const {
   const nlohmann::json& value = at(option);
   const std::string expected = "an integer from " + between(low, high);
   if (!value.is_number_integer()) refuse(option, expected);
-  // An unsigned number beyond int64 would wrap.
+  // An unsigned integer beyond int64 would wrap.
   if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
     refuse(option, expected);
   const auto got = value.get<int64_t>();

@@ -1,5 +1,5 @@
-// Options of a method, read strictly: a value of the wrong type or out of range is an Error that
-// names the method, the option, what was expected and what was got.
+// Options of a method with strict checks: a value of the wrong type or out of range is an Error
+// that names the method, the option, the expectation and the value.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sextant {
 
-// Looks into `options`, which lives as long. They are complete: make_method() has laid what a user
-// gave over the defaults, and refused options that have no default.
+// Keeps a reference to `options`, which must outlive it. The options are complete: make_method()
+// has merged the user's options over the defaults and refused options that have no default.
 class Options {
  public:
   Options(std::string_view method, const nlohmann::json& options)
@@ -22,20 +22,21 @@ class Options {
   int64_t integer(const char* option, int64_t low, int64_t high) const;
   double number(const char* option, double low, double high) const;
   bool flag(const char* option) const;
-  // The index of the choice taken.
+  // Returns the index of the choice.
   size_t choice(const char* option, std::initializer_list<std::string_view> choices) const;
   std::string text(const char* option) const;
   std::vector<int64_t> integers(const char* option, int64_t low, int64_t high) const;
   const nlohmann::json& object(const char* option) const;
-  // Of any type.
+  // The value, of any type.
   const nlohmann::json& value(const char* option) const { return at(option); }
 
-  // The same, but null stands for `otherwise`: what only the model knows.
+  // The same functions for options that may be null; null stands for `otherwise`, a value that only
+  // the model knows.
   int64_t integer_or(const char* option, int64_t otherwise, int64_t low, int64_t high) const;
   double number_or(const char* option, double otherwise, double low, double high) const;
   std::optional<bool> flag_or_null(const char* option) const;
 
-  // Fails, saying what was expected of the option.
+  // Throws Error, saying what was expected of the option.
   [[noreturn]] void refuse(const char* option, const std::string& expected) const;
 
  private:

@@ -1,4 +1,4 @@
-// A code of positions that has fewer columns than the model is wide, added to the input.
+// A position code with a number of columns of its own, added to the input embeddings.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@ namespace sextant {
 
 class PositionCode final : public Method {
  public:
-  // [positions, columns], row by row
+  // Returns [positions, columns] in row-major order.
   using Rows = std::function<std::vector<double>(std::span<const int64_t> positions)>;
 
-  // Projected, the code goes through a trained [columns, width] matrix; else it fills the first
-  // columns. Throws Error if it is wider than the model then.
+  // With `projected`, a trained [columns, width] matrix multiplies the code; without, the code
+  // fills the first columns of the input, and a code wider than the model is an Error.
   PositionCode(const std::string& name, int64_t columns, int64_t width, bool projected, Rows rows);
 
   std::vector<ParameterSpec> parameters() const override;

@@ -22,7 +22,7 @@ at::Tensor stacked(const std::vector<at::Tensor>& rows, const at::Tensor& like) 
   return at::empty(sizes, like.options());
 }
 
-// One layer, one step: x [..., inputs], h [..., width].
+// One step of one layer: x [..., inputs], h [..., width].
 at::Tensor gru_step(const at::Tensor& x, const at::Tensor& h, std::span<const at::Tensor> w) {
   const auto from_x = at::linear(x, w[0], w[2]).chunk(3, -1);
   const auto from_h = at::linear(h, w[1], w[3]).chunk(3, -1);

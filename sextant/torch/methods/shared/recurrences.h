@@ -1,4 +1,4 @@
-// Positions that follow from one another: p_{k+1} = f(p_k), and their limit, dp/dt = h(t, p).
+// Positions computed one from another: p_{k+1} = f(p_k), and the continuous limit dp/dt = h(t, p).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,27 +10,27 @@
 
 namespace sextant {
 
-// p_{k+1} = tanh(W p_k + b), p_0 [width] given: [length, width].
+// Rows p_{k+1} = tanh(W p_k + b) with p_0 [width] given: [length, width].
 at::Tensor tanh_positions(const at::Tensor& start, const at::Tensor& weight, const at::Tensor& bias,
                           int64_t length);
 
-// The rival of FLOATER's authors (rnn_transformer.py): a GRU of several layers, in torch's gate
-// order r, z, n, that reads the time 0.01 k and starts from h0 [depth, ..., width]. `weights` are
-// w_ih, w_hh, b_ih, b_hh of each layer. [length, ..., width]; row 0 is one step after h0.
+// The baseline of FLOATER's authors (rnn_transformer.py): a GRU of several layers, in torch's gate
+// order r, z, n, with the time 0.01 k as input and the initial state h0 [depth, ..., width].
+// `weights` are w_ih, w_hh, b_ih, b_hh of each layer. Returns [length, ..., width]; row 0 is one
+// step after h0.
 at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weights, int64_t length);
 
-// FLOATER (Liu, Yu, Dhillon and Hsieh 2020, arXiv 2003.09229): p(0) = start [3, layers, width]
-// (what is added to queries, keys and values of each layer), dp/dt = h(t, p), and row k is p(0.01
-// k), by Runge-Kutta's 3/8 rule in 5 steps a position.
+// FLOATER (Liu, Yu, Dhillon and Hsieh 2020, arXiv 2003.09229): p(0) = start [3, layers, width] (the
+// vectors added to queries, keys and values of each layer), dp/dt = h(t, p), and row k is p(0.01
+// k), by Runge-Kutta's 3/8 rule in 5 steps per position.
 //
 //   linear       h = W2 [relu(W1 [p; t] + b1); t] + b2 over the width
 //   convolution  h = ConvTranspose1d(5)([selu(Conv1d(5)([p; t])); t]) over the width, with layers
-//   as
-//                channels; both of stride 2 and padding 2; the width is even
+//                as channels; both of stride 2 and padding 2; the width is even
 //
-// `weights` are W1, b1, W2, b2 of either. Gradients, first ones only, go through the solver, whose
-// steps are done once more for them, or are those of the adjoint equation; the two differ by the
-// solver's error. Either keeps the rows and nothing of the steps between them. The authors' solver
+// `weights` are W1, b1, W2, b2 of either flow. Only first gradients exist. They either go through
+// the solver, whose steps are then computed again, or solve the adjoint equation; the two differ by
+// the solver's error. Both save the rows and nothing of the steps between them. The authors' solver
 // returns some rows one step late in float32; this one does not.
 enum class Flow { kLinear, kConvolution };
 enum class FlowGradient { kSolver, kAdjoint };

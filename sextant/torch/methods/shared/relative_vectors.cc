@@ -35,8 +35,8 @@ at::Tensor SinusoidTable::rows(const ClippedDistances& distances, int64_t sign,
   if (kept.rows.defined() && kept.farthest == distances.farthest &&
       kept.rows.size(0) == distances.count && kept.rows.scalar_type() == like.scalar_type())
     return kept.rows;
-  // The table outlives this call: it must be a plain tensor, also where inference mode or a mode of
-  // Python's, which counts or fakes operators, is on.
+  // The table outlives this call, so it must be a plain tensor even if inference mode is on, or a
+  // Python mode that counts or fakes operators.
   const c10::InferenceMode inference(false);
   const c10::impl::ExcludeDispatchKeyGuard python(
       c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));

@@ -1,10 +1,11 @@
-// What Transformer-XL, XLNet and TENER share: two trained vectors u and v per head beside the
-// query, and rows by distance that are computed and not trained.
+// Two trained vectors u and v per head that are added to the query, and a fixed sinusoid of the
+// distance: shared by Transformer-XL, XLNet and TENER.
 //
 //   (q_i + u).k_j + (q_i + v).A[d]  =  q'_i.k_j + q'_i.A[d] + (v - u).A[d],   q' = q + u
 //
-// Three operands say the right side: a dressed query, rows by distance, a number by distance.
-// Nothing of queries x keys appears, and autograd finds u and v through all three.
+// The right side takes three operands: the query q', the rows A[d] by distance, and a bias by
+// distance, (v - u).A[d]. Nothing has the size queries x keys, and autograd computes the gradients
+// of u and v through all three.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,22 +20,23 @@
 
 namespace sextant {
 
-// The distances that `diagonals` meet once they are clipped to [low, high], each once: farthest,
-// farthest - 1, ..., count of them; and the row of each diagonal, undefined where nothing is
-// clipped and row = diagonal.
+// The distances of `diagonals` clipped to [low, high], each once: farthest, farthest - 1, ...,
+// `count` in all. row_at maps each diagonal to its row; it is undefined if nothing is clipped, and
+// then row = diagonal.
 struct ClippedDistances {
   int64_t farthest = 0, count = 0;
   at::Tensor row_at = {};
 };
 ClippedDistances clipped_distances(const Diagonals& diagonals, int64_t low, int64_t high);
 
-// Rows of a sinusoid by distance. The last ones asked for are kept, one table for each sign: the
-// layers of a model ask for the same. Safe to call from several threads.
+// Rows of a sinusoid by distance. The latest table of each sign is kept, since all layers of a
+// model use the same one. Safe to call from several threads.
 class SinusoidTable {
  public:
   explicit SinusoidTable(const SinusoidOptions& options) : sinusoid_(options) {}
 
-  // The sinusoid at sign (1 or -1) times each distance: [distances, width], of the type of `like`.
+  // The sinusoid at sign * distance, sign 1 or -1, for each distance: [distances, width], of the
+  // type of `like`.
   at::Tensor rows(const ClippedDistances& distances, int64_t sign, const at::Tensor& like) const;
 
  private:
@@ -48,8 +50,9 @@ class SinusoidTable {
   mutable std::array<Kept, 2> kept_;  // for sign 1, for sign -1
 };
 
-// u, v: [heads, head_dim]; table.rows: [1 or heads, R, head_dim]. Reads operands.scale, since a
-// bias is added to the score after scaling: set it before.
+// u, v: [heads, head_dim]; table.rows: [1 or heads, R, head_dim]. operands.scale must be set
+// before: the bias is added to the score after scaling, hence it is multiplied by operands.scale
+// here.
 void place_with_biases(Operands& operands, const TableOperand& table, const at::Tensor& u,
                        const at::Tensor& v);
 

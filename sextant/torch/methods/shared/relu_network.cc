@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kElementsOfTask = 1 << 14;
 
-// A linear function, or its gradient.
+// A linear function slope x + start, or its gradient.
 struct Line {
   double slope = 0, start = 0;
 };
@@ -31,7 +31,7 @@ std::vector<double> doubles(const at::Tensor& x) {
   return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
 }
 
-// Pieces are counted by growing x; piece n lies between ends[n - 1] and ends[n].
+// The linear pieces in order of increasing x; piece n lies between ends[n - 1] and ends[n].
 class LinearPieces {
  public:
   explicit LinearPieces(const ReluNetwork& network)
@@ -67,7 +67,7 @@ class LinearPieces {
   size_t count() const { return ends_.size() + 1; }
   const Line& line(size_t piece, size_t head) const { return lines_[piece * heads() + head]; }
 
-  // Calls f(piece, from, to) for each run of neighbours that lie in one piece.
+  // Calls f(piece, from, to) for each run of consecutive elements that lie in one piece.
   template <class T, class F>
   void each_run(const T* x, int64_t from, int64_t to, F&& f) const {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -85,7 +85,7 @@ class LinearPieces {
     }
   }
 
-  // Calls f(unit) for each that is not cut off in a piece.
+  // Calls f(unit) for each hidden unit whose ReLU is active in a piece.
   template <class F>
   void each_active(size_t piece, F&& f) const {
     for (size_t n = 0; n < order_.size(); ++n)
@@ -94,7 +94,7 @@ class LinearPieces {
       if (in_weight_[u] == 0 && in_bias_[u] > 0) f(u);
   }
 
-  // From gradients of the lines, [pieces][heads], to those of the network.
+  // Converts gradients of the lines, [pieces][heads], to gradients of the network.
   ReluNetwork gradients(const std::vector<Line>& of_lines) const {
     std::vector<double> in_weight(width()), in_bias(width()), out_weight(heads() * width()),
         out_bias(heads());
@@ -116,8 +116,8 @@ class LinearPieces {
  private:
   std::vector<double> in_weight_, in_bias_, out_weight_, out_bias_;
   bool finite_;
-  std::vector<size_t> order_;  // units by where they are cut off
-  std::vector<double> ends_;   // of order_
+  std::vector<size_t> order_;  // hidden units, sorted by ends_
+  std::vector<double> ends_;   // -b1 / w1 of the units in order_
   std::vector<Line> lines_;    // [pieces][heads]
 };
 
@@ -146,7 +146,7 @@ at::Tensor forward(const LinearPieces& pieces, const at::Tensor& x) {
   return y;
 }
 
-// Gradients of the lines, and of x if there is a d_x.
+// Returns the gradients of the lines; also writes the gradient of x if d_x is defined.
 template <class T>
 std::vector<Line> backward(const LinearPieces& pieces, const at::Tensor& x, const at::Tensor& d_y,
                            const at::Tensor& d_x) {

@@ -1,4 +1,4 @@
-// The method that a rotary plan is: rope and xpos differ in their plans alone.
+// The method defined by a rotary plan. rope and xpos differ only in their plans.
 #pragma once
 
 #include <memory>

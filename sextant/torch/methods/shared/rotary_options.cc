@@ -65,8 +65,8 @@ int64_t axes_of(const Spectrum& spectrum) {
 
 std::string rotary_defaults(const std::string& pairing) {
   return (R"({"dim": null, "columns": "first", "base": 10000.0, "pairing": ")" + pairing)
-      .append(
-          R"(", "sense": "counter-clockwise", "float32_speeds": false, "axes": "one", "sections": [])");
+      .append(R"(", "sense": "counter-clockwise", "float32_speeds": false, )"
+              R"("axes": "one", "sections": [])");
 }
 
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,

@@ -1,13 +1,13 @@
-// The options that methods share which turn queries and keys by position: rope, xpos, and the
+// The options shared by all code that rotates queries and keys by position: rope, xpos, and the
 // operator sextant::rotate.
 //
-//   dim       R, how many channels turn; null: all of the head
+//   dim       R, the number of rotated channels; null: the whole head
 //   columns   "first" or "last" of the head (DeepSeek-V4)
 //   base      theta_f = base^(-2f/R)
 //   pairing   "half-split": (f, f + R/2), or "interleaved": (2f, 2f + 1)
-//   sense     "counter-clockwise", the papers'; "clockwise": nanochat, modded-nanogpt, GRAPE
+//   sense     "counter-clockwise" as in papers, or "clockwise" (nanochat, modded-nanogpt, GRAPE)
 //   float32_speeds   speeds rounded once to float32, as most checkpoints were trained with
-//   axes      "one", or which of several positions a pair follows (sextant/position/axes.h):
+//   axes      "one", or the rule by which pairs follow several positions (sextant/position/axes.h):
 //             "blocks", "interleaved", "restart", with `sections` pairs for each axis
 #pragma once
 
@@ -21,24 +21,24 @@
 
 namespace sextant {
 
-// The pairs and their axes, at exact speeds and in the papers' sense.
+// The pairs and their axes, at exact speeds and in the counter-clockwise sense.
 Spectrum rotary_ladder(const Options& options, int64_t head_dim);
 
 Spectrum rotary_spectrum(const Options& options, int64_t head_dim);
 
-// How many axes the pairs follow.
+// The number of axes that the pairs follow.
 int64_t axes_of(const Spectrum& spectrum);
 
 // The defaults of the options above, as the beginning of a JSON object: {"dim": null, ...
 std::string rotary_defaults(const std::string& pairing);
 
-// x [batch, heads, rows, columns] with each pair turned by its angle: cos and sin [1 or batch, 1 or
+// Rotates each pair of x [batch, heads, rows, columns] by its angle. cos and sin: [1 or batch, 1 or
 // heads, rows, pairs]. Differentiable in all three.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                    const Spectrum& spectrum);
 
-// The time that each pair follows: times [1 or batch, axes, rows] -> float64 [1 or batch, 1, rows,
-// pairs].
+// The rotary position that each pair follows: [1 or batch, axes, rows] -> float64 [1 or batch, 1,
+// rows, pairs].
 at::Tensor positions_of_pairs(const at::Tensor& rotary_positions, const Spectrum& spectrum);
 
 }  // namespace sextant

@@ -38,7 +38,8 @@ RopeScaling read_stretch(const Options& options, int64_t train_length, int64_t d
   return scaling;
 }
 
-// Stretches that count pairs from the fastest one have no meaning where ladders restart.
+// Stretches that count pairs from the fastest one are undefined for frequencies that restart with
+// each axis.
 void check_restart(const Options& options, const RopeScaling& scaling) {
   const bool stretched = scaling.is_dynamic() || std::get<Stretch>(scaling.stretch).index() != 0;
   if (stretched && options.choice("axes", {"one", "blocks", "interleaved", "restart"}) == 3)
@@ -51,7 +52,7 @@ double mean_log(int64_t length) {
   return std::lgamma(n + 1) / n;
 }
 
-// A run of queries that share a stretch.
+// A run of consecutive queries with the same factor of the stretch.
 struct Piece {
   Frame frame;
   double factor;
@@ -64,7 +65,7 @@ void write(const Frame& f, int64_t* to) {
       to);
 }
 
-// The times of the rows of a text, in one batch entry.
+// The rotary positions of the rows of a sequence.
 struct Times {
   const at::Tensor &queries, &keys;  // [1 or batch, 1, rows]
 
@@ -83,7 +84,8 @@ struct Times {
   }
 };
 
-// Cuts a text wherever the factor changes. A causal query needs no keys behind it.
+// Cuts a sequence wherever the factor changes. With the causal mask, a piece omits the keys after
+// its last query.
 void cut(const Frame& sequence, bool causal, const std::function<double(int64_t row)>& factor_of,
          std::vector<Piece>& pieces) {
   for (int64_t from = 0, to; from < sequence.queries; from = to) {
@@ -124,7 +126,7 @@ RotaryPlan::RotaryPlan(const Options& options, const ModelShape& shape,
   query_scale_ = scaling_->query_scale;
   read_dynamic(options);
   read_query_scale(options);
-  one_ = rotation(spectrum(1));  // what is wrong is said now
+  one_ = rotation(spectrum(1));  // throws for invalid options
 }
 
 void RotaryPlan::read_dynamic(const Options& options) {
@@ -164,7 +166,7 @@ void RotaryPlan::read_query_scale(const Options& options) {
 
 std::vector<ParameterSpec> RotaryPlan::parameters() const {
   if (!ssmax_) return {};
-  // So that scores are multiplied by 1 on average over the training length; this choice is ours.
+  // This start multiplies scores by 1 on average over the training length; the choice is ours.
   const std::vector<double> start(static_cast<size_t>(heads_), 1 / mean_log(train_length_));
   return {{.name = "ssmax", .sizes = {heads_}, .initial = tensor_of(start, {heads_})}};
 }
@@ -218,7 +220,7 @@ Rotation RotaryPlan::rotation_by(double factor) const {
              rotation(finished(stretched(plain_, stretch_by(dynamic, factor))));
 }
 
-// Each piece of a text with one factor becomes a frame with a rotation of its own.
+// Each piece of a sequence with one factor becomes a frame with its own rotation.
 void RotaryPlan::place_frames(Operands& operands, const Layout& layout) const {
   const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
   const at::Tensor at_queries = query_rotary_positions(layout, 1).contiguous();

@@ -1,24 +1,22 @@
-// How a method turns queries and keys: a spectrum, stretched as its options say, for all of the
-// text or anew for each length of it. What rope, xpos and the piecewise rotations share.
+// The rotation of queries and keys: a spectrum, stretched as the options say, either once for the
+// whole sequence or again for each length. Shared by rope, xpos and the piecewise rotations.
 //
-// Besides those of rotary_options.h, the options are
+// The options, besides those in rotary_options.h:
 //
-//   stretch      null, an object in Hugging Face's words, or "yarn*8"
-//   (sextant/rope_config/rope_scaling.h). Where it
-//                does not say the length that the model was trained with, it is the model's
-//                train_length.
-//   dynamic      what a stretch that depends on the length of the text goes by:
-//                "query": each query by its own position + 1, keys turned anew for it. Exact: a
-//                text cut into prefill and single steps gives what it gives at once. Costs a pass
-//                per query beyond the training length. "length": by the latest position so far, for
-//                all rows, as Hugging Face does. Decoding is then not what reading at once is:
-//                earlier rows were turned by shorter lengths. A number: by that length, whatever is
-//                there.
-//   query_scale  null, or by what queries are multiplied at their positions: {"law": "logn",
-//   "length":
-//                null, "strength": 0.1}, or the law alone (sextant/position/query_scale.h). Laws:
-//                logn, logn-unclipped, ssmax (a trained number for each head times ln(i + 1)),
-//                llama4, ministral.
+//   stretch      null, an object with Hugging Face's fields, or "yarn*8"
+//                (sextant/rope_config/rope_scaling.h). If it does not give the original length,
+//                the model's train_length is used.
+//   dynamic      the length that a stretch by sequence length uses:
+//                "query": each query's own position + 1; the keys are rotated again for it. Exact:
+//                a sequence computed in a prefill and single steps gives the same result as in one
+//                call. Costs one pass per query beyond the training length.
+//                "length": the latest position so far, for all rows, as in Hugging Face. Decoding
+//                then differs from prefill, since earlier rows were rotated by shorter lengths.
+//                A number: this length, whatever the sequence.
+//   query_scale  null, or the factor of queries by position: {"law": "logn", "length": null,
+//                "strength": 0.1}, or the law's name alone (sextant/position/query_scale.h). Laws:
+//                logn, logn-unclipped, ssmax (a trained scalar per head times ln(i + 1)), llama4,
+//                ministral.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,14 +38,14 @@ struct RopeScaling;
 
 class RotaryPlan {
  public:
-  // finish: what is done to a stretched spectrum, at last (XPOS's growth); or empty.
+  // finish: applied last to a stretched spectrum (XPOS's growth); may be empty.
   RotaryPlan(const Options& options, const ModelShape& shape,
              std::function<Spectrum(Spectrum)> finish);
 
-  // Of ssmax: its scale, one number for each head. Else none.
+  // For ssmax its scale, one value per head; otherwise none.
   std::vector<ParameterSpec> parameters() const;
 
-  // Sets the rotations and times of all sweeps, and scales queries.
+  // Sets the rotations and rotary positions of all sweeps, and scales queries.
   void apply(Operands& operands, const Layout& layout, Parameters parameters) const;
 
   // Scales queries only.
@@ -55,9 +53,9 @@ class RotaryPlan {
 
   bool is_stretched() const;
   bool goes_by_sequence() const;  // dynamic, and not by a stated length
-  // Whether only distances matter.
+  // Whether the result depends on positions only through distances.
   bool relative() const { return !goes_by_sequence() && query_scale_.law == QueryLaw::kNone; }
-  Spectrum spectrum(int64_t length) const;  // of a text of that length
+  Spectrum spectrum(int64_t length) const;  // for a sequence of this length
 
  private:
   enum class By { kQuery, kLength, kStated };
@@ -66,7 +64,7 @@ class RotaryPlan {
   void read_dynamic(const Options& options);
   Spectrum finished(Spectrum spectrum) const;
   void place_frames(Operands& operands, const Layout& layout) const;
-  Rotation rotation_by(double factor) const;  // of a dynamic stretch
+  Rotation rotation_by(double factor) const;  // for a dynamic stretch
 
   int64_t heads_, train_length_;
   Spectrum plain_;
@@ -78,27 +76,27 @@ class RotaryPlan {
   QueryScale query_scale_;
   bool ssmax_ = false;
   int64_t axes_ = 1;
-  // Of factors asked for before: every layer asks for the same ones, and each takes 50
-  // microseconds.
+  // Rotations by factor, kept because every layer uses the same factors and each rotation takes 50
+  // microseconds to compute.
   struct Known;
   std::shared_ptr<Known> known_;
-  Rotation one_;  // of texts up to the training length, or of the stated length
+  Rotation one_;  // for sequences up to the training length, or for the stated length
 };
 
-// The spectrum of a rope with these options (a JSON object), outside attention. Throws Error, with
-// `what` before it, for options that go beyond one spectrum.
+// The spectrum of a rope with these options (a JSON object), for use outside attention. Throws
+// Error, prefixed with `what`, for options that need more than one spectrum.
 Spectrum rope_spectrum(const std::string& what, const std::string& options, int64_t columns);
 
-// For methods that bend distances themselves (rerope, dual-chunk): what they turn by, stretched as
-// the option `stretch` says, the only one of the three that they have. Throws Error for more than
-// one axis, and for a stretch that goes by the length of the text or scales scores besides: that is
-// theirs to do.
+// The spectrum of methods that change distances themselves (rerope, dual-chunk), stretched as the
+// option `stretch` says; they have neither `dynamic` nor `query_scale`. Throws Error for more than
+// one axis, and for a stretch that depends on the sequence length or also scales scores, which is
+// left to these methods.
 Spectrum one_axis_spectrum(const Options& options, const ModelShape& shape);
 
-// The defaults of its options, as the beginning of a JSON object.
+// The defaults of the options of one_axis_spectrum(), as the beginning of a JSON object.
 std::string one_axis_defaults();
 
-// The defaults of the three options, as members of a JSON object.
+// The defaults of `stretch`, `dynamic` and `query_scale`, as members of a JSON object.
 std::string rotary_plan_defaults();
 
 }  // namespace sextant

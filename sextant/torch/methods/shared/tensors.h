@@ -1,4 +1,4 @@
-// Small things that methods do with tensors.
+// Small tensor helpers for methods.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +10,15 @@
 
 namespace sextant {
 
-// float64, of as many elements as there are values
+// float64 of shape `sizes`, which must hold as many elements as `values`.
 at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef sizes);
 at::Tensor tensor_of(std::span<const int32_t> values);  // int32
 
 // |distance| of each diagonal, float64 [1, diagonals].
 at::Tensor sizes_of_distances(const Diagonals& diagonals);
 
-// The tensor of a layer, when each layer has one. Throws Error if there is no such layer.
+// The tensor of a layer, for parameters with one tensor per layer. Throws Error if there is no such
+// layer.
 const at::Tensor& of_layer(std::span<const at::Tensor> tensors, int64_t layer);
 
 }  // namespace sextant
