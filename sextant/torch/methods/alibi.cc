@@ -1,25 +1,24 @@
-// alibi: a penalty on distance, linear, with a slope of its own for each head.
+// alibi: a linear penalty on distance with one slope per head.
 //
 // Press, Smith and Lewis 2021 (arXiv 2108.12409): s_ij = q_i.k_j / sqrt(d) - m_h (i - j), where for
 // n = 2^a heads m_h = 2^(-max_bias (h + 1) / n), h = 0 .. n - 1, max_bias = 8; for other n see
 // alibi_slopes().
 //
-// The paper is causal. Keys in the future get -m_h future_scale (j - i): 1 is symmetric, as in MPT,
-// FlashAttention and other bidirectional models. `train` makes the slopes parameters: "one" a slope
-// per head, "two" one for the past and one for the future.
+// The paper is causal. Keys in the future get -m_h future_scale (j - i); future_scale = 1 is
+// symmetric, as in MPT, FlashAttention and other bidirectional models. `train` makes the slopes
+// parameters: "one" a slope per head, "two" one for the past and one for the future.
 //
 // flavour "falcon" adds the bias before the product is scaled: slopes / sqrt(d). "bloom" counts a
-// key's position by the keys that the mask shows: with left padding that changes nothing, with
-// holes it closes them up.
+// key's position by the visible keys of the mask: left padding changes nothing, holes are closed.
 //
 // interpolation (Al-Khateeb et al. 2023, arXiv 2310.13017) multiplies slopes by train_length /
-// length: "static" has the length from `length`, "dynamic" from the last key there is, the same in
-// all texts that are packed or read from a cache together; decoding then has other slopes than
-// reading at once.
+// length. "static" takes the length from the option `length`. "dynamic" takes it from the last key,
+// and all sequences that are packed or cached together must have the same length; decoding then has
+// other slopes than prefill.
 //
-// The bias comes from integer distances in double precision and is rounded once. Official code adds
-// m_h j instead: the same after softmax, but in bfloat16 neighbouring keys share one bias from
-// position 257 on.
+// The bias is computed from integer distances in double precision and rounded once. The official
+// code adds m_h j instead: equal after softmax, but in bfloat16 neighbouring keys share one bias
+// from position 257 on.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/empty.h>
@@ -53,7 +52,8 @@ struct AlibiOptions {
   int64_t train_length = 0, length = 0;
 };
 
-// How far keys lie in the past and in the future, [1, diagonals] each; the other side has zeros.
+// Distances to keys in the past and in the future, [1, diagonals] each; 0 for keys on the other
+// side.
 struct Distances {
   at::Tensor past, future;
 };
@@ -78,7 +78,7 @@ int64_t last_length(const Layout& layout) {
   return lengths.empty() ? 1 : lengths[0];
 }
 
-// slope times a key's place among those that the mask shows: the key_bias of flavour bloom.
+// The key_bias of flavour bloom: slope times the index of a key among the visible keys of the mask.
 at::Tensor shown_key_bias(const at::Tensor& mask, const at::Tensor& slopes) {
   if (!mask.defined()) fail("alibi: flavour bloom: expected a mask, but got none");
   if (mask.size(1) != 1 || mask.size(2) != 1)

@@ -1,9 +1,9 @@
 // binary: the bits of each position, added to the input.
 //
 // Bit j of the position, least significant first, as 0 and 1 or as -1 and 1
-// (sextant/position/binary.h). The code fills the first columns of the input, zeros the rest, or
-// with `projected` goes through a trained matrix. It repeats after 2^bits positions and knows no
-// nearness: 7 and 8 differ in four bits.
+// (sextant/position/binary.h). The code fills the first columns of the input and leaves the rest
+// unchanged, or, with `projected`, is multiplied by a trained matrix. It repeats after 2^bits
+// positions, and near positions need not have near codes: 7 and 8 differ in four bits.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/position/binary.h"

@@ -1,12 +1,13 @@
-// chunk: the text is cut in chunks, and a query sees its own chunk only; laid over another method.
+// chunk: the sequence is cut into chunks and a query sees only its own chunk; wraps another method.
 //
 // Llama 4's chunked attention (attention_chunk_size 8192, over rope, in three layers of four) with
-// the causal mask; without it, segments read one by one. Key j is seen from query i if floor((i -
-// origin) / chunk) = floor((j - origin) / chunk). Positions count, not rows, so decoding and packed
-// texts agree with reading at once; with left padding Hugging Face starts the grid after the
-// padding: that is `origin`.
+// the causal mask; without it, independent segments. Query i sees key j if floor((i - origin) /
+// chunk) = floor((j - origin) / chunk). Positions count, not rows, so decoding and packed sequences
+// agree with prefill. With left padding Hugging Face starts the chunks after the padding: set
+// `origin` to that position.
 //
-// With the training length as chunk, the default, no relative method meets a distance it has not
+// By default the chunk is the training length, and then no relative method meets a distance beyond
+// training.
 // seen.
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,10 +1,11 @@
 // clock: the hands of a clock at each position, added to the input.
 //
-// Hand j turns once per T_j positions and gives sin and cos (sextant/position/clock.h); the default
-// is a clock face read in seconds, periods 60, 3600 and 43200. The text that this comes from writes
-// periods 1, 3600 and 43200, whose first hand stands still: `periods` [1, 3600, 43200] gives that.
-// The code fills the first columns of the input, zeros the rest, or with `projected` goes through a
-// trained matrix. It repeats after the least common multiple of the periods.
+// Hand j makes one revolution per T_j positions and gives sin and cos (sextant/position/clock.h).
+// The default is a clock face in seconds, periods 60, 3600 and 43200. The source of this encoding
+// has periods 1, 3600 and 43200, of which the first gives constant columns: `periods` [1, 3600,
+// 43200]. The code fills the first columns of the input and leaves the rest unchanged, or, with
+// `projected`, is multiplied by a trained matrix. It repeats after the least common multiple of the
+// periods.
 
 #include <nlohmann/json.hpp>
 #include <string>

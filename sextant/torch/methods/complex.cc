@@ -1,24 +1,24 @@
-// complex: words are complex numbers that turn with position, and a score is a modulus.
+// complex: token embeddings are complex numbers that rotate with position; a score is a modulus.
 //
-// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of word j at
+// Wang et al. 2020 (ICLR, "Encoding word order in complex embeddings"): component c of token j at
 // position pos is r_jc e^{i (w_jc pos + theta_jc)}. The model's width holds real parts, then
 // imaginary parts. Positions count from 1.
 //
-// amplitude "input": the input's halves a + i b are r e^{i theta} already, each word's own, and the
-// method turns them by w pos (and by theta of its own, if there is one). "word": r is a table of
-// the method's, and the input is not read: the paper's three tables. Frequencies and phases are one
-// per component, shared by all words (the paper's word-sharing, the language model's schema 2), one
-// per word for all its components (schema 1), or one per word and component (schema 0); the
-// official code has no phases, which is `phase` "none".
+// amplitude "input": the halves a + i b of the input already are r e^{i theta} by token, and the
+// method rotates them by w pos (and by a theta of its own, if there is one). "word": r is a table
+// of the method and the input is ignored; these are the paper's three tables. Frequencies and
+// phases are one per component, shared by all tokens (the paper's word-sharing, the language
+// model's schema 2), one per token for all its components (schema 1), or one per token and
+// component (schema 0). The official code has no phases: `phase` "none".
 //
-// w starts as the official table, 10000^(-2 (c div 2) / D), the same for every word; one per word
-// starts as in the official language model, normal, 0.02. Phases start anywhere in a turn,
-// amplitudes as torch's embeddings.
+// w starts as the official table, 10000^(-2 (c div 2) / D), the same for every token; one w per
+// token starts as in the official language model, normal, 0.02. Phases start uniformly over a full
+// circle, amplitudes as torch's embeddings.
 //
 // Attention as in the official code: q, k and v hold real and imaginary halves, z = sum of q_c k_c
-// without a conjugate, score |z| / sqrt(2 d), one real softmax for both halves of v. So a score
-// depends on the sum of the positions of query and key; flavour "conjugate" makes it depend on
-// their distance. The text classification code divides by sqrt(d): `scale` "sqrt-d".
+// without a conjugate, the score is |z| / sqrt(2 d), and one real softmax serves both halves of v.
+// A score therefore depends on the sum of the positions of query and key; flavour "conjugate" makes
+// it depend on their distance. The text classification code divides by sqrt(d): `scale` "sqrt-d".
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
@@ -38,7 +38,7 @@
 namespace sextant {
 namespace {
 
-// What has a number of its own.
+// The granularity of a parameter: one value per component, per token id, or per both.
 enum class Per { kNothing, kComponent, kWord, kWordAndComponent };
 
 struct ComplexOptions {
@@ -59,7 +59,7 @@ class Complex final : public Method {
   bool relative() const override { return false; }
   bool reads_token_ids() const override { return options_.tells_words_apart(); }
 
-  // Those there are of r, w, theta.
+  // The tables r, w and theta, as far as the options need them.
   std::vector<ParameterSpec> parameters() const override {
     using Init = ParameterSpec::Init;
     std::vector<ParameterSpec> specs;

@@ -4,20 +4,22 @@
 //
 //   s_ij = ( q_i.k_j + q_i.Kr[row(i - j)] + k_j.Qr[row(i - j)] ) / sqrt(d (1 + terms))
 //
-// with Kr = P W_kr, Qr = P W_qr, P [rows, width] one table for all layers, the W a pair for each
-// layer.
+// with Kr = P W_kr, Qr = P W_qr, P [rows, width] one table for all layers, W_kr and W_qr one pair
+// for each layer.
+//
 //   version 1   rows clip(i - j + k, 0, 2k - 1), k = max_positions; W_kr has no bias
 //   version 2   logarithmic buckets (sextant/position/buckets.h), both W with bias, P after a
-//   LayerNorm version 3   version 2 with share_att_key: W_kr, W_qr are the layer's own key and
-//   query projections,
-//               and these parameters say so (same_as); heads that share a key head share its W_kr
+//               LayerNorm
+//   version 3   version 2 with share_att_key: W_kr, W_qr are the layer's own key and query
+//               projections, which ParameterSpec::same_as says; heads that share a key head share
+//               its W_kr
 //
-// The paper has row(j - i) in the last term. All released code has row(i - j) in both, so do
-// checkpoints; flavour "paper" is for new models and version 1. "microsoft" clips distances to
-// max_positions - 1 before bucketing: keys that far to the right get another row than in
-// "hugging-face". Distances beyond the table share its last row or bucket. Queries stand at 0, 1,
-// ... in official code even where they are fewer than the keys: give first_query = 0 to match it.
-// Published models are bidirectional.
+// The paper has row(j - i) in the last term. All released code has row(i - j) in both, so
+// checkpoints do too; flavour "paper" is for new models and version 1. "microsoft" clips distances
+// to max_positions - 1 before bucketing: keys that far to the right get another row than in
+// "hugging-face". Distances beyond the table share its last row or bucket. In official code queries
+// have positions 0, 1, ... even if there are fewer queries than keys: set first_query = 0 to match
+// it. Published models are bidirectional.
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 
@@ -37,7 +39,7 @@ enum class DebertaFlavour { kHuggingFace, kMicrosoft, kPaper };
 
 struct DebertaOptions {
   int64_t version = 2;
-  int64_t buckets = 0;  // 0: a row for each distance, clipped
+  int64_t buckets = 0;  // 0: one row per distance, clipped
   int64_t max_positions = 512;
   bool c2p = true, p2c = true;
   bool norm = true;
@@ -119,17 +121,18 @@ class Deberta final : public Method {
     return {"key_proj", "query_proj"};
   }
 
-  // Half of the rows.
+  // Half of the number of rows.
   int64_t span() const { return options_.buckets > 0 ? options_.buckets : options_.max_positions; }
 
   Parameters of_this_layer(Parameters all, int64_t layer) const {
     const size_t shared = options_.norm ? 3 : 1;
     const size_t each = (all.size() - shared) / static_cast<size_t>(shape_.layers);
-    of_layer(all.last(static_cast<size_t>(shape_.layers)), layer);  // refuses what is no layer
+    of_layer(all.last(static_cast<size_t>(shape_.layers)), layer);  // throws for an invalid layer
     return all.subspan(shared + static_cast<size_t>(layer) * each, each);
   }
 
-  // [rows, width] -> [heads, rows, head_dim]; a key head's again for each head that shares it
+  // [rows, width] -> [heads, rows, head_dim]; rows of a key head are repeated for the heads that
+  // share it.
   at::Tensor heads(const at::Tensor& table, const at::Tensor& weight,
                    const at::Tensor& bias) const {
     const at::Tensor projected =

@@ -1,27 +1,28 @@
-// dual-chunk: rotary positions that start again in each chunk of the text.
+// dual-chunk: rotary positions that restart in each chunk of the sequence.
 //
 // An et al. 2024 (Training-Free Long-Context Scaling, arXiv 2402.17463;
 // github.com/HKUNLP/ChunkLlama; Qwen2.5-1M, vLLM): with chunks of c = chunk_size - local_window,
-// key j stands at j mod c, and query i at
+// key j has the rotary position j mod c, and query i has
 //
-//   i mod c                        towards the keys of its own chunk
-//   min(i mod c + c, chunk_size)   towards those of the chunk before, so that near ones keep their
-//   distance min(2c - 1, chunk_size)        towards older ones
+//   i mod c                        for keys of its own chunk
+//   min(i mod c + c, chunk_size)   for keys of the chunk before; near keys keep their distance
+//   min(2c - 1, chunk_size)        for older keys
 //
-// No relative position exceeds chunk_size. Without the causal mask, of which the paper knows
-// nothing, the future is the mirror of the past: the relative position of (i, j) is minus that of
-// (j, i).
+// No relative position exceeds chunk_size. The paper has only the causal mask. Without it, the
+// future mirrors the past: the relative position of (i, j) is minus that of (j, i).
 //
-// A key is turned once and for all, so a cache may hold it turned. The official code's defaults for
-// a model trained on L are the options' (chunk_size 3L/4, local_window L/8).
+// Each key is rotated by one angle only, so a cache may hold rotated keys. The defaults are those
+// of the official code for a model trained on L (chunk_size 3L/4, local_window L/8).
 //
-// `mscale` sharpens attention over texts longer than L; it is a number that multiplies turned
-// queries and turned keys, or a law of s = length / L, above 1:
+// `mscale` sharpens attention over sequences longer than L. It is a number that multiplies rotated
+// queries and rotated keys, or a law of s = length / L for s above 1:
 //
-//   "chunk-llama"   0.05 ln s + 1 of turned queries and turned keys, as that code does
-//   "qwen"          0.1 ln s + 1 of queries, as vLLM does for Qwen2.5-1M
+//   "chunk-llama"   0.05 ln s + 1 on rotated queries and rotated keys, as in that code
+//   "qwen"          0.1 ln s + 1 on queries, as in vLLM for Qwen2.5-1M
 //
-// `dynamic` says whose length: "query": each query's own position + 1, so that a text gives the
+// `dynamic` chooses the length: "query" is each query's own position + 1, so that results do not
+// depend on how a sequence is split into calls; "length" is that of the sequence so far, as in both
+// codes.
 // same however it is cut, or "length": the text's so far, as both codes do.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_max.h>
@@ -41,13 +42,13 @@
 namespace sextant {
 namespace {
 
-// Where rows stand towards the keys, or queries, of their own chunk, of the one beside it, and
-// beyond.
+// Rotary positions of rows for pairs within one chunk, of neighbouring chunks, and of chunks
+// farther apart.
 struct Stands {
   at::Tensor own, beside, beyond;
 };
 
-// What scores are multiplied by beyond the training length.
+// The factor of scores beyond the training length.
 struct Sharpening {
   enum class Law { kNone, kChunkLlama, kQwen } law = Law::kNone;
   bool query_blocks = true;
@@ -91,7 +92,7 @@ class DualChunk final : public Method {
         factors[static_cast<size_t>(sequence.query_row + n)] =
             sharpening_.factor(sharpening_.query_blocks ? sequence.query_position + n + 1
                                                         : sequence.key_position + sequence.keys);
-    // ChunkLlama's is a gain of turned channels, Qwen's one of all.
+    // ChunkLlama's factor applies to rotated channels, Qwen's to all channels.
     const int64_t columns = operands.q.size(3);
     const bool all = sharpening_.law == Sharpening::Law::kQwen;
     std::vector<double> rotated(static_cast<size_t>(columns), all ? 1 : 0);

@@ -1,17 +1,16 @@
-// emd: DeBERTa's enhanced mask decoder, absolute positions in the last layers; laid over another
+// emd: DeBERTa's enhanced mask decoder, absolute positions in the last layers; wraps another
 // method.
 //
 // He, Liu, Gao and Chen 2020 (arXiv 2006.03654), section 3.2, as released by Microsoft
 // (DeBERTa/apps/models/masked_language_model.py). With h the output of the layer before last:
 //
-//   g_0 = h + p[t],   g_n = last layer(queries and residual: g_(n-1), keys and values: h),   n = 1,
-//   2
+//   g_0 = h + p[t],   g_n = last layer(queries and residual: g_(n-1), keys and values: h)
 //
-// and g_2 is what the words are read from. p [rows, width] is a trained table that is not
-// normalised. Both runs have the weights of the one last layer, where the paper speaks of n layers;
-// its ordinary output, with queries from h, is not used. Hugging Face's port leaves all of it out.
+// for n = 1, 2, and tokens are predicted from g_2. p [rows, width] is a trained table that is not
+// normalised. Both runs use the weights of the single last layer, where the paper has n layers; the
+// layer's ordinary output, with queries from h, is not used. Hugging Face's port omits all of this.
 //
-// Layers below know relative positions only, by the method that this one is laid over.
+// The layers below have only the relative positions of the wrapped method.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
 
@@ -38,7 +37,7 @@ class Emd final : public MethodWrapper {
 
   bool relative() const override { return false; }
 
-  // Those of the other method, then p.
+  // The wrapped method's parameters, then p.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs = MethodWrapper::parameters();
     specs.push_back({.name = "position_embeddings.weight",

@@ -1,19 +1,20 @@
-// fire: a small network says what a distance costs, seen in proportion to how far the query could
-// look.
+// fire: a small network maps a distance, relative to the query's reach, to a bias.
 //
 // Li, You, Guruganesh, Ainslie et al. 2023 (FIRE, arXiv 2310.04418): s_ij = q_i.k_j / sqrt(d) + b,
 //
 //   b_h(i, j) = MLP_h( psi(i - j) / (psi(max(i, L)) + eps) ),    psi(x) = ln(|c x| + 1)
 //
-// The network has one input, one layer of ReLUs and an output for each head; c and the threshold
-// L = |L_multiplier threshold| are trained as well, eps = 1e-6. Each layer has its own; per_layer
-// false is the paper's FIRE-S, one for all. The distance to keys in the future is |i - j| (the
-// code's; the paper is causal).
+// The network has one input, one layer of ReLUs and one output per head; c and the threshold L =
+// |L_multiplier threshold| are trained too; eps = 1e-6. Each layer has its own network; per_layer
+// false is the paper's FIRE-S, one network for all layers. The distance to keys in the future is |i
+// - j| (as in the code; the paper is causal).
 //
-// Being piecewise linear in its one input, the network costs a multiplication and an addition for
-// each pair and head (relu_network.h).
+// The network is piecewise linear in its input and costs one multiplication and one addition per
+// pair and head (relu_network.h).
 //
-// Up to L the bias depends on the distance alone, one table. Beyond it the input of the network
+// For queries at positions up to L, the bias depends on the distance only and is one table. Beyond
+// L the network's input stays in 0 .. 1, hence it extends past the training length, but each query
+// has its own biases (LazyQueryBias), which the backward pass computes again.
 // never leaves 0 .. 1, which is why it can be read past its training; but each query then has its
 // own biases (LazyQueryBias): in the backward pass they are made once more.
 #include <ATen/TensorOperators.h>
@@ -54,7 +55,7 @@ class Fire final : public Method {
 
   std::vector<ParameterSpec> parameters() const override {
     const int64_t width = options_.hidden;
-    const double bound = 1 / std::sqrt(static_cast<double>(width));  // torch.nn.Linear's start
+    const double bound = 1 / std::sqrt(static_cast<double>(width));  // torch.nn.Linear's range
     std::vector<ParameterSpec> specs;
     for (int64_t n = 0; n < options_.networks; ++n) {
       const std::string of = options_.networks > 1 ? "layers." + std::to_string(n) + "." : "";
@@ -97,7 +98,7 @@ class Fire final : public Method {
   }
 
  private:
-  // The first position not below L; at L itself the maximum gives half of its gradient to L, as
+  // The first position not below L. At L itself the maximum passes half of its gradient to L, as
   // torch's does.
   static int64_t first_from(double limit) {
     constexpr double kFar = 0x1p52;
@@ -109,7 +110,8 @@ class Fire final : public Method {
     return (multiplier.to(at::kDouble) * threshold).abs();
   }
 
-  // [heads, positions, diagonals]. Distances are exact, and rounded when the network is asked.
+  // [heads, positions, diagonals]. The network's input is computed in float64 and then rounded to
+  // `type`.
   static at::Tensor biases(const std::vector<at::Tensor>& inputs, double threshold,
                            const std::vector<int64_t>& positions, const Diagonals& diagonals,
                            at::ScalarType type) {

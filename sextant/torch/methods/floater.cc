@@ -1,13 +1,14 @@
-// floater: positions flow along a trained differential equation, and enter every layer.
+// floater: position vectors follow a trained differential equation and are added in every layer.
 //
 // Liu, Yu, Dhillon and Hsieh 2020 (arXiv 2003.09229): p(t) = p(s) + integral of h(tau, p(tau)), one
-// state for queries, keys and values of each layer; they are added after the projections,
+// state for the queries, keys and values of each layer. The vectors are added after the
+// projections:
 //
 //   q_i = W_q x_i + b_q[i],  k_j = W_k x_j + b_k[j],  v_j = W_v x_j + b_v[j]
 //
-// One h serves all layers and all three. The solver and both flows: recurrences.h. The authors'
-// code integrates anew only every 400 steps of training and gives gradients in one step of 400;
-// here every call integrates. It stops at 255 positions there; here it goes on.
+// One h serves all layers, queries, keys and values. recurrences.h has the solver and both flows.
+// The authors' code integrates only every 400 training steps and has gradients in one step of 400;
+// here every call integrates. Their code ends at 255 positions; this one has no limit.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/slice.h>
@@ -35,9 +36,9 @@ class Floater final : public Method {
         gradient_(gradient),
         channels_(channels) {}
 
-  // Starts as in the official code: Xavier's, with Glorot's fans of each tensor.
   bool relative() const override { return false; }
   bool changes_keys() const override { return true; }
+  // Initial values as in the official code: Xavier's range, from each tensor's fan-in and fan-out.
   std::vector<ParameterSpec> parameters() const override {
     const auto xavier = [](double fan_in, double fan_out) {
       return std::sqrt(6 / (fan_in + fan_out));
@@ -78,7 +79,7 @@ class Floater final : public Method {
 
   void apply(Operands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    // Layers do not meet in the linear flow, so this one's rows are enough.
+    // The linear flow has no terms between layers, so the rows of this layer are enough.
     const bool alone = flow_ == Flow::kLinear;
     const at::Tensor start = alone ? parameters[0].slice(1, layer, layer + 1) : parameters[0];
     const at::Tensor rows =

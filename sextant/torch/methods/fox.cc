@@ -1,17 +1,18 @@
-// fox: every token says how much of what came before it shall be forgotten.
+// fox: each token has a trained gate that sets how much of the tokens before it is forgotten.
 //
 // Lin, Nikishin, He and Courville 2025 (Forgetting Transformer, arXiv 2503.02130):
 //
-//   s_ij = q_i.k_j / sqrt(d) + c_i - c_j,    c_i = sum_{t <= i} ln f_t,    f_t = sigmoid(w_h.x_t +
-//   b_h)
+//   s_ij = q_i.k_j / sqrt(d) + c_i - c_j
+//   c_i = sum_{t <= i} ln f_t,   f_t = sigmoid(w_h.x_t + b_h)
 //
-// x is the layer's input, f_t one gate for each head; a pair is penalised by the gates between, the
-// query's own included, the key's not. No other positions are needed. Towards the future, which the
-// paper does not have, the same is mirrored: the gates from behind the query up to the key.
+// x is the layer's input and f_t has one gate per head. A pair is penalised by the gates between
+// its key and its query, including the query's own gate but not the key's. No other positions are
+// needed. The paper has no keys in the future; here they mirror the past: the gates from after the
+// query up to the key.
 //
-// A key carries the logits of its gates with it, in columns behind its own (Method::key_columns).
-// Causally, c_i is one number for all keys of a query and cancels in softmax; -c_j is the key_bias.
-// With keys in the future the sign depends on the pair, so |c_i - c_j| is given as a query_bias, in
+// A key carries the logits of its gates in further columns (Method::key_columns). With the causal
+// mask, c_i is the same for all keys of a query and cancels in softmax; -c_j is the key_bias. With
+// keys in the future the sign depends on the pair, so -|c_i - c_j| is a query_bias, computed in
 // blocks of queries.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cumsum.h>
@@ -34,7 +35,7 @@
 namespace sextant {
 namespace {
 
-// The row of the key that stands where a query stands, int64 [queries].
+// The key row at each query's position, int64 [queries].
 at::Tensor own_keys(const Layout& layout) {
   at::Tensor rows = at::empty({layout.queries}, at::kLong);
   for (const Frame& sequence : sequences(layout))
@@ -50,7 +51,7 @@ at::Tensor own_keys(const Layout& layout) {
   return rows;
 }
 
-// Whether a key row belongs to no text, bool [keys, 1].
+// Whether a key row belongs to no sequence, bool [keys, 1].
 at::Tensor of_nobody(const Layout& layout) {
   at::Tensor nobody = at::ones({layout.keys, 1}, at::kBool);
   for (const Frame& sequence : sequences(layout))
@@ -92,9 +93,10 @@ class Fox final : public Method {
       fail("fox: k: expected " + std::to_string(columns) + " columns and " +
            std::to_string(group_) + " more, the logits of its gates (key_columns), but got " +
            std::to_string(operands.k.size(3)));
-    // [batch, key heads, keys, group], counted from the last key, near which a decoder looks.
+    // [batch, key heads, keys, group]. The sums below are relative to the last key, since the
+    // queries of decoding are near it.
     const at::Tensor forgotten = at::log_sigmoid(operands.k.slice(3, columns).to(at::kDouble));
-    // Rows of no text, which a cache has between pages, may hold anything.
+    // Rows of no sequence, which a cache has between pages, may hold any values.
     at::Tensor c = at::cumsum(forgotten.masked_fill(of_nobody(layout), 0), 2);
     if (c.numel() > 0) c = c - c.slice(2, -1).detach();
     c = c.transpose(2, 3).flatten(1, 2);  // [batch, heads, keys]
@@ -110,7 +112,7 @@ class Fox final : public Method {
   // -|c_i - c_j| by query and distance.
   static void forget_both_ways(Operands& operands, const Layout& layout, const at::Tensor& c,
                                const at::Tensor& own) {
-    // The first and last key row of each query's sequence, and the query's own.
+    // The first and last key row of each query's sequence.
     std::vector<KeyRange> rows(static_cast<size_t>(layout.queries));
     for (const Frame& sequence : sequences(layout))
       std::fill_n(rows.begin() + sequence.query_row, sequence.queries,
@@ -125,7 +127,7 @@ class Fox final : public Method {
       int64_t* to = others.data_ptr<int64_t>();
       for (int64_t i = 0; i < count; ++i) {
         const KeyRange& all = rows[static_cast<size_t>(queries.first + i)];
-        for (int64_t n = 0; n < diagonals.count; ++n)  // rows that no query sees may hold anything
+        for (int64_t n = 0; n < diagonals.count; ++n)  // keys that no query sees may have any bias
           *to++ =
               std::clamp(mine.data_ptr<int64_t>()[i] - diagonals.distance(n), all.first, all.last);
       }

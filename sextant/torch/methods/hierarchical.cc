@@ -1,12 +1,13 @@
-// hierarchical: a trained table of n positions, read as the digits of n * n ones.
+// hierarchical: a trained table of n positions that serves n * n positions, written with two
+// digits.
 //
 // Su 2020 (spaces.ac.cn/archives/7947): with u = (p - a p[0]) / (1 - a), position t is
 //
 //   q[t] = a u[t div n] + (1 - a) u[t mod n]
 //
-// so the first n are p itself and a table of BERT's reaches 512 * 512 without training. It is a
-// code of two digits, no interpolation between neighbours; a = 1/2 would make (i, j) and (j, i)
-// alike.
+// so the first n rows are p itself, and BERT's table of 512 rows reaches 512 * 512 without
+// training. The code combines two digits and does not interpolate between neighbours; a = 1/2 would
+// give (i, j) and (j, i) the same row.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/index_select.h>

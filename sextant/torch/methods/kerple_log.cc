@@ -1,13 +1,13 @@
 // kerple-log: a trained penalty that grows with the logarithm of distance.
 //
-// Chi, Fan, Ramadge and Rudnicky 2022 (KERPLE, arXiv 2205.09921): s_ij = q_i.k_j / sqrt(d) -
-// p_h ln(1 + a_h |i - j|), the paper's r1 = p and r2 = a. One p and one a per head, shared by all
-// layers. The official code is causal; the paper's kernel is symmetric and so is this.
+// Chi, Fan, Ramadge and Rudnicky 2022 (KERPLE, arXiv 2205.09921): s_ij = q_i.k_j / sqrt(d) - p_h
+// ln(1 + a_h |i - j|), the paper's r1 = p and r2 = a. One p and one a per head, shared by all
+// layers. The official code is causal; the paper's kernel and this method are symmetric.
 //
-// Both are kept at 0.01 or more. The code does so by overwriting the parameter, so that its
-// gradient is taken at 0.01 and still moves it: "clamp": "straight-through". "smooth" is low +
-// softplus instead. Past the training length the penalty grows on, slower and slower. NeMo's
-// "KERPLE" has a = 0 and p = 1 as constants: no bias at all.
+// p and a are kept at 0.01 or more. The official code overwrites the parameter, so its gradient is
+// computed at 0.01 and still changes it: "clamp": "straight-through". "smooth" is low + softplus
+// instead. Past the training length the penalty keeps growing, ever more slowly. NeMo's "KERPLE"
+// has the constants a = 0 and p = 1: no bias at all.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/log1p.h>
 

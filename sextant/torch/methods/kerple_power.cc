@@ -1,17 +1,17 @@
 // kerple-power: a trained penalty that grows with a power of distance.
 //
-// Chi, Fan, Ramadge and Rudnicky 2022 (KERPLE, arXiv 2205.09921): s_ij = q_i.k_j / sqrt(d) -
-// a_h |i - j|^p_h, the paper's r1 = a and r2 = p. p = 1 is ALiBi with trained slopes. One p and one
-// a per head, shared by all layers.
+// Chi, Fan, Ramadge and Rudnicky 2022 (KERPLE, arXiv 2205.09921): s_ij = q_i.k_j / sqrt(d) - a_h |i
+// - j|^p_h, the paper's r1 = a and r2 = p. p = 1 is ALiBi with trained slopes. One p and one a per
+// head, shared by all layers.
 //
-// form (pos-emb in the code): "bias" (kerple_power_ap_), the paper's; "weight" (kerple_power__ap)
+// form (pos-emb in the code): "bias" (kerple_power_ap_) is the paper's; "weight" (kerple_power__ap)
 // multiplies the product by exp(-a |i - j|^p) instead; "bias-and-weight" (kerple_power_ap_ap) does
 // both.
 //
-// a is kept at 0.01 or more, p in [0.01, 2] (a kernel needs p <= 2). The code overwrites the
-// parameter, so that its gradient is taken at the bound and still moves it: "clamp":
+// a is kept at 0.01 or more, p in [0.01, 2] (a kernel needs p <= 2). The official code overwrites
+// the parameter, so its gradient is computed at the bound and still changes it: "clamp":
 // "straight-through". "smooth" uses softplus and sigmoid. Past the training length the penalty
-// grows on.
+// keeps growing.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/pow.h>

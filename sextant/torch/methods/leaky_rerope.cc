@@ -1,17 +1,17 @@
-// leaky-rerope: rotary positions that grow slower beyond a window.
+// leaky-rerope: rotary positions that grow more slowly beyond a window.
 //
 // Su 2023 (kexue.fm/archives/9708; github.com/bojone/rerope): the relative position of a pair at
 // distance d is d for |d| < window, and window + (d - window) / factor beyond, mirrored towards the
-// future. rerope is the limit of large factors. Training met no position beyond L: choose window
+// future. rerope is the limit of large factors. Training has no position beyond L: choose window
 // and factor so that window + (length - window) / factor < L.
 //
-// Inverse Leaky ReRoPE (Su 2023, kexue.fm/archives/9728) trains with a factor below 1, positions
-// beyond the window growing faster, and reads on with plain rope: `factor` 1/8 here, then the
+// Inverse Leaky ReRoPE (Su 2023, kexue.fm/archives/9728) trains with a factor below 1, so that
+// positions beyond the window grow faster, and infers with plain rope: `factor` 1/8 here, then the
 // method rope.
 //
-// Positions beyond the window are speeds / factor and a constant phase, both exact at any position.
-// `window` defaults to half of the training length, `log_n`, see beyond.h, is on in the official
-// code.
+// Positions beyond the window use speeds / factor and a constant phase, both exact at any position.
+// `window` defaults to half of the training length; `log_n` (see piecewise_rotary.h) is on in the
+// official code.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

@@ -1,14 +1,14 @@
 // learned: a trained vector for each position is added to the input.
 //
-// Gehring et al. 2017 (arXiv 1705.03122), Devlin et al. 2018 (BERT), Radford et al. 2018 (GPT):
-// x_t += p[t], p of [rows, width]. A position without a row is an error, as in BERT and GPT-2;
-// tensor2tensor adds zeros there and says nothing.
+// Gehring et al. 2017 (arXiv 1705.03122), Devlin et al. 2018 (BERT), Radford et al. 2018 (GPT): x_t
+// += p[t], p of [rows, width]. A position without a row is an error, as in BERT and GPT-2;
+// tensor2tensor silently adds zeros there.
 //
-// Rows past the training length are never trained, so a model that is to be tested there needs
-// `rows` for it and shows what random rows do. init_std is BERT's and GPT-2's 0.02, which suits
-// their embeddings of that size. A small model that trains for minutes, on embeddings of size 1,
-// wants 0.7: rows of 0.02 or 0.1 have not grown to that size by its end, and it looks worse than
-// the method is (nats per character at the training length: 2.22 with 0.1, 1.88 with 0.7).
+// Rows past the training length are never trained. To test a model there, give it enough `rows`;
+// the result is that of random rows. init_std is BERT's and GPT-2's 0.02, which suits their
+// embeddings of that size. A small model with embeddings of size 1 that trains for minutes needs
+// 0.7: rows of 0.02 or 0.1 do not grow to that size in time, and the method looks worse than it is
+// (nats per character at the training length: 2.22 with 0.1, 1.88 with 0.7).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
 

@@ -1,14 +1,18 @@
 // nezha: Shaw's vectors by clipped distance, on keys and values, as fixed sinusoids.
 //
 // Wei et al. 2019 (arXiv 1909.00204), with r = clip(j - i, -K, K):
+//
 //   s_ij = q_i.(k_j + a_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a_r)
 //   a_r[2m] = sin(t / 10000^(2m/d)),    a_r[2m + 1] = cos(t / 10000^(2m/d))
 //
-// t is r in the paper's text, flavour "paper". All code (Huawei's TensorFlow and PyTorch, Hugging
-// Face) counts the rows of its table from 0 and takes the row for the angle: t = r + K, flavour
-// "code". No trained map follows that could turn one into the other; checkpoints need "code".
+// t is r in the paper, flavour "paper". All code (Huawei's TensorFlow and PyTorch, Hugging Face)
+// counts the rows of its table from 0 and computes the angle from the row: t = r + K, flavour
+// "code". No trained projection follows that could convert one into the other; checkpoints need
+// "code".
 //
-// One table for keys and values, all heads and layers; no parameters. Distances beyond K are one,
+// One table serves keys and values, all heads and all layers; there are no parameters. All
+// distances beyond K share one row, so any length works; Hugging Face's buffer ends at
+// max_position_embeddings.
 // so any length works; Hugging Face's buffer ends at max_position_embeddings.
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,8 +1,8 @@
 // none: no position encoding at all (NoPE).
 //
 // Kazemnejad et al. 2023 (arXiv 2305.19466), Haviv et al. 2022 (arXiv 2203.16634): a causal decoder
-// can count the keys it sees, so it learns some order without being told. Without the causal mask a
-// transformer cannot tell the order of its input.
+// can count the visible keys, so it learns some order from the mask alone. Without the causal mask
+// a transformer cannot distinguish orders of its input.
 #include "sextant/torch/method.h"
 
 namespace sextant {

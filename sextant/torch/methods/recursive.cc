@@ -1,11 +1,12 @@
-// recursive: each position's vector follows from the one before.
+// recursive: each position's vector is computed from the one before.
 //
-// `tanh`: p_{k+1} = tanh(W p_k + b) from a trained p_0, added to the input.
-// `gru`:  the rival that FLOATER's authors compare with (rnn_transformer.py): a GRU of two layers
-// reads
-//         the time 0.01 k and its outputs are added to queries, keys and values of every layer; the
-//         first position is one step after the trained start.
-// Both run on past the trained length. Sequential: a step per position, whatever the batch.
+//   tanh   p_{k+1} = tanh(W p_k + b) from a trained p_0, added to the input.
+//   gru    the baseline of FLOATER's authors (rnn_transformer.py): a GRU of two layers with the
+//          time 0.01 k as input. Its outputs are added to queries, keys and values of every layer;
+//          the first position is one step after the trained start.
+//
+// Both continue past the training length. The computation is sequential: one step per position,
+// whatever the batch.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/select.h>

@@ -1,12 +1,14 @@
-// relative-key: a trained vector for each distance meets the query, or the query and the key.
+// relative-key: a trained vector per distance meets the query, or both the query and the key.
 //
 // Huang et al. 2020 (arXiv 2009.13658, methods 3 and 4), BERT in Hugging Face's code:
+//
 //   s_ij = ( q_i.k_j + q_i.e_r ) / sqrt(d)             position_embedding_type "relative_key"
 //   s_ij = ( q_i.k_j + q_i.e_r + k_j.e_r ) / sqrt(d)   "relative_key_query"; r = i - j
 //
 // Each layer has its own table of 2n - 1 rows, shared by the heads, n = max_position_embeddings.
-// The first row is that of keys n - 1 to the right: the order is the reverse of Shaw's. There is no
-// clip: a distance of n or more is an error, as in the code it is an index out of range.
+// The first row belongs to keys n - 1 to the right: the order is the reverse of Shaw's. Distances
+// are not clipped: a distance of n or more is an error; in the official code it is an index out of
+// range.
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 

@@ -1,16 +1,17 @@
-// rerope: rotary positions in which no distance is longer than a window.
+// rerope: rotary positions in which no distance exceeds a window.
 //
 // Su 2023 (Rectified Rotary Position Embeddings, kexue.fm/archives/9708; github.com/bojone/rerope):
-// as rope up to |i - j| < window, and every pair that is farther apart is turned as if it were
-// `window` apart, so that a trained rope meets no angle that it has not learned, however long the
-// text. Towards the future the distance is -window; the official code, made for the causal mask,
-// has +window there.
+// as rope for |i - j| < window; every pair farther apart is rotated as if its distance were
+// `window`, so a trained rope meets no angle beyond training, however long the sequence. For keys
+// in the future the distance is -window; the official code is made for the causal mask and has
+// +window there.
 //
-// Beyond the window keys stand at time 0 and queries at one angle: a far tile costs what rope
-// costs, and only tiles on the border two scores. A cache holds plain keys.
+// Beyond the window all keys have rotary position 0 and all queries the same angle: a far tile
+// costs what rope costs, and only tiles on the border compute two scores. A cache holds keys that
+// are not rotated.
 //
-// The window defaults to half of the training length. `log_n`, see beyond.h, is on in the official
-// code.
+// The window defaults to half of the training length. `log_n` (see piecewise_rotary.h) is on in the
+// official code.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

@@ -1,20 +1,20 @@
-// rope: queries and keys are turned by an angle that grows with their position.
+// rope: queries and keys are rotated by an angle that grows with their position.
 //
-// Su et al. 2021 (arXiv 2104.09864): pair f of a query or key at position t is turned by t theta_f,
-// theta_f = base^(-2f/R), so that a score depends on the distance of the two only. R = dim channels
-// turn, the first ones unless `columns` says "last"; the rest pass through (partial rotary: GPT-J,
-// GPT-NeoX, Phi, GLM).
+// Su et al. 2021 (arXiv 2104.09864): pair f of a query or key at position t is rotated by t
+// theta_f, theta_f = base^(-2f/R), so that a score depends only on the distance between query and
+// key. R = dim channels are rotated, the first ones unless `columns` is "last"; the rest pass
+// through (partial rotary: GPT-J, GPT-NeoX, Phi, GLM).
 //
 // Pairs are (2f, 2f + 1), "interleaved": the paper, GPT-J, Meta's Llama weights; or (f, f + R/2),
 // "half-split": GPT-NeoX and everything in Hugging Face's layout, the default. The frequencies are
-// the same, so weights convert by a permutation of the rows of W_q and W_k; forgetting it ruins a
-// model.
+// the same, so weights convert by a permutation of the rows of W_q and W_k; without the permutation
+// a model is ruined.
 //
-// Positions need not follow each other (Layout::query_rotary_positions), and a row may have
-// several: M-RoPE, see rotary_options.h for these and the other options. A stretch, which may
-// depend on the length of the text, and factors for queries: rotary_plan.h. `train` makes the
+// Rotary positions need not be consecutive (Layout::query_rotary_positions), and a row may have
+// several (M-RoPE): see rotary_options.h for these and the other options. rotary_plan.h has
+// stretches, which may depend on the sequence length, and query factors. `train` makes the
 // frequencies parameters (GRAPE's log_freq, gradient included); the angles are then computed in
-// float64 as the parameters allow.
+// float64, as exactly as the parameters allow.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/exp.h>

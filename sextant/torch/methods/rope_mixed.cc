@@ -1,14 +1,15 @@
-// rope-mixed: rotary positions on a plane, each pair with a trained direction of its own.
+// rope-mixed: rotary positions on a plane, each pair with its own trained direction.
 //
 // Heo, Park, Han and Yun 2024 (RoPE for Vision Transformer, arXiv 2403.13298, "RoPE-Mixed"; code
-// naver-ai/rope-vit): pair f of head h is turned by x fx[h, f] + y fy[h, f], with fx and fy
-// trained, per layer. Pairs are interleaved. Positions are two per row:
-// Layout::query_rotary_positions with axes x and y; a row of text has both equal.
+// naver-ai/rope-vit): pair f of head h is rotated by x fx[h, f] + y fy[h, f], with fx and fy
+// trained, per layer. Pairs are interleaved. Each row has two positions:
+// Layout::query_rotary_positions with axes x and y; without rotary positions both equal the row's
+// position.
 //
-// freqs [2, layers, heads * head_dim / 2]. It starts, as in the code, with magnitudes base^(-4i/D),
-// each for two pairs at right angles; the code draws an orientation at random for each head, here
-// they are evenly spread over a half turn. The fixed variant, RoPE-Axial, is rope with axes
-// "restart".
+// freqs [2, layers, heads * head_dim / 2]. As in the code, it starts with magnitudes base^(-4i/D),
+// each for two pairs at right angles. The code draws a random orientation for each head; here
+// orientations are spread evenly over a half circle. The fixed variant, RoPE-Axial, is rope with
+// axes "restart".
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
@@ -78,7 +79,7 @@ class RopeMixed final : public Method {
     return tensor_of(values, {2, 1, shape_.heads * 2 * half});
   }
 
-  // x at times [1 or batch, 2, rows], freqs [2, heads, 1, pairs]
+  // Rotates x by rotary positions [1 or batch, 2, rows] and freqs [2, heads, 1, pairs].
   static at::Tensor at_positions(const at::Tensor& x, const at::Tensor& rotary_positions,
                                  const at::Tensor& freqs, const Spectrum& pairs) {
     const auto along = [&](int64_t axis) {
@@ -89,8 +90,8 @@ class RopeMixed final : public Method {
     return rotated(x, at::cos(angles).to(x.options()), at::sin(angles).to(x.options()), pairs);
   }
 
-  // The same block by block. Angles of each head, in float64, and what their gradients need are
-  // several times as large as x.
+  // Calls at_positions() for blocks of rows and recomputes it for gradients: the angles of each
+  // head, in float64, and their saved tensors are several times as large as x.
   at::Tensor in_blocks(const at::Tensor& x, const at::Tensor& rotary_positions,
                        const at::Tensor& freqs) const {
     if (x.size(2) <= kRowsAtOnce) return at_positions(x, rotary_positions, freqs, pairs_);

@@ -1,13 +1,13 @@
-// sandwich: the product of sinusoidal position vectors alone, as a bias; no parameters.
+// sandwich: the inner product of sinusoidal position vectors as a bias; no parameters.
 //
 // Chi, Fan, Rudnicky and Ramadge 2022 (arXiv 2212.10356): s_ij = q_i.k_j / sqrt(d) + c(i - j) / r_h
 // with c(d) = sum_i cos(d / 10000^(2i/width)), r_h = 8 (h + 1) / heads
-// (sextant/position/sandwich.h). `sinusoid_width` is 128 whatever the head size. c is even, so both
-// directions are served as they are.
+// (sextant/position/sandwich.h). `sinusoid_width` is 128 whatever the head size. c is even, so it
+// serves both directions.
 //
-// The authors' training code is not published. i runs from `first_index` = 1 in the paper's
-// equation and in NeMo, and from 0 in a plain product of sinusoids. Past the training length c goes
-// on falling slowly, with ripples.
+// The authors' training code is not published. i starts at `first_index` = 1 in the paper's
+// equation and in NeMo, and at 0 in a plain product of sinusoids. Past the training length c keeps
+// falling slowly, with ripples.
 #include <ATen/TensorOperators.h>
 
 #include <nlohmann/json_fwd.hpp>

@@ -5,12 +5,12 @@
 //
 //   floor(i / group) - floor(j / group) + (window - window / group)
 //
-// mirrored towards the future. No position exceeds L while a text has at most (L - window) group +
-// window tokens. Where `window` is no multiple of `group` the code's positions are fractions
-// (flavour "code"), and the paper rounds window / group down ("paper").
+// mirrored towards the future. No position exceeds L while a sequence has at most (L - window)
+// group + window tokens. If `window` is not a multiple of `group`, the code's positions are
+// fractions (flavour "code"), and the paper rounds window / group down ("paper").
 //
-// `window` defaults to a quarter of the training length. The code's `scale_base` is `log_n`, see
-// beyond.h.
+// `window` defaults to a quarter of the training length. The code's `scale_base` is `log_n` (see
+// piecewise_rotary.h).
 #include <ATen/ops/floor_divide.h>
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,12 +1,13 @@
-// shaw: a trained vector for each near distance is added to the key, and another to the value.
+// shaw: a trained vector per clipped distance is added to the key, and another to the value.
 //
 // Shaw, Uszkoreit and Vaswani 2018 (arXiv 1803.02155), with r = clip(j - i, -K, K):
+//
 //   s_ij = q_i.(k_j + a^K_r) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_r)
 //
-// Each layer has its own tables of 2K + 1 rows, shared by the heads; the last row is that of keys K
-// and more to the right (tensor2tensor's order). Distances beyond K are one. Both terms of the
-// score have the one factor 1/sqrt(d). "values": false leaves a^V out, which the paper finds to
-// cost nothing.
+// Each layer has its own tables of 2K + 1 rows, shared by the heads; the last row belongs to keys K
+// or more to the right (tensor2tensor's order). All distances beyond K on one side share a row. The
+// factor 1/sqrt(d) applies to both terms of the score. "values": false omits a^V, which costs
+// nothing according to the paper.
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -24,7 +25,7 @@ class Shaw final : public Method {
   Shaw(int64_t layers, int64_t head_dim, int64_t clip, bool values)
       : layers_(layers), head_dim_(head_dim), clip_(clip), values_(values) {}
 
-  // The tables for keys of all layers, then those for values.
+  // The tables for keys of all layers, then the tables for values.
   std::vector<ParameterSpec> parameters() const override {
     const int64_t rows = 2 * clip_ + 1;
     const double range = std::sqrt(6.0 / static_cast<double>(rows + head_dim_));  // Glorot's

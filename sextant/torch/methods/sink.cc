@@ -1,10 +1,9 @@
-// sink: a trained score per head that takes part in the softmax and has no value; laid over another
-// method.
+// sink: a trained score per head that enters the softmax and has no value; wraps another method.
 //
 // gpt-oss (OpenAI 2025): p_ij = exp(s_ij) / (exp(sink_h) + sum_j exp(s_ij)), so that a head can
-// attend to nothing; one sink per query head and layer, not scaled. At 0, where it starts, this is
-// "softmax plus one". gpt-oss has it over window over rope; a sink is a number, StreamingLLM's
-// sinks are keys (window).
+// attend to nothing; one sink per query head and layer, not scaled. Sinks start at 0, which is
+// "softmax plus one". gpt-oss has sink over window over rope. A sink here is a scalar;
+// StreamingLLM's sinks are keys (option `sinks` of window).
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"
@@ -20,7 +19,7 @@ class Sink final : public MethodWrapper {
   Sink(std::unique_ptr<Method> of, const ModelShape& shape)
       : MethodWrapper(std::move(of)), layers_(shape.layers), heads_(shape.heads) {}
 
-  // Those of the other method, then one for each layer.
+  // The wrapped method's parameters, then the sinks of each layer.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs = MethodWrapper::parameters();
     for (int64_t n = 0; n < layers_; ++n) {

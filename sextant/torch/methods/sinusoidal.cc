@@ -1,17 +1,21 @@
 // sinusoidal: sines and cosines of each position are added to the input.
 //
-// Vaswani et al. 2017 (arXiv 1706.03762), section 3.5: p[t, 2i] = sin(t w_i), p[t, 2i + 1] = cos(t
-// w_i), w_i = base^(-2i / width). Computed for any position, but a model has seen those of its
-// training only. The layouts of other codes are in sextant/position/sinusoid.h; a checkpoint needs
-// its own.
+// Vaswani et al. 2017 (arXiv 1706.03762), section 3.5:
 //
-// Layout "fairseq" is tensor2tensor's, but positions count from padding_idx + 1: the first token's
-// row is that of position 2 in its dictionaries, whose padding is token 1. Padding gets a row of
-// zeros and is not counted. Which tokens are padding is said by padding_idx and the words, which it
-// needs; without it none is. One piece of a text after the other, earlier padding counts, as in
-// fairseq's own decoding.
+//   p[t, 2i] = sin(t w_i),  p[t, 2i + 1] = cos(t w_i),  w_i = base^(-2i / width)
 //
-// token_scale multiplies the input first: the paper's sqrt(width), where the model has not done so.
+// Any position has a row, but a model knows only the rows of its training.
+// sextant/position/sinusoid.h has the layouts of other codes; a checkpoint needs the layout it was
+// trained with.
+//
+// Layout "fairseq" has tensor2tensor's columns, and positions count from padding_idx + 1: the first
+// token has the row of position 2 in its dictionaries, whose padding is token 1. Padding gets a row
+// of zeros and is not counted. Option padding_idx identifies padding among the token ids, which are
+// then required; without it no token is padding. If a sequence is computed in several calls,
+// padding of earlier calls is counted, as in fairseq's own decoding.
+//
+// The input is first multiplied by token_scale: the paper's sqrt(width), for models that have not
+// done so.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 
@@ -32,7 +36,7 @@ namespace {
 
 class Sinusoidal final : public Method {
  public:
-  // first: that of a text's first token.
+  // first: the position of a sequence's first token.
   Sinusoidal(const SinusoidOptions& options, int64_t first, double token_scale)
       : sinusoid_(options),
         padding_(options.padding_position),

@@ -1,16 +1,17 @@
-// skew: a trained vector for each head and distance; none beyond the table.
+// skew: a trained vector per head and distance, and zeros beyond the table.
 //
 // Huang et al. 2018 (Music Transformer, arXiv 1809.04281); tensor2tensor's dot_product_relative_v2:
+//
 //   s_ij = q_i.(k_j + a^K_{j-i}) / sqrt(d),   o_i = sum_j p_ij (v_j + a^V_{j-i})
 //
-// The table of a head holds distances 0 .. M - 1 back, M = max_relative_position, the row of
-// distance 0 last; "unmasked" also as many to the right, 2M - 1 rows. Distances outside meet a
-// vector of zeros and not the last row: this is not Shaw's method with another name, and past M a
-// model reads text whose order it cannot see. heads_share_relative_embedding: one table for the
-// heads of a layer. add_relative_to_values brings a^V, which is off in the released settings.
+// The table of a head has rows for the distances 0 .. M - 1 to the past, M = max_relative_position,
+// with distance 0 last; "unmasked" adds as many to the right, 2M - 1 rows. Distances outside have a
+// vector of zeros and not the last row: this is not Shaw's method under another name, and beyond M
+// a model cannot see the order of keys. heads_share_relative_embedding: one table for the heads of
+// a layer. add_relative_to_values adds a^V, which is off in the released settings.
 //
-// The name is the paper's trick: queries times table, a matrix shifted row by row, in place of
-// vectors for all pairs. Here it is a row map.
+// The name refers to the paper's trick: the product of queries and table, a matrix shifted row by
+// row, replaces one vector per pair. Here a row map does this.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 
@@ -36,7 +37,7 @@ class Skew final : public Method {
  public:
   Skew(const ModelShape& shape, const SkewOptions& options) : shape_(shape), options_(options) {}
 
-  // The tables for keys of all layers, then those for values.
+  // The tables for keys of all layers, then the tables for values.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<int64_t> sizes = {rows(), shape_.head_dim};
     if (!options_.share_heads) sizes.insert(sizes.begin(), shape_.heads);

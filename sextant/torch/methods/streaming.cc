@@ -1,18 +1,18 @@
-// streaming: the first keys and the latest, at the places that they have in a cache of just these.
+// streaming: the first and the latest keys, with positions counted in a cache of only these keys.
 //
 // Xiao et al. 2023 (StreamingLLM, arXiv 2309.17453; github.com/mit-han-lab/streaming-llm): a query
-// sees the first `sinks` keys of its text, the `recent` keys before it, and itself. Keys are turned
-// by their index in that cache and the query by the length of it, so that the distance to a sink
-// never exceeds sinks + recent:
+// sees the first `sinks` keys of its sequence, the `recent` keys before it, and itself. Keys are
+// rotated by their index in that cache and the query by the cache's length, so that the distance to
+// a sink never exceeds sinks + recent. With i and j counted from the sequence's first key, the
+// distance is
 //
 //   i - j                          for |i - j| <= recent
-//   min(i, sinks + recent) - j     for j < sinks, further away; i and j count from the text's first
-//   key
+//   min(i, sinks + recent) - j     for j < sinks and farther away
 //
-// With the defaults, 4 sinks and recent keys up to the training length, no distance is new. What
-// lies between is not read. A cache that drops it needs no other method: its keys, placed one after
-// the other and the query behind them, give the same numbers. Without the causal mask as many keys
-// are seen to the right.
+// With the defaults, 4 sinks and recent keys up to the training length, no distance is beyond
+// training. Keys in between are not read. A cache that drops them needs no other method: its keys
+// at consecutive positions, with the query after them, give the same result. Without the causal
+// mask as many keys are visible to the right.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/minimum.h>
 
@@ -60,7 +60,7 @@ std::unique_ptr<Method> make_streaming(const ModelShape& shape, const nlohmann::
   const int64_t sinks = options.integer("sinks", 0, kFar);
   const int64_t room = std::max<int64_t>(shape.train_length - 1 - sinks, 0);
   const int64_t recent =
-      shape.train_length > 0 ? room : -1;  // a length that is not known is refused
+      shape.train_length > 0 ? room : -1;  // -1: refused, as train_length is unknown
   return std::make_unique<Streaming>(one_axis_spectrum(options, shape), sinks,
                                      options.integer_or("recent", recent, 0, kFar));
 }

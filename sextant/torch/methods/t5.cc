@@ -1,14 +1,14 @@
-// t5: a trained number for each head and bucket of distances is added to the score.
+// t5: a trained bias per head and bucket of distances is added to the score.
 //
-// Raffel et al. 2019 (arXiv 1910.10683): s_ij = q_i.k_j + b[bucket(j - i), h]. Near distances have
-// a bucket each, far ones share logarithmic buckets (sextant/position/buckets.h), everything from
-// about max_distance on the last. One table serves all layers of a stack (T5, mT5), or each has one
-// (umT5: per_layer).
+// Raffel et al. 2019 (arXiv 1910.10683): s_ij = q_i.k_j + b[bucket(j - i), h]. Each near distance
+// has its own bucket, far distances share logarithmic buckets (sextant/position/buckets.h), and
+// everything from about max_distance on shares the last. One table serves all layers of a stack
+// (T5, mT5), or each layer has its own (umT5: per_layer).
 //
-// There is no 1/sqrt(d): T5 starts W_q small instead. A model that does not needs "scaled": true.
-// The table learns at ten times the rate of matrices: with the common rate it is too small for most
-// of a short training and T5 then breaks past the training length (in ten minutes' training, 8
-// times the length costs 0.84 nats a character instead of 0.03).
+// There is no 1/sqrt(d): T5 initialises W_q with small values instead. Models that do not need
+// "scaled": true. The table learns at ten times the rate of matrices: at the common rate it stays
+// too small for most of a short training, and T5 then fails past the training length (after ten
+// minutes of training, 8 times the length costs 0.84 nats per character instead of 0.03).
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -30,7 +30,7 @@ struct T5Options {
 
 class T5 final : public Method {
  public:
-  // A model whose mask changes has both; with one given the mask is not asked.
+  // With both sets of buckets the layout's mask selects one; a single set serves any mask.
   T5(const T5Options& options, std::optional<T5Buckets> causal,
      std::optional<T5Buckets> bidirectional)
       : options_(options), causal_(std::move(causal)), bidirectional_(std::move(bidirectional)) {}

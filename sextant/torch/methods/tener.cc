@@ -5,16 +5,17 @@
 // Flavour "paper":
 //   s_ij = (q_i + c).k_j + (q_i + p).R[i-j]
 //
-// c (r_r_bias) and p (r_w_bias) are [heads, head_dim], each layer's; their names are the reverse of
-// Transformer-XL's. R is neither trained nor projected, of head_dim columns, so it tells left from
-// right:
+// c (r_r_bias) and p (r_w_bias) are [heads, head_dim], one of each per layer; their names are the
+// reverse of Transformer-XL's. R has head_dim columns and is neither trained nor projected, so it
+// distinguishes left from right:
 //   code   sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_m = 10000^(-m / (d/2 - 1))
 //   paper  sin(t w_0), cos(t w_0), sin(t w_1), ...,        w_m = 10000^(-2m / d)
-// "layout" takes either with either score. An odd width has a last column of zeros.
+// Option "layout" combines either layout with either score. An odd width has a last column of
+// zeros.
 //
-// The paper drops W_k too (a head's keys are its columns of the input); the code has it, and a
-// method takes keys as they come. Scores are not scaled, as sharp attention suits the task;
-// "scaled": 1/sqrt(d). Any length works; the code fails at exactly 601.
+// The paper also omits W_k (a head's keys are its columns of the input); the code has it, and this
+// method uses the keys that it is given. Scores are not scaled, as sharp attention suits the task;
+// "scaled": 1/sqrt(d). Any length works; the official code fails at exactly 601.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -36,7 +37,7 @@ class Tener final : public Method {
         paper_(paper),
         scaled_(scaled) {}
 
-  // c of all layers, then p.
+  // c of all layers, then p of all layers.
   std::vector<ParameterSpec> parameters() const override {
     const double xavier = std::sqrt(2 / static_cast<double>(shape_.heads + shape_.head_dim));
     std::vector<ParameterSpec> specs;

@@ -1,18 +1,18 @@
-// transformer-xl: sinusoids of the distance, projected, with trained vectors beside the query.
+// transformer-xl: projected sinusoids of the distance, with trained vectors added to the query.
 //
 // Dai et al. 2019 (arXiv 1901.02860):
+//
 //   s_ij = ( (q_i + u).k_j + (q_i + v).W_R R[i-j] ) / sqrt(d)
-//   R[t] = sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_f = 10000^(-2f / C), C the model's
-//   width
+//   R[t] = sin(t w_0), sin(t w_1), ..., cos(t w_0), ...,   w_f = 10000^(-2f / C), C the width
 //
-// u (r_w_bias) and v (r_r_bias) are [heads, head_dim] and added after the projection of the query;
-// W_R is each layer's own. untie_r: u and v too (the released TensorFlow models, Hugging Face);
-// else the layers share them (the PyTorch code). Memory is keys before the first query: the caller
-// brings them, without gradient.
+// u (r_w_bias) and v (r_r_bias) are [heads, head_dim] and are added after the projection of the
+// query; each layer has its own W_R. With untie_r each layer also has its own u and v (the released
+// TensorFlow models, Hugging Face); otherwise all layers share them (the PyTorch code). Memory
+// consists of keys before the first query, which the caller passes without gradient.
 //
-// R is computed for any distance, but those past training are untrained; with clamp_len > 0 all
-// farther ones are that one. same_length: each query sees the mem_len nearest keys, itself among
-// them, so that the first query of a segment sees no fewer than the last.
+// R exists for any distance, but distances past training are untrained; with clamp_len > 0 all
+// farther distances are clipped to clamp_len. With same_length each query sees the mem_len nearest
+// keys, itself among them, so that the first query of a segment sees no fewer keys than the last.
 #include <ATen/ops/linear.h>
 
 #include <limits>
@@ -40,7 +40,7 @@ class TransformerXl final : public Method {
         options_(options),
         sinusoids_({.width = shape.width, .layout = SinusoidLayout::kConcatenated}) {}
 
-  // u, then v, of each layer or of all; then W_R of each layer.
+  // u, then v, of each layer or shared; then W_R of each layer.
   std::vector<ParameterSpec> parameters() const override {
     std::vector<ParameterSpec> specs;
     const auto add = [&](int64_t layer, const std::string& name, std::vector<int64_t> sizes) {

@@ -1,24 +1,25 @@
-// tupe: absolute positions with projections of their own, untied from the words.
+// tupe: absolute positions with their own projections, untied from token embeddings.
 //
 // Ke, He and Liu 2020 (TUPE, arXiv 2006.15595):
 //
 //   s_ij = ( q_i.k_j + reset(UQ_i.UK_j) ) / sqrt(2d)  [ + reset(b[bucket(j - i)]) ]
 //
 // UQ = LN(P) U_Q, UK = LN(P) U_K, shared by all layers; the bias b is TUPE-R's ("relative": true),
-// with T5's buckets in both directions and not scaled. reset frees the first token, [CLS], from
-// position: to itself all keys are alike (theta_1), and to the others it is neither near nor far
-// (theta_2). As in the code position t has row t + 1 of P, theta_2 is what position 0 has with
-// itself, and b's reset column is one more row of its table. theta_1 (row 0 of P, row buckets / 2
-// of b) adds one constant to a whole row of scores, which no softmax can see: it is left out, and
-// its gradient is exactly 0, as in the code.
+// with T5's buckets in both directions, and is not scaled. reset frees the first token, [CLS], from
+// position: as a query it gives all keys the same value (theta_1), and as a key it gives all other
+// queries the same value (theta_2). As in the code, position t has row t + 1 of P, theta_2 is the
+// value of position 0 with itself, and b's reset column is one more row of its table. theta_1 (row
+// 0 of P, row buckets / 2 of b) adds one constant to a whole row of scores and cancels in softmax:
+// it is omitted, and its gradient is exactly 0, as in the code.
 //
-// The absolute part is said by columns beside q and k, the reset by one or two more; with c =
+// Further columns of q and k hold the absolute part, and one or two more hold the reset; with c =
 // [CLS]:
 //
-//   q' = [ q | UQ_i, 0 for c | theta_2 + (b_reset - b[-i]) / scale, 0 for c | 1 / scale for c, else
-//   0 ] k' = [ k | UK_j, 0 for c | 1 for c, else 0                              | -b[j] ]
+//   q' = [ q | UQ_i, 0 for c | theta_2 + (b_reset - b[-i])/scale, 0 for c | 1/scale for c, else 0 ]
+//   k' = [ k | UK_j, 0 for c | 1 for c, else 0                            | -b[j]                 ]
 //
-// Positions end with the table: beyond max_positions is an Error. The authors know no causal use.
+// The table limits positions: a position of max_positions or more is an Error. The authors have no
+// causal use.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
@@ -93,7 +94,7 @@ class Tupe final : public Method {
     operands.scale = 1 / std::sqrt(2.0 * static_cast<double>(shape_.head_dim));
     const at::Tensor i = query_positions(layout), j = key_positions(layout);
     const auto like = operands.q.options();
-    // 1 for [CLS], 0 for others: [1, 1, rows, 1]
+    // 1 for [CLS], 0 for other tokens: [1, 1, rows, 1]
     const at::Tensor cls_i = i.eq(0).to(like).view({1, 1, -1, 1});
     const at::Tensor cls_j = j.eq(0).to(like).view({1, 1, -1, 1});
 
@@ -127,8 +128,8 @@ class Tupe final : public Method {
   }
 
  private:
-  // LN(P) at positions, projected: [1, heads, positions, head_dim]. For the gradients it is
-  // computed once more: P at all positions and its norm are each as large as q.
+  // LN(P) at positions, projected: [1, heads, positions, head_dim]. It is recomputed for gradients:
+  // P at all positions and its normalised form are each as large as q.
   at::Tensor projected(Parameters p, const at::Tensor& positions, const at::Tensor& weight,
                        const at::Tensor& bias) const {
     if (positions.numel() > 0 &&
@@ -155,7 +156,7 @@ class Tupe final : public Method {
     return table.index_select(0, buckets).transpose(0, 1).unsqueeze(0).unsqueeze(3);
   }
 
-  // Side by side, all as large as the first.
+  // Concatenates columns, each expanded to the batch, heads and rows of the first.
   static at::Tensor beside(std::vector<at::Tensor> columns) {
     const at::Tensor first = columns.front();
     for (at::Tensor& x : columns)

@@ -1,20 +1,20 @@
-// window: each query sees the nearest keys only; laid over another method.
+// window: each query sees only the nearest keys; wraps another method.
 //
 // Local attention: Beltagy et al. 2020 (Longformer, arXiv 2004.05150); Mistral, Gemma and gpt-oss
-// slide one over rope, which is the default. A query sees the `window` keys at distances 0 ..
-// window - 1, itself among them (Hugging Face, gpt-oss and llama.cpp count so).
+// have a sliding window over rope, which is the default. A query sees the `window` keys at
+// distances 0 .. window - 1, itself among them (as Hugging Face, gpt-oss and llama.cpp count).
 //
 // Without the causal mask it sees as far to its right. Popular codes differ by one there:
 // "exclusive", |d| < window, is Gemma 3; "inclusive", |d| <= window, is Hugging Face's
-// bidirectional mask (ModernBERT, local_attention 128, has window 64). `left` and `right` say it
-// outright, as FlashAttention's window_size does, each key at distances -right .. left; -1 is
-// without limit.
+// bidirectional mask (ModernBERT, local_attention 128, has window 64). `left` and `right` give the
+// range directly, as FlashAttention's window_size does: keys at distances -right .. left; -1 is no
+// limit.
 //
-// `sinks` first keys stay visible to all (Xiao et al. 2023, StreamingLLM, arXiv 2309.17453, without
-// its counting of positions within the cache).
+// The first `sinks` keys stay visible to all queries (Xiao et al. 2023, StreamingLLM, arXiv
+// 2309.17453, without its positions within the cache).
 //
-// With the training length as window, the default, a model never meets a distance it has not seen:
-// no relative method breaks then, and nothing beyond the window is read.
+// By default the window is the training length, and a model then never meets a distance beyond
+// training: no relative method fails, and nothing beyond the window is read.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

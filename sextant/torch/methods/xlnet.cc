@@ -1,17 +1,19 @@
-// xlnet: Transformer-XL's distances to both sides, and whether two rows are of one segment.
+// xlnet: Transformer-XL's distances in both directions, and whether two rows share a segment.
 //
 // Yang et al. 2019 (arXiv 1906.08237), zihangdai/xlnet and Hugging Face:
+//
 //   s_ij = ( (q_i + u).k_j + (q_i + v).W R[i-j] + (q_i + s).e[segment_i != segment_j] ) / sqrt(d)
 //
-// R as in transformer-xl, width C; u, v, s are r_w_bias, r_r_bias, r_s_bias [heads, head_dim], each
-// layer's own (untie_r, all released models) or one for all; W is `r` and e is `seg_embed`, always
-// each layer's. clamp_len > 0 clips distances to both sides. The mask says whether distances of
-// both signs occur ("bi") or not ("uni"); nothing else depends on it. The code's bi_data reads the
-// second half of a batch backwards, with -(i-j) for i-j: attend to that half with "reversed".
+// R is that of transformer-xl, width C; u, v, s are r_w_bias, r_r_bias, r_s_bias [heads, head_dim],
+// one of each per layer (untie_r, all released models) or shared; W is `r` and e is `seg_embed`,
+// always one per layer. clamp_len > 0 clips distances in both directions. The mask determines
+// whether distances of both signs occur ("bi") or not ("uni"); nothing else depends on it. The
+// code's bi_data computes the second half of a batch backwards, with -(i-j) for i-j: attend to that
+// half with "reversed".
 //
-// "segments" needs the placement's segments. A key's segment is one-hot in columns beside the key;
-// the query brings (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the others: one
-// product.
+// "segments" needs the layout's segments. A key's segment is one-hot in further columns of the key;
+// the query's further columns hold (q_i + s).e[0] for its own segment and (q_i + s).e[1] for the
+// others: one product.
 //
 // Content and query stream share all parameters and differ in q and in the mask (Layout::mask).
 #include <ATen/TensorOperators.h>
@@ -34,12 +36,12 @@
 namespace sextant {
 namespace {
 
-// bool [batch, 1, rows, ids]: of which segment a row is.
+// One-hot segment ids, bool [batch, 1, rows, ids].
 at::Tensor one_hot(const at::Tensor& segments, const at::Tensor& ids) {
   return segments.unsqueeze(2).eq(ids).unsqueeze(1);
 }
 
-// [batch, heads, queries, 1]: x_i.e, e of [heads, head_dim].
+// The products x_i.e, [batch, heads, queries, 1], with e [heads, head_dim].
 at::Tensor product(const at::Tensor& x, const at::Tensor& e) {
   return at::matmul(x, e.unsqueeze(2));
 }
@@ -55,7 +57,8 @@ void check_segments(const char* field, const at::Tensor& segments, int64_t batch
          std::to_string(segments.numel()) + " elements");
 }
 
-// Widens q and k. `query`: q before it was dressed; s: [heads, head_dim]; e: [2, heads, head_dim].
+// Appends segment columns to q and k. query: q before u was added; s: [heads, head_dim]; e: [2,
+// heads, head_dim].
 void place_segments(Operands& operands, const Layout& layout, const at::Tensor& query,
                     const at::Tensor& s, const at::Tensor& e) {
   const at::Tensor& k = operands.k;
@@ -87,7 +90,8 @@ class Xlnet final : public Method {
 
   bool changes_keys() const override { return options_.segments; }
 
-  // u, v and, with segments, s, of each layer or of all; then W, and e, of each layer.
+  // u, v and, with segments, s, of each layer or shared; then W and, with segments, e of each
+  // layer.
   std::vector<ParameterSpec> parameters() const override {
     const int64_t heads = shape_.heads, head_dim = shape_.head_dim;
     std::vector<ParameterSpec> specs;
@@ -127,7 +131,7 @@ class Xlnet final : public Method {
   }
 
  private:
-  // Rows by distance, projected: [heads, R, head_dim].
+  // Projected rows by distance: [heads, R, head_dim].
   TableOperand table(const Operands& operands, const Layout& layout, const at::Tensor& w) const {
     const int64_t far = options_.clamp > 0 ? options_.clamp : std::numeric_limits<int64_t>::max();
     const ClippedDistances distances = clipped_distances(layout.diagonals(), -far, far);

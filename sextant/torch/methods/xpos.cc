@@ -1,20 +1,20 @@
-// xpos: rotary positions whose pairs also fade with distance, each at its own rate.
+// xpos: rotary positions whose pairs also decay with distance, each at its own rate.
 //
 // Sun et al. 2022 (A Length-Extrapolatable Transformer, arXiv 2212.10554): as rope, and pair f of a
 // query at t is multiplied by zeta_f^(t / scale_base), of a key by zeta_f^(-t / scale_base), zeta_f
 // = (f/n + gamma) / (1 + gamma) for n pairs, so that a score has zeta_f^((i - j) / scale_base). The
-// code (torchscale) pairs interleaved channels, FlashAttention's has half-split ones. No
+// code (torchscale) pairs interleaved channels, FlashAttention's code half-split ones. No
 // parameters.
 //
-// The two factors alone leave float32 from 72000 tokens on. Kernels never form them: they take what
-// belongs to the distance from the edge of a tile, so any length works, as does decoding with a
-// cache of plain keys (official code scales by the wrong origin when it decodes several tokens at
-// once).
+// Each of the two factors alone exceeds the range of float32 from 72000 tokens on. Kernels never
+// compute them: they take the factor of a distance relative to the edge of a tile, so any length
+// works, and so does decoding with a cache of plain keys (official code scales by the wrong origin
+// when it decodes several tokens at once).
 //
-// Towards the future a score grows without bound as zeta^(-|d| / scale_base): bidirectional use,
-// which the code allows, is for short texts.
+// For keys in the future a score grows without bound as zeta^(-|d| / scale_base): bidirectional
+// use, which the code allows, is for short sequences.
 //
-// Stretches (rotary_plan.h) change the angles; the fading stays as it was trained, by distance.
+// Stretches (rotary_plan.h) change the angles; the decay by distance stays as it was trained.
 #include <nlohmann/json_fwd.hpp>
 #include <utility>
 
