@@ -1,4 +1,4 @@
-// Which model this is: everything about it but its weights.
+// The configuration of a model: everything but its weights.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace sextant {
 
 struct ModelConfig {
   DecoderOptions model;
-  std::string method;          // its name in the registry
+  std::string method;          // name in the registry
   std::string options = "{}";  // JSON object
-  int64_t memory = 0;          // positions of the segments before; 0: none
+  int64_t memory = 0;          // positions kept from earlier segments; 0: none
   int64_t train_length = 0;    // L: positions seen in training
 };
 
-// Reading is strict: every field, no other.
+// from_json() is strict: it expects every field and no other.
 void to_json(nlohmann::json& json, const ModelConfig& config);
 void from_json(const nlohmann::json& json, ModelConfig& config);
 

@@ -23,7 +23,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// With fewer the product is over before the weight is packed, and a BLAS reads it where it lies.
+// For fewer rows, packing the weight costs more than the product; at::linear reads it in place.
 constexpr int64_t kFewRows = 32;
 
 // [rows, columns] of a contiguous tensor whose last dimension is columns.
@@ -41,7 +41,7 @@ at::Tensor product(const dense::Matrix& a, const dense::Matrix& b, at::IntArrayR
 
 bool few(const at::Tensor& x) { return matrix_of(x).rows < kFewRows; }
 
-// x weight^T, finished. Not for few rows.
+// x weight^T with the epilogue `finish`, for at least kFewRows rows of x.
 at::Tensor outputs_of(const at::Tensor& x, const at::Tensor& weight,
                       const dense::Epilogue& finish) {
   std::vector<int64_t> sizes = x.sizes().vec();
@@ -65,7 +65,7 @@ at::Tensor weight_gradient(const at::Tensor& x, const at::Tensor& weight, const 
   return product(matrix_of(d_y).transposed(), matrix_of(x), weight.sizes(), {}, x.options());
 }
 
-// inputs: x, weight and, if there is one, base.
+// inputs: x, weight and optionally base.
 class Projected : public torch::autograd::Function<Projected> {
  public:
   static variable_list forward(AutogradContext* context, at::TensorList inputs) {
@@ -112,7 +112,7 @@ struct NormGradients {
   at::Tensor x, gain;
 };
 
-// base: is added to that of x; may be undefined.
+// base is added to the gradient of x; it may be undefined.
 NormGradients differentiate_norm(const at::Tensor& x, const at::Tensor& gain,
                                  const at::Tensor& statistics, const NormOptions& options,
                                  const at::Tensor& d_y, const at::Tensor& base) {
@@ -155,7 +155,7 @@ class Normalized : public torch::autograd::Function<Normalized> {
   }
 };
 
-// Not for few rows.
+// For at least kFewRows rows of x.
 class SquaredReluLayer : public torch::autograd::Function<SquaredReluLayer> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& input,

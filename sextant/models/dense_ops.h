@@ -1,6 +1,6 @@
-// What a transformer computes beside attention, as functions of tensors with gradients:
-// sextant/dense, which passes over memory once where chains of libtorch's functions do several
-// times. float32, in memory.
+// The operations of a transformer beside attention, as differentiable functions of tensors. They
+// use sextant/dense, which passes over memory once where chains of libtorch functions do so several
+// times. All tensors are float32 and on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,15 +16,15 @@ struct NormOptions {
   bool centered = true;
 };
 
-// LayerNorm without a bias, or RMSNorm if not centered, over the last dimension. gain: of its size.
+// LayerNorm without a bias, or RMSNorm if not centered, over the last dimension. gain: [columns].
 at::Tensor normalized(const at::Tensor& x, const at::Tensor& gain, const NormOptions& options);
 
 // x + max(normalized(x) up^T, 0)^2 down^T. up: [hidden, columns], down: [columns, hidden].
 at::Tensor squared_relu_layer(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& up,
                               const at::Tensor& down, const NormOptions& options);
 
-// The loss of each row of logits [rows, columns] for the column that was right, int64 in [0,
-// columns); in nats. Throws Error on another target.
+// The loss, in nats, of each row of logits [rows, columns] for its target column, int64 in [0,
+// columns). Throws Error for a target out of range.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets);
 
 }  // namespace sextant

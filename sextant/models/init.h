@@ -1,7 +1,8 @@
-// What parameters start from.
+// Initial values of parameters.
 //
-// Drawn in float64, so that a start is the same whatever type a model later computes in, and by
-// seed and name, so that models which differ in one parameter share the start of all others.
+// They are drawn in float64, so that they are the same whatever type a model later computes in, and
+// from the seed and the parameter's name, so that models which differ in one parameter share the
+// initial values of all others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +15,7 @@
 
 namespace sextant {
 
-// All float64.
+// All results are float64.
 at::Tensor constant_values(const std::vector<int64_t>& sizes, double value);
 at::Tensor normal_values(const std::vector<int64_t>& sizes, double mean, double deviation,
                          uint64_t seed, const std::string& name);

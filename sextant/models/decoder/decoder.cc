@@ -68,8 +68,8 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
   const auto gain = [&](const std::string& name) {
     return add({.name = name, .value = constant_values({options.width}, 1)});
   };
-  // Rows are outputs, as at::linear wants them; variance 1 / inputs keeps that of what flows
-  // through.
+  // Rows are outputs, as in at::linear; a variance of 1 / inputs preserves the variance of
+  // activations.
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns, double scale) {
     const double deviation = scale / std::sqrt(static_cast<double>(columns));
     return add({.name = name,
@@ -77,10 +77,11 @@ Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, 
                 .weight_decay = true});
   };
 
-  // What the first layer sees has variance 1 either way.
+  // The first layer's input has variance 1, whether the matrices are tied or not.
   const double at_start = std::sqrt(static_cast<double>(options.width)) / embedding_scale_;
   embedding_ = matrix("embedding", options.vocabulary, options.width, at_start);
-  // Each layer adds twice to the stream; this keeps the sum's variance at that of one.
+  // Each layer adds two terms to the residual stream; with this scale the sum of all terms has the
+  // variance of one term.
   const double into_stream = 1 / std::sqrt(2.0 * static_cast<double>(options.layers));
   const int64_t head_rows = (options.heads + 2 * options.key_heads) * options.head_dim();
   const int64_t up_rows = (options.activation == Activation::kSwiGlu ? 2 : 1) * options.mlp_width;
@@ -153,7 +154,7 @@ at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
 at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   check_tokens(tokens);
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
-  // Positions count from the first that is remembered: of a relative method only distances matter.
+  // Positions count from the first one in memory: a relative method uses distances only.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
   const Reading reading = {
       .layout = {
@@ -162,7 +163,7 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   std::vector<at::Tensor> remembered;
   at::Tensor stream = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
     at::Tensor seen = before > 0 ? at::cat({memory.layers[index], x}, 1) : x;
-    // Noted for the next segment.
+    // Kept for the next segment.
     if (kept > 0) remembered.push_back(seen.detach().narrow(1, keys - kept, kept));
     return seen;
   });
@@ -171,7 +172,7 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
 }
 
 DecoderCache Decoder::new_cache(int64_t page_rows) const {
-  // A method may keep more with each key than its head_dim columns.
+  // A method may keep more columns with each key than its head_dim.
   const at::Tensor no_keys = at::empty({1, options_.key_heads, 0, options_.head_dim()});
   const at::Tensor no_input = at::empty({1, 0, options_.width});
   const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters());
@@ -196,7 +197,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
   reading.layout = continued(cache.layers_[0], reading.sequences);
   const at::NoGradGuard no_gradients;
   try {
-    // All texts are one entry, one after the other.
+    // All sequences form one batch entry, one after the other.
     return logits_of(read(tokens.reshape({1, -1}), reading,
                           [](size_t, const at::Tensor& x) { return x; }))
         .view({tokens.size(0), tokens.size(1), -1});
@@ -258,7 +259,8 @@ std::vector<at::Tensor> Decoder::heads_of(const at::Tensor& x, const at::Tensor&
   const int64_t query_rows = heads * options_.head_dim();
   const int64_t key_rows = key_heads * options_.head_dim();
   const auto project = [&](const at::Tensor& from, const at::Tensor& matrix, at::IntArrayRef rows) {
-    // Split first: the gradient is then a concatenation of rows that lie whole in memory.
+    // The split comes first: the gradient is then a concatenation of rows that are contiguous in
+    // memory.
     std::vector<at::Tensor> parts = projected(from, matrix).split_with_sizes(rows, 2);
     for (at::Tensor& part : parts)
       part = part.view({from.size(0), from.size(1), -1, options_.head_dim()}).transpose(1, 2);
@@ -292,7 +294,7 @@ at::Tensor Decoder::attend_over(KvCache& cache, const std::vector<at::Tensor>& h
                                 const Reading& reading) const {
   for (size_t n = 0; n < reading.sequences.size(); ++n) {
     const Frame& frame = reading.layout.cached[n];
-    // A layer that runs again has put them there already.
+    // A layer that runs again has appended these rows already.
     if (cache.rows(reading.sequences[n].sequence) == frame.keys) continue;
     const auto rows = [&](const at::Tensor& x) {
       return view_4d<const float>(x.narrow(2, frame.query_row, frame.queries));
@@ -343,7 +345,7 @@ at::Tensor Decoder::projection(const LayerProjection& which) const {
   const bool queries = which.of == LayerProjection::Of::kQuery;
   const int64_t query_rows = options_.heads * options_.head_dim();
   const int64_t rows = queries ? query_rows : options_.key_heads * options_.head_dim();
-  if (which.bias) return at::zeros({rows});  // there are none here
+  if (which.bias) return at::zeros({rows});  // this decoder has no biases
   const at::Tensor& in = layers_[static_cast<size_t>(which.layer)].attention_in;
   return in.narrow(0, queries ? 0 : query_rows, rows);
 }

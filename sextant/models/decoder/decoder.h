@@ -3,18 +3,20 @@
 //   x = embed(tokens) sqrt(width)                     -> method.embed(x)
 //   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
 //   x = x + down(activation(up(norm(x))))
-//   (the last layer may run again on method.embed_last(x), with the keys of x:
-//   sextant/torch/method.h) logits = norm(x) embedding^T                      (or matrices of their
-//   own, DecoderOptions::tied)
+//   logits = norm(x) embedding^T
 //
-// A text can be read in segments (Dai et al. 2019, Transformer-XL): keys and values of a layer then
-// come from [memory; x], the memory being the layer's input at the positions before, without
-// gradient. Or it is decoded over a cache, which holds each layer's keys and values of all
-// positions before: any split of a text into a prompt, chunks and single steps gives what reading
-// it at once gives, with every method.
+// The last layer may run again on method.embed_last(x), with the keys of x
+// (sextant/torch/method.h). If DecoderOptions::tied is false, embedding and unembedding are two
+// matrices without the factor sqrt(width).
 //
-// Pre-norm, no biases. It holds its parameters as plain tensors and computes with tensor functions;
-// who trains it, saves it or reads it asks for the list.
+// A sequence can be processed in segments (Dai et al. 2019, Transformer-XL): keys and values of a
+// layer then come from [memory; x], where memory is the layer's input at earlier positions, without
+// gradient. Or it is decoded over a cache that holds each layer's keys and values of all earlier
+// positions: any split of a sequence into a prompt, chunks and single steps gives the result of one
+// call, with every method.
+//
+// The decoder is pre-norm and has no biases. It holds its parameters as plain tensors and computes
+// with tensor functions; parameters() lists them for training, saving and loading.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,23 +37,23 @@ namespace sextant {
 
 struct NamedParameter {
   std::string name;  // "layers.0.attention.in", "position.bias"
-  at::Tensor value;  // float32, a leaf that asks for its gradient
+  at::Tensor value;  // float32, a leaf that requires its gradient
   double learning_rate_scale = 1;
   bool weight_decay = false;
 };
 
-// What a reader keeps of a text: each layer's input at the last `limit` positions.
+// The memory of a sequence: each layer's input at the last `limit` positions.
 struct Memory {
   int64_t limit = 0;
-  std::vector<at::Tensor> layers = {};  // [batch, 0 to limit, width]; none: the text begins
+  std::vector<at::Tensor> layers = {};  // [batch, 0 to limit, width]; empty: the sequence begins
 
   int64_t positions() const { return layers.empty() ? 0 : layers[0].size(1); }
 };
 
-// Keys and values of texts that grow, of all layers: Decoder::new_cache().
+// Keys and values of growing sequences, of all layers: Decoder::new_cache().
 class DecoderCache {
  public:
-  // As in KvCache, the same text of every layer.
+  // The functions of KvCache, applied to the same sequence of every layer.
   int64_t add();
   int64_t fork(int64_t sequence, int64_t rows);
   void truncate(int64_t sequence, int64_t rows);
@@ -68,73 +70,77 @@ class DecoderCache {
 
 class Decoder {
  public:
-  // Starts from `seed`. A parameter's start depends on the seed and its name only, so models that
-  // differ in their method share the start of all else. Throws Error if sizes do not fit.
+  // Draws initial values from `seed`. They depend on the seed and the parameter's name only, so
+  // models with different methods share the initial values of all other parameters. Throws Error if
+  // sizes do not fit.
   Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed);
 
-  // int64 [batch, length] -> [batch, length, vocabulary]. Position 0 is the first column.
+  // int64 [batch, length] -> [batch, length, vocabulary]. The first column has position 0.
   at::Tensor logits(const at::Tensor& tokens) const;
 
-  // The next segment of a text. It sees what memory holds and leaves there what the next one sees.
-  // Throws Error if the method goes by absolute positions: those of a memory have been used up, and
-  // those of a text without end are never trained.
+  // The logits of the next segment of a sequence, which sees the positions in `memory`; memory is
+  // then updated for the segment after it. Throws Error for a method with absolute positions: rows
+  // in memory already hold theirs, and the positions of an endless sequence are never trained.
   at::Tensor logits(const at::Tensor& tokens, Memory& memory) const;
 
-  // -log p of each token of `targets`, int64 as `tokens`; those below 0 are not asked for. [asked],
-  // in the order of the texts.
+  // -log p of each token of `targets`, int64 as `tokens`; targets below 0 are skipped. Returns
+  // [targets not skipped], in the order of the sequences.
   at::Tensor losses(const at::Tensor& tokens, const at::Tensor& targets, Memory& memory) const;
 
-  // Of the last position only, [batch, vocabulary]: the last layer then runs for that one.
+  // The logits of the last position only, [batch, vocabulary]; the last layer then computes only
+  // this position.
   at::Tensor last_logits(const at::Tensor& tokens) const;
 
-  // A cache of this decoder's sizes. page_rows: see KvCacheShape.
+  // An empty cache with this decoder's sizes. page_rows: see KvCacheShape.
   DecoderCache new_cache(int64_t page_rows = 256) const;
 
-  // The next tokens of texts of a cache, int64 [texts, rows] -> [texts, rows, vocabulary], without
-  // gradient. Position 0 is each text's first token. If it throws Error the cache is as it was.
+  // The logits of the next tokens of cached sequences, int64 [sequences, rows] -> [sequences, rows,
+  // vocabulary], without gradient. Each sequence's first token has position 0. If an Error is
+  // thrown, the cache is unchanged.
   at::Tensor logits(const at::Tensor& tokens, DecoderCache& cache,
                     std::span<const int64_t> sequences) const;
 
-  // The same parameters read by another method: RoPE's, tested with a window. Throws Error if the
-  // methods do not have the same parameters.
+  // Keeps the parameters and uses them with another method, for example RoPE's with a window.
+  // Throws Error if the methods do not have the same parameters.
   void replace_method(std::unique_ptr<Method> method);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
-  // In the method's order; those that are a layer's own projection are views of it.
+  // In the method's order. Parameters that are a layer's own projection are views of it.
   std::vector<at::Tensor> method_parameters() const;
-  int64_t weights() const;  // how many numbers that is
+  int64_t weights() const;  // the number of elements of all parameters
   const DecoderOptions& options() const { return options_; }
 
  private:
   struct Layer {
-    at::Tensor attention_norm, attention_in, attention_out;  // in: [q; k; v], out: [width, heads]
+    at::Tensor attention_norm, attention_in, attention_out;  // in: [q; k; v], out: [width, width]
     at::Tensor mlp_norm, mlp_up, mlp_down;
   };
 
-  // What is read: where its rows stand, and, if there is a cache, the keys and values before them.
+  // The input of a pass: the layout of its rows and, with a cache, the keys and values before them.
   struct Reading {
     Layout layout;
     DecoderCache* cache = nullptr;
     std::vector<SequenceGrowth> sequences = {};
-    bool last_only = false;                   // of each text only the last row is asked for
+    bool last_only = false;                   // only the last row of each sequence is needed
     std::vector<at::Tensor> parameters = {};  // method_parameters(), the same for all layers
   };
 
   void check_memory(const Memory& memory, int64_t batch) const;
-  // The stream behind all layers. seen_by(index, x): what a layer makes its keys and values of.
+  // Returns the residual stream after all layers. seen_by(index, x) returns the rows from which a
+  // layer computes its keys and values.
   template <class SeenBy>
   at::Tensor read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const;
   at::Tensor read(const at::Tensor& tokens, Memory& memory) const;
   at::Tensor logits_of(const at::Tensor& x) const;
   at::Tensor projection(const LayerProjection& which) const;
-  // One layer: its queries and its stream are those of x, its keys and values those of `seen`.
+  // Runs one layer: queries and residual stream come from x, keys and values from `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,
                  const Reading& reading) const;
   at::Tensor attended(const at::Tensor& x, const at::Tensor& seen, size_t index,
                       const Reading& reading) const;
   at::Tensor attend_over(KvCache& cache, const std::vector<at::Tensor>& heads, size_t index,
                          const Reading& reading) const;
-  // q, k and v, [batch, heads, rows, head_dim], of normed inputs
+  // Returns q, k and v, [batch, heads, rows, head_dim], of normed inputs.
   std::vector<at::Tensor> heads_of(const at::Tensor& x, const at::Tensor& seen,
                                    const Layer& layer) const;
   at::Tensor after_mlp(const at::Tensor& x, const Layer& layer) const;
@@ -143,14 +149,14 @@ class Decoder {
   DecoderOptions options_;
   std::unique_ptr<Method> method_;
   std::vector<NamedParameter> parameters_;
-  at::Tensor embedding_, final_norm_, unembedding_;  // the last is the first if they are tied
+  at::Tensor embedding_, final_norm_, unembedding_;  // unembedding_ is embedding_ if tied
   double embedding_scale_;
   std::vector<Layer> layers_;
-  std::vector<at::Tensor> method_parameters_;  // undefined where one is a layer's
+  std::vector<at::Tensor> method_parameters_;  // undefined for a layer's own projection
   std::vector<std::optional<LayerProjection>> same_as_;
 };
 
-// What the method must know of the model. train_length: L.
+// The sizes of the model that the method needs. train_length: L.
 ModelShape model_shape(const DecoderOptions& options, int64_t train_length);
 
 }  // namespace sextant

@@ -1,4 +1,4 @@
-// What a decoder is made of, as data: config.json beside its weights. Without tensors.
+// The sizes and variants of a decoder, as data: config.json beside its weights. No tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class Norm { kLayerNorm, kRmsNorm };
 enum class Activation {
   kGelu,
   kSquaredRelu,  // So et al. 2021, "Primer"
-  kSwiGlu,       // Shazeer 2020; two of its three matrices make the hidden layer
+  kSwiGlu,       // Shazeer 2020; the hidden layer has two of its three matrices
 };
 
 struct DecoderOptions {
@@ -19,27 +19,27 @@ struct DecoderOptions {
   int64_t layers = 3;
   int64_t width = 128;
   int64_t heads = 4;
-  int64_t key_heads = 4;    // fewer than heads: grouped queries
-  int64_t mlp_width = 512;  // of the hidden layer
+  int64_t key_heads = 4;    // fewer than heads: grouped-query attention
+  int64_t mlp_width = 512;  // width of the hidden layer
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kSquaredRelu;
   double norm_epsilon = 1e-5;
-  // One matrix, times sqrt(width) for reading, reads and writes tokens; else there are two, read as
-  // they are (Llama).
+  // One matrix is both the embedding (times sqrt(width)) and the unembedding; otherwise there are
+  // two, without a factor (Llama).
   bool tied = true;
 
   int64_t head_dim() const { return width / heads; }
   friend bool operator==(const DecoderOptions&, const DecoderOptions&) = default;
 };
 
-// "layernorm", "rmsnorm"; "gelu", "relu2", "swiglu". Throw Error that lists them.
+// "layernorm", "rmsnorm"; "gelu", "relu2", "swiglu". They throw an Error that lists these names.
 Norm norm(const std::string& name);
 Activation activation(const std::string& name);
 
-// Throws Error that names the option if sizes do not fit each other.
+// Throws an Error that names the option if sizes do not fit each other.
 void check(const DecoderOptions& options);
 
-// Reading is strict: every field, no other.
+// from_json() is strict: it expects every field and no other.
 void to_json(nlohmann::json& json, const DecoderOptions& options);
 void from_json(const nlohmann::json& json, DecoderOptions& options);
 

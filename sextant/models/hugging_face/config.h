@@ -1,10 +1,10 @@
-// config.json: a decoder in the words of Hugging Face's transformers, there and back.
+// config.json of a decoder in the fields of Hugging Face's transformers: writing and reading.
 //
-// What a family has no word for stands in an object "sextant", which transformers keeps and does
-// not read: {"train_length": L, "tied": whether the two matrices of tokens are one, times
-// sqrt(width), "pairing": of the rope that was trained, whose channels stand in another order in
-// the file}. A config.json that nobody here wrote has none, and what it says of lengths is taken
-// for L.
+// Values without a field in a family are written to an object "sextant", which transformers keeps
+// and ignores: {"train_length": L, "tied": whether embedding and unembedding are one matrix, with
+// the factor sqrt(width) on the embedding, "pairing": the pairing of the trained rope, whose
+// channels have another order in the file}. A config.json from elsewhere has no such object, and L
+// is the length that it gives.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,14 +16,14 @@ namespace sextant::hugging_face {
 struct ReadConfig {
   ModelConfig config;
   Family family = Family::kOwn;
-  bool one_matrix = false;  // the file has one matrix for reading and writing tokens, unscaled
+  bool one_matrix = false;  // one matrix is both embedding and unembedding, without a factor
 };
 
-// Of choose_family(config).family.
+// family: choose_family(config).family.
 nlohmann::json write_config(const ModelConfig& config, Family family);
 
-// Throws Error that names the field and what was expected: a model_type that is none of the
-// families, something that their decoders do here otherwise, or a value that is missing.
+// Throws an Error that names the field and the expectation: for a model_type of no known family, a
+// feature that this decoder computes differently, or a missing value.
 ReadConfig read_config(const nlohmann::json& json);
 
 }  // namespace sextant::hugging_face

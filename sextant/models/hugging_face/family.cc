@@ -27,7 +27,7 @@ constexpr std::array<FamilyName, 9> kNames{
 
 Choice own(std::string obstacle) { return {Family::kOwn, std::move(obstacle)}; }
 
-// The family of a rope with this norm and activation.
+// The family of a rope model with this norm and activation.
 Family rotary_family(const DecoderOptions& model) {
   const bool gated = model.activation == Activation::kSwiGlu;
   if (model.norm == Norm::kRmsNorm) return gated ? Family::kLlama : Family::kArcee;
@@ -55,7 +55,7 @@ Choice choose_window(const ModelConfig& config, const json& options) {
 }
 
 Choice choose_alibi(const DecoderOptions& model, const json& options) {
-  // transformers' MPT has alibi_bias_max in its configuration and does not read it.
+  // transformers' MPT has alibi_bias_max in its configuration but ignores it.
   if (options != complete_options("alibi", json::object())) {
     return own("transformers has alibi with its default options only");
   }

@@ -1,15 +1,15 @@
-// Which architecture of Hugging Face's transformers computes what a decoder computes.
+// The architecture of Hugging Face's transformers that computes the same function as a decoder.
 //
 //   rope      RMSNorm    SwiGLU          Llama; with a window Mistral; without positions SmolLM3
 //             RMSNorm    GELU, relu^2    Arcee
-//             LayerNorm  SwiGLU          StableLM; the only one of which a part of a head may turn
-//             LayerNorm  GELU, relu^2    Starcoder2; with a window, too
-//   alibi     LayerNorm  GELU            MPT, if the hidden layer is four widths and keys have all
-//   heads learned   LayerNorm  GELU, relu^2    GPT-2, if keys have all heads
+//             LayerNorm  SwiGLU          StableLM; the only one that can rotate a part of a head
+//             LayerNorm  GELU, relu^2    Starcoder2; also with a window
+//   alibi     LayerNorm  GELU            MPT, if the hidden layer is 4 widths and key_heads = heads
+//   learned   LayerNorm  GELU, relu^2    GPT-2, if key_heads = heads
 //
 // All are pre-norm. LayerNorms of StableLM, Starcoder2 and GPT-2 and matrices of GPT-2 have biases
-// there, which are 0. Any other decoder is written as Sextant's own, which transformers does not
-// load.
+// there; they are written as 0. Any other decoder is written in Sextant's own format, which
+// transformers does not load.
 #pragma once
 
 #include <optional>
@@ -27,17 +27,17 @@ struct FamilyName {
   const char* architecture;  // "LlamaForCausalLM"
 };
 const FamilyName& name_of(Family family);
-// None if transformers has it and we do not, or nobody has.
+// Empty for a model_type without a family here.
 std::optional<Family> family_of(const std::string& model_type);
 
-// The decoder's norm has a bias in that architecture; matrices have.
+// Whether the norms of that architecture have a bias.
 bool has_norm_bias(Family family);
 
 struct Choice {
   Family family = Family::kOwn;
-  std::string obstacle;  // of kOwn: why it is none of the others
+  std::string obstacle;  // for kOwn: the reason why no other family fits
 };
-// Throws Error if the options are not the method's.
+// Throws Error if the options are not those of the method.
 Choice choose_family(const ModelConfig& config);
 
 }  // namespace sextant::hugging_face

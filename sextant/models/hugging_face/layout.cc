@@ -8,12 +8,12 @@ namespace {
 
 using Form = TensorMapping::Form;
 
-// What a family calls the parts of its decoder.
+// A family's names of the parts of its decoder.
 struct Words {
   std::string embedding, layer, final_norm;    // "model.layers."
-  std::string attention_norm, attention, out;  // within a layer; attention: of q, k and v as one
-  std::string mlp_norm, gate, up, down;        // gate: "" where there is none
-  std::string positions = {};                  // of trained ones
+  std::string attention_norm, attention, out;  // within a layer; attention: q, k and v joined
+  std::string mlp_norm, gate, up, down;        // gate: "" if there is none
+  std::string positions = {};                  // trained positions
 };
 
 Words words_of(Family family) {
@@ -105,7 +105,7 @@ class Layout {
     if (norm_bias_) zeros(module, model_.width);
   }
 
-  // GPT-2 has its matrices the other way round, and biases.
+  // GPT-2 has transposed matrices, and biases.
   void matrix(const std::string& module, const std::string& parameter, int64_t rows,
               int64_t columns) {
     if (!gpt2_) return apply(module, parameter, {rows, columns});

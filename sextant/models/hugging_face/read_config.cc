@@ -1,7 +1,7 @@
-// A decoder's configuration out of the words of its family; writing is in write_config.cc.
+// Reads a decoder's configuration from the fields of its family; write_config.cc writes it.
 //
-// Missing fields are what transformers takes them for where that is one value for all of a family's
-// models; others must be there.
+// A missing field has transformers' default if that is one value for all models of a family; other
+// fields are required.
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
@@ -25,7 +25,7 @@ void expect_flag(Fields& fields, const char* name, bool expected, bool otherwise
   }
 }
 
-// What this decoder does not do.
+// Refuses features that this decoder does not have.
 void refuse_others(Fields& fields, Family family) {
   switch (family) {
     case Family::kLlama:
@@ -98,7 +98,7 @@ DecoderOptions decoder_options(Fields& fields, Family family) {
   return model;
 }
 
-// The method, its options and, where the file says it, L.
+// Sets the method, its options and, if the file gives it, L.
 void read_rope(const json& json, Fields& fields, Family family, ModelConfig& config) {
   const std::vector<RopeConfig> settings = read_hugging_face(json);
   if (settings.size() != 1 || !settings[0].rotates) {

@@ -22,7 +22,7 @@ int64_t times(double factor, int64_t length) {
   return static_cast<int64_t>(std::ceil(factor * static_cast<double>(length)));
 }
 
-// The longest text that a fixed stretch was made for.
+// The longest sequence that a fixed stretch is made for.
 int64_t stretched_length(const Stretch& stretch, int64_t train_length) {
   const double factor = std::visit(
       [](const auto& kind) {
@@ -77,7 +77,7 @@ RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (fixed == nullptr) {
     const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
-    // The others go by max_position_embeddings, as the length that was trained.
+    // The other kinds take max_position_embeddings as the training length.
     if (dynamic.growth == Growth::kStep) {
       setting.max_length = times(dynamic.factor, config.train_length);
     }
@@ -89,7 +89,7 @@ RopeConfig rope_config_of(const ModelConfig& config, const json& options) {
     setting.base *= std::pow(ntk->factor, dim / (dim - 2));
     setting.scaling = {};
   }
-  // One formula, two names.
+  // ByParts and llama3 are two names of one formula.
   if (std::holds_alternative<ByParts>(*fixed)) setting.scaling.type = "llama3";
   return setting;
 }

@@ -1,4 +1,4 @@
-// A rope's options in the words of a config.json, there and back.
+// The conversion between rope's options and the fields of a config.json.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,16 +9,16 @@
 
 namespace sextant::hugging_face {
 
-// What keeps config.json from saying these complete options of rope; "" if it can. `partial`: the
-// architecture lets a part of each head turn.
+// The reason why config.json cannot express these complete options of rope; "" if it can.
+// `partial`: the architecture can rotate a part of each head.
 std::string rotary_obstacle(const ModelConfig& config, const nlohmann::json& options, bool partial);
 
-// The setting that complete options of rope mean, NTK as the base that it comes to. Throws Error
-// where the stretch is not well said.
+// The RopeConfig of complete options of rope; an NTK stretch becomes the base that it is equal to.
+// Throws Error for an invalid stretch.
 RopeConfig rope_config_of(const ModelConfig& config, const nlohmann::json& options);
 
-// The options that mean the setting. A stretch that goes by the text goes by its length, as Hugging
-// Face's do.
+// The rope options of a RopeConfig. A dynamic stretch depends on the sequence length, as in Hugging
+// Face.
 nlohmann::json rotary_options(const RopeConfig& setting);
 
 }  // namespace sextant::hugging_face

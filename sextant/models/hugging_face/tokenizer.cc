@@ -5,7 +5,7 @@
 namespace sextant::hugging_face {
 namespace {
 
-// In UTF-8; code points up to U+0143.
+// Encodes in UTF-8; code points up to U+0143.
 std::string utf8(unsigned code) {
   if (code < 0x80) return {static_cast<char>(code)};
   return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};

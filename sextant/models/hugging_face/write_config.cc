@@ -1,4 +1,4 @@
-// A decoder's configuration in the words of its family; reading is in read_config.cc.
+// Writes a decoder's configuration in the fields of its family; read_config.cc reads it.
 #include <nlohmann/json.hpp>
 
 #include "sextant/models/hugging_face/config.h"
@@ -13,11 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-// MPT's biases end at max_seq_len, and a longer text is an error there; alibi is there to read
-// longer ones.
+// MPT's biases end at max_seq_len, and a longer sequence is an error there; alibi is meant for
+// longer ones, so max_seq_len is 16 training lengths.
 constexpr int64_t kMptReach = 16;
 
-// What the family's decoder could do otherwise, and does not here.
+// Features of the family's decoder that are off here.
 json switched_off(Family family) {
   switch (family) {
     case Family::kLlama:
@@ -101,7 +101,7 @@ json with_positions(json out, const ModelConfig& config, Family family) {
     if (windowed) out["sliding_window"] = options.at("window");
     if (windowed && options.at("window").is_null()) out["sliding_window"] = config.train_length;
   }
-  // Where it is not said, StableLM turns a quarter.
+  // StableLM's default rotates a quarter of the channels.
   if (family == Family::kStableLm) {
     const RopeConfig setting = rope_config_of(config, options);
     out["partial_rotary_factor"] =
@@ -123,7 +123,7 @@ json write_config(const ModelConfig& config, Family family) {
     out["sextant"] = config;
     return out;
   }
-  // Bytes have no tokens that begin, end or pad a text.
+  // Byte vocabularies have no tokens for the begin, the end or padding.
   for (const char* token : {"bos_token_id", "eos_token_id", "pad_token_id"}) out[token] = nullptr;
   out["tie_word_embeddings"] = false;
   out.update(sizes(config, family));
