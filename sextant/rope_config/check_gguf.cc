@@ -1,4 +1,4 @@
-// Whether a GGUF file that was written says the layers that it was written from.
+// Checks that a written GGUF file describes the same layers as its source.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// Some products of numbers that float32 rounds.
+// The relative error of a few products of numbers rounded to float32.
 constexpr double kRounded = 1e-6;
 
 bool close(double a, double b) { return std::fabs(a - b) <= kRounded * std::fabs(b); }
@@ -25,7 +25,7 @@ double scale_of(const RopeConfig& setting) {
   return plain_scale(setting) * setting.scaling.score_factor;
 }
 
-// Lengths at which all stretches that GGUF has are seen.
+// Lengths that cover every case of the stretches in GGUF.
 std::set<int64_t> lengths_of(const RopeConfig& a, const RopeConfig& b) {
   std::set<int64_t> lengths = {1};
   for (const RopeConfig* setting : {&a, &b}) {
@@ -40,7 +40,7 @@ std::string pair_difference(const RopeConfig& own, const RopeConfig& read, int64
   for (size_t f = 0; f < a.pairs.size(); ++f) {
     const auto right = static_cast<double>(a.pairs[f].speed);
     const auto other = static_cast<double>(b.pairs[f].speed);
-    // A pair that does not rotate may be one with a huge divisor.
+    // A pair that does not rotate may be stored as one with a huge divisor.
     if (close(right, other) || std::max(right, other) < 1e-20) continue;
     return "frequency " + json(right).dump() + " of pair " + std::to_string(f) + ", but got " +
            json(other).dump();
@@ -60,7 +60,7 @@ bool same_law(const QueryScale& a, const QueryScale& b) {
   return a.law == b.law && a.length == b.length && close(a.strength, b.strength);
 }
 
-// The first difference, as "x of own, but got y of read"; empty: they are alike.
+// Returns the first difference as "x of own, but got y of read"; empty if there is none.
 std::string difference(const RopeConfig& own, const RopeConfig& read,
                        const std::string& architecture) {
   if (own.rotates != read.rotates) {
@@ -91,7 +91,8 @@ std::string difference(const RopeConfig& own, const RopeConfig& read,
   return "";
 }
 
-// The setting of each layer that is known by its number; of one setting for all, that one.
+// The configuration of each layer with a known index; a single configuration for all layers covers
+// every index.
 class ByLayer {
  public:
   explicit ByLayer(const std::vector<RopeConfig>& groups) {
@@ -100,7 +101,7 @@ class ByLayer {
       for (const int64_t layer : group.layer_numbers) known_[layer] = &group;
     }
   }
-  // Null: not known.
+  // Null if it is not known.
   const RopeConfig* at(int64_t layer) const {
     const auto found = known_.find(layer);
     return found == known_.end() ? all_ : found->second;
@@ -121,7 +122,7 @@ std::string name_of(const RopeConfig& group) {
   return group.layers.empty() ? "all layers" : "layers " + group.layers;
 }
 
-// Where it is not known which layers a group is of, each has to be in the other list.
+// If a group's layers are not known, each group must also be in the other list.
 void check_groups(const std::vector<RopeConfig>& groups, const std::vector<RopeConfig>& read,
                   const std::string& architecture) {
   const auto found = [&](const RopeConfig& group, const std::vector<RopeConfig>& among) {

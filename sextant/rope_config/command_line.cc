@@ -16,15 +16,15 @@ namespace {
 
 using nlohmann::json;
 
-// Whether a backslash takes the meaning from the next character, as in a shell: in double quotes,
-// and before quotes outside of them.
+// Whether a backslash escapes the next character, as in a shell: within double quotes, and before a
+// quote outside of quotes.
 bool is_escape(const std::string& text, size_t at, char quote) {
   if (text[at] != '\\' || at + 1 == text.size() || quote == '\'') return false;
   const std::string_view escaped = quote == '"' ? "\"\\$`" : "\"'";
   return escaped.find(text[at + 1]) != std::string_view::npos;
 }
 
-// Words as a shell would part them: quotes hold them together.
+// Splits text into words as a shell does; quotes keep spaces.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
@@ -68,8 +68,8 @@ bool is_known(const std::string& name) {
          std::ranges::find(kVllm, name) != kVllm.end();
 }
 
-// LLAMA_ARG_CTX_SIZE=4096 is llama.cpp's --ctx-size 4096: the flag's name, and the value; an empty
-// name if the word is something else.
+// LLAMA_ARG_CTX_SIZE=4096 is llama.cpp's --ctx-size 4096: returns the flag's name and the value, or
+// an empty name for any other word.
 std::pair<std::string, std::string> from_environment(const std::string& word) {
   constexpr std::string_view kPrefix = "LLAMA_ARG_";
   const size_t equals = word.find('=');
@@ -88,7 +88,8 @@ bool mentions(const std::string& text, std::initializer_list<const char*> words)
                              [&](const char* w) { return text.find(w) != std::string::npos; });
 }
 
-// As llama.cpp and vLLM read them: _ is -, and some names are short.
+// The long name of a flag, as llama.cpp and vLLM resolve it: _ is equal to -, and some names are
+// short.
 std::string long_name(std::string name) {
   std::ranges::replace(name, '_', '-');
   static const std::map<std::string, std::string> all = {
@@ -97,10 +98,10 @@ std::string long_name(std::string name) {
   return found == all.end() ? name : found->second;
 }
 
-// The flags of vLLM whose value is an object.
+// vLLM's flags with an object as value.
 constexpr std::array kObjects = {"--rope-scaling", "--hf-overrides"};
 
-// A shell that is not told otherwise takes the quotes away, and parts the rest at spaces.
+// A shell removes double quotes that are not within single quotes, and splits the rest at spaces.
 void check_quotes(const std::string& name, const std::string& value) {
   if (!value.starts_with("{") || value == "{}") return;
   const bool whole = std::ranges::count(value, '{') == std::ranges::count(value, '}');
@@ -110,7 +111,8 @@ void check_quotes(const std::string& name, const std::string& value) {
        value.substr(0, 60));
 }
 
-// "/rope_parameters/factor": names of at most 8 levels. A number would be a place in a list.
+// Whether the pointer is like "/rope_parameters/factor", with names of at most 8 levels. A number
+// would be an index into a list.
 bool is_path(const std::string& pointer) {
   bool name = false;
   for (size_t at = 1; at <= pointer.size(); ++at) {
@@ -134,9 +136,9 @@ bool is_flag(const std::string& word) {
 }
 
 CommandLine::CommandLine(const std::string& text) : words_(words_of(text)) {
-  while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;  // programs and models
+  while (next_ < words_.size() && !is_flag(words_[next_])) ++next_;  // skips programs and models
   while (next_ < words_.size()) read_flag();
-  // llama.cpp reads its environment first, and flags win.
+  // In llama.cpp a flag overrides its environment variable.
   for (const std::string& word : words_) {
     const auto [name, value] = from_environment(word);
     if (!name.empty()) all_.emplace(name, value);
@@ -201,7 +203,7 @@ std::string CommandLine::value_after(const std::string& name, const std::string&
   fail("flags: " + name + ": expected a value, but got none");
 }
 
-// --hf-overrides.rope_parameters.factor 4
+// Reads a flag such as --hf-overrides.rope_parameters.factor 4.
 bool CommandLine::read_dotted(const std::string& word, const std::string& value) {
   const size_t dot = word.find('.');
   std::string pointer = word.substr(dot);

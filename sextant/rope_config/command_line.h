@@ -1,4 +1,4 @@
-// A command line of an engine as flags with values.
+// The command line of an engine, as flags with values.
 #pragma once
 
 #include <map>
@@ -8,11 +8,11 @@
 
 namespace sextant {
 
-// Whether a word is a flag: -1 is a number.
+// Whether a word is a flag; -1 is a number.
 bool is_flag(const std::string& word);
 
-// Flags about rotary positions, and others, which are passed over with what follows them. Throws
-// Error that names the flag.
+// The flags about rotary positions. Other flags are skipped with their values. Throws an Error that
+// names the flag.
 class CommandLine {
  public:
   explicit CommandLine(const std::string& text);
@@ -22,11 +22,11 @@ class CommandLine {
   const std::vector<std::string>& passed_over() const { return passed_over_; }
 
   std::string take(const std::string& name);
-  // The object of a flag of vLLM: JSON, and what dotted names say (--hf-overrides.a.b 4). Empty
-  // if there is none.
+  // The object of a vLLM flag, from JSON and dotted names (--hf-overrides.a.b 4). Empty if there is
+  // none.
   nlohmann::json take_object(const std::string& name);
   double number(const std::string& name, double otherwise);
-  // 0: what the model's file says.
+  // 0 stands for the value in the model's file.
   double number_from_0(const std::string& name);
   void finish() const;
 

@@ -33,7 +33,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// Of Hugging Face's cache: refs/main names the snapshot in use.
+// A folder of Hugging Face's cache: refs/main names the snapshot in use.
 fs::path in_snapshots(const fs::path& folder) {
   std::string revision;
   std::ifstream(folder / "refs" / "main") >> revision;
@@ -54,7 +54,7 @@ fs::path in_snapshots(const fs::path& folder) {
   return found[0];
 }
 
-// Of files that are parts of one model, the first: NAME-00001-of-00003.gguf.
+// Whether a file is a later part of a split model, in which the first is NAME-00001-of-00003.gguf.
 bool is_later_part(const std::string& name) {
   const size_t of = name.rfind("-of-");
   return of != std::string::npos && of >= 6 && name[of - 6] == '-' &&
@@ -89,7 +89,7 @@ std::string config_path(const std::string& path) {
   const auto status = fs::status(path, ignored);
   if (!fs::exists(status)) wrong(path, "a file", "none");
   if (fs::is_directory(status)) return in_folder(path).string();
-  // A shell's <(...) is a pipe, too, and has a writer.
+  // A shell's <(...) is also a pipe, but one with a writer.
   if (fs::is_fifo(status) && !path.starts_with("/dev/")) {
     wrong(path, "a file", "a named pipe; - reads standard input");
   }

@@ -1,13 +1,14 @@
-// The file that a path means: a file itself, or a model's folder.
+// The configuration file of a path, which is a file or a model's folder.
 #pragma once
 
 #include <string>
 
 namespace sextant {
 
-// A folder means the config.json in it; that of the snapshot in use, in a folder of Hugging Face's
-// cache (models--org--name); or the one GGUF file in it (the first part of a split one). Throws
-// Error that says what was found if it is none of these.
+// In a folder, the file is its config.json; in a folder of Hugging Face's cache
+// (models--org--name), the config.json of the snapshot in use; otherwise the only GGUF file in the
+// folder (the first part of a split one). Throws an Error with the files found if there is none of
+// these.
 std::string config_path(const std::string& path);
 
 }  // namespace sextant

@@ -28,7 +28,7 @@ bool says(const json& object, const char* name) {
 
 std::string field(const std::string& name, const json& value) { return name + " " + shown(value); }
 
-// A field that names the kind of positions; empty: none does.
+// A field that names the kind of positions; empty if there is none.
 std::string named_rotation(const json& config) {
   const json kind = config.value("position_embedding_type", json());
   if (kind == json("rotary") || kind == json("rope")) return field("position_embedding_type", kind);
@@ -54,7 +54,7 @@ std::string code_of(const Family& family, const std::string& type) {
          family.origin() + ", " + family.source + ")";
 }
 
-// The object of the file that `place` names.
+// The object of the file at the dotted path `place`.
 const json& object_at(const json& config, const std::string& place) {
   const json* at = &config;
   for (size_t start = 0; start < place.size();) {
@@ -65,7 +65,7 @@ const json& object_at(const json& config, const std::string& place) {
   return *at;
 }
 
-// Whether both objects come to the same value of a field, wherever each has it.
+// Whether both objects have the same value of a field, at the top or in rope_parameters.
 bool agree(const json& outer, const json& inner, const std::string& name) {
   if (outer.at(name) == inner.value(name, json())) return true;
   const json parameters = inner.value("rope_parameters", json());
@@ -90,8 +90,8 @@ std::optional<StatedPositions> stated_positions(const json& config, const Family
   if (!named.empty() || !numbers.empty()) {
     const std::string said =
         code_of(family, type) + ", and the file says " + (named.empty() ? numbers : named);
-    // Code of models without rotation reads no numbers about it; vectors added to the input are
-    // what unrelated models' files are most often mistaken for.
+    // Code of models without rotation ignores its parameters, and files of unrelated models are
+    // most often mistaken for models that add vectors to the input.
     const bool absolute = config.value("position_embedding_type", json()) == json("absolute");
     const bool added = family.instead == "learned" || family.instead == "sinusoidal";
     if (named.empty() && (!added || absolute)) {

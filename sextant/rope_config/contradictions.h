@@ -1,4 +1,4 @@
-// Contradictions between a file and its model_type, its other places, and the options given.
+// Contradictions of a file with its model_type, with its other objects, and with the given options.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// The flags of one engine as settings: the parts of read_flags().
+// The flags of one engine as configurations: the parts of read_flags().
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace sextant {
 
 struct EngineSettings {
   std::vector<RopeConfig> settings;
-  int64_t serving_length = 0;  // of the option below; 0: it is not in the line
+  int64_t serving_length = 0;  // value of the option below; 0: it is absent
   std::string option;          // "-c"
 };
 
 EngineSettings read_llama_cpp_flags(CommandLine& flags, const Overrides& overrides);
 EngineSettings read_vllm_flags(CommandLine& flags, const Overrides& overrides);
 
-// The base, if one is given, and the size of heads as a config.json.
+// The base, if one is given, and the head size, as a config.json.
 nlohmann::json config_of_flags(const Overrides& overrides, double base);
 
-// As read_hugging_face(); errors say that the configuration was made of flags.
+// Like read_hugging_face(), with errors that name flags instead of config.json.
 std::vector<RopeConfig> read_config_of_flags(const nlohmann::json& config,
                                              const Overrides& overrides);
 
-// A length as flags have it, from 0 to kLongestSequence.
+// A length given by a flag, from 0 to kLongestSequence.
 int64_t length_of_flag(double value, const std::string& name);
 
 }  // namespace sextant

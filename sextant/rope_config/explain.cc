@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// As transformers and llama.cpp compute it: an angle rounded to float32 from a frequency rounded to
-// float32.
+// The error of transformers' and llama.cpp's computation: an angle rounded to float32 from a
+// frequency rounded to float32.
 double float32_error(const Spectrum& spectrum, int64_t last) {
   constexpr int64_t kPositions = 64;
   double worst = 0;
@@ -34,7 +34,7 @@ double float32_error(const Spectrum& spectrum, int64_t last) {
   return worst;
 }
 
-// trained_speed: the pair's while the model was trained.
+// trained_speed: the speed of the pair during training.
 PairExplained explain_pair(double speed, double stretched, double trained_speed, double factor,
                            int64_t trained) {
   PairExplained pair{.speed = speed, .stretched = stretched};
@@ -114,8 +114,8 @@ Explained explain(const RopeConfig& setting, int64_t length) {
   const bool given = result.target > 0 || setting.trained_stretched;
   if (result.target == 0) result.target = setting.max_length;
   const double own_factor = factor_of(setting.scaling, std::max<int64_t>(result.target, 1));
-  // Where max_position_embeddings is L itself, the factor says how far one wants to read. Of
-  // divisors alone it is not known what they were made for.
+  // If max_position_embeddings is L itself, the target is L times the factor. For divisors alone
+  // their target is not known.
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const bool known =
       setting.scaling.original_length > 0 || (fixed && !std::holds_alternative<LongRope>(*fixed));

@@ -26,7 +26,7 @@ bool is_within(const json& value, double low, double high) {
 }
 
 bool is_within(const json& value, int64_t low, int64_t high) {
-  // Some writers give whole numbers as 8192.0.
+  // Some writers give integers as 8192.0.
   if (value.is_number_float()) {
     const auto got = value.get<double>();
     return got == std::floor(got) && got >= static_cast<double>(low) &&

@@ -1,5 +1,6 @@
-// A JSON object of a foreign configuration, read strictly: each field that is asked for is noted,
-// and one that nobody asked for, or that is not what it should be, is an Error that names it.
+// Strict access to a JSON object of a foreign configuration: it records each field that is
+// requested. Fields that are never requested or have a wrong type or range are Errors that name the
+// field.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@ namespace sextant {
 
 class Fields {
  public:
-  // Looks into `object`, which lives as long. `where` begins each message. Throws Error unless it
-  // is one.
+  // Keeps a reference to `object`, which must outlive it. `where` begins each message. Throws Error
+  // if `object` is not an object.
   Fields(const nlohmann::json& object, std::string where);
 
   // null counts as absent.
   bool has(const std::string& name) const;
-  // null where it is absent; it is not noted as asked for.
+  // Returns null if the field is absent; does not mark it as requested.
   nlohmann::json value(const std::string& name) const;
 
   std::optional<double> number(const std::string& name, double low, double high);
@@ -35,10 +36,10 @@ class Fields {
 
   bool was_asked(const std::string& name) const { return seen_.contains(name); }
 
-  // It may be there, and says nothing about positions.
+  // Accepts a field that says nothing about positions.
   void skip(const std::string& name) { seen_.insert(name); }
 
-  // Fails if there are fields that nobody asked for.
+  // Throws Error if there are fields that were never requested.
   void finish() const;
 
   [[noreturn]] void bad(const std::string& name, const std::string& expected) const;

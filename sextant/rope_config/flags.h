@@ -1,9 +1,8 @@
-// Rotary settings as flags of engines' command lines.
+// Rotary configurations as flags of engines' command lines.
 //
 //   llama.cpp  --rope-scaling none|linear|yarn, --rope-scale N, --rope-freq-base N,
-//   --rope-freq-scale N,
-//              --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N, --yarn-beta-slow N,
-//              --yarn-beta-fast N, -c N
+//              --rope-freq-scale N, --yarn-orig-ctx N, --yarn-ext-factor N, --yarn-attn-factor N,
+//              --yarn-beta-slow N, --yarn-beta-fast N, -c N
 //   vLLM       --hf-overrides JSON, --hf-overrides.key.key VALUE, --max-model-len N;
 //              --rope-scaling JSON and --rope-theta N of versions below 0.11.1
 #pragma once
@@ -15,17 +14,17 @@
 
 namespace sextant {
 
-// Whether a text may be a command line: one of its words starts with - and a letter or another -.
+// Whether text may be a command line: one of its words begins with - and a letter or another -.
 bool looks_like_flags(const std::string& text);
 
-// A whole command line: flags that are not about rotary positions are passed over with their
-// values, and named in a warning. Flags say neither the size of heads nor, mostly, the base:
-// overrides do. Throws Error that names the flag.
+// Reads a whole command line. Flags that are not about rotary positions are skipped with their
+// values and named in a warning. Flags lack the head size and mostly the base; overrides give them.
+// Throws an Error that names the flag.
 std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides);
 
-// Throw Error where the engine has no flag for a setting. `warnings` gets those parts of it that
-// flags cannot say. vLLM takes several groups of layers; `place` is where in the config.json they
-// are.
+// Both throw Error if the engine has no flag for a configuration. Parts that flags cannot express
+// are added to `warnings`. vLLM takes several groups of layers; `place` is their path in the
+// config.json.
 std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings);
 std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
                        std::vector<std::string>& warnings);

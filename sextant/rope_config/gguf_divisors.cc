@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// A divisor from here on stands for a pair that does not rotate: converters write 1e30.
+// Divisors from this value on mark a pair that does not rotate; converters write 1e30.
 constexpr double kStill = 1e20;
 
 const std::vector<float>* vector_of(const Gguf& gguf, const char* name, int64_t pairs) {
@@ -36,15 +36,14 @@ std::vector<double> doubles(const std::vector<float>& x) {
   return all;
 }
 
-// Llama 3's divisors grow from 1 to the factor, which the slowest pairs share.
+// Llama 3's divisors grow from 1 to the factor, which is that of the slowest pairs.
 bool look_like_llama3(const std::vector<double>& divisors) {
   return divisors.size() >= 2 && divisors.front() == 1 && divisors.back() > 1 &&
          divisors.back() < kStill && divisors.back() == divisors[divisors.size() - 2] &&
          std::ranges::is_sorted(divisors);
 }
 
-// How many pairs rotate unchanged before those that do not rotate; 0: the divisors are of
-// another kind.
+// The number of unchanged pairs before the pairs that do not rotate; 0 for other kinds of divisors.
 size_t pairs_of_p_rope(const std::vector<double>& divisors) {
   const auto plain = std::ranges::find_if(divisors, [](double x) { return x != 1; });
   const auto still = [](double x) { return x >= kStill; };
@@ -52,7 +51,8 @@ size_t pairs_of_p_rope(const std::vector<double>& divisors) {
   return static_cast<size_t>(plain - divisors.begin());
 }
 
-// llama.cpp divides the angles by the tensor's numbers, and then scales them.
+// The divisors times those of `stretch`: llama.cpp divides the angles by the tensor's numbers and
+// then scales them.
 std::vector<double> composed(const RopeConfig& setting, const Stretch& stretch,
                              std::vector<double> divisors) {
   const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
@@ -65,13 +65,13 @@ std::vector<double> composed(const RopeConfig& setting, const Stretch& stretch,
   return divisors;
 }
 
-// The gain of queries and keys under `stretch`, which may be YaRN with a gain of its own.
+// The gain of queries and keys under `stretch`, which may be YaRN with its own gain.
 double gain_beside(const Stretch& stretch, const GgufFactors& n) {
   const auto* yarn = std::get_if<Yarn>(&stretch);
   return yarn ? yarn_gain(*yarn) : n.attention;
 }
 
-// Whether the divisors are p-RoPE's, alone or beside position interpolation.
+// Takes p-RoPE's divisors, alone or with position interpolation; returns false for other divisors.
 bool take_p_rope(const std::vector<double>& divisors, const GgufFactors& n, const Stretch& base,
                  RopeScaling& to) {
   const size_t plain = pairs_of_p_rope(divisors);
@@ -112,7 +112,7 @@ void take_all(const std::vector<double>& divisors, const GgufFactors& n, RopeCon
   to.warnings.push_back(warning);
 }
 
-// LongRoPE. llama.cpp counts context_length for the original length that is missing.
+// LongRoPE. If the original length is missing, llama.cpp uses context_length.
 json longrope_of(GgufKeys& keys, const GgufFactors& n, const RopeConfig& setting,
                  const GgufDivisors& divisors, std::vector<std::string>& warnings) {
   const std::string key = keys.own("rope.scaling.original_context_length");
@@ -133,7 +133,7 @@ json longrope_of(GgufKeys& keys, const GgufFactors& n, const RopeConfig& setting
   return object;
 }
 
-// A gain where nothing else is done, or position interpolation alone.
+// Adds a gain to plain RoPE or to position interpolation.
 void take_gain(const GgufFactors& n, RopeConfig& setting) {
   const Stretch base = std::get<Stretch>(setting.scaling.stretch);
   if (n.attention == 1 || std::holds_alternative<Yarn>(base)) return;

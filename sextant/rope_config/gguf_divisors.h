@@ -1,6 +1,6 @@
 // The divisors in a GGUF file's tensors, rope_freqs.weight and LongRoPE's two lists, and the gain
-// beside them. llama.cpp divides each pair's angle by its number, and then scales it as
-// rope.scaling.* says.
+// that goes with them. llama.cpp divides each pair's angle by its divisor and then scales it by
+// rope.scaling.*.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace sextant {
 
-// rope.scaling.type, .factor, .attn_factor and .original_context_length (0: it is missing).
+// The values of rope.scaling.type, .factor, .attn_factor and .original_context_length (0: missing).
 struct GgufFactors {
   std::string type;
   double factor = 1, attention = 1;
@@ -21,26 +21,26 @@ struct GgufFactors {
   bool scales() const { return type != "none" && factor != 1; }
 };
 
-// Empty: the file has none. The lists are for lengths up to the original one and beyond it.
+// Empty if the file has none. The lists are for lengths up to the original length, and beyond it.
 struct GgufDivisors {
   std::vector<double> all, up_to, beyond;
 };
 
 GgufDivisors gguf_divisors(GgufKeys& keys, int64_t pairs, std::vector<std::string>& warnings);
 
-// Adds them and the gain to the scaling of `setting`, which is none, linear or YaRN.
+// Adds the divisors and the gain to the scaling of `setting`, which is none, linear or YaRN.
 void take_divisors(GgufKeys& keys, const GgufFactors& factors, const GgufDivisors& divisors,
                    RopeConfig& setting, std::vector<std::string>& warnings);
 
-// The scaling of layers that rope.scaling.factor does not reach, where `setting` has that of the
-// others without divisors. row: null where the architecture is not in the table.
+// The scaling of layers that rope.scaling.factor does not affect. `setting` has the scaling of the
+// other layers, without divisors. row: null if the architecture is not in the table.
 RopeScaling unscaled_of(const LlamaCppArchitecture* row, const RopeConfig& setting,
                         const GgufFactors& factors, const GgufDivisors& divisors);
 
-// The decimal number that was rounded to float32: 0.1 of 0.1F.
+// The shortest decimal number that rounds to this float32: 0.1 for 0.1F.
 double decimal(double stored);
 
-// A gain that differs from 1 by no more than float32 rounds is 1.
+// Returns 1 for a gain that differs from 1 only by rounding to float32.
 double rounded_gain(double gain);
 
 }  // namespace sextant

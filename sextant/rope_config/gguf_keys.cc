@@ -79,7 +79,7 @@ bool GgufKeys::is_about_positions(const std::string& key) const {
   if (key.starts_with(arch_ + ".rope.")) return true;
   if (!key.starts_with(arch_ + ".attention.")) return false;
   const std::string rest = key.substr(arch_.size() + 11);
-  // Of an indexer, and of what comes out of the attention.
+  // Keys of an indexer, and of the attention's output.
   if (rest.starts_with("indexer.") || rest == "output_scale" || rest == "value_scale") return false;
   for (const char* word : {"temperature", "sliding_window", "key_length", "rope"}) {
     if (rest.find(word) != std::string::npos) return true;

@@ -1,5 +1,5 @@
-// The metadata of one GGUF file: each key that is asked for is noted, and keys about positions
-// that nobody asked for are one Error that names them all.
+// Access to the metadata of one GGUF file that records each key that is requested. Keys about
+// positions that are never requested are one Error that names them all.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ class GgufKeys {
   std::optional<std::string> text(const std::string& key);
   std::optional<bool> flag(const std::string& key);
   std::optional<double> number(const std::string& key, double low, double high);
-  // A length in tokens or channels; 0: not said. Of an array, one for each layer, the first.
+  // A length in tokens or channels; 0 if it is missing. For an array, one element per layer, the
+  // first positive one.
   int64_t length(const std::string& key);
-  // Whole numbers or true and false (1 and 0); one number is an array of one.
+  // Integers, or booleans as 1 and 0; a single number is an array of one.
   std::vector<int64_t> integers(const std::string& key);
   bool has(const std::string& key) const { return gguf_.metadata.contains(key); }
   void skip(const std::string& key) { seen_.insert(key); }
 
-  // Throws Error if keys about rotary positions are left.
+  // Throws Error if keys about rotary positions were never requested.
   void finish() const;
 
  private:

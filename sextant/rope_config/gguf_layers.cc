@@ -11,14 +11,14 @@ namespace {
 using nlohmann::json;
 using Rotates = LlamaCppArchitecture::Rotates;
 
-// How many layers there are taken to be where the file does not say it.
+// The assumed number of layers if the file does not give it.
 constexpr int64_t kAssumedLayers = 48;
 
 struct Layers {
   int64_t count = 0;   // 0: not known
   int64_t window = 0;  // 0: none
   bool where_known = true;
-  std::vector<bool> windowed, rotate;  // one for each layer
+  std::vector<bool> windowed, rotate;  // one per layer
 };
 
 bool rotates_at(GgufKeys& keys, Rotates rotates, bool window, bool windowed, int64_t layer,
@@ -69,7 +69,7 @@ std::vector<bool> windowed_of(GgufKeys& keys, const LlamaCppArchitecture* row, L
   layers.where_known = pattern > 0;
   for (size_t n = 0; n < count; ++n) {
     const auto place = static_cast<int64_t>(n) % std::max<int64_t>(pattern, 1);
-    // Where nothing says which, half of them stand for both kinds.
+    // If the pattern is not known, every other layer stands for both kinds.
     windowed[n] = pattern == 0 ? n % 2 == 0 : full_first ? place != 0 : place != pattern - 1;
   }
   return windowed;
@@ -89,7 +89,7 @@ Layers layers_of(GgufKeys& keys, const LlamaCppArchitecture* row) {
   return layers;
 }
 
-// A gain alone is as many divisors of 1 as there are pairs.
+// A gain alone is stored with a divisor of 1 for each pair.
 void fit_gain(RopeConfig& local) {
   auto* stretch = std::get_if<Stretch>(&local.scaling.stretch);
   auto* divisors = stretch ? std::get_if<LongRope>(stretch) : nullptr;
@@ -97,7 +97,7 @@ void fit_gain(RopeConfig& local) {
   divisors->factors.assign(static_cast<size_t>(local.rotary_dim / 2), 1);
 }
 
-// The setting of layers with the window.
+// The configuration of layers with the window.
 RopeConfig local_of(GgufKeys& keys, const LlamaCppArchitecture* row, const RopeConfig& setting,
                     const RopeScaling& unscaled, const Overrides& overrides, const Layers& layers) {
   RopeConfig local = setting;
@@ -196,7 +196,7 @@ std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* 
   keys.skip(keys.own("rope.scaling.finetuned"));
   const Layers layers = layers_of(keys, row);
   const RopeConfig local = local_of(keys, row, setting, unscaled, overrides, layers);
-  // Without a window the keys of layers with one still say that there are two kinds.
+  // Without a window, the keys for windowed layers still show that there are two kinds.
   const bool differ = !rotate_alike(setting, local);
   const bool some_still = std::ranges::find(layers.rotate, false) != layers.rotate.end();
   if (differ && layers.window == 0) {

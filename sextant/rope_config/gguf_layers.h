@@ -1,4 +1,4 @@
-// Groups of layers of a GGUF file: those with a window, and those that do not rotate.
+// Groups of layers of a GGUF file: layers with a window, and layers that do not rotate.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace sextant {
 
-// `setting` is that of layers without a window, and `unscaled` the scaling of those with one where
-// the others' does not reach them. row: null where the architecture is not in the table. Throws
+// `setting` is that of layers without a window. `unscaled` is the scaling of windowed layers that
+// the others' scaling does not affect. row: null if the architecture is not in the table. Throws an
 // Error that names the key.
 std::vector<RopeConfig> gguf_layers(GgufKeys& keys, const LlamaCppArchitecture* row,
                                     const RopeConfig& setting, const RopeScaling& unscaled,

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// mscale and mscale_all_dim, as the architecture's code makes them of the key.
+// Sets mscale and mscale_all_dim as the architecture's code computes them from the key.
 void take_log_multiplier(double log, const LlamaCppArchitecture* row, double attention,
                          double factor, json& object, std::vector<std::string>& warnings) {
   if (!row || row->log_unit == 0) {
@@ -42,7 +42,7 @@ GgufFactors numbers_of(GgufKeys& keys) {
   GgufFactors n{.factor = keys.number(keys.own("rope.scaling.factor"), 0, 1e9).value_or(1)};
   const auto old = keys.number(keys.own("rope.scale_linear"), 0, 1e9);
   if (old && !keys.has(keys.own("rope.scaling.factor"))) n.factor = *old;
-  if (n.factor == 0) n.factor = 1;  // llama.cpp's word for none
+  if (n.factor == 0) n.factor = 1;  // 0 is none in llama.cpp
   n.original = keys.length(keys.own("rope.scaling.original_context_length"));
   n.attention = keys.number(keys.own("rope.scaling.attn_factor"), 1e-6, 1e6).value_or(1);
   const std::string key = keys.own("rope.scaling.type");
@@ -61,7 +61,7 @@ void warn_of_unread(const std::string& key, double value, double taken, const Gg
                      keys.arch() + " and takes " + json(taken).dump());
 }
 
-// A key that some architectures read; where the code does not, its own number.
+// A key that only some architectures read; the code's own value stands for it in the others.
 double yarn_number(GgufKeys& keys, const std::string& key, bool read, double otherwise,
                    std::vector<std::string>& warnings) {
   const auto value = keys.number(keys.own("rope.scaling." + key), 1e-6, 1e9);
@@ -109,7 +109,7 @@ json yarn_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors&
   return object;
 }
 
-// Without the divisors and the gain that stand beside a scaling that is not YaRN.
+// The scaling without divisors, and without a gain beside a scaling other than YaRN.
 json scaling_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
                 int64_t max_length, std::vector<std::string>& warnings) {
   const auto unread = keys.number(keys.own("rope.scaling.yarn_attn_factor"), 1e-6, 1e6);
@@ -123,8 +123,8 @@ json scaling_of(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFacto
   return {{"rope_type", "default"}};
 }
 
-// The code of multi-head latent attention takes the gain for one that the file's attn_factor has
-// in it, and multiplies all scores by its square, whatever the type.
+// Code of multi-head latent attention assumes that the file's attn_factor contains the gain, and
+// multiplies all scores by its square, whatever the type.
 void scale_scores(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFactors& n,
                   RopeScaling& scaling) {
   if (!row || !row->scales_scores) return;
@@ -140,7 +140,7 @@ void scale_scores(GgufKeys& keys, const LlamaCppArchitecture* row, const GgufFac
                              "(mscale_all_dim)");
 }
 
-// Keys of the file for the fields of a config.json.
+// Replaces the fields of a config.json by the keys of the file.
 void say_in_gguf_words(std::vector<std::string>& warnings) {
   constexpr std::array<std::array<std::string_view, 2>, 3> kWords = {
       {{"original_max_position_embeddings", "rope.scaling.original_context_length"},
@@ -156,7 +156,7 @@ void say_in_gguf_words(std::vector<std::string>& warnings) {
   }
 }
 
-// Llama 4's law for queries under Mistral's keys.
+// Llama 4's query law under Mistral's keys.
 void read_temperature(GgufKeys& keys, const LlamaCppArchitecture* row, int64_t original,
                       RopeConfig& setting) {
   const auto scale = keys.number(keys.own("attention.temperature_scale"), 0, 1e6);

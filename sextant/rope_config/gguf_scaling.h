@@ -1,4 +1,4 @@
-// The scaling that a GGUF file says: {arch}.rope.scaling.* and the divisors in tensors.
+// The scaling in a GGUF file: {arch}.rope.scaling.* and the divisors in tensors.
 #pragma once
 
 #include "sextant/rope_config/families/llama_cpp.h"
@@ -7,9 +7,9 @@
 
 namespace sextant {
 
-// Writes it into `setting`, whose base and channels are known, and gives that of layers with a
-// window which rope.scaling.factor does not reach: the divisors and the gain may. row: null where
-// the architecture is not in the table. Throws Error that names the key.
+// Writes the scaling into `setting`, whose base and channels are known, and returns the scaling of
+// windowed layers that rope.scaling.factor does not affect, which may have the divisors and the
+// gain. row: null if the architecture is not in the table. Throws an Error that names the key.
 RopeScaling read_gguf_scaling(GgufKeys& keys, const LlamaCppArchitecture* row, RopeConfig& setting);
 
 }  // namespace sextant

@@ -28,11 +28,11 @@ const std::set<std::string>& known() {
       "no_rope_layers", "no_rope_layer_interval", "layer_rope_theta", "use_mrope", "use_rope",
       "rotary_emb_base", "rotary_pct", "rotary_dim", "rotary_emb_fraction", "partial_rotary_factor",
       "partial_rotary_factors", "rotary_emb_interleaved", "rotary_scaling_factor",
-      // sizes: of values, of channels that are not rotated, of indexers and linear attention
+      // sizes: of values, of unrotated channels, of indexers and linear attention
       "head_dim", "attention_head_dim", "global_head_dim", "swa_head_dim", "qk_nope_head_dim",
       "qk_head_dim", "v_head_dim", "swa_v_head_dim", "index_head_dim", "linear_key_head_dim",
       "linear_value_head_dim", "linear_head_dim", "mamba_head_dim", "cross_head_dim",
-      // of parts that are not the language model's attention
+      // fields of parts other than the language model's attention
       "indexer_rope_interleave", "rotary_emb_scale_base"};
   return all;
 }
@@ -63,7 +63,7 @@ bool known_to(const Family& family, const std::string& key) {
       key);
 }
 
-// Numbers that multiply or replace a base or a part come first, switches after them.
+// Numbers that multiply or replace a base or a part rank first, switches last.
 int rank(const std::string& key, const json& value) {
   int points = 0;
   for (const char* word : {"ratio", "theta", "base", "factor", "scal", "freq"}) {
@@ -75,7 +75,7 @@ int rank(const std::string& key, const json& value) {
   return points;
 }
 
-// The known name that a key may be a misspelling of; empty: none.
+// The known name that a key may misspell; empty if there is none.
 std::string resembled(const std::string& key) {
   constexpr size_t kMostEdits = 2;
   const std::string start = key.substr(0, 40);

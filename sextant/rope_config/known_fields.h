@@ -1,4 +1,4 @@
-// Fields about rotary positions, or the size of heads, that nobody here knows may change
+// Unknown fields about rotary positions or head sizes are refused, since they may change
 // everything.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sextant {
 
-// Throws Error that names all such fields, the likeliest to matter first.
+// Throws an Error that names all unknown fields, the most important ones first.
 void refuse_unknown_fields(const nlohmann::json& config, const Family* family,
                            const std::string& where);
 

@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepestObject = 4;  // objects within objects
+constexpr int kDeepestObject = 4;  // nesting depth of objects
 
-// Names under which models of families that the table does not have keep it, the likeliest first.
+// Names of the language model's object in families without a row in the table, the likeliest first.
 constexpr std::array kUsualPlaces = {"text_config",
                                      "llm_config",
                                      "language_config",
@@ -72,7 +72,7 @@ std::vector<std::string> candidates(const json& config) {
   std::vector<std::string> found;
   for (const auto& item : config.items()) {
     const std::string& key = item.key();
-    if (key.empty() || key.find('.') != std::string::npos) continue;  // a place has dots of its own
+    if (key.empty() || key.find('.') != std::string::npos) continue;  // dots separate names
     if (item.value().is_object() && looks_like_language_model(key, item.value())) {
       found.push_back(key);
     }
@@ -94,7 +94,7 @@ std::string only_candidate(const json& config) {
        "; give the one that is meant, as a file of its own");
 }
 
-// The type of a language model whose object has none, by its whole's family.
+// The model_type of a language model whose object has none, from the family of the whole model.
 std::string type_of_part(const std::string& whole) {
   const Family* family = find_family(whole);
   if (family != nullptr && family->defaults.contains("model_type")) {
@@ -131,8 +131,8 @@ LanguageModel found_in(const json& config, const std::string& type, const std::s
 
 LanguageModel find_language_model(const json& config) {
   LanguageModel found = found_in(config, type_of(config), "", 0);
-  // Files of before the fields were kept apart: those of the whole are the language model's. A row
-  // that rotates itself says so of such files.
+  // Older files have the language model's fields at the top, under the type of the whole model. A
+  // family row with a pairing covers such files itself.
   const Family* family = find_family(found.model_type);
   const bool wraps = family != nullptr && !family->language_model.empty();
   if (wraps && family->pairing.empty()) {

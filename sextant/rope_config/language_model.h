@@ -1,4 +1,5 @@
-// Where in a config.json the language model's fields are: models that see and hear keep them apart.
+// The position of the language model's fields in a config.json; multimodal models have an object
+// for them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,11 +9,11 @@ namespace sextant {
 
 struct LanguageModel {
   const nlohmann::json* config = nullptr;  // within the file's object
-  std::string place;       // "text_config", "thinker_config.text_config"; "": the whole
-  std::string model_type;  // by which its family is known; "": not said
+  std::string place;       // "text_config", "thinker_config.text_config"; "": the whole file
+  std::string model_type;  // identifies its family; "": not given
 };
 
-// Throws Error that lists the objects which look like a language model, if there are several.
+// Throws an Error that lists the objects which look like a language model if there are several.
 LanguageModel find_language_model(const nlohmann::json& config);
 
 }  // namespace sextant

@@ -23,7 +23,7 @@ bool has_attention(const std::string& kind) {
   return !without.contains(kind);
 }
 
-// One layer: its facts in the order in which they depend on each other.
+// Reads the facts of one layer in the order of their dependencies.
 class LayerReader {
  public:
   LayerReader(ModelFields& fields, const RopeParameters& parameters, int64_t layer,
@@ -94,7 +94,7 @@ class LayerReader {
     facts_.parameters = key && key->is_string() ? key->get<std::string>() : facts_.kind;
   }
 
-  // All but every nth layer have the window, by the field that many models share.
+  // Every nth layer has no window, all others have it, by a field that many models share.
   void read_kind_by_pattern() {
     for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern"}) {
       const json pattern = fields_.value(name);
@@ -119,7 +119,7 @@ class LayerReader {
     if (found == all.end()) {
       absent_ = true;
     } else if (found->is_null()) {
-      none_ = true;  // so are layers marked that do not rotate
+      none_ = true;  // null marks layers that do not rotate
     } else {
       facts_.object = *found;
     }
@@ -134,7 +134,7 @@ class LayerReader {
     }
   }
 
-  // A scaling that does not reach this layer.
+  // For a layer that the scaling does not affect.
   void keep_only_base() {
     json object = {{"rope_type", "default"}};
     for (const char* kept : {"rope_theta", "partial_rotary_factor"}) {
@@ -157,7 +157,7 @@ class LayerReader {
     }
   }
 
-  // no_rope_layers has a 1 where a layer DOES rotate, layer_rope_theta a 0 where it does not.
+  // no_rope_layers has 1 for layers that DO rotate, layer_rope_theta has 0 for layers that do not.
   bool rotates_by_list() {
     if (is_list("layer_rope_theta")) {
       return is_true(evaluated_field("layer_rope_theta[i]"));
@@ -175,7 +175,7 @@ class LayerReader {
   }
   void read_sizes() {
     auto rope = integer("qk_rope_head_dim", 0, kWidestHead);
-    if (rope == 0) rope.reset();  // the heads are whole
+    if (rope == 0) rope.reset();  // heads are not split
     const auto nope = integer("qk_nope_head_dim", 0, kWidestHead);
     facts_.latent = rope.has_value();
     if (fields_.overrides().head_dim > 0) {
@@ -256,7 +256,7 @@ class LayerReader {
   void read_base() {
     const bool local = facts_.kind == kSliding;
     const bool own = facts_.object.contains("rope_theta") && parameters_.nested;
-    if (own && !facts_.object.at("rope_theta").is_null()) return;  // the kind's own goes first
+    if (own && !facts_.object.at("rope_theta").is_null()) return;  // the kind's own base wins
     if (local && fields_.overrides().local_base > 0) {
       facts_.base = fields_.overrides().local_base;
     } else if (!local && fields_.overrides().base > 0) {
@@ -329,7 +329,7 @@ class LayerReader {
   void read_scores() {
     if (const auto scale = number_of_family(&Family::softmax_scale, "softmax_scale", 1e-9, 1e9)) {
       const double plain = 1 / std::sqrt(static_cast<double>(facts_.head_dim));
-      // As if nothing were said where it comes to the same.
+      // A scale that equals the default is stored as the default.
       facts_.softmax_scale = std::abs(*scale / plain - 1) < 1e-12 ? 0 : *scale;
     }
     const auto scores = of_family(&Family::scales_scores);

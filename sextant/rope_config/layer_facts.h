@@ -1,5 +1,5 @@
-// Of one layer: whether and how it rotates, by what the file says of all layers, of kinds of layers
-// and of single ones, and by its family's code.
+// The facts of one layer: whether and how it rotates, from the file's fields for all layers, for
+// kinds of layers and for single layers, and from its family's code.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,21 +13,21 @@
 
 namespace sextant {
 
-// rope_scaling or rope_parameters of a file, the latter perhaps with an object for each kind.
+// rope_scaling or rope_parameters of a file; the latter may have an object per kind of layer.
 struct RopeParameters {
-  nlohmann::json object;  // {"rope_type": "default"} where the file has none
+  nlohmann::json object;  // {"rope_type": "default"} if the file has none
   bool nested = false;
   std::string where;  // "config.json: rope_parameters"
 };
 
 struct LayerFacts {
   bool has_attention = true;
-  std::string kind;        // of layer_types: "full_attention"; empty: there are no kinds
-  std::string parameters;  // the key of its parameters among nested ones
+  std::string kind;        // from layer_types: "full_attention"; empty: there are no kinds
+  std::string parameters;  // the key of its parameters in nested ones
   bool rotates = true;
   nlohmann::json object;  // its parameters, with a rope_type
   std::optional<double> base;
-  std::optional<double> part;  // of its channels, where rotary_dim is not said otherwise
+  std::optional<double> part;  // rotated part of the channels, unless rotary_dim gives it
   int64_t head_dim = 0;
   std::optional<int64_t> rotary_dim;
   bool latent = false;
@@ -42,9 +42,8 @@ struct LayerFacts {
   bool operator==(const LayerFacts&) const = default;
 };
 
-// `kind`: of the layer, where the caller knows it; empty: by the file or its family. Values that
-// neither the file nor a table has are added to `missing`, in words, and replaced by something
-// possible.
+// `kind`: the kind of the layer if the caller knows it; empty: from the file or its family. Values
+// that neither the file nor a table has are described in `missing` and replaced by possible values.
 LayerFacts facts_of_layer(ModelFields& fields, const RopeParameters& parameters, int64_t layer,
                           const std::string& kind, std::vector<std::string>& missing);
 

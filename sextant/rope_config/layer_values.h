@@ -1,4 +1,4 @@
-// The values of names and expressions in one layer.
+// The values of names and expressions for one layer.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,21 +11,21 @@ namespace sextant {
 
 class LayerValues {
  public:
-  // All live as long; `facts` are those known so far.
+  // Keeps references to all arguments, which must outlive it; `facts` are those known so far.
   LayerValues(ModelFields& fields, const RopeParameters& parameters, int64_t layer,
               const LayerFacts& facts)
       : fields_(fields), parameters_(parameters), layer_(layer), facts_(facts) {}
 
-  // Of an expression. Throws Error that names the layer and the expression.
+  // The value of an expression. Throws an Error that names the layer and the expression.
   nlohmann::json of_expression(const std::string& expression) const;
 
-  // The value of the family's expression; none if it has none.
+  // The value of the family's expression; none if the family has no such expression.
   std::optional<nlohmann::json> of_family(std::string Family::*expression) const;
-  // The same as a number in range; none for null and false. `name` is that of an error.
+  // The same as a number in range; none for null and false. `name` appears in errors.
   std::optional<double> number_of_family(std::string Family::*expression, const std::string& name,
                                          double low, double high) const;
 
-  // A field as this layer has it.
+  // A field's value for this layer.
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high) const;
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// Kinds of layers of which the parameters speak though nothing says which layers are of them.
+// Kinds of layers that have parameters although no field gives the layers of each kind.
 std::vector<std::string> kinds_without_layers(ModelFields& fields,
                                               const RopeParameters& parameters) {
   const Family* family = fields.family();
@@ -37,7 +37,7 @@ void add(std::vector<LayerGroup>& groups, LayerFacts facts, std::vector<int64_t>
   }
 }
 
-// Kinds that differ in nothing but their names are one.
+// Joins kinds that differ only in their names.
 void join_alike(std::vector<LayerGroup>& groups) {
   const auto nameless = [](LayerFacts facts) {
     facts.kind.clear();

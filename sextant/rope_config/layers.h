@@ -1,4 +1,4 @@
-// Groups of layers that are alike.
+// Groups of layers with the same facts.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace sextant {
 
 struct LayerGroup {
-  std::string name;  // the kind of its layers, if the model has several; else empty
+  std::string name;  // the kind of its layers if the model has several kinds; else empty
   LayerFacts facts;
-  std::vector<int64_t> layers;  // from 0; empty: all, or not known
+  std::vector<int64_t> layers;  // indices from 0; empty: all, or not known
 };
 
-// Groups of layers that are alike: those that rotate first, and among them those without a window.
-// Layers without attention are left out, so that there may be no group. Values that neither the
-// file nor a table has are added to `missing`, in words.
+// Returns groups of layers with the same facts: rotating groups first, and among them groups
+// without a window first. Layers without attention are omitted, so there may be no group. Values
+// that neither the file nor a table has are described in `missing`.
 std::vector<LayerGroup> layer_groups(ModelFields& fields, const RopeParameters& parameters,
                                      std::vector<std::string>& missing);
 

@@ -1,5 +1,5 @@
-// llama.cpp's command line. Flags change single values of the model's file, so that what they leave
-// out is the file's.
+// llama.cpp's command line. Flags change single values of the model's file; values without a flag
+// are the file's.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -27,8 +27,8 @@ std::string kind_of(CommandLine& flags) {
 }
 
 struct Factor {
-  double value = 1;  // by which positions are divided; 1: they are not
-  std::string flag;  // empty: none says it
+  double value = 1;  // divisor of positions; 1: unchanged
+  std::string flag;  // its flag; empty: no flag gives it
 };
 
 Factor factor_of(CommandLine& flags) {
@@ -61,7 +61,7 @@ void refuse_self_extend(CommandLine& flags) {
       json(group).dump());
 }
 
-// The length that YaRN was made for, where no flag says it.
+// The original length of YaRN if no flag gives it.
 double assumed_length(double length, double factor, std::vector<std::string>& warnings) {
   const double assumed = factor > 1 ? std::floor(length / factor) : 0;
   if (assumed < 1) {
@@ -78,7 +78,7 @@ double assumed_length(double length, double factor, std::vector<std::string>& wa
   return assumed;
 }
 
-// llama.cpp's gain without YaRN's ramp is this flag.
+// Without YaRN's ramp, this flag is llama.cpp's gain.
 void refuse_gain(CommandLine& flags) {
   const double gain = flags.number("--yarn-attn-factor", -1);
   if (gain < 0 || gain == 1) return;
@@ -88,7 +88,7 @@ void refuse_gain(CommandLine& flags) {
       json(gain).dump());
 }
 
-// Flags that do nothing beside `kind`.
+// Skips flags that have no effect with `kind`.
 void pass_over_idle(CommandLine& flags, std::initializer_list<const char*> names,
                     const std::string& kind, std::vector<std::string>& warnings) {
   for (const char* name : names) {
@@ -99,8 +99,8 @@ void pass_over_idle(CommandLine& flags, std::initializer_list<const char*> names
   }
 }
 
-// Whether the line means YaRN's ramp: --yarn-ext-factor decides, and --rope-scaling where that is
-// missing or below 0.
+// Whether the command line selects YaRN's ramp: by --yarn-ext-factor, or by --rope-scaling if that
+// is missing or below 0.
 bool has_ramp(CommandLine& flags, const std::string& kind, std::vector<std::string>& warnings) {
   const double mix = flags.number("--yarn-ext-factor", -1);
   if (mix < 0) return kind == "yarn";
@@ -124,7 +124,7 @@ bool has_ramp(CommandLine& flags, const std::string& kind, std::vector<std::stri
 
 void read_yarn(CommandLine& flags, const Factor& factor, double length, json& scaling,
                std::vector<std::string>& warnings) {
-  // Below 0 is llama.cpp's word for the default.
+  // A value below 0 selects llama.cpp's default.
   const double fast = flags.number("--yarn-beta-fast", -1);
   const double slow = flags.number("--yarn-beta-slow", -1);
   scaling["rope_type"] = "yarn";
@@ -140,7 +140,8 @@ void read_yarn(CommandLine& flags, const Factor& factor, double length, json& sc
   scaling["original_max_position_embeddings"] = std::floor(original);
 }
 
-// The scaling as in a config.json; `original` gets the length that an idle --yarn-orig-ctx says.
+// The scaling as in a config.json; `original` is set to the length of a --yarn-orig-ctx that has no
+// effect.
 json read_scaling_of(CommandLine& flags, const Factor& factor, double length, int64_t& original,
                      std::vector<std::string>& warnings) {
   std::string kind = kind_of(flags);
@@ -183,12 +184,12 @@ json read_scaling_of(CommandLine& flags, const Factor& factor, double length, in
   return scaling;
 }
 
-// Warnings about a config.json that do not concern flags.
+// Whether a warning about a config.json does not apply to flags.
 bool is_about_other_engines(const std::string& warning) {
   return warning.starts_with("not audited");
 }
 
-// A warning in the words of llama.cpp's flags.
+// Replaces the fields in a warning by llama.cpp's flags.
 std::string in_flags(std::string warning) {
   constexpr std::pair<const char*, const char*> kWords[] = {
       {"original_max_position_embeddings", "--yarn-orig-ctx"},

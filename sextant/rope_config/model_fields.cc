@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr int64_t kMostLayers = 4096;
 
-// Names in an expression, among them such that are no field.
+// Adds the names in an expression, including names that are not fields.
 void add_names(const std::string& expression, std::set<std::string>& names) {
   std::string name;
   bool quoted = false;
@@ -69,7 +69,7 @@ const json* ModelFields::find(const std::string& dotted) const {
   return at;
 }
 
-// Of names that mean the same, the first that is there; another with another value is a
+// Takes the first present of several names for one field; a second one with another value is a
 // contradiction.
 void ModelFields::take_names(const std::string& canonical, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -92,12 +92,12 @@ void ModelFields::say(const std::string& warning) {
   if (std::ranges::find(warnings_, warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-// Whether the family's code has no use for it beside the scaling.
+// Whether the family's code reads a field only within the scaling.
 bool ModelFields::is_unread(const std::string& name) const {
   return family_ != nullptr && std::ranges::count(family_->only_inside, name) > 0;
 }
 
-// A field by its canonical name; null: the file lacks it, or the code does not read it there.
+// A field by its canonical name; null if the file lacks it or the code does not read it there.
 const json* ModelFields::of_file(const std::string& name) const {
   const auto own = own_names_.find(name);
   if (own != own_names_.end()) return find(own->second);
@@ -139,7 +139,7 @@ Value ModelFields::find_value(const std::string& name, std::optional<int64_t> la
   return is_null(name) ? Value(nullptr) : Value(default_of(name, layer));
 }
 
-// Its object in per_layer_config; empty if it has none.
+// The layer's object in per_layer_config; empty if it has none.
 const json& ModelFields::of_layer(int64_t layer) {
   if (own_layer_ == layer) return own_;
   json own;
@@ -153,7 +153,7 @@ const json& ModelFields::of_layer(int64_t layer) {
   return own_;
 }
 
-// Some files list the parts of layers, too: "mlp" after each attention.
+// Some files also list parts of layers: "mlp" after each attention.
 const json& ModelFields::layer_types_of(const json& listed) {
   if (!listed.is_array() || family_ == nullptr || family_->not_layers.empty()) return listed;
   if (layer_types_) return *layer_types_;
@@ -166,8 +166,8 @@ const json& ModelFields::layer_types_of(const json& listed) {
   return layer_types_.emplace(std::move(kept));
 }
 
-// null in the file is a value: code that has a default for an absent field takes none for it. These
-// fields have their default in both cases.
+// A null in the file is a value: code with a default for an absent field does not use that default
+// for null. These fields use their default in both cases.
 bool ModelFields::is_null(const std::string& name) const {
   if (name == "rope_theta" || name == "rope_parameters" || name == "layer_types") return false;
   return config_.contains(name) && config_.at(name).is_null();
@@ -194,7 +194,7 @@ std::optional<double> ModelFields::number(const std::string& name, double low, d
 std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low, int64_t high) {
   const json got = value(name);
   if (got.is_null()) return {};
-  // Some writers give whole numbers as 8192.0.
+  // Some writers give integers as 8192.0.
   const double x = got.is_number() ? got.get<double>() : NAN;
   if (!(x == std::floor(x) && x >= static_cast<double>(low) && x <= static_cast<double>(high))) {
     bad(name, "an integer from " + std::to_string(low) + " to " + std::to_string(high), got);
@@ -202,7 +202,7 @@ std::optional<int64_t> ModelFields::integer(const std::string& name, int64_t low
   return static_cast<int64_t>(x);
 }
 
-// A list with an element for each layer must not end before the last.
+// A list with one element per layer must not end before the last layer.
 void ModelFields::check_size(const std::string& name, const json& list) const {
   const auto own = own_names_.find("num_hidden_layers");
   const json* layers = find(own == own_names_.end() ? "num_hidden_layers" : own->second);
@@ -214,7 +214,7 @@ void ModelFields::check_size(const std::string& name, const json& list) const {
        std::to_string(all) + ", but got " + std::to_string(size) + ": " + shown(list));
 }
 
-// The family's expressions take an element for each layer from some lists.
+// Checks the lists from which the family's expressions take one element per layer.
 void ModelFields::check_lists() const {
   const auto by_layer = [&](const std::string& key) {
     if (key == "no_rope_layers" || key == "layer_rope_theta") return true;
@@ -235,8 +235,8 @@ int64_t ModelFields::layers() {
   return *layers_;
 }
 
-// The file's list has a kind for each layer. It may have more, of layers that predict further
-// tokens.
+// The file's list must have a kind for each layer. It may have more, for layers that predict
+// further tokens.
 void ModelFields::check_kinds() {
   const auto count = integer("num_hidden_layers", 1, kMostLayers);
   const auto own = own_names_.find("layer_types");
@@ -258,7 +258,7 @@ int64_t ModelFields::count_layers() {
     return static_cast<int64_t>(types.size());
   }
   if (says("num_hidden_layers")) return integer("num_hidden_layers", 1, kMostLayers).value_or(0);
-  // A list by layer that the family's expressions use has as many elements.
+  // A list by layer in the family's expressions has one element per layer.
   std::set<std::string> names = {"no_rope_layers", "layer_rope_theta"};
   if (family_ != nullptr) {
     for (const std::string& expression :

@@ -1,5 +1,5 @@
-// The fields of one language model's config.json under the names that most files use, with what its
-// family's code takes where the file is silent.
+// The fields of one language model's config.json under the names that most files use, with the
+// defaults of its family's code for missing fields.
 #pragma once
 
 #include <map>
@@ -14,32 +14,33 @@
 
 namespace sextant {
 
-inline constexpr int64_t kWidest = 1 << 20;  // the largest hidden_size, or count of heads
+inline constexpr int64_t kWidest = 1 << 20;  // the largest hidden_size or number of heads
 
 class ModelFields {
  public:
-  // `config` and `family` (null: not audited) live as long. `where` begins each message.
+  // Keeps references to `config` and `family` (null: not audited), which must outlive it. `where`
+  // begins each message.
   ModelFields(const nlohmann::json& config, const Family* family, const Overrides& overrides,
               std::string where);
 
-  // A field by its canonical name, or another of the file by its own; where the file lacks it, the
-  // family's default. In a layer, per_layer_config goes before all that.
+  // A field by its canonical name, or any other field by its own name. If the file lacks it, the
+  // family's default. With a layer, per_layer_config has priority.
   nlohmann::json value(const std::string& name, std::optional<int64_t> layer = {});
-  // The same without a copy of what stands in the file.
+  // The same without a copy of values in the file.
   Value find_value(const std::string& name, std::optional<int64_t> layer = {});
-  // Whether the file itself has it, under this name or another.
+  // Whether the file itself has the field, under this name or another.
   bool says(const std::string& name) const;
 
-  // As Fields has them: Error that names the field in the file's own word unless it is one in
-  // range.
+  // Like the functions of Fields: an Error for a value out of range names the field as the file
+  // does.
   std::optional<double> number(const std::string& name, double low, double high);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   [[noreturn]] void bad(const std::string& name, const std::string& expected,
                         const nlohmann::json& got) const;
 
-  // How many layers; 0: not known. Lists by layer say it, too.
+  // The number of layers, also from lists by layer; 0: not known.
   int64_t layers();
-  // A number for patterns by layer where it is not known: the family's usual one.
+  // A number of layers for patterns by layer if it is not known: the family's usual one.
   int64_t supposed_layers() const;
 
   const nlohmann::json& config() const { return config_; }
@@ -47,12 +48,12 @@ class ModelFields {
   const std::string& where() const { return where_; }
   const Overrides& overrides() const { return overrides_; }
 
-  // Two names of one thing with two values, and what else is to be said once.
+  // Two names of one field with two values, and other warnings that are given once.
   const std::vector<std::string>& warnings() const { return warnings_; }
   void say(const std::string& warning);
-  // Another value that the family's code decides, in words: "rope_theta 10000".
+  // Records a value that the family's code decides: "rope_theta 10000".
   void take_from_code(const std::string& name, const nlohmann::json& value);
-  // "partial_rotary_factor 0.5": defaults of the family that were asked for, in order of names.
+  // "partial_rotary_factor 0.5": defaults of the family that were used, sorted by name.
   std::vector<std::string> taken_from_code() const;
 
  private:
@@ -73,18 +74,18 @@ class ModelFields {
   const Family* family_;
   Overrides overrides_;
   std::string where_;
-  std::map<std::string, std::string> own_names_;  // canonical: in the file, where they differ
+  std::map<std::string, std::string> own_names_;  // canonical name -> name in the file
   std::vector<std::string> warnings_;
   std::map<std::string, nlohmann::json> taken_;
   int depth_ = 0;
-  // Each layer asks for these, and they do not change.
+  // Cached values: each layer requests them, and they do not change.
   std::optional<int64_t> layers_;
   std::optional<nlohmann::json> layer_types_;
-  std::optional<int64_t> own_layer_;  // that own_ is of
+  std::optional<int64_t> own_layer_;  // the layer of own_
   nlohmann::json own_;
 };
 
-// The names in the file that may stand for canonical ones.
+// The names in files for each canonical name.
 const std::map<std::string, std::vector<std::string>>& other_names();
 
 }  // namespace sextant

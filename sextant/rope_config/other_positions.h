@@ -1,4 +1,4 @@
-// Models that rotate nothing, by what their file says itself.
+// Models without rotation, as far as the file itself shows it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,10 +6,10 @@
 
 namespace sextant {
 
-// The positions that a model has instead, by our name of the method; empty: it may rotate.
+// The model's position method instead of rotation, by our name; empty if it may rotate.
 std::string other_positions(const nlohmann::json& config);
 
-// The parameters of such a method in the file: " alibi_bias_max 8".
+// The parameters of that method in the file: " alibi_bias_max 8".
 std::string parameters_of_others(const nlohmann::json& config);
 
 }  // namespace sextant

@@ -34,8 +34,8 @@ json renamed(const json& object) {
   return result;
 }
 
-// Both schemas are written on purpose now, and should say the same. Where they do not, transformers
-// takes the old one alone.
+// Files may have both schemas on purpose, and both should agree. If they differ, transformers uses
+// the old one only.
 void compare(ModelFields& fields, const json& parameters, const json& scaling) {
   const json in_new = renamed(typed(parameters)), in_old = renamed(typed(scaling));
   std::string differences;
@@ -58,8 +58,8 @@ void compare(ModelFields& fields, const json& parameters, const json& scaling) {
              "; keep the one that the model was trained with");
 }
 
-// rope_scaling in the place of rope_parameters. Of code that is not known, nothing says that a base
-// which only the latter has is lost.
+// rope_scaling in place of rope_parameters. For unknown code, a base that only rope_parameters has
+// is kept.
 json replacing(ModelFields& fields, const json& parameters, const json& scaling) {
   compare(fields, parameters, scaling);
   json object = scaling;
@@ -81,7 +81,7 @@ json of_qwen(ModelFields& fields) {
   return {{"rope_type", "qwen-ntk"}, {"original_max_position_embeddings", *length}};
 }
 
-// Nomic's first models: dynamic NTK over the length that they were trained with.
+// Nomic's first models: dynamic NTK from the training length.
 json of_nomic(ModelFields& fields) {
   const auto factor = fields.number("rotary_scaling_factor", 1, 1e9);
   if (!factor || *factor == 1) return of_qwen(fields);
@@ -98,7 +98,7 @@ bool is_nested(const json& parameters) {
                      [](const json& value) { return value.is_object(); });
 }
 
-// rope_theta and partial_rotary_factor stand beside the parameters and among them.
+// Compares rope_theta and partial_rotary_factor beside the parameters with those within.
 void compare_outside(ModelFields& fields, const json& object, const std::string& where) {
   for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
     if (!object.contains(key) || !fields.says(key)) continue;
@@ -112,7 +112,7 @@ void compare_outside(ModelFields& fields, const json& object, const std::string&
   }
 }
 
-// A field that the family's code does not read is taken out, and said to be there unless it changes
+// Removes a field that the family's code does not read, and warns about it unless it changes
 // nothing.
 void say_if_ignored(ModelFields& fields, json& object, const std::string& name) {
   const auto matters = [&](const json& value) {
@@ -135,7 +135,7 @@ void say_if_ignored(ModelFields& fields, json& object, const std::string& name) 
              (generic ? ". " + engine_fact("transformers.partial_scaled") : ""));
 }
 
-// A rope_type that the family's code takes for another.
+// Replaces a rope_type that the family's code treats as another.
 void rename_type(ModelFields& fields, RopeParameters& parameters) {
   json& object = parameters.object;
   if (fields.family() == nullptr) return;
@@ -152,7 +152,7 @@ void rename_type(ModelFields& fields, RopeParameters& parameters) {
   }
 }
 
-// Fields beside the scaling that the code reads in it only.
+// Warns about fields beside the scaling that the code reads only within it.
 void say_unread(ModelFields& fields, const json& object) {
   if (fields.family() == nullptr) return;
   for (const std::string& name : fields.family()->only_inside) {
@@ -195,7 +195,7 @@ RopeParameters rope_parameters(ModelFields& fields) {
   result.where = fields.where() + (old ? ": rope_scaling" : ": rope_parameters");
   if (old) {
     result.object = scaling != nullptr ? *scaling : of_nomic(fields);
-    // Some files have parameters by kind under the old name.
+    // Some files have parameters by kind of layer under the old name.
     result.nested = scaling != nullptr && is_nested(*scaling);
   } else {
     result.nested = is_nested(*parameters);

@@ -12,13 +12,13 @@ namespace sextant {
 using nlohmann::json;
 
 const std::string kNotJson = " (no JSON)";
-// Objects and lists within each other: copies and texts of what is deeper would exhaust the stack.
+// The largest nesting depth: copying and printing deeper values would exhaust the stack.
 constexpr int kDeepest = 64;
 
 namespace {
 
-// Python writes NaN and Infinity, for which JSON has no words: they become strings, which no field
-// about positions takes.
+// Python writes NaN and Infinity, which JSON lacks. They become strings, which no field about
+// positions accepts.
 std::string quoted_nonfinite(const std::string& text) {
   std::string result;
   bool inside = false;
@@ -48,7 +48,7 @@ std::string quoted_nonfinite(const std::string& text) {
 
 json parse_json(const std::string& original, const std::string& where) {
   const std::string text = quoted_nonfinite(original);
-  std::vector<std::set<std::string>> around;  // keys of the objects around: JSON lets them repeat
+  std::vector<std::set<std::string>> around;  // keys of enclosing objects; JSON allows repeats
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > kDeepest) {
       fail(where + ": expected at most " + std::to_string(kDeepest) +
@@ -66,7 +66,7 @@ json parse_json(const std::string& original, const std::string& where) {
   try {
     return json::parse(text, check);
   } catch (const json::exception& error) {
-    // nlohmann names a byte; people look for a key.
+    // nlohmann gives a byte; users need a key.
     const auto* at = dynamic_cast<const json::parse_error*>(&error);
     const size_t byte = std::min(at ? at->byte : 0, text.size());
     const size_t colon = text.rfind(':', byte), quote = text.rfind('"', colon);

@@ -10,7 +10,7 @@ std::optional<double> parse_number(const std::string& text) {
     size_t end = 0;
     const double value = std::stod(text, &end);
     if (end == text.size() && std::isfinite(value)) return value;
-  } catch (const std::exception&) {  // what std::stod throws says no more
+  } catch (const std::exception&) {  // the exceptions of std::stod carry no more information
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// A number as people write it on a command line.
+// Parses a number of a command line.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace sextant {
 
-// The finite number that the whole text is; none for anything else.
+// The finite number that the whole text represents; none for any other text.
 std::optional<double> parse_number(const std::string& text);
 
 }  // namespace sextant

@@ -20,7 +20,7 @@ namespace sextant {
 namespace {
 
 constexpr size_t kMostText = size_t{16} << 20;    // a config.json is a few kilobytes
-constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF: with its vocabulary
+constexpr size_t kMostHeader = size_t{64} << 20;  // GGUF, including its vocabulary
 
 std::string first_bytes(std::istream& in) {
   std::string bytes;
@@ -32,7 +32,7 @@ std::string first_bytes(std::istream& in) {
   return bytes;
 }
 
-// 0 is nothing said.
+// 0 stands for an option that is not given.
 void check(const std::string& name, double value, double low, double high) {
   if (value == 0 || (value >= low && value <= high)) return;
   fail("setting: " + name + ": expected a number from " + nlohmann::json(low).dump() + " to " +
@@ -40,7 +40,7 @@ void check(const std::string& name, double value, double low, double high) {
        (std::isnan(value) ? "nan" : nlohmann::json(value).dump()));
 }
 
-// Errors name the file as the user does.
+// Errors name the file as the user did.
 [[noreturn]] void fail_in(const std::string& path, const std::string& what) {
   const std::string supposed = "config.json: ";
   const std::string name = std::filesystem::path(path).filename().string();
@@ -58,7 +58,7 @@ ReadRopeConfig read_dialect(const std::string& marked, const Overrides& override
   check("--local-base", overrides.local_base, 1e-3, 1e30);
   check("--head-dim", static_cast<double>(overrides.head_dim), 2, static_cast<double>(kWidestHead));
   check("--length", static_cast<double>(overrides.length), 1, 0x1p40);
-  const std::string mark = "\xEF\xBB\xBF";  // that a text is UTF-8
+  const std::string mark = "\xEF\xBB\xBF";  // UTF-8 byte order mark
   const std::string bytes = marked.starts_with(mark) ? marked.substr(mark.size()) : marked;
   if (is_gguf(bytes)) {
     return {"GGUF", "", read_gguf_config(parse_gguf(bytes), overrides)};

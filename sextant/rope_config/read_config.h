@@ -1,4 +1,4 @@
-// Any of the dialects, told by what the bytes look like.
+// Reads any of the formats, which is recognised from the bytes.
 #pragma once
 
 #include <string>
@@ -10,15 +10,14 @@ namespace sextant {
 
 struct ReadRopeConfig {
   std::string dialect;  // "Hugging Face config.json", "GGUF", "flags"
-  std::string json;     // the configuration, if it was one: what a conversion keeps
+  std::string json;     // the configuration, if it was JSON; conversions keep its other fields
   std::vector<RopeConfig> settings;
-  // Where in a config.json the setting is: "text_config", "thinker_config.text_config"; "": the
-  // whole.
+  // The path of the configuration in a config.json: "text_config", "thinker_config.text_config";
+  // "": the whole file.
   std::string place = {};
 };
 
-// path: a file, or "-" for standard input. Throws Error if it cannot be read, or names what is
-// wrong in it.
+// path: a file, or "-" for standard input. Throws Error if it cannot be read or is invalid.
 ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides);
 ReadRopeConfig read_rope_config_bytes(const std::string& bytes, const Overrides& overrides);
 

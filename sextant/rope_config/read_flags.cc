@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Interpolation has no field for the length that it divides.
+// Interpolation has no field for the original length.
 void assume_trained_length(RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const auto* linear = fixed ? std::get_if<Linear>(fixed) : nullptr;
@@ -30,7 +30,7 @@ void assume_trained_length(RopeConfig& setting) {
 void warn_beyond_factor(RopeConfig& setting, const std::string& option) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
-  if (!yarn || yarn->factor == 1) return;  // 1: the file has another one, perhaps
+  if (!yarn || yarn->factor == 1) return;  // 1: the file may have another factor
   const double most = yarn->factor * static_cast<double>(yarn->original_length);
   if (static_cast<double>(setting.serving_length) <= most) return;
   setting.scaling.warnings.push_back(option + " is " + std::to_string(setting.serving_length) +
@@ -39,7 +39,7 @@ void warn_beyond_factor(RopeConfig& setting, const std::string& option) {
                                      ": YaRN was not made for positions beyond that");
 }
 
-// The length that an option gives is how far to read, and never the length of training.
+// An option's length is the length to serve and never the training length.
 void take_serving_length(RopeConfig& setting, int64_t length, const std::string& option) {
   setting.serving_length = length;
   if (setting.max_length == 0) setting.max_length = length;

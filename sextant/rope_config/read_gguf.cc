@@ -20,7 +20,7 @@ using nlohmann::json;
 
 int64_t head_dim_of(GgufKeys& keys, const Overrides& overrides) {
   int64_t own = keys.length(keys.own("attention.key_length"));
-  // Latent attention: key_length is that of the cache then, and this the heads'.
+  // In latent attention key_length is that of the cache, and this key is that of the heads.
   if (const int64_t latent = keys.length(keys.own("attention.key_length_mla"))) own = latent;
   if (overrides.head_dim > 0) return overrides.head_dim;
   if (own > 0) return own;
@@ -33,8 +33,8 @@ int64_t head_dim_of(GgufKeys& keys, const Overrides& overrides) {
   return width / heads;
 }
 
-// Pairs of each axis; empty if all follow one. The file has four numbers, 0 where there is no
-// such axis.
+// The number of pairs of each axis; empty if all pairs follow one axis. The file has four numbers,
+// 0 for missing axes.
 std::vector<int64_t> sections_of(GgufKeys& keys, int64_t pairs) {
   const std::string key = keys.own("rope.dimension_sections");
   std::vector<int64_t> sections = keys.integers(key);
@@ -113,7 +113,7 @@ double softmax_scale_of(GgufKeys& keys, const LlamaCppArchitecture* row, RopeCon
   return row->softmax_scale;
 }
 
-// Whether transformers' table says so of the architecture's models.
+// Whether transformers' table has trained_stretched for models of the architecture.
 bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& scaling) {
   const auto* fixed = std::get_if<Stretch>(&scaling.stretch);
   if (row == nullptr || fixed == nullptr || !std::holds_alternative<Linear>(*fixed)) return false;
@@ -123,7 +123,7 @@ bool is_trained_stretched(const LlamaCppArchitecture* row, const RopeScaling& sc
   });
 }
 
-// An architecture whose code rotates nothing.
+// For an architecture whose code rotates nothing.
 RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
   RopeConfig setting{.model_type = keys.arch()};
   setting.rotates = false;
@@ -134,8 +134,8 @@ RopeConfig without_rotation(GgufKeys& keys, const LlamaCppArchitecture& row) {
   return setting;
 }
 
-// DeepSeek V4: layers whose keys are compressed rotate by a base of their own, and alone are
-// scaled; the gain of YaRN is taken back.
+// DeepSeek V4: layers with compressed keys rotate by their own base, only they are scaled, and
+// YaRN's gain is removed.
 std::vector<RopeConfig> compressed_layers(GgufKeys& keys, const RopeConfig& setting, double base) {
   RopeConfig compressed = setting, others = setting;
   compressed.layers = "compress";
@@ -187,7 +187,7 @@ std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& over
                                        llama_cpp_version() + " runs no file of " + keys.arch() +
                                        " without it");
   }
-  // M-RoPE's pairs are half-split, also where the architecture's others are not.
+  // M-RoPE's pairs are half-split even if the architecture's other pairs are not.
   if (row && !setting.scaling.sections.empty()) setting.pairing = Pairing::kHalfSplit;
   setting.softmax_scale = softmax_scale_of(keys, row, setting);
   if (row && row->scale_in_weights) {

@@ -24,8 +24,8 @@ using nlohmann::json;
 
 const std::string kWhere = "config.json";
 
-// HunYuan's alpha makes another base, once and for all: no factor of the length, and its models
-// were trained with that base.
+// HunYuan's alpha gives another base at every length. It is no factor of the length, since the
+// models were trained with that base.
 void take_alpha(RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   const auto* ntk = fixed ? std::get_if<Ntk>(fixed) : nullptr;
@@ -62,7 +62,7 @@ std::optional<double> part_in(const json& object) {
   return part > 0 && part <= 1 ? std::optional(part) : std::nullopt;
 }
 
-// The defaults of the family's code, where the object has no value.
+// Adds the defaults of the family's code for missing fields.
 void add_defaults_of_code(const Family* family, json& object) {
   if (family == nullptr || object.value("rope_type", json()) == json("default")) return;
   for (const auto& [name, value] : family->scaling_defaults) {
@@ -70,7 +70,7 @@ void add_defaults_of_code(const Family* family, json& object) {
   }
 }
 
-// M-RoPE's sections where the file has none, and their order where the code has but one.
+// Adds M-RoPE's sections if the file has none, and their order if the code has only one.
 void add_sections_of_code(ModelFields& fields, int64_t pairs, json& object) {
   if (fields.family() == nullptr || !fields.family()->defaults.contains("mrope_section")) return;
   if (!object.contains("mrope_section") && !object.contains("xdrope_section")) {
@@ -98,8 +98,8 @@ std::string words_on_ntk(int64_t dim) {
          "by it";
 }
 
-// The size of a latent head says how many channels rotate; a part beside it says it again, or is
-// wrong.
+// The size of a latent head already gives the number of rotated channels; a part beside it must
+// agree.
 void compare_part(const LayerFacts& facts, std::optional<double> part, RopeConfig& rope) {
   if (!facts.latent || !facts.rotary_dim || !part || *part == 1) return;
   const double channels = *part * static_cast<double>(facts.head_dim);
@@ -110,7 +110,7 @@ void compare_part(const LayerFacts& facts, std::optional<double> part, RopeConfi
       " channels rotate; the latter is taken");
 }
 
-// rotary_dim and partial_rotary_factor say the same twice, or one of them is wrong.
+// Compares rotary_dim with partial_rotary_factor, which must agree.
 void compare_channels(ModelFields& fields, const json& object, const RopeConfig& rope) {
   if (!fields.says("rotary_dim") || rope.latent) return;
   std::optional<double> part = part_in(object);
@@ -132,12 +132,13 @@ void compare_channels(ModelFields& fields, const json& object, const RopeConfig&
 void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& lengths,
                    const std::string& where, bool nested, RopeConfig& rope) {
   json object = facts.object;
-  // Code sets them while it makes parameters by kind of old files, and not where it finds such.
+  // Code sets defaults when it converts an old file to parameters by kind, but not for files that
+  // have them.
   if (!nested) add_defaults_of_code(fields.family(), object);
   const bool proportional = object.value("rope_type", json()) == json("proportional");
   std::optional<double> part = part_in(object);
   if (!part) part = facts.part;
-  if (proportional) {  // the part is one of the ladder
+  if (proportional) {  // the part belongs to the frequencies
     if (part) object["partial_rotary_factor"] = *part;
     rope.rotary_dim = facts.head_dim;
   } else {
@@ -164,14 +165,14 @@ void read_rotation(const LayerFacts& facts, ModelFields& fields, const Lengths& 
       rope.latent && fields.family() == nullptr ? rope.head_dim - rope.rotary_dim : 0);
 }
 
-// vLLM's versions differ where YaRN's gain is another than the one that follows from the factor.
-// Its code for latent attention, which may scale all scores, has a rule of its own.
+// Versions of vLLM differ if YaRN's gain is not the one that follows from the factor. Its code for
+// latent attention, which may scale all scores, has another rule.
 void warn_of_vllms_gain(const json& object, RopeConfig& rope) {
   const auto* fixed = std::get_if<Stretch>(&rope.scaling.stretch);
   const auto* yarn = fixed ? std::get_if<Yarn>(fixed) : nullptr;
   if (!yarn) return;
   const bool latent = rope.latent || rope.scaling.score_factor != 1;
-  const auto rest = object.find("attn_factor");  // of the older ones
+  const auto rest = object.find("attn_factor");  // for older versions
   const double own = yarn_temperature(yarn->factor) *
                      (rest != object.end() && rest->is_number() ? rest->get<double>() : 1);
   if (latent ? !yarn->attention_factor : std::fabs(yarn_gain(*yarn) / own - 1) < 1e-9) return;
@@ -180,8 +181,8 @@ void warn_of_vllms_gain(const json& object, RopeConfig& rope) {
   if (std::ranges::find(warnings, fact) == warnings.end()) warnings.push_back(fact);
 }
 
-// Of a layer that does not rotate: code that multiplies all scores by a factor of YaRN does so
-// there.
+// The factor of scores in a layer that does not rotate: code that multiplies all scores by a factor
+// of YaRN does so there too.
 double score_factor_of(const LayerFacts& facts, const Lengths& lengths,
                        const RopeParameters& parameters) {
   const json& object = parameters.object;
@@ -253,7 +254,7 @@ void add_remarks(const std::vector<FamilyRemark>& remarks, ModelFields& fields,
   }
 }
 
-// Remarks on the whole model stand with its first group.
+// Remarks on the whole model are added to its first group.
 void add_words(ModelFields& fields, const RopeParameters& parameters, const std::string& type,
                std::vector<RopeConfig>& ropes) {
   const Family* family = fields.family();

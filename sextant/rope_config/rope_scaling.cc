@@ -72,15 +72,15 @@ void read_common(Fields& fields, RopeScaling& to) {
   to.partial = fields.number("partial_rotary_factor", 1e-6, 1);
   const char* sections = fields.has("mrope_section") ? "mrope_section" : "xdrope_section";
   to.sections = fields.integers(sections, 1, 1 << 20);
-  fields.skip("xdrope_section");  // HunYuan's first name of it
+  fields.skip("xdrope_section");  // HunYuan's first name of mrope_section
   to.interleaved_sections = fields.flag("mrope_interleaved").value_or(false);
-  // Saved beside the others by some models' code, which then does not read them from here.
+  // Some models' code saves these fields here and does not read them.
   for (const char* unread : {"interleaved", "max_position_embeddings", "finetuned"}) {
     fields.skip(unread);
   }
 }
 
-// Words of other types do nothing, and are no fault.
+// Fields of other types have no effect and cause only a warning.
 void say_idle(Fields& fields, RopeScaling& to) {
   const json one = 1;
   std::string idle;

@@ -19,7 +19,7 @@ bool goes_by_outer(const std::string& type) {
 
 double ScalingReader::factor() { return fields.needed_number("factor", 1, kMostFactor); }
 
-// L: in the object, beside it, or the model's length.
+// L: from the object, from beside it, or the model's length.
 int64_t ScalingReader::original_length(bool may_be_model_length) {
   const auto own = fields.integer("original_max_position_embeddings", 1, kLongestSequence);
   const int64_t beside = context.original_length;
@@ -51,7 +51,7 @@ double ScalingReader::base() const {
 
 void ScalingReader::read_plain() { read_query_scale(to.original_length); }
 
-// The type does not go by the length that was trained; files that say it mean it all the same.
+// Interpolation does not use the original length, but a file that has it means the training length.
 void ScalingReader::read_linear() {
   to.stretch = Linear{factor()};
   if (!context.from_file) return;
@@ -64,7 +64,7 @@ void ScalingReader::read_linear() {
 }
 
 void ScalingReader::read_ntk() {
-  const auto exponent = fields.number("mixed_b", 0, 100);  // vLLM's word
+  const auto exponent = fields.number("mixed_b", 0, 100);  // vLLM's name
   if (!exponent) {
     to.stretch = Ntk{factor()};
     return;
@@ -177,7 +177,7 @@ void ScalingReader::read_dynamic() {
   }
   DynamicStretch dynamic = grown(Ntk{}, Growth::kHuggingFace);
   dynamic.factor = factor();
-  to.warnings.erase(  // that it goes by max_position_embeddings is what this type means
+  to.warnings.erase(  // for this type max_position_embeddings is the regular value
       std::remove_if(to.warnings.begin(), to.warnings.end(),
                      [](const std::string& w) { return w.starts_with("original_max"); }),
       to.warnings.end());
@@ -193,7 +193,7 @@ void ScalingReader::read_dynamic() {
 void ScalingReader::read_proportional() {
   to.stretch = Proportional{.part = to.partial.value_or(1),
                             .factor = fields.number("factor", 1, kMostFactor).value_or(1)};
-  to.partial.reset();  // of the ladder, and not of the channels
+  to.partial.reset();  // a part of the frequencies, not of the channels
 }
 
 }  // namespace sextant

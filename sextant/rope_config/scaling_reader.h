@@ -1,4 +1,4 @@
-// One type of scaling after the other, each with its own fields.
+// Readers of the types of scaling, each with its own fields.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace sextant {
 
 inline constexpr double kMostFactor = 1e9;
 
-// The fields' values go to `to`. A method reads what its type has.
+// Writes the fields' values to `to`. Each function reads the fields of its type.
 struct ScalingReader {
   Fields& fields;
   const RopeScalingContext& context;

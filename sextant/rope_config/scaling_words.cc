@@ -1,4 +1,4 @@
-// A scaling in the words of rope_parameters, without rope_theta.
+// Writes a scaling in the fields of rope_parameters, without rope_theta.
 #include <nlohmann/json.hpp>
 #include <type_traits>
 

@@ -1,4 +1,4 @@
-// Foreign values in messages: they go to a terminal, so they are kept short and in ASCII.
+// Foreign values in messages, shortened and in ASCII since they are printed on a terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// Warnings about a model's stretches that need all of its layers.
+// Warnings about a model's stretches that depend on all of its layers.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace sextant {
 
-// A stretch that reaches no layer which sees beyond the trained length does nothing good. The
-// warning goes to the first group that has the stretch.
+// Warns about a stretch that affects no layer with visibility beyond the training length, since it
+// is useless. The warning is added to the first group with the stretch.
 void warn_of_idle_stretch(std::vector<RopeConfig>& settings);
 
 }  // namespace sextant

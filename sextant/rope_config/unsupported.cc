@@ -9,7 +9,7 @@ namespace sextant {
 void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect) {
   const QueryScale& scale = scaling.query_scale;
   if (scale.law == QueryLaw::kNone) return;
-  if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;  // it does nothing
+  if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;  // no effect
   const std::string rest =
       ", as a factor of queries that grows with their position is not written there, but got ";
   if (scale.law == QueryLaw::kMinistral) {

@@ -1,5 +1,5 @@
-// Features of a setting that a dialect may have no word for. Each throws Error that names it in the
-// words of Hugging Face, where people look for it.
+// Features of a configuration that a format may lack. Each function throws an Error that names the
+// feature by its field in Hugging Face, which is where users look it up.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace sextant {
 // A factor of queries that grows with their position.
 void refuse_query_scale(const RopeScaling& scaling, const std::string& dialect);
 
-// Positions that are taken within chunks.
+// Positions within chunks.
 void refuse_dual_chunks(const RopeConfig& setting, const std::string& dialect);
 
-// Channels that do not turn, where only the model's own file says how many do.
+// Unrotated channels, if only the model's own file gives their number.
 void refuse_plain_channels(const RopeConfig& setting, const std::string& dialect);
 
 }  // namespace sextant

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// vLLM's lengths may end in k, m or g, and in K, M or G of 1024; below 0 and "auto" are its words
-// for the default.
+// vLLM's lengths may end in k, m or g (powers of 1000) or in K, M or G (powers of 1024); a negative
+// length and "auto" select the default.
 int64_t max_model_len(CommandLine& flags) {
   const std::string name = "--max-model-len";
   if (!flags.has(name)) return 0;
@@ -36,8 +36,8 @@ int64_t max_model_len(CommandLine& flags) {
   return length_of_flag(std::max(0.0, value), name);
 }
 
-// The object of --hf-overrides that says the language model's fields, and its name; the whole if
-// none does.
+// The object in --hf-overrides with the language model's fields, and its path; the whole object if
+// there is none.
 std::pair<json*, std::string> language_model_of(json& overrides) {
   for (const char* name : {"text_config", "llm_config", "language_config"}) {
     if (overrides.contains(name) && overrides[name].is_object()) return {&overrides[name], name};
@@ -49,7 +49,7 @@ std::pair<json*, std::string> language_model_of(json& overrides) {
   return {&overrides, ""};
 }
 
-// vLLM sets one field of these two names, in the order in which they stand in the line.
+// vLLM sets one field for these two names, in their order on the command line.
 void refuse_two_scalings(const json& model) {
   if (!model.contains("rope_parameters") || !model.contains("rope_scaling")) return;
   if (model.at("rope_parameters") == model.at("rope_scaling")) return;
@@ -59,7 +59,7 @@ void refuse_two_scalings(const json& model) {
       model.at("rope_scaling").dump());
 }
 
-// The values of flags of their own, where the overrides have none.
+// Adds the values of separate flags if the overrides lack them.
 void add_flags(json& model, const json& flags) {
   for (const auto& [name, value] : flags.items()) {
     const bool scaling = name == "rope_scaling";
@@ -75,7 +75,7 @@ void add_flags(json& model, const json& flags) {
   }
 }
 
-// Fields at the top that the language model's object has, too.
+// Warns about fields at the top that the language model's object also has.
 void warn_of_two_places(const json& config, const json& model, const std::string& place,
                         std::vector<std::string>& warnings) {
   if (place.empty()) return;
@@ -113,11 +113,11 @@ void need_original_length(const json& scaling, const json& model, const std::str
        "which is not known here, and never --max-model-len, but got none");
 }
 
-// A scaling as vLLM means its words.
+// Converts a scaling to the meaning that vLLM gives its fields.
 void take_vllms_meaning(json& scaling, const json& model, std::vector<std::string>& warnings) {
   const std::string type = type_of(scaling);
   need_original_length(scaling, model, type);
-  // The type says that vLLM's code for latent attention scales the scores, too.
+  // With this type vLLM's code for latent attention also scales the scores.
   if (type == "deepseek_yarn") scaling.emplace("scale_scores", true);
   if (type != "dynamic" || scaling.contains("alpha") || scaling.contains("max_trained_positions")) {
     return;

@@ -15,7 +15,7 @@
 namespace sextant {
 namespace {
 
-// The groups that rotate, one of each rotation.
+// The rotating groups, one per distinct rotation.
 std::vector<RopeConfig> rotations(const ReadRopeConfig& read, const std::string& to) {
   std::vector<RopeConfig> groups = distinct_rotations(read.settings);
   if (!groups.empty()) return groups;
@@ -30,7 +30,7 @@ const RopeConfig& only(const std::vector<RopeConfig>& groups, const std::string&
        std::to_string(groups.size()));
 }
 
-// A GGUF file's weights stand in the order of pairs that llama.cpp rotates.
+// The weights in a GGUF file are in the order of pairs that llama.cpp rotates.
 void warn_of_pairs(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
   if (read.dialect != "GGUF" || read.settings.empty()) return;
   const RopeConfig& setting = read.settings[0];
@@ -69,15 +69,15 @@ void take_betas_of_code(RopeConfig& setting, const std::string& architecture) {
   yarn->beta_slow = row->yarn_keys.beta_slow;
 }
 
-// Its bytes are read again: they say the same of each layer, or an Error is thrown.
+// Reads the written bytes again; throws Error unless they describe the same layers.
 std::string write_gguf(const ReadRopeConfig& read, std::vector<std::string>& warnings) {
   const std::string type = rotations(read, "gguf").at(0).model_type;
-  const bool named = read.dialect == "GGUF";  // so it is an architecture already
+  const bool named = read.dialect == "GGUF";  // model_type is already an architecture
   const std::string architecture = named ? type : gguf_architecture(type);
   const GgufConfig written =
       write_gguf_config(read.settings, architecture, sizes_of(read), warnings);
   std::string bytes = gguf_bytes(written.metadata, written.vectors);
-  // Where the code reads no betas, a warning says the flags for them.
+  // If the code ignores the betas, a warning gives the flags for them.
   std::vector<RopeConfig> settings = read.settings;
   for (RopeConfig& setting : settings) take_betas_of_code(setting, architecture);
   check_same_layers(settings, read_gguf_config(parse_gguf(bytes), {}), architecture);

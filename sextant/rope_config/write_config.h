@@ -1,4 +1,4 @@
-// A setting in any of the dialects.
+// Writes a configuration in any of the formats.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sextant {
 
-// to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file
-// of metadata without weights. Throws Error where the dialect cannot say the setting. Values
-// that it has otherwise, or not exactly, are named in `warnings`.
+// to: "hf5", "hf4", "gguf", "llama.cpp" or "vllm". Text ends with a line break; gguf is a file of
+// metadata without weights. Throws Error if the format cannot express the configuration. Values
+// that differ in the format or are inexact are named in `warnings`.
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to,
                               std::vector<std::string>& warnings);
 std::string write_rope_config(const ReadRopeConfig& read, const std::string& to);

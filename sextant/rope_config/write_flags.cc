@@ -1,4 +1,4 @@
-// A setting as flags of engines; reading is in read_flags.cc.
+// Writes a configuration as flags of engines; read_flags.cc reads them.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -25,12 +25,12 @@ void refuse_scaling(const RopeScaling& scaling) {
        (gain ? " with a gain of queries and keys (attn_factor), for which no flag is" : ""));
 }
 
-// The length that the scaling is for: engines serve no more than they are told, whatever the
+// The length that the scaling is for: engines serve only the length they are given, whatever the
 // factor.
 int64_t target_of(const RopeConfig& setting) { return explain(setting, 0).target; }
 
-// The gain of vLLM below 0.30 without attn_factor: it does not read attention_factor, and mscale in
-// latent attention only. Later ones read the fields as transformers does, and not attn_factor
+// The gain of vLLM below 0.30 without attn_factor: it ignores attention_factor and uses mscale only
+// in latent attention. Later versions use the fields as transformers does, and ignore attn_factor
 // (vllm.attention_factor in engines.json).
 double vllm_gain(const RopeConfig& setting, const Yarn& yarn) {
   if (!setting.latent) return yarn_temperature(yarn.factor);
@@ -50,7 +50,7 @@ void check_longrope_gain(const RopeConfig& setting, const DynamicStretch& dynami
       text(longrope.gain));
 }
 
-// In `object`, which Hugging Face reads, what vLLM reads otherwise.
+// Adds fields to Hugging Face's `object` that vLLM interprets differently.
 void add_what_vllm_reads(json& object, const RopeConfig& setting,
                          std::vector<std::string>& warnings) {
   if (const auto* dynamic = std::get_if<DynamicStretch>(&setting.scaling.stretch)) {
@@ -73,7 +73,7 @@ void add_what_vllm_reads(json& object, const RopeConfig& setting,
   object["attention_factor"] = yarn_gain(*yarn);
 }
 
-// No flag says a gain to llama.cpp.
+// llama.cpp has no flag for a gain.
 void warn_of_gain(const Yarn& yarn, std::vector<std::string>& warnings) {
   const double own = yarn_temperature(yarn.factor), gain = yarn_gain(yarn);
   if (std::fabs(gain / own - 1) < 1e-9) return;
@@ -84,7 +84,7 @@ void warn_of_gain(const Yarn& yarn, std::vector<std::string>& warnings) {
       engine_fact("llama.cpp.yarn_attn_factor"));
 }
 
-// The GGUF file says which pairs follow height and width, and no flag does.
+// Only the GGUF file has the pairs that follow height and width; there is no flag for them.
 void refuse_sections(const RopeScaling& scaling, const std::string& flags) {
   if (scaling.sections.empty()) return;
   fail(
@@ -96,7 +96,7 @@ void refuse_sections(const RopeScaling& scaling, const std::string& flags) {
       flags);
 }
 
-// {"text_config": {"rope_parameters": ...}}, for "text_config".
+// Returns {"text_config": {"rope_parameters": ...}} for place "text_config".
 json nested(json object, std::string place) {
   while (!place.empty()) {
     const size_t dot = place.rfind('.');
@@ -107,7 +107,7 @@ json nested(json object, std::string place) {
   return object;
 }
 
-// Keys come from a file and end within a shell's quotes.
+// Keys come from a file and are printed within a shell's quotes.
 void check_keys(const json& object) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -177,8 +177,8 @@ std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string&
   if (std::ranges::any_of(groups, [&](const auto& one) { return is_short_of(one, target); })) {
     overrides["max_position_embeddings"] = target;
   }
-  // Latent attention's sizes are the model's own: they say how many channels rotate, and a
-  // factor would rotate fewer, for vLLM takes it of those.
+  // The sizes of latent attention are kept: they give the number of rotated channels. A partial
+  // factor would rotate fewer, since vLLM applies it to them.
   for (const char* size : {"qk_rope_head_dim", "qk_nope_head_dim"}) {
     if (config.contains(size)) overrides[size] = config.at(size);
   }

@@ -1,4 +1,4 @@
-// A setting as GGUF metadata; reading is in read_gguf.cc.
+// Writes a configuration as GGUF metadata; read_gguf.cc reads it.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -22,7 +22,7 @@ class Writer {
   void put(const std::string& key, GgufValue value) {
     out.metadata[arch_ + "." + key] = std::move(value);
   }
-  // A number of which frequencies are made, which float32 may round: rounded() says which.
+  // Writes a number that determines frequencies; rounding to float32 is recorded for a warning.
   void put_number(const std::string& key, double value) {
     note(key, value);
     put(key, value);
@@ -64,8 +64,8 @@ class Writer {
   std::string arch_;
 };
 
-// Four numbers, 0 for axes that are not there. The order in which pairs follow the axes is the
-// architecture's (llama_model_rope_type()).
+// Writes four numbers, 0 for missing axes. The order in which pairs follow the axes is that of the
+// architecture (llama_model_rope_type()).
 void write_sections(Writer& to, const LlamaCppArchitecture& row, const RopeScaling& scaling) {
   if (row.axes != (scaling.interleaved_sections ? "interleaved" : "blocks")) {
     fail("convert: gguf: mrope_section: expected none for the architecture " + row.name +
@@ -137,7 +137,7 @@ void write_proportional(Writer& to, const LlamaCppArchitecture& row, const RopeC
   to.put_vector("rope_freqs.weight", divisors);
 }
 
-// llama.cpp's converter does so too: divisors, rounded to float32.
+// Divisors rounded to float32, as llama.cpp's converter writes them.
 void write_divisors(Writer& to, const RopeConfig& setting, const Stretch& stretch) {
   const Spectrum plain = rotary({.dim = setting.rotary_dim, .base = setting.base});
   const Spectrum slower = stretched(plain, stretch);
@@ -164,7 +164,7 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
   } else if (const auto* yarn = std::get_if<Yarn>(&stretch)) {
     write_yarn(to, row, *yarn, scaling.score_factor);
   } else if (const auto* divisors = std::get_if<LongRope>(&stretch); divisors) {
-    // Llama 3's, read from a GGUF file.
+    // Llama 3's divisors from a GGUF file.
     if (scaling.original_length > 0) {
       to.put_length("rope.scaling.original_context_length", scaling.original_length);
     }
@@ -180,7 +180,7 @@ void write_stretch(Writer& to, const LlamaCppArchitecture& row, const RopeConfig
   }
 }
 
-// Llama 4's law for queries, where the architecture's code reads its keys.
+// Llama 4's query law, if the architecture's code reads its keys.
 void write_query_law(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting) {
   const QueryScale& scale = setting.scaling.query_scale;
   if (scale.law == QueryLaw::kMinistral && scale.strength == 0) return;
@@ -211,7 +211,7 @@ bool has_window(const RopeConfig& group) {
          group.parameters.find("sliding") != std::string::npos;
 }
 
-// Weights, which the metadata accompanies, stand in the order of the pairs that rotate.
+// Warns if the weights that accompany the metadata must be permuted to llama.cpp's order of pairs.
 void warn_of_pairs(const RopeConfig& setting, const LlamaCppArchitecture& row,
                    std::vector<std::string>& warnings) {
   if (!setting.pairing || !row.pairing) return;
@@ -245,7 +245,7 @@ void warn_of_betas(const RopeConfig& setting, const LlamaCppArchitecture& row,
       std::to_string(count));
 }
 
-// Layers with the window, in keys of their own.
+// Writes layers with the window under their own keys.
 void write_local(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& full,
                  const RopeConfig& local) {
   const auto& window = *row.window;
@@ -271,7 +271,7 @@ void write_local(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& 
   }
 }
 
-// The setting of each layer, null where it has no attention; empty: not known.
+// The configuration of each layer, null if it has no attention; empty if it is not known.
 std::vector<const RopeConfig*> by_layer(const std::vector<RopeConfig>& groups, int64_t known) {
   int64_t count = known;
   for (const RopeConfig& group : groups) {
@@ -297,7 +297,7 @@ GgufArray flags_of(const std::vector<const RopeConfig*>& layers, const Predicate
 
 bool is_windowed(const RopeConfig& layer) { return layer.window > 0 || layer.chunk > 0; }
 
-// Which layers have the window, and which rotate, where the architecture's code reads that.
+// Writes the layers that have the window or rotate, if the architecture's code reads them.
 void write_layers(Writer& to, const LlamaCppArchitecture& row,
                   const std::vector<RopeConfig>& groups, const GgufModelSizes& sizes) {
   using Rotates = LlamaCppArchitecture::Rotates;
@@ -326,7 +326,7 @@ void write_layers(Writer& to, const LlamaCppArchitecture& row,
   if (dense > 0) to.put_length("leading_dense_block_count", dense);
 }
 
-// The factor of the scores, where the architecture's code reads a key for it.
+// Writes the factor of scores, if the architecture's code reads a key for it.
 void write_scale(Writer& to, const LlamaCppArchitecture& row, const RopeConfig& setting,
                  const GgufModelSizes& sizes) {
   const double plain = 1 / std::sqrt(static_cast<double>(setting.head_dim));
@@ -378,7 +378,7 @@ GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::s
   }
   write_stretch(to, row, setting);
   if (two) write_local(to, row, *full, *local);
-  // llama.cpp would take another base for layers with the window.
+  // llama.cpp would use another base for layers with the window.
   if (!two && row.window && row.window->own_base && row.window->local_base > 0) {
     to.put_number("rope.freq_base_swa", setting.base);
   }

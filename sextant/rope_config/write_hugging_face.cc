@@ -1,4 +1,4 @@
-// A setting in the words of a config.json of transformers 4 or 5; read_hugging_face.cc reads them.
+// Writes a configuration in the fields of transformers 4 or 5; read_hugging_face.cc reads them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ bool known_to_hugging_face(const json& object) {
   return false;
 }
 
-// The setting with what Hugging Face says otherwise: NTK is another base.
+// The scaling's fields in Hugging Face's form, which has NTK only as another base.
 json object_of(const RopeConfig& setting) {
   const auto* fixed = std::get_if<Stretch>(&setting.scaling.stretch);
   if (fixed && std::holds_alternative<Ntk>(*fixed)) {
@@ -41,8 +41,8 @@ json object_of(const RopeConfig& setting) {
   return object;
 }
 
-// R of D channels as the part that gives R again: int(D * part), which is how all read it, loses a
-// channel where the quotient was rounded down.
+// R of D channels as a part from which int(D * part), the formula of all readers, gives R again: it
+// would lose a channel if the quotient was rounded down.
 double part_of(int64_t some, int64_t all) {
   const auto whole = static_cast<double>(all);
   double part = static_cast<double>(some) / whole;
@@ -50,7 +50,7 @@ double part_of(int64_t some, int64_t all) {
   return part;
 }
 
-// Channels that do not turn, and are no part of the ladder either.
+// Whether some channels do not rotate and do not belong to the frequencies either.
 bool is_partial(const RopeConfig& setting) {
   return setting.rotary_dim != setting.head_dim && setting.scaling.type != "proportional";
 }
@@ -59,7 +59,7 @@ constexpr std::array kBases = {"rope_theta", "rotary_emb_base", "rope_embedding_
                                "global_rope_theta"};
 constexpr std::array kLocalBases = {"rope_local_base_freq", "local_rope_theta", "swa_rope_theta"};
 
-// Of names that mean the same, the one that a configuration has; the first if it has none.
+// The first of several names for one field that a configuration has; the first name if it has none.
 template <size_t n>
 std::string first_key(const json& model, const std::array<const char*, n>& names) {
   for (const char* name : names) {
@@ -81,8 +81,8 @@ bool has_objects(const json& model, const char* key) {
          std::any_of(object.begin(), object.end(), [](const json& x) { return x.is_object(); });
 }
 
-// Groups by the key of their parameters, where the file has them by kind of layer or must have them
-// so; else one without a key. `model`: as it was read.
+// Groups by the key of their parameters if the file has them by kind of layer or needs them by
+// kind; otherwise one group without a key. `model`: the original configuration.
 std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>& settings) {
   std::vector<RopeConfig> distinct = distinct_rotations(settings);
   if (distinct.empty()) {
@@ -101,7 +101,7 @@ std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>&
     if (same == keyed.end()) {
       keyed.push_back(setting);
     } else if (!rotate_alike(*same, setting)) {
-      keyed.clear();  // layers of one kind differ: lists of the file say so
+      keyed.clear();  // layers of one kind differ: the file has lists by layer
       break;
     }
   }
@@ -112,7 +112,7 @@ std::vector<RopeConfig> by_key(const json& model, const std::vector<RopeConfig>&
   return distinct;
 }
 
-// Kinds whose parameters are null: their layers do not rotate.
+// Kinds with null parameters: their layers do not rotate.
 std::vector<std::string> kinds_without_rotation(const json& model) {
   std::vector<std::string> kinds;
   const json object = model.value("rope_parameters", json());
@@ -134,8 +134,8 @@ bool says_head_dim(const json& model, int64_t head_dim) {
   return false;
 }
 
-// The sizes of heads, where the configuration does not say them. In latent attention the channels
-// that turn have one, too, by which its scores are known to be scaled.
+// Writes head sizes if the configuration lacks them. In latent attention the rotated channels also
+// have a size, which shows that the scores are scaled.
 void write_sizes(json& model, const RopeConfig& setting) {
   if (model.contains("qk_rope_head_dim") || says_head_dim(model, setting.head_dim)) return;
   if (setting.latent || setting.scaling.score_factor != 1) {
@@ -146,7 +146,7 @@ void write_sizes(json& model, const RopeConfig& setting) {
   }
 }
 
-// Gemma 4's words for layers with a window whose heads have another size.
+// Gemma 4's fields for windowed layers with another head size.
 void write_window_sizes(json& model, const std::vector<RopeConfig>& settings) {
   if (model.contains("global_head_dim") || model.contains("swa_head_dim")) return;
   const auto with_window = [](const RopeConfig& s) { return s.layers == "sliding_attention"; };
@@ -158,7 +158,7 @@ void write_window_sizes(json& model, const std::vector<RopeConfig>& settings) {
   model["global_head_dim"] = full->head_dim;
 }
 
-// The key in which a configuration says the part of all layers; null: it does not.
+// The field that gives the rotated part of all layers; null if there is none.
 const char* part_key(const json& model) {
   for (const char* key :
        {"partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_emb_fraction", "rotary_dim"}) {
@@ -189,7 +189,7 @@ void write_5(json& model, const std::vector<RopeConfig>& settings,
   model["rope_parameters"] = parameters;
 }
 
-// transformers 4 has L beside the scaling, and its Phi3Config takes these three fields only.
+// transformers 4 has L beside the scaling, and its Phi3Config accepts only these three fields.
 json longrope_4(json& model, const RopeConfig& setting, json object) {
   const auto& dynamic = std::get<DynamicStretch>(setting.scaling.stretch);
   const double gain = std::get<LongRope>(dynamic.stretch).gain;
@@ -258,8 +258,8 @@ void write_4(json& model, const std::vector<RopeConfig>& settings, const std::st
   model[local_base] = local.base;
 }
 
-// Whether the original length stands beside the scaling, in the file or in its type's code: there,
-// transformers 5 takes it from.
+// Whether the original length is beside the scaling, in the file or in its type's code;
+// transformers 5 takes it from there.
 bool has_original_beside(const json& model, const std::string& type) {
   const char* key = "original_max_position_embeddings";
   const Family* family = find_family(type);
@@ -274,7 +274,7 @@ void write_original_beside(json& model, const RopeConfig& setting) {
   model["original_max_position_embeddings"] = setting.scaling.original_length;
 }
 
-// The result, read again, must rotate as what was read at first.
+// The result, read again, must rotate like the original.
 void check_result(const json& config, const std::vector<RopeConfig>& settings, int version) {
   const std::string where = std::string("convert: hf") + (version == 4 ? "4" : "5");
   std::vector<RopeConfig> before = distinct_rotations(settings), after;
@@ -302,7 +302,7 @@ json write_hugging_face(json config, const std::vector<RopeConfig>& settings, in
   json& model = language_model(config);
   const std::vector<RopeConfig> keyed = by_key(model, settings);
   const std::vector<std::string> without = kinds_without_rotation(model);
-  // Version 4's code of some models reads the bases under names of their own.
+  // Version 4's code of some models has its own names for the bases.
   const bool beside = has_original_beside(model, settings.at(0).model_type);
   const std::string base = first_key(model, kBases), local = first_key(model, kLocalBases);
   for (const char* key : kBases) {

@@ -1,4 +1,4 @@
-// YaRN, whose gain engines read from different fields.
+// Reads YaRN, whose gain engines take from different fields.
 #include <nlohmann/json.hpp>
 
 #include "sextant/rope_config/engines/engine_facts.h"
@@ -56,7 +56,7 @@ void ScalingReader::warn_of(const Yarn& yarn) {
   }
 }
 
-// Words that transformers does not read, and other engines do or did.
+// Reads fields that transformers ignores and other engines use or used.
 void ScalingReader::read_other_engines() {
   if (!context.from_file) return;
   const double rest = fields.number("attn_factor", 1e-6, 1e6).value_or(1);

@@ -1,4 +1,5 @@
-// Facts on engines and settings, from engines.json, each with the versions that it was read in.
+// Facts on engines and configurations, from engines.json, each with the versions in which it was
+// verified.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 namespace sextant {
 
 // A sentence with its versions: "llama.cpp (read at 0c1e57098): truncate: ...". Throws Error if
-// there is no fact of that id.
+// there is no fact with that id.
 std::string engine_fact(std::string_view id);
 
 }  // namespace sextant

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 100;  // of parentheses, signs and powers within each other
+constexpr int kDeepest = 100;  // nesting depth of parentheses, signs and powers
 
 std::optional<double> as_number(const json& value) {
   if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
@@ -31,7 +31,7 @@ bool equal(const json& a, const json& b) {
   return x && y ? *x == *y : a == b;
 }
 
-// The key of an object whose number a layer is: "5" and "05" are of layer 5.
+// The value at the key that is the layer's index: "5" and "05" are layer 5.
 const json* at_layer(const json& object, double layer) {
   if (std::fabs(layer) < 0x1p53) {
     const auto plain = object.find(std::to_string(static_cast<int64_t>(layer)));
@@ -49,7 +49,8 @@ const json* at_layer(const json& object, double layer) {
   return nullptr;
 }
 
-// A reserved word is no name, and Python's own words for truth and nothing are not the tables'.
+// Whether a word is reserved and hence no name; Python's True, False and None are not used in the
+// tables.
 bool is_reserved(const std::string& name) {
   constexpr std::array kWords = {"and", "or", "not", "if", "else", "in", "True", "False", "None"};
   return std::ranges::find(kWords, name) != kWords.end();
@@ -60,7 +61,7 @@ bool compares(std::string_view token) {
   return std::ranges::find(kOperators, token) != kOperators.end();
 }
 
-// Python's: the remainder has the divisor's sign.
+// Python's modulo: the remainder has the divisor's sign.
 double modulo(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -71,8 +72,8 @@ double floored(double a, double b) {
   return exact - whole > 0.5 ? whole + 1 : whole;
 }
 
-// Parses and evaluates in one pass. Operands that an `or`, an `and` or an `if` leaves out are
-// parsed with `live_` off: their values are null, and nothing of them can fail but their syntax.
+// Parses and evaluates in one pass. Operands that `or`, `and` or `if` skips are parsed with `live_`
+// off: their values are null, and only their syntax can fail.
 class Evaluator {
  public:
   Evaluator(std::string_view text, const ValueOf* value_of)
@@ -113,7 +114,7 @@ class Evaluator {
     return value;
   }
 
-  // A part of the grammar that may hold itself.
+  // Parses a recursive part of the grammar, with a limit on the depth.
   template <class F>
   Value within(F f) {
     if (++depth_ > kDeepest) tokens_.bad("fewer parentheses, signs and powers within each other");
@@ -126,7 +127,7 @@ class Evaluator {
     return within([&] { return chosen(); });
   }
   Value chosen() {
-    // "a if b else c": b decides and stands behind a, so a is parsed once more if it is chosen.
+    // In "a if b else c", b decides and comes after a, so a is parsed again if it is chosen.
     const size_t start = tokens_.place();
     Value value = only_if(false, [&] { return either(); });
     if (!take("if")) {
@@ -168,7 +169,7 @@ class Evaluator {
     return Value(!is_true(within([&] { return negation(); }).get()));
   }
 
-  // One: that of Python's "a < b < c" is not what it looks like.
+  // A single comparison: Python's "a < b < c" is refused, since its meaning is easily mistaken.
   Value comparison() {
     Value value = sum();
     const std::string op(tokens_.now());
@@ -277,7 +278,7 @@ class Evaluator {
     return value.part(many.at(static_cast<size_t>(k)));
   }
 
-  // Expressions with commas between them, up to `end`.
+  // Parses expressions with commas between them, up to `end`.
   json list(std::string_view end) {
     json all = json::array();
     while (!take(end)) {

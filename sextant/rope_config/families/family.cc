@@ -21,7 +21,7 @@ bool are_numbers(const json& value) {
          std::ranges::all_of(value, [](const json& one) { return one.is_number(); });
 }
 
-// One row's keys, each taken once.
+// The keys of one row, each of which can be taken once.
 class Row {
  public:
   Row(json row, std::string where) : row_(std::move(row)), where_(std::move(where)) {
@@ -78,7 +78,8 @@ class Row {
     }
     return all;
   }
-  // Numbers, texts and expressions; rope_parameters may be an object, and mrope_section is numbers.
+  // Numbers, strings and expressions; rope_parameters may be an object, and mrope_section is a list
+  // of numbers.
   std::map<std::string, json> defaults(const char* key) {
     std::map<std::string, json> all = values(key);
     for (const auto& [name, value] : all) {

@@ -1,5 +1,5 @@
-// The table of model families: what a model's code decides about positions and its file does not
-// say.
+// The table of model families: facts about positions that a model's code decides and its file
+// lacks.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace sextant {
 
-// Something to say of a model, where an expression is true (always, if it is empty).
+// A remark on a model, shown if an expression is true (always, if it is empty).
 struct FamilyRemark {
   std::string when, say;
 };
@@ -19,11 +19,11 @@ struct FamilyRemark {
 struct FamilyQueryLaw {
   std::string when;  // expressions
   std::string law, length, strength;
-  std::string words;  // instead of a law that has numbers
+  std::string words;  // instead of a law with numbers
 };
 
-// A row; README.md beside this file has the meaning of each member. Expressions are texts, empty
-// where the row has none.
+// A row of the table; README.md in this folder describes each member. Expressions are strings,
+// empty if the row has none.
 struct Family {
   std::vector<std::string> types;
   std::string code, version, source;
@@ -35,7 +35,7 @@ struct Family {
   std::string softmax_scale, scales_scores, pairing, first_channel;
   std::vector<FamilyQueryLaw> query_laws;
   std::map<std::string, nlohmann::json> scaling_defaults;
-  std::map<std::string, std::string> scaling_types;  // of the file: what the code takes it for
+  std::map<std::string, std::string> scaling_types;  // rope_type in file -> in code
   std::vector<std::string> not_layers, ignores, unrelated, only_inside;
   bool trained_stretched = false;
   std::vector<FamilyRemark> notes, warnings;
@@ -44,11 +44,11 @@ struct Family {
   std::string origin() const { return code + " " + version; }
 };
 
-// The rows of a table. Throws Error that names the row and the key if one is not as README.md says;
-// expressions are checked, too.
+// The rows of a table. Throws an Error that names the row and the key if a row differs from
+// README.md; expressions are checked too.
 std::vector<Family> parse_families(std::string_view table);
 
-// Of transformers' table; null: not in it.
+// The row in transformers' table; null if there is none.
 const Family* find_family(const std::string& model_type);
 
 }  // namespace sextant

@@ -1,5 +1,5 @@
-// How llama.cpp runs an architecture of GGUF files, from families/llama.cpp.json: what its code
-// decides and the file does not say.
+// llama.cpp's behaviour for an architecture of GGUF files, from families/llama.cpp.json: facts that
+// its code decides and the file lacks.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +12,40 @@
 namespace sextant {
 
 struct LlamaCppArchitecture {
-  // Layers that rotate.
+  // The layers that rotate.
   enum class Rotates {
     kAll,
-    kAllButEvery4th,       // layers 3, 7, ... do not
-    kAllButEvery4thFrom0,  // layers 0, 4, ... do not, if there is a window
+    kAllButEvery4th,       // except layers 3, 7, ...
+    kAllButEvery4thFrom0,  // except layers 0, 4, ... if there is a window
     kWindows,              // layers with the window
-    kWindowsOrAll,         // these, or all where there is no window
-    kWindowsAndDense,      // these, and the leading dense layers
+    kWindowsOrAll,         // layers with the window, or all if there is none
+    kWindowsAndDense,      // layers with the window, and the leading dense layers
     kFinetuned,            // all, unless rope.scaling.finetuned is false
-    kPattern,              // attention.rope_pattern
+    kPattern,              // by attention.rope_pattern
   };
   struct Window {
-    int64_t pattern = 0;  // one of so many layers sees all; 0: only the file says which
+    int64_t pattern = 0;  // one of so many layers sees all keys; 0: only the file gives them
     bool full_first = false;
-    int64_t size = 0;         // where the file has none
-    int64_t if_layers = 0;    // only models of so many layers have it; 0: all
-    double local_base = 0;    // of layers with the window where the file has none; 0: the others'
-    bool scaled = false;      // whether the scaling reaches layers with the window
+    int64_t size = 0;         // if the file has none
+    int64_t if_layers = 0;    // only models with so many layers have it; 0: all
+    double local_base = 0;    // for windowed layers if the file has none; 0: that of the others
+    bool scaled = false;      // whether the scaling affects layers with the window
     bool own_base = false;    // whether rope.freq_base_swa is read
     bool chunks = false;      // chunks instead of windows
-    bool everywhere = false;  // all layers have it
-    bool gain = true;         // whether rope.scaling.attn_factor reaches layers with the window
+    bool everywhere = false;  // all layers have the window
+    bool gain = true;         // whether rope.scaling.attn_factor affects layers with the window
   };
-  // rope.scaling.yarn_beta_fast, _beta_slow and _ext_factor: whether they are read, and the values
+  // Whether rope.scaling.yarn_beta_fast, _beta_slow and _ext_factor are read, and the values used
   // without them.
   struct YarnKeys {
     bool betas = false, ext_factor = false;
     double beta_fast = 32, beta_slow = 1;
   };
   std::string name;
-  std::vector<std::string> types;  // model_type values of Hugging Face that become it
+  std::vector<std::string> types;  // Hugging Face's model_type values of this architecture
   std::string source;              // "src/models/llama.cpp"
-  bool runs = true;                // false: llama.cpp has the name and no model of it
-  std::string instead;             // where nothing rotates: see RopeConfig::instead
+  bool runs = true;                // false: llama.cpp has the name but no model for it
+  std::string instead;             // if nothing rotates: see RopeConfig::instead
   std::optional<Pairing> pairing;
   std::string axes;         // order of M-RoPE's axes: "blocks", "interleaved", or empty
   bool needs_axes = false;  // llama.cpp runs no file without rope.dimension_sections
@@ -55,27 +55,27 @@ struct LlamaCppArchitecture {
   // rope.scaling.yarn_log_multiplier is mscale_all_dim times this; 0: the key is not read.
   double log_unit = 0;
   bool scales_scores = false;      // the square of T(mscale) multiplies all scores
-  bool mscale_is_all_dim = false;  // mscale is taken to be mscale_all_dim, else 1
+  bool mscale_is_all_dim = false;  // mscale equals mscale_all_dim, else 1
   bool temperature_keys = false;   // attention.temperature_scale is read
-  double law_strength = 0;         // a query law of the code: Llama 4's
+  double law_strength = 0;         // Llama 4's query law in the code
   int64_t law_length = 0;
-  double softmax_scale = 0;            // of the code; 0: 1 / sqrt(key_length)
-  std::string scale_key;               // a key that says it instead
+  double softmax_scale = 0;            // in the code; 0: 1 / sqrt(key_length)
+  std::string scale_key;               // a key that gives it instead
   bool attention_scale = false;        // attention.scale is read
-  bool scale_in_weights = false;       // the converter puts another factor into a norm's weights
+  bool scale_in_weights = false;       // the converter moves another factor into a norm's weights
   int64_t layers_scaled_by_width = 0;  // with so many layers: sqrt(head_count / embedding_length)
   bool divisors_in_full_only = false;
   bool alpha = false;  // rope.scaling.alpha is read
 };
 
-// The table's row; null: not audited.
+// The row of the table; null: not audited.
 const LlamaCppArchitecture* find_architecture(const std::string& name);
 
-// The row that Hugging Face's model_type is converted to; null: none is known.
+// The row to which Hugging Face's model_type is converted; null if none is known.
 const LlamaCppArchitecture* architecture_of(const std::string& model_type);
 
-// The order of pairs that transformers' models rotate which become this architecture; none: it is
-// not known, differs or depends on a field.
+// The order of pairs in transformers' models of this architecture; empty if it is not known,
+// differs between them or depends on a field.
 std::optional<Pairing> pairing_in_transformers(const LlamaCppArchitecture& row);
 
 // "llama.cpp 0c1e57098".

@@ -13,7 +13,7 @@ void Tokens::bad(const std::string& expected) const {
        (token_.empty() ? ", but it ends" : ", but got \"" + std::string(token_) + "\""));
 }
 
-// "1e-5" is one number.
+// Accepts "1e-5" as one number.
 void Tokens::pass_number() {
   const auto in_number = [&] {
     const char c = text_[at_];

@@ -1,4 +1,4 @@
-// An expression as tokens: numbers, names, texts and operators.
+// Splits an expression into tokens: numbers, names, strings and operators.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace sextant {
 
 class Tokens {
  public:
-  // `text` lives as long. Throws Error as bad() does.
+  // `text` must outlive the tokens. Throws Error as bad() does.
   explicit Tokens(std::string_view text) : text_(text) { next(); }
 
-  // Empty at the end.
+  // The current token; empty at the end.
   std::string_view now() const { return token_; }
   bool is_name() const { return !token_.empty() && in_name(token_[0]); }
   bool is_number() const { return !token_.empty() && token_[0] >= '0' && token_[0] <= '9'; }
@@ -21,7 +21,7 @@ class Tokens {
   bool take(std::string_view token);
   void need(std::string_view token);
 
-  // Where the token begins, and back to there.
+  // place() is the start of the current token; back_to() returns there.
   size_t place() const { return at_ - token_.size(); }
   void back_to(size_t place);
 

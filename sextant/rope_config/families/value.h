@@ -1,5 +1,5 @@
-// The value of a name or an expression: its own, or one of a file that outlives it, which is not
-// copied. Lists by layer are asked for in each layer.
+// The value of a name or an expression: either owned, or borrowed without a copy from a file that
+// outlives it. Copies would be costly since lists by layer are evaluated for each layer.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ class Value {
   }
 
   const nlohmann::json& get() const { return other_ != nullptr ? *other_ : own_; }
-  // One that lies within it.
+  // A value within this one.
   Value part(const nlohmann::json& within) const {
     return other_ != nullptr ? borrowed(within) : Value(within);
   }
