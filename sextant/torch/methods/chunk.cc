@@ -8,7 +8,6 @@
 //
 // By default the chunk is the training length, and then no relative method meets a distance beyond
 // training.
-// seen.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/torch/method.h"

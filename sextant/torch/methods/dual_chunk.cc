@@ -23,7 +23,6 @@
 // `dynamic` chooses the length: "query" is each query's own position + 1, so that results do not
 // depend on how a sequence is split into calls; "length" is that of the sequence so far, as in both
 // codes.
-// same however it is cut, or "length": the text's so far, as both codes do.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_max.h>
 #include <ATen/ops/full_like.h>

@@ -15,8 +15,6 @@
 // For queries at positions up to L, the bias depends on the distance only and is one table. Beyond
 // L the network's input stays in 0 .. 1, hence it extends past the training length, but each query
 // has its own biases (LazyQueryBias), which the backward pass computes again.
-// never leaves 0 .. 1, which is why it can be read past its training; but each query then has its
-// own biases (LazyQueryBias): in the backward pass they are made once more.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/log1p.h>

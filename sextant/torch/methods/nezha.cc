@@ -11,9 +11,8 @@
 // "code".
 //
 // One table serves keys and values, all heads and all layers; there are no parameters. All
-// distances beyond K share one row, so any length works; Hugging Face's buffer ends at
+// distances beyond K on one side share a row, so any length works; Hugging Face's buffer ends at
 // max_position_embeddings.
-// so any length works; Hugging Face's buffer ends at max_position_embeddings.
 #include <nlohmann/json_fwd.hpp>
 
 #include "sextant/position/row_map.h"
