@@ -14,10 +14,10 @@ namespace {
 using Head = reference::Head<double>;
 
 constexpr double kUlp = 0x1p-24;
-// A weight that is smaller may be flushed to zero.
+// Smaller weights may be flushed to zero.
 constexpr double kSmallestWeight = 0x1p-126;
 
-// One pair of a query and a key that it sees, of weight p.
+// A query, a key that it sees, and the attention weight p of the two.
 struct Pair {
   const Head& head;
   size_t sweep;
@@ -61,8 +61,8 @@ double value_product(const Pair& at, const AnyView<const double>& d_out) {
   return sum;
 }
 
-// The columns of a turned row, as they meet the other side's gradient when it is turned back:
-// either column of a pair may get all of both, and the gain once more.
+// x| of a rotated row, as it enters the gradient of the other side before the inverse rotation:
+// both columns of a pair are bounded by the pair's length times the gain.
 std::vector<double> turned_magnitudes(const reference::Rows& rows, int64_t row,
                                       const SideRotation& side) {
   std::vector<double> x(rows.row(row), rows.row(row) + rows.columns);
@@ -75,7 +75,7 @@ std::vector<double> turned_magnitudes(const reference::Rows& rows, int64_t row,
   return x;
 }
 
-// Adds to the row of a table's bounds that the pair reads.
+// Adds x to the bounds of the table row at the pair's distance.
 void add(Tensor<double>& bounds, const reference::HeadTable<double>& table, const Pair& at,
          int64_t c, double x) {
   if (table && c < table.columns()) {
@@ -83,7 +83,7 @@ void add(Tensor<double>& bounds, const reference::HeadTable<double>& table, cons
   }
 }
 
-// What d_score, a bound of the score's gradient, makes of the bounds of the score's operands.
+// Adds to the bounds of the operands of the score, given d_score, a bound of the score's gradient.
 void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   const Head& head = at.head;
   const Score<double>& s = head.s;
@@ -109,7 +109,8 @@ void add_score(const Pair& at, double d_score, Gradients<double>& g) {
 
   double e =
       d_score * std::abs(s.scale) * (head.weight ? magnitude(head.weight, at.diagonal, 0) : 1);
-  // A modulus has the direction of its product, which is as wrong as the product is small.
+  // The gradient of a modulus |z| has the direction of z, whose relative error grows as |z|
+  // shrinks.
   if (s.q_imag) e *= 1 + product / head.product(at.sweep, at.i, at.j, at.diagonal).size;
   for (int64_t c = 0; c < s.q.columns; ++c) {
     const auto n = static_cast<size_t>(c);

@@ -1,21 +1,22 @@
-// How far a float32 backend may stray from float64 on the same operands: one place for the bounds
-// that all tests of backends use.
+// The largest allowed difference between a float32 backend and float64 on the same operands. All
+// tests of backends use these bounds.
 //
-// With u = 2^-24, each element has its own bound, a multiple of u times what it would be if all
-// that is summed had one sign. Of a query i, w_ij = |v_j| + |C| and p_ij its weights,
+// Each element has its own bound: a multiple of u = 2^-24 times the value it would have if all
+// terms of its sum had the same sign. With w_ij = |v_j| + |C| and p_ij the attention weights of
+// query i,
 //
 //   out       64 u sum_j p_ij w_ij                      lse   4e-6 + 4 u |lse|
 //   v, C     128 u sum p_ij |dO_i|
 //   bias     128 u sum K_ij,  K_ij = p_ij (|dO_i| . w_ij + sum_l p_il |dO_i| . w_il)
-//   q, A     128 u sum K_ij scale |weight| (|turned k_j| + |A|),  K_ij scale |weight| |q_i|
-//   k, B     128 u sum K_ij scale |weight| (|turned q_i| + |B|),  K_ij scale |weight| |k_j|
-//   weight   128 u sum K_ij scale |<q, k>|              sink  128 u sum_i p_i,sink sum_l p_il
-//   |dO_i| . w_il
+//   q, A     128 u sum K_ij scale |weight| (|rotated k_j| + |A|),  K_ij scale |weight| |q_i|
+//   k, B     128 u sum K_ij scale |weight| (|rotated q_i| + |B|),  K_ij scale |weight| |k_j|
+//   weight   128 u sum K_ij scale |<q, k>|
+//   sink     128 u sum_i p_i,sink sum_l p_il |dO_i| . w_il
 //
-// K_ij bounds the gradient of s_ij, p (dP - D). Its weight p comes from an exponential, so a
+// K_ij bounds the gradient of s_ij, p (dP - D). Its weight p is an exponential of the score, so the
 // score's rounding is part of it. The factors leave room for a few dozen roundings in a row (a
-// score of width 256 summed in lanes, an exponential, the rescaling of an online softmax), not for
-// errors that pile up with the number of keys.
+// score of width 256 summed in vector lanes, an exponential, the rescaling of an online softmax),
+// not for errors that grow with the number of keys.
 #pragma once
 
 #include <string>
@@ -26,13 +27,14 @@
 
 namespace sextant::oracle {
 
-// `exact`: what the reference gives for `score`.
+// `exact`: the reference's result for `score`.
 Result<double> result_bounds(const Score<double>& score, const Result<double>& exact);
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
                                   const AnyView<const double>& d_out);
 
-// The greatest |got - exact| / bound, and where it is; more than 1 is a failure. An element that is
-// exact counts as 0; where only one of the two is NaN or infinite the ratio is infinite.
+// The greatest |got - exact| / bound, and the element where it occurs; a ratio over 1 is a failure.
+// An element that is exact counts as 0; if only one of the two is NaN or infinite, the ratio is
+// infinite.
 struct Worst {
   double ratio = 0;
   std::string where = "nowhere";
@@ -41,8 +43,8 @@ template <class T>
 Worst worst(const std::string& name, AnyView<const T> got, View<const double> exact,
             View<const double> bounds);
 
-// The whole comparison, forward and backward, of `backend` in float32 with the reference in
-// float64. Both scores and both gradients from above must hold the same numbers.
+// Compares `backend` in float32 with the reference in float64, forward and backward. Both scores
+// must hold the same values, and so must d_out and d_same.
 Worst worst_of_float32(const Score<float>& score, const AnyView<const float>& d_out,
                        const Score<double>& same, const AnyView<const double>& d_same,
                        const Backend& backend, const Executor& executor = serial_executor());

@@ -1,4 +1,4 @@
-// Operands that do not fit are named, and nothing is written.
+// Operands that do not fit are named in the error, and nothing is written.
 #include "sextant/attention/check_score.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The cpu-bf16x3 backend is held to the bounds of cpu, whatever the operands, and to bits that no
-// thread changes. Where the machine has no AMX it is cpu.
+// The cpu-bf16x3 backend keeps the bounds of cpu for any operands, and its bits do not depend on
+// the number of threads. On a machine without AMX it is the cpu backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,8 +57,8 @@ TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// Parts of numbers that small would be taken for zeros, and those of numbers that great are
-// infinite: such blocks go through vectors.
+// The bf16x3 terms of values this small would be flushed to zero, and of values this large would be
+// infinite; such blocks are computed by the vector kernels.
 TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
   for (const float factor : {0x1p-110F, 0x1p-100F, 0x1p-90F, 0x1p+60F, 0x1p+100F}) {
     SCOPED_TRACE(factor);
@@ -76,7 +76,7 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
       for (int64_t i = 0; i < o.queries; ++i)
         for (int64_t c = 0; c < o.value_columns; ++c)
           ASSERT_NEAR(by_amx.out(0, h, i, c), by_vectors.out(0, h, i, c), 0x1p-18F * factor);
-    if (factor > 1) continue;  // whose gradients are beyond float32
+    if (factor > 1) continue;  // the gradients overflow float32
     const ScoreGrad<float> grad = random.new_grad(), exact = random.new_grad();
     attend_backward(random.score, as_const(by_vectors), random.d_out, grad, cpu_bf16x3_backend(),
                     serial_executor());
@@ -88,8 +88,8 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
   }
 }
 
-// Of keys far behind in their scores, as ALiBi has them, score gradients are smaller than any
-// weight.
+// For keys whose scores are far below the maximum, as with ALiBi, score gradients are smaller than
+// any attention weight.
 TEST(CpuAmx, HoldsForScoreGradientsNextToNothing) {
   for (const double scale : {4.0, 8.0, 16.0}) {
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 128, .keys = 256};

@@ -1,13 +1,14 @@
-// The cpu-bf16 backend: what rounding to bfloat16 may do to results, and nothing more.
+// The cpu-bf16 backend differs from float64 by the roundings to bfloat16 and by no more.
 //
-// Roundings are relative, by up to e = 2^-9: of each weight and so of their sum, of values, and of
-// both sides of a product of queries and keys, by which scores are off by up to d = 2 e scale
-// |weight| max |q| max |k|. So
+// Roundings are relative, by up to e = 2^-9. Rounded are the weights, hence their sum, the values,
+// and both sides of the products of queries and keys; the latter changes scores by up to d = 2 e
+// scale
+// weight| max |q| max |k|. The bounds are therefore
 //
 //   out   (3 e + e^(2 d) - 1) sum_j p_ij w_ij      lse   e + d
 //
-// beside what bounds.h leaves to float32. Where q, k and v are bfloat16, the scale is a power of
-// two and nothing turns, only weights are rounded: 2 e and e.
+// besides the float32 bounds of bounds.h. If q, k and v are bfloat16, the scale is a power of two
+// and nothing is rotated, only weights are rounded: the bounds are 2 e and e.
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
@@ -22,9 +23,9 @@ namespace sextant {
 namespace {
 
 constexpr double kRounding = 0x1p-9;
-constexpr double kFloatRoundings = 64 * 0x1p-24;  // of bounds.h: times sum p w, the bound of `out`
+constexpr double kFloatRoundings = 64 * 0x1p-24;  // from bounds.h, of `out`: times sum p w
 
-// The greatest length of a row.
+// The greatest Euclidean norm of a row.
 double longest(const AnyView<const double>& x) {
   double most = 0;
   for (int64_t b = 0; b < x.batch; ++b)
@@ -50,7 +51,7 @@ double score_error(const Score<double>& s) {
 }
 
 struct Bounds {
-  double out, lse;  // `out`: times sum p w
+  double out, lse;  // `out` is relative to sum p w
 };
 Bounds all_rounded(const Score<double>& s) {
   const double d = score_error(s);
@@ -120,7 +121,7 @@ TEST(CpuBfloat16, HoldsOnEverySimdTarget) {
   });
 }
 
-// A causal text of one head, whose values are 1 but where a test changes them.
+// A causal sequence of one head, whose values are 1 except where a test changes them.
 class Text {
  public:
   static constexpr int64_t kRows = 100;

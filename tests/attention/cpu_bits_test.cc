@@ -1,5 +1,5 @@
-// Bits of the cpu backend depend on the operands of a query alone: not on threads, not on what was
-// computed beside it, not on memory that is not its own.
+// Bits of the cpu backend's results depend on the operands of a query alone: not on the number of
+// threads, on other queries in the call or on memory outside its operands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST(CpuBits, OfNumbersOf16BitsAreThoseOfTheSameNumbersInFloat32) {
   }
 }
 
-// The queries [first, last) of a score of one frame.
+// Queries [first, last) of a score of one frame.
 Score<float> chunk(const Score<float>& score, int64_t first, int64_t last) {
   Score<float> part = score;
   part.q.data = score.q.at(0, 0, first);
@@ -68,7 +68,8 @@ AView rows(const AView& x, int64_t first, int64_t last) {
   return part;
 }
 
-// A whole text has the bits of its chunks. next: where the chunk that begins at a query ends.
+// Prefill in one call has the bits of prefill in chunks. next(first): the end of the chunk that
+// begins at query `first`.
 template <class Next>
 void expect_bits_of_chunks(const RandomOptions& o, const Executor& executor, Next next) {
   SCOPED_TRACE(to_string(o));
@@ -103,7 +104,7 @@ TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
     for (const auto& [columns, heads] : std::vector<std::pair<int64_t, int64_t>>{
              {48, 1}, {48, 3}, {48, 8}, {48, 13}, {48, 20}, {40, 8}, {40, 20}, {21, 8}, {21, 20}}) {
       RandomOptions o = {.batch = 1, .heads = heads, .key_heads = 1, .queries = 330, .keys = 330};
-      o.columns = o.value_columns = columns;  // kernels take eight at a time, or one
+      o.columns = o.value_columns = columns;  // kernels take columns by eights, or one by one
       o.on_query = o.on_value = tables;
       o.clip = 20;
       expect_bits_of_chunks(o, serial_executor(), [](int64_t first) {
@@ -112,7 +113,7 @@ TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
     }
 }
 
-// Memory between the elements of a view, before and after it, is not written.
+// Memory between the elements of a view, before it and after it is not written.
 void expect_untouched(std::vector<float>& memory, const View<float>& view, const char* what) {
   for (int64_t b = 0; b < view.batch; ++b)
     for (int64_t h = 0; h < view.heads; ++h)

@@ -13,18 +13,20 @@
 namespace sextant {
 namespace {
 
-// What softmax(scale * q k) is conditioned for; RandomScore's own scale suits its few columns.
+// The usual 1 / sqrt(columns), so that scores have a variance of about 1 for any number of columns;
+// RandomScore's own constant scale suits few columns.
 template <class T>
 void set_scale(RandomScore<T>& random, const RandomOptions& options) {
   random.score.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(options.columns, 1)));
 }
 
-// What rounding the results to their format may add.
+// Adds the error of rounding the results to their format.
 void add_rounding(Format format, const oracle::Tensor<double>& exact,
                   oracle::Tensor<double>& bounds) {
   if (format == Format::kWide) return;
   const double half_ulp = format == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
-  const double least = format == Format::kBfloat16 ? 0x1p-134 : 0x1p-25;  // of subnormals
+  const double least =
+      format == Format::kBfloat16 ? 0x1p-134 : 0x1p-25;  // half the least subnormal
   for (size_t n = 0; n < bounds.data.size(); ++n)
     bounds.data[n] += half_ulp * (std::abs(exact.data[n]) + bounds.data[n]) + least;
 }
@@ -76,7 +78,7 @@ RandomOptions draw_options(uint64_t seed, int64_t most_rows) {
   o.mask = one_in(5);
   o.q_imag = one_in(5);
   o.odd_strides = one_in(4);
-  // Growth grows without bound towards keys in the future.
+  // Growth increases without limit towards keys in the future.
   o.grows = one_in(4) && o.key_ranges == RandomOptions::KeyRanges::kCausal && o.queries <= o.keys;
   o.query_bias = one_in(4);
   o.key_bias = one_in(4);
@@ -128,7 +130,7 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   expect_within("out", got.result.out, exact.out, bounds.out);
   expect_within("lse", got.result.lse, exact.lse, bounds.lse);
 
-  // The backward pass goes by `out` as it was given.
+  // The backward pass takes `out` as it was rounded, so the reference must use the same.
   if (options.formats.out != Format::kWide) copy(got.result.out, exact.out);
   const AnyView<const double>& d_out = same.d_out;
   const auto gradients = oracle::attend_backward(same.score, exact, d_out, reference_backend());

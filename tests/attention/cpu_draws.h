@@ -9,17 +9,17 @@
 
 namespace sextant {
 
-// Every operand is there or not; sizes from those at which tiles begin and end. most_rows bounds
-// the oracle's time.
+// Draws whether each operand is present, and sizes around the edges of tiles. most_rows limits
+// queries and keys, and so the oracle's time.
 RandomOptions draw_options(uint64_t seed, int64_t most_rows = 300);
 
-// The same with operands, d_out and out each in any format.
+// The same with each of the operands, d_out and out in any format.
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows = 300);
 
-// The same, long enough to be cut into several units, splits and tasks.
+// The same with enough rows to be split into several tasks.
 RandomOptions draw_long_options(uint64_t seed, int64_t queries);
 
-// A score with its results and gradients, computed by a backend in float32.
+// A random score with its results and gradients, computed by a backend in float32.
 struct CpuOutcome {
   explicit CpuOutcome(const RandomOptions& options, const Executor& executor = serial_executor(),
                       const Backend& backend = cpu_backend());
@@ -29,12 +29,12 @@ struct CpuOutcome {
   ScoreGrad<float> grad;
 };
 
-// Fails the test where results or gradients stray from float64 further than
-// tests/attention/bounds.h allows; an `out` of 16 bits may be rounded once besides.
+// Fails the test if results or gradients differ from the float64 reference by more than
+// tests/attention/bounds.h allows; an `out` of 16 bits may be off by one more rounding.
 void expect_agrees(const RandomOptions& options, const Executor& executor = serial_executor(),
                    const Backend& backend = cpu_backend());
 
-// Fails the test where an element differs in any bit.
+// Fails the test if any bit of any element differs.
 void expect_same_bits(const AnyView<const float>& a, const AnyView<const float>& b,
                       const char* what);
 void expect_same_bits(const CpuOutcome& a, const CpuOutcome& b);

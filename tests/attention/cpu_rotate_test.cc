@@ -1,5 +1,5 @@
-// Rows turned in place have the bits of the formula with the cos and sin of each time alone,
-// wherever pairs and rows lie.
+// rotate_rows() in place has the bits of the formula with cos and sin of each position alone, for
+// any pairing and any strides.
 #include "sextant/attention/rotary/rotate.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Sizes {
   int64_t batch = 1, heads = 2, rows = 300, columns = 48, column_stride = 1;
 };
 
-// Rows with gaps between them, so that what is not turned is seen to stay.
+// Rows with gaps between them, so that the test sees writes outside the rotated columns.
 struct Operand {
   std::vector<float> data;
   View<float> view;

@@ -1,4 +1,5 @@
-// One test for each set of instructions that kernels were compiled for and this machine has.
+// Runs a test once for each SIMD target that the kernels were compiled for and this machine
+// supports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 
 namespace sextant {
 
-// expect(): kernels, and hwy::SupportedTargets(), have that target only.
+// During a call of expect(), hwy::SupportedTargets() and so the kernels are limited to one target.
 template <class Expect>
 void on_every_target(const Expect& expect) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

@@ -1,4 +1,5 @@
-// Keys and values in pages give the very bits that they give in one piece, wherever the pages lie.
+// Keys and values in pages give bitwise the same results as contiguous ones, wherever the pages
+// lie.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,10 +17,10 @@
 namespace sextant {
 namespace {
 
-constexpr int64_t kSpare = 3;  // pages that belong to nobody
+constexpr int64_t kSpare = 3;  // pages that belong to no sequence
 
-// The keys and values of a score, scattered over pages in a random order; what lies beyond them,
-// and in pages of nobody, is NaN.
+// The keys and values of a score, scattered over pages in random order. Rows past the end, and the
+// spare pages, hold NaN.
 template <class T>
 class Paged {
  public:
@@ -32,7 +33,7 @@ class Paged {
     table_.assign(order.begin(), order.end() - kSpare);
     score.k = scattered(whole.k, page_rows, pages, k_);
     score.v = scattered(whole.v, page_rows, pages, v_);
-    table_.push_back(0);  // so that there is a table where there are no keys
+    table_.push_back(0);  // so that the page table is not null even without keys
     score.pages = {.at = table_.data(), .batch_stride = per_entry_, .rows = whole.k.rows};
   }
 
@@ -81,11 +82,11 @@ void expect_same(const RandomOptions& options, int64_t page_rows, const Backend&
       }
 }
 
-// Every other seed has numbers of 16 bits.
+// Odd seeds draw operands of 16 bits too.
 RandomOptions options_of(uint64_t seed, int64_t most_rows = 300) {
   RandomOptions o =
       seed % 2 == 0 ? draw_options(seed, most_rows) : draw_narrow_options(seed, most_rows);
-  o.packed = 1;  // the frames of packed texts begin anywhere
+  o.packed = 1;  // packed frames may begin at rows that are no multiple of kPageUnit
   return o;
 }
 

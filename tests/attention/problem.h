@@ -1,6 +1,6 @@
-// A score equation that owns its operands and can be copied and changed: golden cases are read into
-// it, and properties are statements about two of them. (RandomScore draws odder ones, with odd
-// strides.)
+// A score equation that owns its operands and can be copied and changed: golden cases are loaded
+// into it, and property tests compare two of them. (RandomScore covers more layouts, odd strides
+// among them.)
 #pragma once
 
 #include <cstdint>
@@ -13,39 +13,39 @@ namespace sextant::oracle {
 
 template <class T>
 struct OwnedTable {
-  Tensor<T> rows = {};               // [1, 1 or heads, R, columns]; of no size: no such term
+  Tensor<T> rows = {};               // [1, 1 or heads, R, columns]; empty: no such term
   std::vector<int32_t> row_at = {};  // diagonal -> row, or empty
 };
 
 struct OwnedSweep {
   std::vector<KeyRange> key_ranges = {};  // [queries], or [batch, queries]
-  Rotation rotation = {};                 // no pairs: q and k as they are
+  Rotation rotation = {};                 // without pairs: q and k are not rotated
   std::vector<int64_t> query_rotary_positions = {},
-                       key_rotary_positions = {};  // [axes, rows], for every batch entry
+                       key_rotary_positions = {};  // [axes, rows], the same for every batch entry
   std::vector<Turns> query_offset = {}, key_offset = {};
 };
 
 template <class T>
 struct Problem {
   Tensor<T> q = {}, k = {}, v = {};
-  Tensor<T> q_imag = {};  // of the shape of q, or of no size
+  Tensor<T> q_imag = {};  // the shape of q, or empty
   double scale = 1;
   std::vector<Frame> frames = {};
   std::vector<OwnedSweep> sweeps = {};
   Diagonals diagonals = {};
   OwnedTable<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   std::vector<T> sink = {};
-  Tensor<uint8_t> mask = {};  // [1 or batch, 1 or heads, queries, keys]; of no size: none
+  Tensor<uint8_t> mask = {};  // [1 or batch, 1 or heads, queries, keys]; empty: none
 
-  // Views into this problem, which must live as long and stay where it is.
+  // Views into this problem, which must outlive them and must not be moved.
   Score<T> score() const;
 
   template <class U>
   Problem<U> as() const;
 };
 
-// One frame over all rows, one sweep over `visible`, and diagonals for every distance there is.
-// Query row i stands at first_query + i, key row j at j.
+// One frame over all rows, one sweep over `visible`, and diagonals for every distance between a
+// query and a key. Query row i is at position first_query + i, key row j at j.
 template <class T>
 void place_plainly(Problem<T>& problem, int64_t first_query, std::vector<KeyRange> visible);
 

@@ -12,7 +12,7 @@
 namespace sextant::oracle {
 namespace {
 
-// Lengths at which tiles, vectors and units begin and end.
+// Lengths around the edges of vectors, tiles and tasks.
 rc::Gen<int64_t> lengths() {
   return rc::gen::weightedOneOf<int64_t>(
       {{6, rc::gen::inRange<int64_t>(1, 20)},
@@ -20,7 +20,7 @@ rc::Gen<int64_t> lengths() {
        {1, rc::gen::element<int64_t>(255, 256, 257, 300)}});
 }
 
-// Columns around the widths of vectors and panels.
+// Numbers of columns around the widths of vectors and tiles.
 rc::Gen<int64_t> widths() {
   return rc::gen::weightedOneOf<int64_t>(
       {{5, rc::gen::inRange<int64_t>(1, 20)}, {1, rc::gen::element<int64_t>(31, 32, 33, 64, 80)}});

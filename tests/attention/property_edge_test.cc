@@ -1,5 +1,5 @@
-// What is not seen has no effect, whatever it holds; and what is seen alone comes through
-// unchanged.
+// Operands that no query sees have no effect, whatever they hold; the value of a key that is seen
+// alone is returned unchanged.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class Edge : public Property {};
 
-// What query row i sees of the keys.
+// The keys that query row i sees.
 KeyRange seen_by(const Problem<float>& p, int64_t i) {
   const KeyRange range = p.sweeps[0].key_ranges[static_cast<size_t>(i)];
   return {std::max<int64_t>(range.first, 0), std::min(range.last, p.k.rows)};
@@ -29,8 +29,8 @@ bool sees_nothing(const Problem<float>& p, int64_t i) {
   const KeyRange range = seen_by(p, i);
   return range.first >= range.last;
 }
-// Whether query row i, the last of which stands at the last key, sees a key that meets a row of the
-// queries' table.
+// Whether query row i sees a key at a distance that maps to `row` of the table A (on_query). The
+// last query row is at the position of the last key.
 bool meets(const Problem<float>& p, int64_t i, int64_t row) {
   const KeyRange range = seen_by(p, i);
   for (int64_t j = range.first; j < range.last; ++j) {
@@ -82,8 +82,8 @@ TEST_P(Edge, AQueryThatSeesNothingGivesZerosAndGetsNoGradient) {
   });
 }
 
-// A key that nobody sees, a query that sees nothing, and what a caller left in the memory of
-// results.
+// NaN and infinities in keys that no query sees, in queries that see no key, and in the gradients
+// from above of such queries.
 TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
   check([&](Draw draw) {
     draw.key_ranges = Draw::KeyRanges::kRagged;
@@ -108,7 +108,8 @@ TEST_P(Edge, PoisonThatNobodySeesHasNoEffect) {
   });
 }
 
-// What is wrong, if anything, with results that a NaN was put before, which some queries meet.
+// Describes the first error in `got`, the results with a NaN in an operand that the queries of
+// meets() use; empty if there is none. `clean`: the results without it.
 template <class Meets>
 std::string wrong_with_nan(const Backend& backend, const Result<float>& clean,
                            const Result<float>& got, const Meets& meets) {
@@ -142,7 +143,7 @@ TEST_P(Edge, ANanReachesTheQueriesThatSeeItAndNoOther) {
   });
 }
 
-// The rows of the ends are those of far keys, which may be all that a query sees.
+// The first and last rows of the table serve the far keys, which may be all keys that a query sees.
 TEST_P(Edge, ANanInTheTableOfQueriesReachesThoseThatMeetItsRowAndNoOther) {
   check([&](Draw draw) -> std::string {
     draw.on_query = true;
@@ -203,7 +204,7 @@ TEST_P(Edge, AKeySeenAloneGivesItsValueExactly) {
   });
 }
 
-// Scores far from 0 are scores all the same: no number stands for "hidden".
+// Scores far from 0 are ordinary scores: no finite value means "hidden".
 TEST_P(Edge, HugeBiasesThatAreEqualGiveTheMeanOfWhatIsSeen) {
   for (const float huge : {-1e30F, -3e38F, 1e30F, 3e38F}) {
     check([&](Draw draw) -> std::string {
@@ -224,7 +225,7 @@ TEST_P(Edge, HugeBiasesThatAreEqualGiveTheMeanOfWhatIsSeen) {
   }
 }
 
-// A weight may be taken for 0 only below 2^-110.
+// A weight may be flushed to 0 only below 2^-110.
 TEST_P(Edge, SmallWeightsOfLargeValuesCount) {
   for (const double score : {60.0, 70.0, 76.0, 77.0, 100.0, 200.0}) {
     Problem<float> p;

@@ -1,5 +1,5 @@
-// How attention is carried out changes nothing: threads, batches, packing, chunks, shared heads,
-// sweeps.
+// Results do not depend on how attention is executed: threads, batches, packing, chunks, shared
+// heads, sweeps.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ TEST_P(Execution, AnyNumberOfThreadsGivesTheSameBits) {
   });
 }
 
-// Entry b of the batch alone.
+// Batch entry b as a batch of one.
 Problem<float> entry(const Problem<float>& p, int64_t b) {
   Problem<float> one = p;
   one.q = batch_of(p.q, b, 1);
@@ -72,7 +72,7 @@ Tensor<float> one_after_the_other(const Tensor<float>& x) {
   return y;
 }
 
-// A batch as texts packed into one row of memory, a frame for each.
+// The batch as sequences packed into one batch entry, with a frame for each.
 Problem<float> packed(const Problem<float>& p) {
   Problem<float> all = p;
   all.q = one_after_the_other(p.q);
@@ -128,8 +128,7 @@ TEST_P(Execution, PackedTextsGiveWhatABatchGives) {
   });
 }
 
-// Queries [first, first + count) of a problem of one frame and one sweep, and the first `keys`
-// keys.
+// Queries [first, first + count) and the first `keys` keys of a problem of one frame and one sweep.
 Problem<float> chunk(const Problem<float>& p, int64_t first, int64_t count, int64_t keys) {
   Problem<float> part = p;
   part.q = rows_of(p.q, first, count);
@@ -155,7 +154,7 @@ std::string difference_of_chunks(const Problem<float>& p, const std::vector<int6
   const Result<float> whole = attend(p.score(), backend);
   for (size_t n = 0; n + 1 < cuts.size(); ++n) {
     const int64_t first = cuts[n], count = cuts[n + 1] - cuts[n];
-    int64_t keys = 1;  // those that a cache would hold by then
+    int64_t keys = 1;  // the keys that a cache would hold by then
     for (int64_t i = first; i < first + count; ++i) {
       keys = std::max(keys, p.sweeps[0].key_ranges[static_cast<size_t>(i)].last);
     }
@@ -190,7 +189,7 @@ TEST_P(Execution, DecodingTokenByTokenGivesWhatTheWholeGives) {
   });
 }
 
-// Key head h / group for each query head h.
+// Repeats key heads: head h of the result is key head h / group.
 Tensor<float> repeated(const Tensor<float>& x, int64_t group) {
   Tensor<float> y(x.batch, x.heads * group, x.rows, x.columns);
   for (int64_t b = 0; b < y.batch; ++b) {

@@ -1,4 +1,4 @@
-// Where queries and keys stand matters only as far as the equation says.
+// Positions of queries and keys affect results only as the score equation says.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -39,7 +39,7 @@ TEST_P(Position, AShiftOfEverythingKeepsEveryBitOfWhatDependsOnDistance) {
   });
 }
 
-// Rows are turned by other angles then, and rounded otherwise; their products are those of before.
+// The shift changes the angles, and so the rounding of each row, but not the products of rows.
 TEST_P(Position, AShiftOfEverythingKeepsWhatIsTurned) {
   check([&](Draw draw) {
     draw.rotated = true;
@@ -68,7 +68,7 @@ TEST_P(Position, KeysAreASet) {
   check([&](Draw draw) {
     draw.key_ranges = Draw::KeyRanges::kWhole;
     draw.weight = draw.bias = draw.on_query = draw.on_key = draw.on_value =
-        false;  // read by row, not by time
+        false;  // tables go by row, not by rotary position
     const Problem<float> p = make_problem(draw);
     std::vector<int64_t> from(static_cast<size_t>(draw.keys));
     std::iota(from.begin(), from.end(), 0);
@@ -103,7 +103,7 @@ TEST_P(Position, ABiasThatIsTheSameEverywhereMovesTheLogSumExpOnly) {
   });
 }
 
-// Each row of weights sums to 1 whatever the bias, so the gradients of all biases cancel.
+// Each row of attention weights sums to 1 for any bias, so the gradients of all biases sum to 0.
 TEST_P(Position, GradientsOfBiasesSumToZero) {
   check([&](Draw draw) -> std::string {
     draw.bias = true;

@@ -23,7 +23,7 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   if (o.on_key) score.on_key = table(o.columns, 1);
   if (o.on_value) score.on_value = table(o.value_columns, 1);
   if (o.query_bias) {
-    // One column more than there are diagonals.
+    // One column more than the diagonals need.
     const int64_t shared = o.shared_tables ? 1 : o.batch;
     score.query_bias = as_const(drawn(shared, o.heads, o.queries, score.diagonals.count + 1, 2));
     score.query_bias.batch = o.batch;
@@ -41,7 +41,7 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   }
   d_out = drawn_as(o.formats.d_out, o.batch, o.heads, o.queries, o.value_columns);
   if (o.key_bias) {
-    // Far from 0, as sums over thousands of keys are.
+    // Values far from 0, as sums over thousands of keys are.
     const int64_t entries = o.shared_tables ? 1 : o.batch, step = o.odd_strides ? 2 : 1;
     for (int64_t n = 0; n < entries * o.heads * o.keys * step; ++n)
       key_bias_.push_back(1000 + static_cast<double>(draw(2)));
@@ -66,7 +66,7 @@ View<Number> RandomScore<T>::laid_out(std::deque<std::vector<Number>>& all_memor
   const int64_t head = rows * row + (odd ? 5 : 0), all = batch * heads * head;
   std::vector<Number>& memory = all_memory.emplace_back(static_cast<size_t>(all + 1), fill);
   if (!odd) return {memory.data(), batch, heads, rows, columns, heads * head, head, row, column};
-  // Heads before batch, and the last row first.
+  // Heads are the outer dimension, batch entries the inner one, and rows are in reverse order.
   Number* first = memory.data() + (rows > 0 ? (rows - 1) * row : 0);
   return {first, batch, heads, rows, columns, head, batch * head, -row, column};
 }
@@ -129,7 +129,7 @@ Table<T> RandomScore<T>::table(int64_t columns, double scale) {
   return {as_const(drawn(1, heads, rows, columns, scale)), row_at_};
 }
 
-// Packed texts have as many queries as keys where both are given alike.
+// If there are as many queries as keys, so there are in each packed sequence.
 template <class T>
 void RandomScore<T>::place() {
   const RandomOptions& o = options_;
@@ -152,7 +152,7 @@ void RandomScore<T>::place() {
   score.diagonals = {.farthest = farthest, .count = farthest - nearest + 1};
 }
 
-// The keys that a query sees, cut into one run for each sweep.
+// The keys that a query sees, split into one range per sweep.
 template <class T>
 std::vector<KeyRange> RandomScore<T>::key_ranges_of(const Frame& frame, int64_t query) {
   const int64_t own = frame.key_row + (query - frame.query_row) + frame.keys - frame.queries;
@@ -197,7 +197,7 @@ void RandomScore<T>::see() {
     }
 }
 
-// Times are positions, other ones on other axes; each sweep turns at its own speeds.
+// Rotary positions advance by axis + 1 per row; each sweep has its own speeds and offsets.
 template <class T>
 void RandomScore<T>::rotate() {
   const RandomOptions& o = options_;
@@ -213,7 +213,7 @@ void RandomScore<T>::rotate() {
     Rotation& rotation = rotations_.emplace_back();
     rotation.gain = n == 0 ? 1 : 1.1;
     for (int f = 0; 2 * f + 1 < o.columns; ++f) {
-      if (f % 5 == 4) continue;  // some columns stay
+      if (f % 5 == 4) continue;  // these columns are not rotated
       rotation.pairs.push_back({.first = f,
                                 .second = static_cast<int>(o.columns) - 1 - f,
                                 .speed = {random_() >> 4, random_()},

@@ -1,5 +1,5 @@
-// Random operands of the score equation, every one of which can be switched on: what tests of
-// backends draw their cases from.
+// Random operands of the score equation, each of which can be switched on; tests of backends draw
+// their cases from here.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace sextant {
 
 struct RandomOptions {
   int64_t batch = 2, heads = 4, key_heads = 2;
-  int64_t queries = 7, keys = 9;  // query i stands at the position of key keys - queries + i
+  int64_t queries = 7, keys = 9;  // query i is at the position of key keys - queries + i
   int64_t columns = 8, value_columns = 5;
   enum class KeyRanges {
     kCausal,
@@ -24,27 +24,28 @@ struct RandomOptions {
     kChunks,
     kRagged
   } key_ranges = KeyRanges::kCausal;
-  int sweeps = 1;  // a query's keys are cut into this many runs
-  int packed = 1;  // frames, of about equal lengths
+  int sweeps = 1;  // the keys of a query are split into this many ranges
+  int packed = 1;  // number of frames, of about equal lengths
   int64_t first_position = 0;
   bool rotated = false, offset = false, grows = false;
   int axes = 1;
   bool weight = false, bias = false, on_query = false, on_key = false, on_value = false;
   bool query_bias = false, key_bias = false;
-  // One head of each table serves all, and one batch entry of query_bias and key_bias.
+  // All heads share one head of each table, and all batch entries one entry of query_bias and
+  // key_bias.
   bool shared_tables = false;
-  int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 of them; 0: one per diagonal
+  int64_t clip = 0;  // rows by clipped distance, 2 clip + 1 in all; 0: one per diagonal
   bool sink = false, mask = false, q_imag = false;
-  bool odd_strides = false;  // columns two apart, rows backwards, gaps between heads
+  bool odd_strides = false;  // column stride 2, rows in reverse order, gaps between heads
   struct {
     Format q = Format::kWide, k = q, v = q, q_imag = q, d_out = q, out = q;
-    bool computed_wide = false;  // operands and d_out are of these numbers, but lie in memory as T
+    bool computed_wide = false;  // values are rounded to these formats, but stored as T
   } formats = {};
   uint64_t seed = 1;
 };
 
-// Owns what its score points to; T is float or double. Values are drawn in float32, so the same
-// options give the same numbers for both.
+// Owns the memory that its score points to; T is float or double. Values are drawn in float32, so
+// the same options give the same values for both types.
 template <class T>
 class RandomScore {
  public:
@@ -53,9 +54,9 @@ class RandomScore {
   RandomScore& operator=(const RandomScore&) = delete;
 
   Score<T> score;
-  AnyView<const T> d_out;  // a gradient from above
+  AnyView<const T> d_out;  // gradient from above
 
-  // New memory in the shape of results and gradients, filled with `fill`.
+  // New memory with the shapes of results and gradients, filled with `fill`.
   Attended<T> new_attended(T fill = T(77));
   ScoreGrad<T> new_grad(T fill = T(77));
   View<T> new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns, T fill = T(0));
@@ -67,7 +68,7 @@ class RandomScore {
   View<T> drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns, double scale = 1);
   AnyView<const T> drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
                             int64_t columns);
-  // Strides over new memory, odd ones if that is asked for.
+  // A view over new memory, with odd strides if options_.odd_strides.
   template <class Number>
   View<Number> laid_out(std::deque<std::vector<Number>>& memory, int64_t batch, int64_t heads,
                         int64_t rows, int64_t columns, Number fill);

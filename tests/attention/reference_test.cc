@@ -1,4 +1,5 @@
-// The oracle against finite differences, for every operand; and what it does at the edges.
+// The oracle's gradients agree with finite differences for every operand, and its edge cases are
+// right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 using Operand = View<const double>;
 
-// Adds t * direction to every element of `of`, directions drawn from `seed`.
+// Adds t * direction to all elements of `of`; the direction is drawn from `seed`.
 void move(const Operand& of, double t, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -25,7 +26,7 @@ void move(const Operand& of, double t, uint64_t seed) {
           const_cast<double&>(of(b, h, i, c)) += t * normal(random);
 }
 
-// The same directions against a gradient.
+// The directional derivative that `grad` implies for the same direction.
 double along(const View<double>& grad, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -49,7 +50,7 @@ double loss(RandomScore<double>& one) {
   return sum;
 }
 
-// Central differences, extrapolated once (Richardson): the error is of order h^4.
+// Central differences with one Richardson extrapolation: the error is of order h^4.
 double difference(RandomScore<double>& one, const Operand& of, uint64_t seed) {
   const auto slope = [&](double h) {
     move(of, h, seed);

@@ -10,7 +10,7 @@ Tensor<T> like(const AnyView<const T>& view) {
   return view ? Tensor<T>(view.batch, view.heads, view.rows, view.columns) : Tensor<T>();
 }
 
-// Null if there is nothing to see, so that an absent operand asks for no gradient.
+// Null for an empty tensor, so that no gradient is computed for an absent operand.
 template <class T>
 View<T> seen(Tensor<T>& tensor) {
   return tensor.data.empty() ? View<T>{} : tensor.view();

@@ -1,5 +1,4 @@
-// Operands, results and gradients that own their numbers: contiguous, [batch, heads, rows,
-// columns].
+// Operands, results and gradients that own their memory: contiguous, [batch, heads, rows, columns].
 #pragma once
 
 #include <cstddef>
@@ -53,7 +52,7 @@ struct Result {
   explicit Result(const Score<T>& score);
 };
 
-// Of every operand that a score has; the others are of no size.
+// The gradients of all operands that a score has; the others are empty.
 template <class T>
 struct Gradients {
   Tensor<T> q, k, v, q_imag, weight, bias, on_query, on_key, on_value, query_bias, key_bias,
@@ -62,7 +61,7 @@ struct Gradients {
   Gradients() = default;
   explicit Gradients(const Score<T>& score);
 
-  // Calls f(name, member) for each, so that tests can go through two of them at once.
+  // Calls f(name, member) for each, so that tests can iterate over two Gradients in parallel.
   template <class F>
   static void each(F&& f) {
     f("dq", &Gradients::q);
@@ -93,8 +92,8 @@ Gradients<T> attend_backward(const Score<T>& score, const Result<T>& result, con
   return attend_backward(score, result, AnyView<const T>(d_out.view()), backend, executor);
 }
 
-// softmax_j(s_ij), [batch, heads, queries, keys]: what attention gives when the values are the rows
-// of the identity.
+// softmax_j(s_ij), [batch, heads, queries, keys]: attention with the rows of the identity as
+// values.
 template <class T>
 Tensor<T> probabilities(Score<T> score, const Backend& backend);
 

@@ -1,5 +1,5 @@
-// cos and sin of times are right to 0.53 ulp whatever the speed and the place, and have the same
-// bits however times are cut into runs.
+// cos and sin of rotary positions are within 0.53 ulp for any speed, offset and position, and their
+// bits do not depend on how the positions are split into runs.
 #include "sextant/attention/rotary/cos_sin.h"
 
 #include <gtest/gtest.h>
@@ -33,12 +33,12 @@ Values values(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
 }
 
 double ulps(float value, double truth) {
-  // The unit of the binade that the truth lies in, and for subnormal numbers theirs.
+  // The unit in the last place of the binade of `truth`; for subnormals, theirs.
   const double unit = std::ldexp(1, std::max(std::ilogb(truth), -126) - 23);
   return truth == 0 ? (value == 0 ? 0 : HUGE_VAL) : std::fabs(value - truth) / unit;
 }
 
-// cos_sin() is within 2^-26 ulp of float32.
+// cos_sin() itself is within 2^-26 ulp of float32.
 void expect_right(Turns speed, Turns offset, const PositionRun& run) {
   constexpr double kMost = 0.53;
   const Values got = values(speed, offset, {run});
@@ -59,7 +59,7 @@ void expect_same_bits(const Values& a, const Values& b) {
   EXPECT_TRUE(std::ranges::equal(a.sin, b.sin, same));
 }
 
-// The times of the runs, one by one.
+// The positions of the runs, each as a run of its own.
 std::vector<PositionRun> singly(const std::vector<PositionRun>& runs) {
   std::vector<PositionRun> result;
   for (const PositionRun& run : runs)
@@ -68,7 +68,8 @@ std::vector<PositionRun> singly(const std::vector<PositionRun>& runs) {
   return result;
 }
 
-// As they are, in one call for each time, and all of them in one call.
+// Compares one call for all runs with one call per position, and with one call for all positions as
+// runs of length 1.
 void expect_same_bits_singly(Turns speed, Turns offset, const std::vector<PositionRun>& runs) {
   const Values together = values(speed, offset, runs);
   Values alone;
@@ -81,7 +82,7 @@ void expect_same_bits_singly(Turns speed, Turns offset, const std::vector<Positi
   expect_same_bits(together, values(speed, offset, singly(runs)));
 }
 
-// From 1/4 turn a step down to 2^-60, past the slowest pair of any model.
+// Speeds from 1/4 turn per step down to 2^-60, slower than the slowest pair of any model.
 template <class Use>
 void for_speeds(const Use& use) {
   std::mt19937_64 random(1);
@@ -108,7 +109,7 @@ void expect_right_everywhere() {
   }
 }
 
-// At one time of the run the phase is a quarter turn or nearly so: by 2^-12 to 2^-124 turns.
+// At one position of the run the phase is a quarter turn or within 2^-12 to 2^-124 turns of one.
 void expect_right_beside_zeros() {
   std::mt19937_64 random(2);
   for_speeds([&](Turns speed, Turns, int64_t far) {
@@ -130,7 +131,8 @@ void expect_same_bits_in_any_runs() {
     const int64_t first = (random() % 2 == 0 ? far : -far) % 100000;
     expect_same_bits_singly(speed, offset, {{.first = far, .count = 70}});
     expect_same_bits_singly(speed, {}, {{.first = first, .count = 1100}});
-    // Runs that begin anywhere in a long one, across the positions where anchors change.
+    // Runs that begin anywhere in a long one, across the positions where the kernel's anchors
+    // change.
     const Values whole = values(speed, offset, {{.first = first, .count = 6000}});
     for (int64_t n = 0; n < 30; ++n) {
       const auto at = static_cast<int64_t>(random() % 4900);
@@ -153,8 +155,8 @@ void expect_same_bits_in_any_runs() {
   });
 }
 
-// A phase whose sine lies half way between two floats, but for 2^-60: what else is computed of it
-// rounds either way.
+// A phase whose sine lies within 2^-60 of the midpoint between two floats, so that two computations
+// that differ at all may round it differently.
 Turns phase_of_tie(std::mt19937_64& random) {
   const float low = std::uniform_real_distribution<float>(0.3F, 0.7F)(random);
   const long double middle = (static_cast<long double>(low) + std::nextafter(low, 1.0F)) / 2;
@@ -187,7 +189,7 @@ TEST(CosSinOfTimes, AreRightToTheLastBitOrTheOneBesideIt) {
 
 TEST(CosSinOfTimes, AreRightBesideZeros) { on_every_target(expect_right_beside_zeros); }
 
-// The slowest that can be: all values next to a zero.
+// The slowest possible speeds: all values lie next to a zero.
 TEST(CosSinOfTimes, AreRightWhereAllTimesAreBesideAZero) {
   on_every_target([] {
     for (const Turns speed : {Turns{0, 1}, Turns{0, 0x8765}, Turns{1, 0}, Turns{1 << 20, 5}})
