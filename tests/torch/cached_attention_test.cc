@@ -1,5 +1,5 @@
-// Every method over a cache, in float32 as engines run: a prompt, chunks and single steps in any
-// mixture, of several texts at once, give what one pass over each whole text gives.
+// Every method over a KV cache, in float32 as in inference: prompts, chunks and single steps in any
+// mixture, over several sequences at once, give the same as one pass over each whole sequence.
 #include "sextant/torch/cached_attention.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A method as it is tested: its name and options.
+// A method with the options under test.
 struct Trial {
   std::string title, method, options;
   bool shares_key_heads = true;
@@ -37,7 +37,7 @@ std::vector<Trial> trials() {
   const auto stretched = [&](const std::string& method, const std::string& stretch) {
     all.push_back({method + " " + stretch, method, R"({"stretch": ")" + stretch + R"("})"});
   };
-  // By a fixed factor, and each query by its own length: the training length is 8.
+  // Stretches by a fixed factor, and by the length of each query; the training length is 8.
   for (const char* stretch : {"linear*4", "ntk*4", "yarn*4", "dynamic*2", "dynamic-linear",
                               "dynamic-ntk", "qwen-ntk", "dynamic-yarn", "dynamic-by-parts"})
     stretched("rope", stretch);
@@ -80,7 +80,7 @@ class Cached : public ::testing::TestWithParam<Trial> {
     for (at::Tensor& parameter : all) parameter = parameter.to(at::kFloat);
     return all;
   }
-  // Keys of a layer, with what the method keeps besides.
+  // Keys of a layer, with the columns that the method adds to them.
   at::Tensor keys_of(const Layer& layer) const {
     return with_key_columns(*method_, layer.k.to(at::kFloat), layer.seen.to(at::kFloat),
                             /*layer=*/1, parameters());
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(All, Cached, ::testing::ValuesIn(trials()), [](const au
   return title;
 });
 
-// A text, read at once: its rows, where it begins, and what attention gives.
+// A sequence and its attention computed in one pass.
 struct Text {
   at::Tensor q, k, v, out;
   int64_t first_position = 0, length = 0;
@@ -131,7 +131,7 @@ TEST_P(Cached, EverySplitOfEveryTextGivesTheSame) {
       grows = false;
       for (size_t n = 0; n < sequences.size(); ++n) {
         const int64_t left = sequences[n].length - cache.rows(growing[n].sequence);
-        // Single steps, or up to a page at once; one of the texts may wait.
+        // Single steps, or up to 17 rows (a page has 16); a sequence may also add none.
         growing[n].rows = std::min(left, seed == 0 ? 1 : up_to(17));
         grows = grows || left > 0;
       }
@@ -169,9 +169,9 @@ void grow(KvCache& cache, int64_t sequence, int64_t rows, uint64_t seed) {
   cache.append(sequence, view_4d<const float>(k), view_4d<const float>(v));
 }
 
-// By the length so far, as Hugging Face does: the keys of earlier steps are turned anew, so each
-// call is what one call over the same keys is; but not what reading the whole text at once gives,
-// whose first queries turn by the length of all.
+// With "length" the factor follows the length so far, as in Hugging Face: each call rotates the
+// keys of earlier steps anew. A call therefore equals one uncached call over the same keys. It does
+// not equal one pass over the whole sequence, which rotates the first queries by the whole length.
 TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   ModelShape shape = kSmallShape;
   const auto method =
@@ -187,7 +187,7 @@ TEST(CachedByLength, EachCallGoesByTheLengthSoFar) {
   };
   const at::Tensor at_once = so_far(0, 20);
   KvCache cache = small_cache();
-  // A text of another length in the same batch has a factor of its own.
+  // A sequence of another length in the same batch has a factor of its own.
   std::vector<SequenceGrowth> growing = {{cache.add(), 0}, {cache.add(), 1}};
   grow(cache, growing[1].sequence, 30, 50);
   double most = 0;
@@ -252,7 +252,7 @@ TEST(CachedErrors, NameTheText) {
   EXPECT_THAT([&] { continued(cache, unknown); }, ThrowsMessage<Error>(HasSubstr("but got 7")));
 }
 
-// Keys in the cache are constants; what queries are made of is not.
+// Cached keys are constants; gradients go to queries and parameters.
 TEST(CachedGradients, GoToQueriesAndParameters) {
   const auto method = method_of("t5", kSmallShape);
   const at::Tensor q = floats(4, 2, 1).clone().set_requires_grad(true);

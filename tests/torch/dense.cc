@@ -16,7 +16,7 @@ at::Tensor distances(const Layout& p) {
 at::Tensor weights(const at::Tensor& scores, const at::Tensor& visible) {
   const at::Tensor hidden = visible.logical_not();
   const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-  return masked.softmax(-1).masked_fill(hidden, 0);  // a row of -infinity has become NaN
+  return masked.softmax(-1).masked_fill(hidden, 0);  // softmax of a row of -infinity is NaN
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

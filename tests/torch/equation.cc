@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// x [batch, heads, rows, columns], turned. sign: +1 for queries, which grow with time; -1 for keys.
+// Rotates x [batch, heads, rows, columns]. sign: +1 for queries, whose gain grows with the rotary
+// position; -1 for keys.
 at::Tensor rotated(const at::Tensor& x, const Rotation& rotation,
                    const at::Tensor& rotary_positions, const std::vector<Turns>& offset,
                    double sign) {
@@ -41,7 +42,7 @@ at::Tensor rotated(const at::Tensor& x, const Rotation& rotation,
   return result;
 }
 
-// int64 [queries, keys]: the diagonal of each pair in a frame, -1 elsewhere.
+// int64 [queries, keys]: the diagonal of each query and key of a frame, -1 elsewhere.
 at::Tensor diagonals(const Operands& o) {
   at::Tensor result = at::full({o.q.size(2), o.k.size(2)}, -1, at::kLong);
   auto cell = result.accessor<int64_t, 2>();
@@ -54,7 +55,8 @@ at::Tensor diagonals(const Operands& o) {
   return result;
 }
 
-// [1 or heads, queries, keys, columns]: the row of every pair; nonsense where it is not seen.
+// [1 or heads, queries, keys, columns]: the table row of every query and key, arbitrary for pairs
+// outside a frame.
 at::Tensor gathered(const TableOperand& table, const at::Tensor& diagonal) {
   at::Tensor row = diagonal.clamp_min(0);
   const auto at = [&](const at::Tensor& x, const at::Tensor& index) {
@@ -66,14 +68,15 @@ at::Tensor gathered(const TableOperand& table, const at::Tensor& diagonal) {
   return flat.view({rows.size(0), row.size(0), row.size(1), rows.size(2)});
 }
 
-// bool [1 or batch, queries, keys]: the keys of a run.
+// bool [1 or batch, queries, keys]: the keys in each query's range.
 at::Tensor in_runs(const at::Tensor& key_ranges, int64_t keys) {
   const at::Tensor key = at::arange(keys, at::kLong);
   return at::logical_and(key >= key_ranges.select(2, 0).unsqueeze(2),
                          key < key_ranges.select(2, 1).unsqueeze(2));
 }
 
-// q [batch, heads, queries, D] times rows [heads, queries, keys, columns <= D]
+// The product of q [batch, heads, queries, D] and rows [heads, queries, keys, columns <= D], over
+// the first columns of q.
 at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
   return (q.narrow(3, 0, rows.size(3)).unsqueeze(3) * rows).sum(-1);
 }
@@ -87,7 +90,7 @@ bool differs_by_frame(const Operands& o) {
                              [](const SweepOperand& sweep) { return !sweep.of_frames.empty(); });
 }
 
-// Frames with speeds of their own, which cover the queries in their order: each alone.
+// Evaluates each frame alone, with its own rotation. The frames cover the queries in order.
 std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
   std::vector<at::Tensor> outs, lses;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
@@ -142,7 +145,7 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
     const at::Tensor all = o.query_bias.expand({o.q.size(0), o.q.size(1), -1, -1});
     scores = scores + all.gather(3, diagonal.clamp_min(0).expand_as(scores));
   }
-  at::Tensor origin = at::zeros({1, 1, 1}, o.q.options());  // c of each query's last key
+  at::Tensor origin = at::zeros({1, 1, 1}, o.q.options());  // c of the last key of each query
   if (o.key_bias.defined()) {
     const at::Tensor bias = o.key_bias.expand({o.q.size(0), o.q.size(1), -1});
     const at::Tensor last = (ranges * at::arange(k.size(2), at::kLong)).amax(-1);  // [.., queries]
@@ -175,9 +178,10 @@ Operands every_term() {
   o.k = normal({kBatch, kKeyHeads, kKeys, kDim}, 2);
   o.v = normal({kBatch, kKeyHeads, kKeys, 5}, 3);
   o.scale = 0.4;
-  // Queries 0 .. 2 at 2, 3, 4 of keys 0 .. 4; queries 3 .. 6 at 0 .. 3 of keys 0 .. 3.
+  // Queries 0 .. 2 are at positions 2 .. 4 with keys at 0 .. 4, queries 3 .. 6 at 0 .. 3 with keys
+  // at 0 .. 3.
   o.frames = longs({-1, 0, 3, 2, 0, 5, 0, -1, 3, 4, 0, 5, 4, 0}, {2, 7});
-  // Near: distances -1 .. 1. Far: 2 and more. The last query sees nothing.
+  // `near` covers distances -1 .. 1, `far` 2 and more. The last query sees no key.
   const at::Tensor near = longs({1, 4, 2, 5, 3, 5, 5, 7, 5, 8, 6, 9, 9, 5}, {1, kQueries, 2});
   const at::Tensor far = longs({0, 1, 0, 2, 0, 3, 0, 0, 0, 0, 5, 6, 0, 0}, {1, kQueries, 2});
   const Turns slow = turns(0.3), fast = turns(1.7);

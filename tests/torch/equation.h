@@ -1,5 +1,5 @@
 // The score equation (sextant/attention/score.h) in tensor operations, with matrices of queries x
-// keys: slow, differentiable by autograd, and written without a look at the kernels.
+// keys: slow, differentiable by autograd, and written independently of the kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,12 @@ namespace sextant::testing {
 
 std::tuple<at::Tensor, at::Tensor> equation(const Operands& operands);
 
-// Operands that use every term: two packed frames of unlike lengths, two sweeps with rotations of
-// their own, grouped heads, tables with and without maps, a query that sees nothing. float64.
+// float64 operands that use every term: two packed frames of different lengths, two sweeps with
+// rotations of their own, grouped heads, tables with and without row maps, a query that sees no
+// key.
 Operands every_term();
 
-// The differentiable tensors of `operands` that are there, and their names.
+// The differentiable tensors that `operands` contains, and their names.
 std::vector<at::Tensor*> differentiable(Operands& operands);
 std::vector<std::string> names(const Operands& operands);
 

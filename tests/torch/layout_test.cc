@@ -26,7 +26,7 @@ TEST(Layout, QueriesSeeKeysUpToTheirOwnPosition) {
   EXPECT_THAT(values(frames(decode)), ElementsAre(-1, 0, 2, 13, 0, 5, 10));
 }
 
-// Two texts of 3 and 18 rows in pages of 16, the second from position 100 on.
+// Two sequences of 3 and 18 rows in pages of 16, the second from position 100 on.
 const Layout kCached = {.queries = 3,
                         .keys = 48,
                         .cached = {{.queries = 1, .query_position = 2, .keys = 3},

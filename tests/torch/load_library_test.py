@@ -3,8 +3,8 @@
 
     load_library_test.py LIBRARY [TORCH_VERSION]
 
-Exits with 77, which CTest reports as skipped, where Python has no torch or not the one that the
-library was built with: its C++ symbols differ from version to version.
+Exits with 77, which CTest reports as skipped, if Python has no torch, or another version than the
+library was built with: C++ symbols differ between versions.
 """
 import sys
 import unittest
@@ -21,7 +21,7 @@ BATCH, HEADS, KEY_HEADS, LENGTH, WIDTH = 2, 4, 2, 5, 6
 
 
 def causal(length):
-    """frames and runs of one text, each query seeing the keys up to itself."""
+    """frames and runs of one causal sequence."""
     frames = torch.tensor([[-1, 0, length, 0, 0, length, 0]])
     runs = torch.stack([torch.zeros(length, dtype=torch.long), torch.arange(1, length + 1)], -1)
     return frames, runs[None, None]
@@ -42,7 +42,7 @@ def attend(q, k, v, bias, on_value):
 
 
 def attend_plainly(q, k, v, bias, on_value):
-    """The same with matrices. Row n of a table is distance LENGTH - 1 - n."""
+    """The same with explicit matrices. Row n of a table is distance LENGTH - 1 - n."""
     row = LENGTH - 1 - torch.arange(LENGTH)[:, None] + torch.arange(LENGTH)
     hidden = row >= LENGTH
     row = row.clamp(max=LENGTH - 1)
@@ -87,7 +87,8 @@ class LoadLibrary(unittest.TestCase):
 
     def test_errors_name_the_argument(self):
         q, k, *rest = operands()
-        with self.assertRaisesRegex(RuntimeError, r"attend: k: expected Double \[2, \*, \*, 6\], but got Float"):
+        message = r"attend: k: expected Double \[2, \*, \*, 6\], but got Float"
+        with self.assertRaisesRegex(RuntimeError, message):
             attend(q, k.float(), *rest)
 
     def test_shapes_without_data(self):
@@ -102,7 +103,8 @@ class LoadLibrary(unittest.TestCase):
     def test_fake_tensors(self):
         from torch._subclasses import FakeTensorMode
         with FakeTensorMode() as mode:
-            q, k, v, frames, runs = (mode.from_tensor(x.detach()) for x in (*operands()[:3], *causal(LENGTH)))
+            real = (*operands()[:3], *causal(LENGTH))
+            q, k, v, frames, runs = (mode.from_tensor(x.detach()) for x in real)
             out, _ = torch.ops.sextant.attend(q, k, v, 1.0, frames, runs)
         self.assertEqual(out.shape, q.shape)
         self.assertEqual(out.device.type, "cpu")
@@ -126,10 +128,12 @@ class LoadLibrary(unittest.TestCase):
         torch.library.opcheck(torch.ops.sextant.attend.default, (q, k, v, 0.4, frames, runs),
                               {"farthest": LENGTH - 1, "bias": bias, "on_value": on_value})
 
-    @unittest.skipUnless(int(torch.__version__.split(".")[0]) >= 2, "torch.compile is of later torch")
+    @unittest.skipUnless(int(torch.__version__.split(".")[0]) >= 2,
+                         "torch.compile is of later torch")
     def test_compiles_into_one_graph(self):
         x, y = operands(), operands()
-        compiled = torch.compile(lambda *x: attend(*x)[0].square().sum(), fullgraph=True, backend="aot_eager")
+        compiled = torch.compile(lambda *x: attend(*x)[0].square().sum(), fullgraph=True,
+                                 backend="aot_eager")
         compiled(*x).backward()
         attend(*y)[0].square().sum().backward()
         for mine, eager in zip(x, y):
@@ -139,7 +143,8 @@ class LoadLibrary(unittest.TestCase):
 if __name__ == "__main__":
     library, *wanted = sys.argv[1:]
     if wanted and torch.__version__.split("+")[0].split("a")[0] != wanted[0]:
-        print(f"skipped: {sys.executable} has torch {torch.__version__}, the library was built with {wanted[0]}")
+        print(f"skipped: {sys.executable} has torch {torch.__version__}, "
+              f"the library was built with {wanted[0]}")
         sys.exit(SKIPPED)
     torch.ops.load_library(library)
     unittest.main(argv=sys.argv[:1])

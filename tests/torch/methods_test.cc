@@ -1,4 +1,4 @@
-// What holds for every method, or for every relative one.
+// Properties of every method, or of every relative method.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace sextant::testing {
 namespace {
 
-// Two ways to the same sum, in float64.
+// Two orders of summation in float64 differ by at most this.
 constexpr double kSame = 1e-13;
 
 class EveryMethod : public ::testing::TestWithParam<std::string> {
@@ -34,7 +34,7 @@ class EveryMethod : public ::testing::TestWithParam<std::string> {
   at::Tensor attend(const Layer& layer, const Layout& layout) const {
     return attend(layer.q, keys(layer), layer.v, layout);
   }
-  // Keys with what the method keeps besides.
+  // Keys with the columns that the method adds to them.
   at::Tensor keys(const Layer& layer) const {
     return with_key_columns(*method_, layer.k, layer.seen, /*layer=*/1, parameters_);
   }
@@ -63,7 +63,7 @@ TEST_P(EveryMethod, GradientsAgreeWithDifferences) {
       const Parameters parameters = Parameters(values).subspan(5);
       Tensors outputs = {method_->embed(values[0], p, parameters).flatten(),
                          method_->embed_last(values[0], p, parameters).flatten(),
-                         values[4].flatten()};  // few methods make key columns of it
+                         values[4].flatten()};  // few methods make key columns of the input
       for (int64_t number = 0; number < shape_.layers; ++number) {
         const at::Tensor k = with_key_columns(*method_, values[2], values[4], number, parameters);
         outputs.push_back(

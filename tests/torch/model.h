@@ -1,4 +1,4 @@
-// One attention layer around a method: what tests of methods share.
+// One attention layer around a method, shared by tests of methods.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,19 +11,19 @@
 
 namespace sextant::testing {
 
-// A method by name, options as JSON text.
+// The method of this name; options are JSON text.
 std::unique_ptr<Method> method_of(const std::string& name, const ModelShape& shape,
                                   const std::string& options = "{}");
 
-// Random float64 parameters of the sizes that the method asks for, small enough that a recurrence
-// of them is not chaotic.
+// Random float64 parameters in the method's sizes, small enough that recurrences over them are not
+// chaotic.
 std::vector<at::Tensor> random_parameters(const Method& method);
 
 // Random q, k, v and input of a layer, float64.
 struct Layer {
   Layer(const ModelShape& shape, const Layout& layout);
   at::Tensor x, q, k, v;  // x [batch, queries, width]
-  at::Tensor seen;        // what keys are made of, [batch, keys, width]
+  at::Tensor seen;        // the input of keys, [batch, keys, width]
 };
 
 inline constexpr ModelShape kSmallShape = {

@@ -1,4 +1,4 @@
-// Methods by name and options: what is known, what is refused.
+// Methods by name and options: known ones are made, others are refused with an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -18,16 +18,18 @@ const Subject& subject(const std::string& method) {
   static const Subject usual;
   static const std::map<std::string, Subject> all = {
       {"binary", {.absolute = true}},
-      {"chunk", {.absolute = true}},  // its grid stands still
+      {"chunk", {.absolute = true}},  // chunks begin at fixed positions
       {"clock", {.absolute = true}},
       {"complex", {.absolute = true}},
-      {"dual-chunk", {.absolute = true}},  // its grid stands still, too
+      {"dual-chunk", {.absolute = true}},  // chunks begin at fixed positions
       {"emd", {.options = R"({"rows": 64})", .absolute = true}},
-      // L of 2.5, once drawn. fire_test holds its gradients against those of the formula.
+      // The random multiplier makes the learned threshold L 2.5. fire_test compares gradients with
+      // those of the formula.
       {"fire", {.options = R"({"threshold": 25})", .absolute = true, .smooth = false}},
       {"floater", {.absolute = true, .shares_key_heads = false, .smooth = false}},
       {"hierarchical", {.absolute = true}},
-      // The code's clamps pass gradients straight through; the smooth ones are derivatives.
+      // The official code's clamps pass gradients straight through; the smooth clamps have
+      // derivatives.
       {"kerple-log", {.options = R"({"clamp": "smooth"})"}},
       {"kerple-power", {.options = R"({"clamp": "smooth"})"}},
       {"leaky-rerope", {.rounding = 1e-14}},
@@ -35,10 +37,10 @@ const Subject& subject(const std::string& method) {
       {"recursive", {.absolute = true}},
       {"relative-key", {.options = R"({"max_position_embeddings": 64})"}},
       {"rerope", {.rounding = 1e-14}},
-      {"rope", {.rounding = 1e-14}},  // turns by the angles of positions, not of distances
-      // Trained speeds: angles are products of doubles, and the farthest shift is by 2^31.
+      {"rope", {.rounding = 1e-14}},  // angles are of positions, not of distances
+      // Trained speeds: angles are products of doubles, and the largest shift is 2^31.
       {"rope-mixed", {.rounding = 1e-6, .shares_key_heads = false, .head_dim = 8}},
-      {"self-extend", {.absolute = true}},  // groups of positions
+      {"self-extend", {.absolute = true}},  // groups begin at fixed positions
       {"shaw", {.options = R"({"clip": 3})"}},
       {"sink", {.rounding = 1e-14}},  // over rope
       {"sinusoidal", {.absolute = true}},

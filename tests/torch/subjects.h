@@ -1,4 +1,4 @@
-// What the tests of all methods have to know about one.
+// Options and properties of each method that the tests of all methods need.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 namespace sextant::testing {
 
 struct Subject {
-  std::string options = "{}";  // that let it serve 64 positions, with and without a causal mask
-  bool absolute = false;       // knows absolute positions, so it changes if all are shifted
-  double rounding = 0;         // by how much a shift may change a relative one; 0: by no bit
+  std::string options = "{}";  // options that allow 64 positions, with and without a causal mask
+  bool absolute = false;  // uses absolute positions, so a shift of all positions changes results
+  double rounding = 0;    // how much a shift may change a relative method; 0: by no bit
   bool shares_key_heads = true;
   int64_t head_dim = 6;
-  bool smooth = true;  // in its parameters: a ReLU has kinks, where differences are no derivatives
+  bool smooth = true;  // in its parameters: at the kinks of a ReLU, differences are no derivatives
 
-  ModelShape shape() const;  // of a small model; key heads are shared by two if they can be
+  // The shape of a small model; two query heads share a key head if the method allows it.
+  ModelShape shape() const;
 };
 
-// The defaults above, unless subjects.cc says otherwise.
+// The subject of a method: the defaults above, unless subjects.cc says otherwise.
 const Subject& subject(const std::string& method);
 
 }  // namespace sextant::testing

@@ -39,7 +39,7 @@ TEST(Alibi, IsSymmetricWithoutAMaskUnlessToldOtherwise) {
 
 TEST(Alibi, KeyPositionsGiveTheSame) {
   const Layout p = {.batch = 1, .queries = 9, .keys = 9};
-  expect_bias(p, "{}", four_slopes() * at::arange(9, at::kDouble));  // as official code has it
+  expect_bias(p, "{}", four_slopes() * at::arange(9, at::kDouble));  // as in the official code
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The methods that are a bias, a turn, a mask, or vectors by distance with projections: their
-// parameters' gradients, and what must hold of them besides the golden cases.
+// Methods that are a bias, a rotation, a mask, or vectors by distance with projections: gradients
+// of their parameters, and properties that the golden cases do not cover.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr double kExact = 1e-13;  // sums of a few products in another order
+constexpr double kExact = 1e-13;  // sums of a few products in different orders
 
 struct Trial {
   std::string method;
@@ -37,7 +37,7 @@ Tensors parameters_of(const Trial& trial) {
   uint64_t seed = 7;
   for (const ParameterSpec& spec :
        make_method(trial.method, trial.shape, json::parse(trial.options))->parameters())
-    // Inside every clamp and away from its bounds.
+    // Values inside every clamp, away from its bounds.
     values.push_back(0.6 + 0.2 * at::tanh(normal(spec.sizes, ++seed)));
   return values;
 }
@@ -176,19 +176,19 @@ auto turn_operator() {
       .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
 }
 
-// float32 has a kernel of its own: each result is two products of rounded numbers below 8 (with the
-// gain of YaRN by 8, 1.21).
+// float32 has its own kernel: each result is a sum of two products of rounded values below 8 (the
+// gain of YaRN by 8 is 1.21).
 TEST(SideRotation, OfFloat32IsThatOfFloat64) {
   const auto turn = turn_operator();
   constexpr double kRounding = 4 * 8 * 0x1p-23;
   const at::Tensor x = normal({2, 3, 5, 40});
   const at::Tensor rotary_positions = at::tensor({0, 1, 2, 70000, -9}, at::kLong).view({1, 1, 5});
-  for (
-      const char* options :
-      {R"({"dim": 40})", R"({"dim": 24, "columns": "last", "pairing": "interleaved"})",
-       R"({"stretch": {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 64}})"})
+  for (const char* options :
+       {R"({"dim": 40})", R"({"dim": 24, "columns": "last", "pairing": "interleaved"})",
+        R"({"stretch": {"rope_type": "yarn", "factor": 8,)"
+        R"( "original_max_position_embeddings": 64}})"})
     for (const bool back : {false, true}) {
-      // As it is, and as a model's projection lies: [batch, rows, heads, columns].
+      // Contiguous, and in the layout of a model's projection: [batch, rows, heads, columns].
       for (const at::Tensor& rows : {x, x.transpose(1, 2).contiguous().transpose(1, 2)})
         EXPECT_LT(
             largest_difference(

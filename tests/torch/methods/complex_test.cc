@@ -25,7 +25,7 @@ Layout layout() {
           .token_ids = at::tensor({0, 3, 3, 1, 4, 0, 2, 2}, at::kLong).view({2, 4})};
 }
 
-// Every way in which words may share amplitudes, frequencies and phases.
+// All combinations of the options by which token ids share amplitudes, frequencies and phases.
 std::vector<json> sharing_schemes() {
   std::vector<json> schemes;
   for (const char* amplitude : {"input", "word"})
@@ -46,7 +46,8 @@ std::unique_ptr<Method> complex_of(const json& options) {
   return make_method("complex", kSmallShape, options);
 }
 
-// What a table says of each row, [2, 4, kHalf]; zeros without one.
+// The values of the next table for each row of the layout, [2, 4, kHalf]; zeros if there is no
+// table.
 at::Tensor of_rows(const json& shared, const Tensors& tables, size_t& next) {
   if (shared == "none") return at::zeros({2, 4, kHalf}, at::kDouble);
   const at::Tensor table = tables[next++];
@@ -57,7 +58,7 @@ at::Tensor of_rows(const json& shared, const Tensors& tables, size_t& next) {
 TEST(Complex, TurnsEachWordByItsOwnFrequencyAndPhase) {
   const at::Tensor x = normal({2, 4, kSmallShape.width});
   const at::Tensor rotary_positions =
-      at::arange(4, 8, at::kDouble).unsqueeze(1);  // from 1; 3 stand before
+      at::arange(4, 8, at::kDouble).unsqueeze(1);  // positions count from 1; 3 tokens precede
   const auto schemes = sharing_schemes();
   EXPECT_EQ(schemes.size(), 24);
   for (const json& options : schemes) {
@@ -86,7 +87,7 @@ TEST(Complex, GradientsOfItsTablesAgreeWithDifferences) {
     for (const at::Tensor& table : random_parameters(*method)) inputs.push_back(table);
     const auto run = [&](const Tensors& values) {
       const at::Tensor out = method->embed(values[0], layout(), Parameters(values).subspan(1));
-      return at::cat({out, values[0]});  // which is not read where amplitudes are the method's own
+      return at::cat({out, values[0]});  // embed() ignores the input if amplitudes are tables
     };
     EXPECT_LE(gradient_error(run, inputs, /*most=*/60), 1e-7) << options;
   }

@@ -12,7 +12,7 @@
 namespace sextant::testing {
 namespace {
 
-// The bias of every pair, [heads, queries, keys], from the six parameters of one layer.
+// The bias of every query and key, [heads, queries, keys], from the six parameters of one layer.
 at::Tensor bias(const Layout& p, const std::vector<at::Tensor>& of, double threshold) {
   const auto psi = [&](const at::Tensor& x) { return ((of[0] * x).abs() + 1).log(); };
   const at::Tensor limit = (of[1] * threshold).abs();
@@ -28,8 +28,8 @@ std::vector<at::Tensor> trained(const Method& method, double multiplier) {
   return parameters;
 }
 
-// Rows up to the threshold, past it, and both, and one just there; the second of two layers, whose
-// parameters are its own.
+// Query positions below the threshold, above it, on both sides of it and equal to it, in the second
+// of two layers, which has parameters of its own.
 TEST(Fire, AsksTheNetworkForDistanceOverReach) {
   const auto method = method_of("fire", kSmallShape, R"({"threshold": 10, "hidden": 5})");
   for (const bool causal : {true, false})

@@ -13,7 +13,7 @@
 namespace sextant::testing {
 namespace {
 
-// -|c_i - c_j| of sums c of ln f: logits [batch, keys, heads] -> [batch, heads, queries, keys].
+// -|c_i - c_j| for sums c of ln f: logits [batch, keys, heads] -> [batch, heads, queries, keys].
 at::Tensor forgotten(const Layout& p, const at::Tensor& logits) {
   const at::Tensor c = at::cumsum(at::log_sigmoid(logits), 1).transpose(1, 2);
   const at::Tensor of_queries = c.slice(2, p.first_query, p.first_query + p.queries);
@@ -41,9 +41,8 @@ TEST(Fox, AddsWhatTheGatesBetweenForget) {
   }
 }
 
-// 10^5 tokens, of which most forget all but everything: sums reach 6 10^5, and float32 holds no
-// fraction of such numbers. What is forgotten between near tokens is right all the same, as are
-// gradients.
+// 10^5 tokens with mostly closed gates: the sums of ln f reach 6 10^5, where float32 values are
+// 1/16 apart. The decay between near tokens, and gradients, must be accurate nevertheless.
 TEST(Fox, LongSumsOfStrongGatesCancelInFloat32) {
   constexpr int64_t kTokens = 100000;
   const ModelShape shape = {.heads = 2, .key_heads = 1, .head_dim = 8, .width = 16};
@@ -55,30 +54,31 @@ TEST(Fox, LongSumsOfStrongGatesCancelInFloat32) {
           .batch = 1, .queries = 24, .keys = kTokens, .first_query = first, .causal = causal};
       const Layer layer(shape, p);
       at::Tensor logits = 6 * normal({1, 1, kTokens, 2}, 7) - 6;
-      // Around the queries gates are open: hundreds of tokens count.
+      // Gates around the queries are open, so that hundreds of tokens have weight.
       logits.slice(2, first - 500, first + 500).add_(12);
       const at::Tensor k = at::cat({layer.k, logits}, 3).to(at::kFloat);
       std::vector<at::Tensor> narrow = {layer.q.to(at::kFloat), k, layer.v.to(at::kFloat)}, wide;
       for (at::Tensor& x : narrow) {
-        wide.push_back(x.to(at::kDouble).requires_grad_());  // the same numbers
+        wide.push_back(x.to(at::kDouble).requires_grad_());  // the same values
         x.requires_grad_();
       }
       std::vector<at::Tensor> floats;
       for (const at::Tensor& x : unread) floats.push_back(x.to(at::kFloat));
       const at::Tensor out = attend_with(*method, narrow[0], narrow[1], narrow[2], p, 0, floats);
       const at::Tensor expected = attend_with(*method, wide[0], wide[1], wide[2], p, 0, unread);
-      // As without gates: scores of about 10 and a sum of a thousand weights, in units of 2^-24.
+      // The error without gates: scores of about 10 and a sum of a thousand weights, in units of
+      // 2^-24.
       EXPECT_LE(largest_difference(out, expected), 1e-5);
       const at::Tensor above = normal(out.sizes().vec(), 9);
       const Tensors got = torch::autograd::grad({(out * above.to(at::kFloat)).sum()}, narrow);
       const Tensors wanted = torch::autograd::grad({(expected * above).sum()}, wide);
-      // A logit's gradient sums those of all later tokens.
+      // The gradient of a logit sums the score gradients of all later tokens.
       for (size_t n = 0; n < got.size(); ++n)
         EXPECT_LE(largest_difference(got[n], wanted[n]), 1e-4) << n;
     }
 }
 
-// The float64 that the test above trusts, against sums of gates between the two tokens alone.
+// Checks the float64 results of the test above against sums of only the gates between two tokens.
 TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
   constexpr int64_t kTokens = 20000, kSeen = 300;
   const ModelShape shape = {.heads = 1, .key_heads = 1, .head_dim = 8, .width = 8};
@@ -89,15 +89,16 @@ TEST(Fox, LongSumsAreThoseOfTheGatesBetween) {
   logits.slice(2, kTokens - kSeen).add_(12);
   const at::Tensor out = attend_with(*method, layer.q, at::cat({layer.k, logits}, 3), layer.v, p, 0,
                                      random_parameters(*method));
-  // A hundred closed gates before them leave nothing of what is older.
+  // After a hundred closed gates, older tokens have no weight.
   constexpr int64_t kLeft = kSeen + 100;
   const auto seen = [&](const at::Tensor& x) { return x.slice(2, kTokens - kLeft); };
   const Layout near = {.batch = 1, .queries = 1, .keys = kLeft, .first_query = kLeft - 1};
   const at::Tensor expected =
       attention(layer.q, seen(layer.k), seen(layer.v), distances(near) >= 0, 1 / std::sqrt(8.0),
                 forgotten(near, seen(logits).squeeze(1))[0]);
-  // Between two of the tokens left are that many sums below 2^17, each rounded: what a score may be
-  // off. Values are of size 4 at most, and their mean moves by twice as much of them.
+  // Up to kLeft sums below 2^17 lie between two of the remaining tokens, each of them rounded: the
+  // error of a score. Values are at most about 4, and their mean changes by up to twice 4 times
+  // that error.
   constexpr double kRounding = 8 * kLeft * 0x1p-53 * 0x1p17;
   EXPECT_LE(largest_difference(out, expected), kRounding);
 }

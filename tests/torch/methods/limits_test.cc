@@ -1,5 +1,5 @@
-// What methods become where a parameter of theirs goes to its end: Leaky ReRoPE between rope and
-// ReRoPE, FLOATER without a flow and by the order of its solver, complex words that do not turn.
+// Methods at the limits of their parameters: leaky-rerope between rope and rerope, FLOATER without
+// a flow and at the order of its solver, complex embeddings of frequency 0.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ TEST(LeakyRerope, IsRopeAtFactorOneAndReropeAtNone) {
     EXPECT_GT(largest_difference(rope, rerope), 1e-3);
     EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1.0}}, p), rope),
               1e-12);
-    // A distance of 12 becomes 3 + 9e-12: an angle by which a score of a few units changes by less
-    // than 1e-10.
+    // A distance of 12 becomes 3 + 9e-12; this angle changes a score of a few units by less than
+    // 1e-10.
     EXPECT_LE(largest_difference(run("leaky-rerope", {{"window", 3}, {"factor", 1e12}}, p), rerope),
               1e-10);
   }
@@ -56,14 +56,15 @@ TEST(Floater, WithoutAFlowStaysWhereItStarts) {
   EXPECT_TRUE(at::equal(rows, start.unsqueeze(0).expand_as(rows)));
 }
 
-// p' = lambda p of positive p. In z = lambda times the step a solver of order 4 in 4 stages makes
-// of one step 1 + z + z^2/2 + z^3/6 + z^4/24, and its error at a time goes as z^4.
+// p' = lambda p for positive p. With z = lambda times the step, one step of a solver of order 4 in
+// 4 stages multiplies p by 1 + z + z^2/2 + z^3/6 + z^4/24, and the error at a fixed time is
+// proportional to z^4.
 TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
   constexpr double kStep = 0.002;
   constexpr int64_t kStepsPerRow = 5;
   const at::Tensor start = at::ones({3, 1, kWidth}, kDouble);
   const at::Tensor same = at::cat({at::eye(kWidth, kDouble), at::zeros({kWidth, 1}, kDouble)}, 1);
-  // Of ln p at lambda t = 4.
+  // The error of ln p at lambda t = 4.
   const auto error = [&](double lambda, int64_t row) {
     const at::Tensor rows = flow(start, same, same * lambda, at::zeros({kWidth}, kDouble), row + 1);
     const double z = lambda * kStep;
@@ -77,7 +78,7 @@ TEST(Floater, ConvergesAtTheOrderOfItsSolver) {
   EXPECT_NEAR(std::log2(middle / fine), 4, 0.1);
 }
 
-// What is differentiated step by step is the solver itself.
+// FlowGradient::kSolver differentiates the steps of the solver itself.
 TEST(Floater, GradientsOfTheSolverAgreeWithDifferences) {
   for (const Flow kind : {Flow::kLinear, Flow::kConvolution}) {
     constexpr int64_t kLayers = 2, kChannels = 3;
@@ -110,7 +111,7 @@ TEST(Complex, WithoutFrequenciesKnowsNoPosition) {
   EXPECT_TRUE(at::equal(method->embed(x, here, still), x));
   EXPECT_TRUE(at::equal(method->embed(x, far, still), x));
   EXPECT_FALSE(at::equal(method->embed(x, here, random_parameters(*method)), x));
-  // Keys in another order are the same keys.
+  // The order of keys does not matter.
   const Layer layer(kSmallShape, here);
   const auto attend = [&](const at::Tensor& k, const at::Tensor& v, const Layout& p) {
     return attend_with(*method, layer.q, k, v, p, 0, still);

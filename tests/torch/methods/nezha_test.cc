@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kClip = 3;
 
-// A vector for each pair: sines and cosines of clip(j - i) + shift, interleaved.
+// A vector for each query and key: sines and cosines of clip(j - i) + shift, interleaved.
 at::Tensor vectors(const Layout& p, int64_t shift, int64_t width) {
   const at::Tensor rotary_positions = (-distances(p)).clamp(-kClip, kClip) + shift;
   const at::Tensor speeds =

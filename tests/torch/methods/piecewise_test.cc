@@ -1,5 +1,5 @@
 // rerope, leaky-rerope, self-extend, dual-chunk and streaming: each is rope at relative positions
-// that a formula gives for every query and key, here written out as a matrix.
+// that a formula gives for every query and key; the tests write the formula out as a matrix.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using ::testing::ThrowsMessage;
 
 constexpr double kExact = 1e-12;  // angles in double on one side, exact on the other
 
-// The relative position of a query and a key at positions i and j; nothing: not seen.
+// The relative position of a query at position i and a key at j; nullopt: the key is not visible.
 using Formula = std::function<std::optional<double>(int64_t i, int64_t j)>;
 
 struct Trial {
@@ -35,8 +35,8 @@ struct Trial {
 
 void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.method << trial.options; }
 
-// Sum over pairs of Re(q conj(k) e^{i angle}): q . turned k, for half-split pairs of speeds
-// 10000^(-2f/R).
+// Sum over pairs of Re(q conj(k) e^{i angle}), that is q . rotated k, for half-split pairs of
+// speeds 10000^(-2f/R).
 at::Tensor dense_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& relative) {
   const int64_t half = q.size(3) / 2;
   at::Tensor scores;
@@ -71,7 +71,7 @@ at::Tensor expected(const Trial& trial, const Layer& layer, const Layout& p) {
 
 double sign(int64_t distance) { return distance < 0 ? -1 : 1; }
 
-// `far` of |d| beyond the window.
+// d within the window, sign(d) far(|d|) beyond it.
 Formula beyond(int64_t window, const std::function<double(int64_t)>& far) {
   return [=](int64_t i, int64_t j) -> std::optional<double> {
     const int64_t d = i - j, distance = std::abs(d);
@@ -99,7 +99,7 @@ Formula chunks(int64_t size, int64_t local) {
   };
 }
 
-// With the first key at position `start`.
+// StreamingLLM's positions in a cache; the first key of the sequence is at position `start`.
 Formula cache(int64_t sinks, int64_t recent, int64_t start) {
   return [=](int64_t i, int64_t j) -> std::optional<double> {
     if (std::abs(i - j) <= recent) return i - j;
@@ -183,8 +183,8 @@ TEST(Piecewise, TakesTheOptionsOfRope) {
       ThrowsMessage<Error>(HasSubstr("rerope: axes: expected \"one\"")));
 }
 
-// A stretch of the spectrum comes first, then distances are bent: with no distance beyond the
-// window what is left is a stretched rope.
+// The stretch changes the spectrum, then the method maps distances: if no distance lies beyond the
+// window, the result is that of a stretched rope.
 TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
   const Layout p = {.batch = 2, .queries = 9, .keys = 9, .causal = false};
   for (const json& stretch :
@@ -204,7 +204,7 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
               kExact);
     EXPECT_LE(largest_difference(run("streaming", with({{"recent", 8}}), p), rope), kExact);
   }
-  // A distance beyond the window is bent first, then slowed.
+  // A distance beyond the window is mapped first, then multiplied by the stretched frequency.
   const at::Tensor slow = run("leaky-rerope", {{"window", 3}, {"stretch", "linear*4"}}, p);
   EXPECT_GT(largest_difference(slow, run("rope", {{"stretch", "linear*4"}}, p)), 1e-3);
   const auto fails = [&](const json& stretch, const char* text) {
@@ -214,7 +214,8 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
         },
         ThrowsMessage<Error>(HasSubstr(text)));
   };
-  fails("dynamic-ntk", "rerope: stretch: expected one that is the same for sequences of all lengths");
+  fails("dynamic-ntk",
+        "rerope: stretch: expected one that is the same for sequences of all lengths");
   fails({{"rope_type", "yarn"},
          {"factor", 4},
          {"mscale_all_dim", 1.0},
@@ -223,7 +224,8 @@ TEST(Piecewise, BendsDistancesOfAStretchedSpectrum) {
         "rerope: stretch: expected one that changes frequencies and their gain only");
 }
 
-// Laws of mscale give each query what the number gives that they say for its length.
+// With an mscale that depends on the length, each query gets the result of the constant mscale for
+// its length.
 TEST(DualChunk, SharpensByTheLengthOfTheText) {
   const Layout p = {.batch = 1, .queries = 21, .keys = 21};
   const auto at = [](int64_t length, double weight) {
@@ -240,7 +242,7 @@ TEST(DualChunk, SharpensByTheLengthOfTheText) {
         largest_difference(each.select(2, row), of(at(row + 1, 0.05), "query").select(2, row)),
         kExact)
         << row;
-  // Qwen's also reaches channels that do not turn.
+  // Qwen's factor also scales the channels that are not rotated.
   const Layer layer(kSmallShape, p);
   const at::Tensor qwen = attend_with(*method_of("dual-chunk", kSmallShape, R"({"dim": 4})"),
                                       layer.q * at(21, 0.1), layer.k, layer.v, p, 0, {});
@@ -274,8 +276,8 @@ TEST(Piecewise, LogNGrowsQueriesPastTheTrainingLength) {
       ThrowsMessage<Error>(HasSubstr("rerope: log_n: expected null or at least 2")));
 }
 
-// The cache that StreamingLLM keeps: what is not seen any more is gone, and positions are its
-// indices.
+// StreamingLLM's cache drops the keys that are no longer visible, and positions are indices in the
+// cache.
 TEST(Streaming, NeedsNoKeyThatACacheHasDropped) {
   const int64_t sinks = 2, recent = 4, rows = 15;
   const json options = {{"sinks", sinks}, {"recent", recent}};

@@ -9,7 +9,7 @@
 namespace sextant::testing {
 namespace {
 
-// x [batch, heads, rows, columns] turned in its first R columns, as a product of complex numbers.
+// Rotates the first R columns of x [batch, heads, rows, columns] by products of complex numbers.
 at::Tensor rotated(const at::Tensor& x, int64_t first_position, int64_t R, double base,
                    bool interleaved) {
   const at::Tensor position = at::arange(x.size(2), at::kDouble) + first_position;
@@ -40,7 +40,7 @@ void expect_turns(const std::string& options, int64_t R, double base, bool inter
   EXPECT_LE(largest_difference(out, expected), 1e-12);
 }
 
-// Longer than the blocks in which rope-mixed turns.
+// A sequence longer than the 1024 rows that rope-mixed rotates at once.
 TEST(RopeMixed, TurnsLongTextsByItsTrainedDirections) {
   constexpr ModelShape kShape = {
       .layers = 1, .heads = 2, .key_heads = 2, .head_dim = 4, .width = 8, .train_length = 8};
@@ -61,7 +61,7 @@ TEST(RopeMixed, TurnsLongTextsByItsTrainedDirections) {
     return attend_with(*method, q, k, layer.v, p, 0, {&freqs, 1});
   });
   const auto expected = results_of([&](const auto& q, const auto& k, const auto& freqs) {
-    const at::Tensor speeds = freqs.sum(0).view({1, 2, 1, 2});  // a text's rows stand at (t, t)
+    const at::Tensor speeds = freqs.sum(0).view({1, 2, 1, 2});  // token t is at (t, t)
     const at::Tensor angles = at::arange(1100, at::kDouble).view({1, 1, -1, 1}) * speeds;
     const at::Tensor turns = at::complex(at::cos(angles), at::sin(angles));
     const auto at_angles = [&](const at::Tensor& x) {

@@ -9,7 +9,7 @@
 namespace sextant::testing {
 namespace {
 
-// Equations 3 and 4 of the paper, with a vector for each pair (i, j).
+// Equations 3 and 4 of the paper, with an explicit vector for each pair (i, j).
 void expect_paper(const Layout& p, const std::string& options, int64_t clip, bool values) {
   const auto method = method_of("shaw", kSmallShape, options);
   const auto parameters = random_parameters(*method);

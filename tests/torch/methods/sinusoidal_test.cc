@@ -41,7 +41,7 @@ TEST(Sinusoidal, HasTensor2TensorsLayout) {
   expect_added(R"({"layout": "tensor2tensor"})", at::cat({a.sin(), a.cos()}, 1));
 }
 
-// The tables themselves are held against fairseq's in tests/golden.
+// Golden cases in tests/golden compare the tables themselves with fairseq's.
 TEST(Sinusoidal, CountsAsFairseqDoes) {
   const auto method = [](const char* options) {
     return method_of("sinusoidal", kSmallShape, options);
@@ -51,7 +51,8 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
   };
   const at::Tensor rows =
       added(*method(R"({"layout": "tensor2tensor"})"), {.queries = 12, .keys = 12})[0];
-  // From padding_idx + 1 on, and as fairseq's dictionaries have padding at 1 without one.
+  // Positions count from padding_idx + 1; without padding_idx from 2, since padding is token 1 in
+  // fairseq's dictionaries.
   const Layout plain = {.queries = 5, .keys = 8, .first_query = 3};
   const auto fairseq = method(R"({"layout": "fairseq"})");
   EXPECT_FALSE(fairseq->reads_token_ids());
@@ -61,13 +62,14 @@ TEST(Sinusoidal, CountsAsFairseqDoes) {
   Layout unpadded = plain;
   unpadded.token_ids = at::tensor({9, 7, 9, 8, 5}, at::kLong).view({1, 5});
   EXPECT_TRUE(at::equal(added(*padded, unpadded)[0], rows.slice(0, 7, 12)));
-  // Padding has zeros and is not counted, on whichever side it stands.
+  // Padding on either side gets zeros and is not counted.
   const at::Tensor token_ids = at::tensor({3, 3, 7, 9, 8, 5, 6, 3, 4, 3}, at::kLong).view({2, 5});
   const Layout two = {.batch = 2, .queries = 5, .keys = 5, .token_ids = token_ids};
   const at::Tensor at = at::tensor({0, 0, 4, 5, 6, 4, 5, 0, 6, 0}, at::kLong);
   const at::Tensor expected = rows.index_select(0, at) * at.ne(0).to(at::kDouble).unsqueeze(1);
   EXPECT_TRUE(at::equal(added(*padded, two).flatten(0, 1), expected));
-  // Packed, each text counts anew; further on, it counts on.
+  // Each packed sequence counts from its own start, and queries behind earlier keys continue the
+  // count.
   const Layout packed = {.queries = 5,
                          .keys = 6,
                          .packed_queries = {0, 2, 5},

@@ -12,7 +12,7 @@
 namespace sextant::testing {
 namespace {
 
-// The definition: rows of the table for pairs of near distance, zeros for the others.
+// The definition: rows of the table for distances in range, zeros for the others.
 void expect_formula(bool shared, bool values, bool unmasked) {
   constexpr int64_t kMost = 4;
   const nlohmann::json options = {{"max_relative_position", kMost},

@@ -1,5 +1,5 @@
-// rope and xpos with stretches: what depends on the length of the text must not depend on how the
-// text was cut.
+// rope and xpos with stretches: results that depend on the length of the sequence do not depend on
+// how the sequence is split into calls.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ at::Tensor run(const std::string& method, const json& options, const Layer& laye
                      {});
 }
 
-// Queries [first, first + count) against the keys up to the last of them.
+// Queries [first, first + count) and the keys up to the last of them.
 Layer part(const Layer& whole, int64_t first, int64_t count) {
   Layer layer = whole;
   layer.q = whole.q.narrow(2, first, count);
@@ -66,7 +66,7 @@ Layout cut(int64_t batch, int64_t first, int64_t count) {
 constexpr int64_t kBatch = 2, kRows = 13;
 const Layout kWhole = {.batch = kBatch, .queries = kRows, .keys = kRows};
 
-// By the fixed stretch of each query's own length: independent of everything that cuts frames.
+// One call per query, with the fixed stretch for that query's length: no frames are split.
 at::Tensor one_by_one(const Stretched& trial, const Layer& layer) {
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < kRows; ++i)
@@ -150,7 +150,7 @@ TEST(Dynamic, WithinTheTrainingLengthNothingIsStretched) {
 }
 
 TEST(Dynamic, TextsOfOneBatchHaveTheirOwnLengths) {
-  // The second row of the batch starts at a later time, as after another prefill.
+  // The second batch entry begins at a later rotary position, as after a longer prefill.
   const json options = options_of({"rope", "dynamic-ntk"}, "query");
   const Layer layer(kShape, kWhole);
   const at::Tensor rows = at::arange(kRows, at::kLong);

@@ -59,8 +59,8 @@ TEST(Tener, IsScaledOnDemand) {
 TEST(Tener, NamesItsBiasesAsTheCode) {
   const auto specs = method_of("tener", kSmallShape)->parameters();
   ASSERT_EQ(specs.size(), 4u);
-  EXPECT_EQ(specs[1].name, "layers.1.self_attn.r_r_bias");  // with the keys
-  EXPECT_EQ(specs[2].name, "layers.0.self_attn.r_w_bias");  // with the sinusoids
+  EXPECT_EQ(specs[1].name, "layers.1.self_attn.r_r_bias");  // multiplies the keys
+  EXPECT_EQ(specs[2].name, "layers.0.self_attn.r_w_bias");  // multiplies the sinusoids
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ at::Tensor run(const std::string& options, const Layout& p, Parameters parameter
                      p, 1, parameters);
 }
 
-// Sines, then cosines, of all distances at `rotary_positions`: [queries, keys, width].
+// Sines, then cosines, of all distances `rotary_positions`: [queries, keys, width].
 at::Tensor sinusoids(const at::Tensor& rotary_positions, int64_t width) {
   const at::Tensor speeds =
       at::pow(10000.0, -2 * at::arange(width / 2, at::kDouble) / static_cast<double>(width));

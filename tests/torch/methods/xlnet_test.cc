@@ -19,7 +19,7 @@ at::Tensor run(const std::string& options, const Layout& p, Parameters parameter
                      parameters);
 }
 
-// Two texts of three segments behind a memory of segment 0.
+// Two batch entries of three segments, behind a memory of segment 0.
 Layout pairs_of_sequences() {
   Layout p = {.batch = 2, .queries = 6, .keys = 9, .first_query = 3, .causal = false};
   p.query_segments = at::tensor({0, 0, 7, 7, 2, 2, 1, 0, 0, 0, 0, 1}, at::kLong).view({2, 6});
@@ -27,7 +27,7 @@ Layout pairs_of_sequences() {
   return p;
 }
 
-// u, v, s, then W and e of two layers.
+// XLNet's official computation; parameters are u, v, s, then W and e of each of two layers.
 at::Tensor official(const Layout& p, Parameters parameters, const Layer& layer) {
   const at::Tensor &u = parameters[0], &v = parameters[1], &s = parameters[2];
   const at::Tensor &w = parameters[4], &e = parameters[6];
@@ -74,7 +74,8 @@ TEST(Xlnet, ReversedReadsTheTextBackwards) {
             1e-13);
 }
 
-// The two streams of permutation language modelling: one sees itself, the other does not.
+// The two streams of permutation language modelling: a token of the content stream sees itself, a
+// token of the query stream does not.
 TEST(Xlnet, StreamsDifferInTheMask) {
   const auto parameters = random_parameters(*method_of("xlnet", kSmallShape));
   Layout p = {.batch = 1, .queries = 4, .keys = 4, .causal = false};

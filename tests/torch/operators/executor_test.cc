@@ -48,7 +48,7 @@ TEST(TorchExecutor, RunsNothingForNoTasks) {
 TEST(TorchExecutor, IsOneWorkerInsideAParallelRegion) {
   at::parallel_for(0, 2, 1, [](int64_t first, int64_t last) {
     for (; first < last; ++first) {
-      if (!at::in_parallel_region()) continue;  // one thread only: there is no region
+      if (!at::in_parallel_region()) continue;  // with one thread there is no region
       EXPECT_EQ(torch_executor().workers(), 1);
       int64_t sum = 0;
       torch_executor().run(10, [&](int64_t index, int worker) {

@@ -1,4 +1,4 @@
-// Methods with vectors by distance: gradients in every form that options give them.
+// Methods with vectors by distance: gradients for all options that change the form of the vectors.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -46,7 +46,7 @@ void expect_agrees(const ReluNetwork& drawn, const at::Tensor& at_x, double tole
     EXPECT_LE(largest_difference(gradients[n], wanted[n]), tolerance * 100) << n;
 }
 
-// More elements than one task has, in no order.
+// Unsorted elements, more than one task has.
 TEST(ReluNetwork, IsItsPieces) {
   for (const int64_t width : {1, 5, 32})
     for (const int64_t heads : {1, 3})
@@ -62,7 +62,7 @@ TEST(ReluNetwork, TakesUnitsThatHaveNoEndOrTheSameOne) {
   weight[2] = weight[3] = weight[4] = 0.5;
   bias[2] = bias[3] = -0.25;
   weight[4] = -0.5, bias[4] = 0.25;
-  weight[5] = 1e-300, bias[5] = -1e300;  // ends at infinity
+  weight[5] = 1e-300, bias[5] = -1e300;  // its kink is at infinity
   bias[6] = 0;
   expect_agrees(network, at::linspace(-3, 3, 1000, at::kDouble), 1e-12);
 }
