@@ -1,8 +1,8 @@
-// Every backend against the official implementations.
+// Compares every backend with official implementations.
 //
-// A backend of float64 must give the files' numbers. One of float32 must give what the reference
-// gives on the same rounded operands, within the bounds that all tests of backends share; the
-// reference itself gives the files' numbers, so nothing is lost by the detour.
+// A float64 backend must reproduce the files' values. A float32 backend must reproduce the
+// reference's results on the same rounded operands, within the bounds that all tests of backends
+// share. Since the reference reproduces the files' values, this comparison is as strict.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ std::vector<std::string> attention_cases() {
 
 using Case = std::tuple<std::string, const Backend*>;
 
-// Every case with every backend that `serves`.
+// Each case with each backend for which serves() is true.
 std::vector<Case> cases(bool (*serves)(const Backend&)) {
   std::vector<Case> all;
   for (const std::string& name : attention_cases()) {
@@ -45,7 +45,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-// softmax and log-sum-exp of the rows of the file's scores.
+// Softmax and log-sum-exp of the rows of the file's scores.
 struct Softmax {
   Doubles probabilities, lse;
 };

@@ -1,4 +1,4 @@
-// Numbers by distance, windows and sinks: no vectors of position at all.
+// Biases by distance, windows and sinks, without position vectors.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ Trial biased(const Golden& golden) {
   Trial trial = plain_trial(golden);
   oracle::Problem<double>& p = trial.problem;
   p.bias.rows = by_diagonal(golden.numbers("bias"), p.q.heads, p.q.rows, p.k.rows);
-  // Slopes, where they are trained: the bias is -slope * |distance|.
+  // The gradients of trained slopes: the bias is -slope * |distance|.
   trial.answers = [before = trial.answers, diagonals = p.diagonals](const auto& result,
                                                                     const auto& gradients) {
     auto answers = before(result, gradients);
@@ -33,8 +33,9 @@ Trial biased(const Golden& golden) {
   return trial;
 }
 
-// BLOOM's bias grows with the key's place among the real tokens; along a row that is ALiBi. Queries
-// that are padding see nothing here; what the file has for them means nothing.
+// BLOOM's bias is proportional to the key's index among the unpadded tokens; for one query this
+// equals ALiBi up to a constant. Here padded queries see no key; the file's values for them are
+// meaningless.
 Trial left_padded(const Golden& golden) {
   Trial trial = plain_trial(golden);
   oracle::Problem<double>& p = trial.problem;
@@ -68,7 +69,7 @@ Trial left_padded(const Golden& golden) {
   return trial;
 }
 
-// [T, heads, D] -> [1, heads, T, D], and back.
+// [T, heads, D] -> [1, heads, T, D], and the inverse.
 oracle::Tensor<double> heads_first(const Doubles& x, int64_t rows, int64_t heads) {
   oracle::Tensor<double> y(1, heads, rows, static_cast<int64_t>(x.size()) / rows / heads);
   for (int64_t i = 0; i < rows; ++i) {
@@ -90,7 +91,8 @@ Doubles rows_first(const oracle::Tensor<double>& x) {
   return y;
 }
 
-// gpt-oss: one learned score per head in the denominator; a window of w keys, or all for w = 0.
+// gpt-oss: one learned logit per head in the denominator; a window of w keys, or all keys for w =
+// 0.
 Trial learned_sinks(const Golden& golden) {
   const auto& shape = golden.shape("Q");  // [T, key heads, query heads per key head, D]
   const int64_t rows = shape[0], key_heads = shape[1], heads = shape[1] * shape[2];

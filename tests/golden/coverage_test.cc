@@ -1,4 +1,5 @@
-// What is covered, so that nobody takes a green line for more than it is.
+// Lists the golden cases that are covered and those that are not, because passing tests say nothing
+// about the latter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,14 +12,13 @@
 namespace sextant::golden {
 namespace {
 
-// Cases that tables_golden_test.cc reads, and those that methods_golden_test.cc reads where there
-// is libtorch.
+// Cases of tables_golden_test.cc, and of methods_golden_test.cc, which needs libtorch.
 const std::vector<std::string_view> kTables = {
     "alibi_slopes",      "rope_layout_permutation", "rope_phase_u64",     "rope_large_positions",
     "sinusoidal_tables", "t5_bucket_tables",        "deberta_log_bucket",
 };
 
-// Those of stretches_golden_test.cc; their q, k and v are for Python's conformance tests.
+// Cases of stretches_golden_test.cc; Python's conformance tests use their q, k and v.
 const std::vector<std::string_view> kStretches = {
     "ext_ntk_variants",
     "ext_ntk_by_parts_old",
@@ -44,7 +44,7 @@ bool is_covered(const std::string& name) {
          std::any_of(kMethods.begin(), kMethods.end(), starts);
 }
 
-// A test whose case is missing is skipped, so the cases of the tree must all be there.
+// A test whose case is missing is skipped, so all cases listed for the tree must be present.
 TEST(Golden, EveryListedCaseIsInTheTree) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(
@@ -59,7 +59,7 @@ TEST(Golden, EveryCaseKeptInTheTreeIsTested) {
   for (const std::string& name : kept) EXPECT_TRUE(is_covered(name)) << name;
 }
 
-// Asserts nothing: it says what the other tests leave out.
+// Prints what the other tests omit, without assertions.
 TEST(Golden, CasesThatNobodyTestsAreListed) {
   const auto files = golden_files();
   size_t covered = 0;

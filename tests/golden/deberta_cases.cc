@@ -20,8 +20,7 @@ bool has_term(const Golden& golden, const std::string& term) {
   return false;
 }
 
-// What both versions do once q, k, v and the projections of positions are there. The row map is the
-// file's own.
+// The part that both versions share, from q, k and v on; the file contains the row map.
 Trial disentangled(const Golden& golden, oracle::Tensor<double> q, oracle::Tensor<double> k,
                    oracle::Tensor<double> v) {
   Trial trial;
@@ -34,8 +33,8 @@ Trial disentangled(const Golden& golden, oracle::Tensor<double> q, oracle::Tenso
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns) * static_cast<double>(terms));
   oracle::place_plainly(p, 0, oracle::whole_ranges(rows, keys));
   trial.d_out = split_heads(golden.numbers("g"), p.q.batch, rows, p.q.heads);
-  if (golden.has(
-          "attention_mask")) {  // [B, 1, L, L], 1 where visible; `scores` are those before it
+  // The mask is [B, 1, L, L], 1 where visible; the file's `scores` are those before masking.
+  if (golden.has("attention_mask")) {
     p.mask = {p.q.batch, 1, rows, keys};
     for (size_t n = 0; const double flag : golden.numbers("attention_mask")) {
       p.mask.data[n++] = flag != 0 ? 1 : 0;
@@ -56,7 +55,8 @@ void put_table(const Golden& golden, oracle::Problem<double>& p, const Projectio
   }
 }
 
-// v2 and v3: separate layers; v3 (share_att_key) projects positions by those of content.
+// v2 and v3: separate layers for q, k and v. With share_att_key (v3) the layers for content also
+// project positions.
 Trial version_2(const Golden& golden) {
   const auto heads = golden.meta().at("H").get<int64_t>();
   const bool shared = golden.meta().at("share_att_key").get<bool>();
@@ -86,11 +86,11 @@ Trial version_2(const Golden& golden) {
   return trial;
 }
 
-// v1's one layer for q, k and v: rows [head][q, k, v][D].
+// v1 has one layer for q, k and v, with rows [head][q, k, v][D].
 struct Joint {
   int64_t heads, columns, width;
 
-  // Row r of part 0 (q), 1 (k) or 2 (v) in the joint weight.
+  // The row of the joint weight for row `row` of part 0 (q), 1 (k) or 2 (v).
   int64_t joint_row(int64_t part, int64_t row) const {
     return (row / columns * 3 + part) * columns + row % columns;
   }

@@ -1,7 +1,8 @@
-// Golden cases: numbers that official implementations gave on small random inputs, one .npz each.
+// Golden cases: results of official implementations on small random inputs, one .npz file each.
 //
-// A few lie in data/, so that a clone tests itself; all of them where SEXTANT_GOLDEN says, or in
-// ../shared/golden beside the source tree. data/README.md says what the arrays mean.
+// A few are in data/, so that a fresh clone can run the tests. The whole collection is searched in
+// the folder that SEXTANT_GOLDEN names, or in ../shared/golden beside the source tree.
+// data/README.md describes the arrays.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace sextant::golden {
 
 using Doubles = std::vector<double>;
 
-// All accessors throw Error if there is no such array, or not of that kind.
+// All accessors throw Error if the array does not exist or has another kind.
 class Golden {
  public:
   explicit Golden(const std::filesystem::path& path);
@@ -29,12 +30,12 @@ class Golden {
 
   bool has(const std::string& array) const { return arrays_.contains(array); }
   const std::vector<int64_t>& shape(const std::string& array) const;
-  Doubles numbers(const std::string& array) const;  // of any numeric type or truths
+  Doubles numbers(const std::string& array) const;  // of any numeric type or booleans
   std::vector<int64_t> integers(const std::string& array) const;
-  oracle::Tensor<double> tensor(const std::string& array) const;  // of 4 axes
+  oracle::Tensor<double> tensor(const std::string& array) const;  // an array of 4 axes
 
   // Names of the arrays that are results: `out` (or `out_re` and `out_im`), `grad_X`, and `dX` or
-  // `d_X` where there is an X.
+  // `d_X` if there is an X.
   std::vector<std::string> answers() const;
 
  private:
@@ -45,14 +46,15 @@ class Golden {
   nlohmann::json meta_;
 };
 
-// Of every case there is, by name; those kept in the tree come first.
+// The files of all available cases by name; if a case is in the tree, its path there.
 std::map<std::string, std::filesystem::path> golden_files();
-std::vector<std::string> kept_names();  // those of the tree, as data/files.txt lists them
+std::vector<std::string> kept_names();  // the cases in the tree, as data/files.txt lists them
 
-// Those of golden_files() whose names start with one of `prefixes`.
+// Names in golden_files() that start with one of `prefixes`.
 std::vector<std::string> names_starting_with(const std::vector<std::string_view>& prefixes);
 
-// |got - expected| <= tolerance * max(1, max |expected|), element by element; else what is wrong.
+// Empty if |got - expected| <= tolerance * max(1, max |expected|) for each element; otherwise a
+// description of the difference.
 std::string difference(const std::string& what, const Doubles& got, const Doubles& expected,
                        double tolerance);
 

@@ -1,4 +1,4 @@
-// The layers around attention in official modules, forward and backward, in float64.
+// Linear layers around attention in official modules, forward and backward, in float64.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ inline oracle::Tensor<double> split_heads(const Doubles& x, int64_t batch, int64
   return y;
 }
 
-// ... and back.
+// [batch, heads, rows, columns] -> [batch, rows, heads * columns]
 inline Doubles merge_heads(const oracle::Tensor<double>& x) {
   Doubles y;
   for (int64_t b = 0; b < x.batch; ++b) {

@@ -1,5 +1,5 @@
-// Methods by name, as users ask for them, against the official modules: float64, with autograd from
-// the trained parameters on.
+// Compares methods by name with the official modules: float64, with autograd through the trained
+// parameters.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -39,7 +39,7 @@ at::Tensor integers_of(const Golden& file, const std::string& array) {
   return at::from_blob(numbers.data(), file.shape(array), at::kLong).clone();
 }
 
-// Arrays that will be asked for a gradient.
+// The file's arrays of these names as tensors that require gradients.
 Tensors inputs(const Golden& file, const std::vector<std::string>& names) {
   Tensors tensors;
   for (const std::string& name : names) {
@@ -55,7 +55,7 @@ void expect_equal(const Golden& file, const std::string& array, const at::Tensor
   EXPECT_EQ(difference(array, {data, data + flat.numel()}, file.numbers(array), kTolerance), "");
 }
 
-// The file's `out`, and every gradient `prefix` + name.
+// Compares `out` with the file's, and the gradient of each input with the array `prefix` + name.
 void expect_answers(const Golden& file, const at::Tensor& out, const std::string& gradient_of,
                     const Tensors& inputs, const std::string& prefix) {
   expect_equal(file, "out", out);
@@ -68,7 +68,7 @@ void expect_answers(const Golden& file, const at::Tensor& out, const std::string
   }
 }
 
-// Where the file's queries and keys stand; they are consecutive in all cases here.
+// The positions of the file's queries and keys, which are consecutive in all cases here.
 Layout placement_of(const Golden& file, const at::Tensor& q, const at::Tensor& k, bool causal) {
   Layout layout{.batch = q.size(0), .queries = q.size(2), .keys = k.size(2), .causal = causal};
   layout.first_query = layout.keys - layout.queries;
@@ -79,7 +79,7 @@ Layout placement_of(const Golden& file, const at::Tensor& q, const at::Tensor& k
   return layout;
 }
 
-// Files in the rotary convention: q, k, v, gout, dq, dk, dv.
+// Files with the names of the rotary cases: q, k, v, gout, dq, dk, dv.
 void expect_rotary(const std::string& name, const std::string& method, const json& options,
                    bool causal) {
   SCOPED_TRACE(name);
@@ -93,8 +93,8 @@ void expect_rotary(const std::string& name, const std::string& method, const jso
   expect_answers(file, out, "gout", in, "d");
 }
 
-// The forward pass alone: one token on a cache, or gradients that are not those of the whole
-// formula.
+// Compares the forward pass alone, for files with one token after a cache, or with gradients that
+// omit a part of the formula.
 void expect_out(const std::string& name, const std::string& method, const json& options) {
   SCOPED_TRACE(name);
   if (!golden_files().contains(name)) GTEST_SKIP() << "not there";
@@ -170,7 +170,7 @@ TEST(MethodsGolden, Fire) {
     for (const std::string parameter :
          {"c", "L_multiplier", "mlp_0_weight", "mlp_0_bias", "mlp_2_weight", "mlp_2_bias"}) {
       parameters.push_back(tensor_of(file, parameter).requires_grad_(true));
-      in["_" + parameter] = parameters.back();  // whose gradients are d_c and so on
+      in["_" + parameter] = parameters.back();  // the file calls their gradients d_c and so on
     }
     const at::Tensor &q = in.at("q"), &k = in.at("k");
     const auto made = make_method(
@@ -182,7 +182,8 @@ TEST(MethodsGolden, Fire) {
   }
 }
 
-// [batch, length, heads, columns] in these files; the logits of gates go with the keys.
+// Arrays in these files are [batch, length, heads, columns]; the gates' logits are columns of the
+// keys.
 TEST(MethodsGolden, Fox) {
   for (const auto& [name, method, options] :
        {std::tuple{"fox_causal", "fox", json::object()},
@@ -213,7 +214,8 @@ TEST(MethodsGolden, Window) {
   expect_rotary("window_causal_w4", "window", {{"window", 4}, {"of", "none"}}, true);
 }
 
-// The method's window against masks of several codes, which count it in two ways.
+// Compares the method's window with masks of several implementations, which count the window either
+// with or without the query itself.
 TEST(MethodsGolden, WindowsSeeWhatThoseOfOtherCodesSee) {
   const Golden file(golden_files().at("window_masks"));
   const struct {
@@ -305,7 +307,7 @@ TEST(MethodsGolden, Learned) {
     const auto made = make_method("learned", {.width = table.size(1)}, {{"rows", table.size(0)}});
     const auto positions = file.integers("position_ids");
     const std::vector<at::Tensor> parameters = {table};
-    std::vector<at::Tensor> texts;  // each starts at a position of its own
+    std::vector<at::Tensor> texts;  // sequences, each with its own first position
     for (int64_t b = 0; b < x.size(0); ++b) {
       const Layout layout{.queries = x.size(1),
                           .keys = x.size(1),
@@ -320,7 +322,8 @@ TEST(MethodsGolden, Learned) {
     (out * tensor_of(file, "g")).sum().backward();
     for (const auto& [array, tensor] : in) {
       at::Tensor grad = tensor.grad();
-      // torch gives no gradient to BERT's padding token, whose row is 0; that is not ours to do.
+      // torch computes no gradient for BERT's padding token, whose row is 0; the encoding has no
+      // such rule.
       if (array == "tok_emb" && file.has("type_emb")) grad.select(0, 0).zero_();
       expect_equal(file, "grad_" + array, grad);
     }
@@ -343,8 +346,7 @@ TEST(MethodsGolden, Sinusoidal) {
   }
 }
 
-// What the official module gives for texts with padding on either side; its table is kept in
-// float32.
+// Sequences with padding on either side. The official module keeps its table in float32.
 TEST(MethodsGolden, SinusoidalOfFairseq) {
   const Golden file(golden_files().at("sinusoidal_tables"));
   const at::Tensor token_ids = integers_of(file, "fairseq_mask_tokens");
@@ -362,7 +364,7 @@ TEST(MethodsGolden, SinusoidalOfFairseq) {
             "");
 }
 
-// Every sharing scheme of a file: [words, D], [D] or [words, 1].
+// All combinations of sharing in the files: a table is [token ids, D], [D] or [token ids, 1].
 TEST(MethodsGolden, ComplexWords) {
   const auto names = names_starting_with({"complex_embed_"});
   if (names.empty()) GTEST_SKIP() << "not kept in the tree";

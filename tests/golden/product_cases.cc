@@ -1,5 +1,5 @@
-// What becomes of the product of query and key: KERPLE's biases and weights, and the modulus of a
-// complex one.
+// Functions of the product of query and key: KERPLE's biases and weights, and the modulus of a
+// complex product.
 #include <cmath>
 
 #include "tests/golden/trial.h"
@@ -7,8 +7,8 @@
 namespace sextant::golden {
 namespace {
 
-// A number for each head and distance, f(first, second, |distance|), with what its derivatives by
-// the two parameters are.
+// A value by head and distance, f(first, second, |distance|), and its derivatives with respect to
+// the two parameters.
 struct Curve {
   double (*value)(double r1, double r2, double d);
   double (*by_r1)(double r1, double r2, double d);
@@ -43,8 +43,8 @@ const Curve kDecay = {
 using ProblemTable = oracle::OwnedTable<double> oracle::Problem<double>::*;
 using Gradient = oracle::Tensor<double> oracle::Gradients<double>::*;
 
-// Fills a table by a curve whose parameters [heads] the file calls r1 and r2, and adds their
-// gradients to the answers.
+// Fills a table with the values of a curve, whose parameters [heads] are arrays name1 and name2 of
+// the file, and adds the parameters' gradients to the answers.
 void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std::string& name1,
                const std::string& name2, ProblemTable place, Gradient gradient) {
   oracle::Problem<double>& p = trial.problem;
@@ -81,7 +81,8 @@ void add_curve(Trial& trial, const Golden& golden, const Curve& curve, const std
 constexpr ProblemTable kBias = &oracle::Problem<double>::bias;
 constexpr Gradient kBiasGradient = &oracle::Gradients<double>::bias;
 
-// The official code's parameters, after its clamps; for the logarithm p is r1, for the power a is.
+// The official code's parameters, after its clamps. In the logarithmic form r1 is `p`; in the power
+// form r1 is `a`.
 Trial kerple_log(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const bool official = golden.has("bias_p");
@@ -107,7 +108,7 @@ Trial kerple_power(const Golden& golden) {
 Trial kerple_original(const Golden& golden) {
   Trial trial = plain_trial(golden);
   oracle::Problem<double>& p = trial.problem;
-  // Keys after the query are hidden, and the file has what does not matter there.
+  // Keys after the query are hidden; the file's biases for them are not used.
   Doubles bias = golden.numbers("additive");
   p.bias.rows = {1, p.q.heads, p.diagonals.count, 1};
   for (int64_t h = 0; h < p.q.heads; ++h) {
@@ -119,7 +120,7 @@ Trial kerple_original(const Golden& golden) {
   return trial;
 }
 
-// [B, rows, D] twice -> [B, 1, rows, 2 D], one beside the other.
+// Two arrays [B, rows, D] -> [B, 1, rows, 2 D], the columns of the left one first.
 oracle::Tensor<double> beside(const Golden& golden, const std::string& left, double left_factor,
                               const std::string& right, double right_factor) {
   const auto& shape = golden.shape(left);
@@ -134,7 +135,7 @@ oracle::Tensor<double> beside(const Golden& golden, const std::string& left, dou
   return both;
 }
 
-// The left or right halves of all rows.
+// The left or right half of the columns of all rows.
 Doubles half(const oracle::Tensor<double>& both, bool right) {
   Doubles part;
   const int64_t columns = both.columns / 2;
@@ -150,8 +151,8 @@ Doubles combined(const Doubles& a, double factor, const Doubles& b) {
   return result;
 }
 
-// |q k| for complex q and k, with no conjugate: real part [qr, -qi].[kr, ki], imaginary part
-// [qi, qr].[kr, ki].
+// q k| for complex q and k, without conjugation: the real part is [qr, -qi].[kr, ki], the imaginary
+// part [qi, qr].[kr, ki].
 Trial complex_modulus(const Golden& golden) {
   Trial trial;
   oracle::Problem<double>& p = trial.problem;
@@ -161,7 +162,7 @@ Trial complex_modulus(const Golden& golden) {
   p.v = beside(golden, "v_re", 1, "v_im", 1);
   p.scale = 1 / std::sqrt(static_cast<double>(p.q.columns));
   oracle::place_plainly(p, p.k.rows - p.q.rows, oracle::whole_ranges(p.q.rows, p.k.rows));
-  if (golden.has("mask")) {  // true where hidden
+  if (golden.has("mask")) {  // true: hidden
     Doubles seen = golden.numbers("mask");
     for (double& flag : seen) flag = 1 - flag;
     p.sweeps[0].key_ranges = key_ranges_of(seen, p.q.batch * p.q.rows, p.k.rows);

@@ -1,5 +1,5 @@
-// Linear layers before attention, as official modules have them: applied once, and differentiated
-// back to the file's own arrays.
+// Linear layers before attention, as in official modules: applied once, and differentiated with
+// respect to the file's arrays.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@ namespace sextant::golden {
 
 using Answers = std::map<std::string, Doubles>;
 
-// Adds to what is there: an array that is used twice has the sum of both gradients.
+// Adds to the gradient that is already there: an array that is used twice has the sum of both.
 inline void add_answer(Answers& answers, const std::string& name, const Doubles& gradient) {
   Doubles& sum_so_far = answers[name];
   sum_so_far = sum_so_far.empty() ? gradient : sum(sum_so_far, gradient);
 }
 
-// y = x w^T + b, where x, w and b are arrays of the file; b may be missing there.
+// y = x w^T + b, where x, w and b name arrays of the file; b is optional.
 struct Projection {
   std::string x, w, b;
 

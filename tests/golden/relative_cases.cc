@@ -1,4 +1,4 @@
-// Vectors and numbers by signed distance, in the modules that official code wraps around them.
+// Vectors and biases by signed distance, in the modules of the official code.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace sextant::golden {
 namespace {
 
-constexpr double kHidden = -5000;  // masks hide by adding less than this
+constexpr double kHidden = -5000;  // the files' masks add less than this to hidden scores
 
 Doubles visible(const Doubles& mask) {
   Doubles flags;
@@ -18,7 +18,8 @@ Doubles visible(const Doubles& mask) {
   return flags;
 }
 
-// q, k, v and what the files of tensor2tensor call their gradients. The scale is theirs on q.
+// q, k, v, gradients and scores of files from tensor2tensor, whose code multiplies q by the scale
+// D^-1/2.
 Trial tensor2tensor_trial(const Golden& golden) {
   Trial trial;
   oracle::Problem<double>& p = trial.problem;
@@ -35,7 +36,7 @@ Trial tensor2tensor_trial(const Golden& golden) {
   return trial;
 }
 
-// [R, D] or [H, R, D], with one more row of zeros.
+// The array, [R, D] or [H, R, D], with one more row of zeros.
 oracle::Tensor<double> table_and_zeros(const Golden& golden, const std::string& array) {
   const auto& shape = golden.shape(array);
   const int64_t heads = shape.size() == 3 ? shape[0] : 1;
@@ -49,7 +50,7 @@ oracle::Tensor<double> table_and_zeros(const Golden& golden, const std::string& 
   return table;
 }
 
-// Without its last row, head by head.
+// The table of each head without its last row.
 Doubles without_last_row(const oracle::Tensor<double>& table) {
   Doubles rows;
   for (int64_t h = 0; h < table.heads; ++h) {
@@ -59,7 +60,8 @@ Doubles without_last_row(const oracle::Tensor<double>& table) {
   return rows;
 }
 
-// A on keys and, where the file has it, C on values. `row` of a distance counts in the table.
+// A table on keys (A in the score equation) and, if the file has one, a table on values (C).
+// row(distance) is the table row.
 Trial with_tables(const Golden& golden, Trial trial,
                   const std::function<int64_t(int64_t distance)>& row) {
   oracle::Problem<double>& p = trial.problem;
@@ -84,7 +86,7 @@ Trial shaw(const Golden& golden) {
   });
 }
 
-// Distances outside the table meet zeros, its last row.
+// Distances outside the table map to its last row, which is zero.
 Trial skew(const Golden& golden) {
   Trial trial = tensor2tensor_trial(golden);
   if (!golden.meta().at("unmasked").get<bool>()) {
@@ -99,8 +101,8 @@ Trial skew(const Golden& golden) {
   });
 }
 
-// q, k and v of modules whose input is x [batch, rows, width] and whose layers are called q_w, q_b,
-// ...
+// q, k and v of modules whose input is x [batch, rows, width] and whose layers are named q_w, q_b
+// and so on.
 Trial module_trial(const Golden& golden) {
   const auto& shape = golden.shape("x");
   const int64_t batch = shape[0], rows = shape[1];
@@ -170,7 +172,7 @@ Trial nezha(const Golden& golden) {
   return trial;
 }
 
-// past and new along the rows of each head.
+// Concatenates the rows of `past` and `x` for each head.
 oracle::Tensor<double> joined(const oracle::Tensor<double>& past, const oracle::Tensor<double>& x) {
   oracle::Tensor<double> all(x.batch, x.heads, past.rows + x.rows, x.columns);
   for (int64_t b = 0; b < x.batch; ++b) {
@@ -196,7 +198,7 @@ oracle::Tensor<double> last_rows(const oracle::Tensor<double>& x, int64_t rows) 
   return last;
 }
 
-// T5: a number per bucket and head, no scale, keys that may be cached. The map is the file's own.
+// T5: a bias per bucket and head, no scale, keys that may be cached. The file contains the row map.
 Trial t5(const Golden& golden) {
   const auto& shape = golden.shape("x");
   const int64_t batch = shape[0], rows = shape[1], width = shape[2];

@@ -1,4 +1,4 @@
-// Turned queries and keys: RoPE in its layouts, several axes, growth, and pieces at other speeds.
+// Rotated queries and keys: RoPE in its pairings, several axes, growth, and piecewise positions.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ std::vector<int64_t> counted(int64_t first, int64_t count) {
   return rotary_positions;
 }
 
-// Pairs of `columns` rotated columns from the first one on, of the speeds that the file gives.
+// Pairs of adjacent or half-split columns from column 0 on, with the file's speeds.
 Spectrum spectrum_of(const Doubles& speeds, Pairing pairing) {
   const int half = static_cast<int>(speeds.size());
   Spectrum spectrum;
@@ -38,14 +38,14 @@ void turn(Trial& trial, const Spectrum& spectrum, std::vector<int64_t> query_rot
           std::vector<int64_t> key_rotary_positions) {
   oracle::OwnedSweep& sweep = trial.problem.sweeps.at(0);
   sweep.rotation = rotation(spectrum);
-  // The files' angles are products in float64, wrong by half an ulp of the angle.
+  // The files' angles are products in float64, with an error of half an ulp of the angle.
   trial.tolerance +=
       0x1p-52 * std::max(greatest(query_rotary_positions), greatest(key_rotary_positions));
   sweep.query_rotary_positions = std::move(query_rotary_positions);
   sweep.key_rotary_positions = std::move(key_rotary_positions);
 }
 
-// RoPE whose speeds come from our own formula, which must be those of the file.
+// RoPE with speeds from our own formula, which must equal those of the file.
 Trial rope(const Golden& golden, Pairing pairing, int64_t sense) {
   Trial trial = plain_trial(golden);
   const Spectrum spectrum =
@@ -71,7 +71,7 @@ Trial half_split(const Golden& golden) { return rope(golden, Pairing::kHalfSplit
 Trial interleaved(const Golden& golden) { return rope(golden, Pairing::kInterleaved, 1); }
 Trial clockwise(const Golden& golden) { return rope(golden, Pairing::kHalfSplit, -1); }
 
-// p-RoPE: speeds of the file, some of them 0.
+// p-RoPE with the file's speeds, some of which are 0.
 Trial proportional(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const auto rotary_positions = counted(0, trial.problem.q.rows);
@@ -89,7 +89,8 @@ Trial three_axes(const Golden& golden) {
   return trial;
 }
 
-// Token n of a picture stands at (n mod width, n div width); the first half of the pairs follows x.
+// Token n of an image is at (n mod width, n div width); the first half of the pairs rotates by x,
+// the second by y.
 Trial picture(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const auto columns = static_cast<int>(trial.problem.q.columns);
@@ -128,7 +129,7 @@ Trial xpos(const Golden& golden) {
   return trial;
 }
 
-// Multiplies each query by a number, and so its gradient.
+// Multiplies query i and its gradient by factors[i].
 void scale_queries(Trial& trial, const Doubles& factors) {
   const auto multiply = [factors](oracle::Tensor<double> x) {
     for (int64_t n = 0; n < static_cast<int64_t>(x.data.size()); ++n) {
@@ -143,11 +144,12 @@ void scale_queries(Trial& trial, const Doubles& factors) {
   };
 }
 
-// Sweeps by hand. Their offsets are radians per radian-per-position: speed times `query_offset`.
+// A sweep with explicit rotary positions. query_offset is in positions: the phase of a pair is its
+// speed times query_offset.
 struct Piece {
   std::vector<KeyRange> key_ranges = {};
   std::vector<int64_t> query_rotary_positions = {}, key_rotary_positions = {};
-  double divisor = 1;  // of speeds
+  double divisor = 1;  // divides the speeds
   double query_offset = 0;
 };
 
@@ -169,7 +171,8 @@ void take_pieces(Trial& trial, const Doubles& speeds, const std::vector<Piece>& 
   }
 }
 
-// The keys less than `window` before the query and itself; those before.
+// near_ranges: the query itself and the keys less than `window` before it; far_runs: the earlier
+// keys.
 std::vector<KeyRange> near_ranges(int64_t queries, int64_t first_query, int64_t window) {
   std::vector<KeyRange> key_ranges;
   for (int64_t i = first_query; i < first_query + queries; ++i) {
@@ -188,7 +191,7 @@ std::vector<int64_t> divided(std::vector<int64_t> rotary_positions, int64_t divi
   return rotary_positions;
 }
 
-// Two pieces: distances below the window as they are, those beyond as `far` says.
+// Two pieces: distances below the window unchanged, larger ones as in `far`.
 Trial windowed(const Golden& golden, int64_t window, Piece far) {
   Trial trial = plain_trial(golden);
   const oracle::Problem<double>& p = trial.problem;
@@ -212,7 +215,7 @@ Trial windowed(const Golden& golden, int64_t window, Piece far) {
   return trial;
 }
 
-// ReRoPE: every distance beyond the window is the window.
+// ReRoPE: the relative position beyond the window is the window.
 Trial rerope(const Golden& golden) {
   const auto window = golden.meta().at("window").get<int64_t>();
   const Trial plain = plain_trial(golden);
@@ -223,7 +226,7 @@ Trial rerope(const Golden& golden) {
        .query_offset = static_cast<double>(window)});
 }
 
-// Leaky ReRoPE: beyond the window distances grow by 1 / k.
+// Leaky ReRoPE: relative positions beyond the window grow by 1 / k per token.
 Trial leaky(const Golden& golden) {
   const auto window = golden.meta().at("window").get<int64_t>();
   const double k = golden.meta().at("scaling_factor").get<double>();
@@ -231,7 +234,7 @@ Trial leaky(const Golden& golden) {
                   {.divisor = k, .query_offset = static_cast<double>(window) * (1 - 1 / k)});
 }
 
-// Self-Extend: beyond the window positions are counted in groups.
+// Self-Extend: beyond the window, positions are divided by the group size and rounded down.
 Trial self_extend(const Golden& golden) {
   const auto window = golden.meta().at("neighbor_window").get<int64_t>();
   const auto group = golden.meta().at("group_size").get<int64_t>();
@@ -244,7 +247,7 @@ Trial self_extend(const Golden& golden) {
                    .query_offset = w - w / static_cast<double>(group)});
 }
 
-// Dual chunk attention: the same chunk, the one before, and older ones.
+// Dual chunk attention: pieces for the query's own chunk, the chunk before, and older chunks.
 Trial dual_chunk(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const int64_t keys = trial.problem.k.rows, first = keys - trial.problem.q.rows;
@@ -265,15 +268,16 @@ Trial dual_chunk(const Golden& golden) {
   }
   for (Piece& piece : pieces) piece.key_rotary_positions = key_rotary_positions;
   take_pieces(trial, golden.numbers("inv_freq"), pieces, golden.meta().value("mscale", 1.0));
-  // The official code merges three attentions and does not differentiate the weights of the merge:
-  // with them held fixed the formula gives the file's numbers to 1e-15, with them it gives ours.
+  // The official code merges three attentions and does not differentiate the weights of the merge.
+  // With these weights fixed, the formula gives the file's gradients to 1e-15; with their
+  // gradients, it gives ours.
   for (const char* name : {"dq", "dk"}) {
     trial.excused[name] = "the official code holds the weights of its merge fixed";
   }
   return trial;
 }
 
-// StreamingLLM: the first keys and the latest, at the places they have in the cache.
+// StreamingLLM: the first keys and the latest ones, at their indices in the cache.
 Trial streaming(const Golden& golden) {
   Trial trial = plain_trial(golden);
   const auto start = golden.meta().at("start_size").get<int64_t>();

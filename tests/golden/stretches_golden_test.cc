@@ -1,4 +1,4 @@
-// Stretches and query scales against the frequencies that official implementations gave.
+// Compares stretches and query scales with frequencies of official implementations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 class Stretches : public testing::Test {
  protected:
-  // The test is skipped where a case is neither in the tree nor in the whole collection.
+  // False if the case is neither in the tree nor in the whole collection; the test is then skipped.
   bool open(const std::string& name) {
     const auto files = golden_files();
     if (!files.contains(name)) return false;
@@ -31,7 +31,7 @@ class Stretches : public testing::Test {
     const Doubles expected = file().numbers(array);
     ASSERT_EQ(speeds.size(), expected.size()) << array;
     for (size_t f = 0; f < speeds.size(); ++f) {
-      // Relative: the slowest pairs matter most.
+      // The bound is relative: the slowest pairs matter most.
       EXPECT_NEAR(speeds[f], expected[f], tolerance * std::fabs(expected[f])) << array << " " << f;
     }
   }
@@ -43,7 +43,7 @@ class Stretches : public testing::Test {
 #define OPEN_OR_SKIP(name) \
   if (!open(name)) GTEST_SKIP() << "not kept in the tree"
 
-// The rounding of float64 ladders, some ulp.
+// The rounding of frequencies in float64: a few ulp.
 constexpr double kLadder = 2e-15;
 
 TEST_F(Stretches, NtkOfSuAndBloc97) {
@@ -103,8 +103,8 @@ TEST_F(Stretches, DynamicNtkOfHuggingFaceAndQwen) {
   EXPECT_EQ(alphas, file().integers("qwen_alpha"));
 }
 
-// A new instance of the module for each length; one that is called again keeps what it had, a
-// defect.
+// The file has a new instance of the module for each length; an instance that is called again keeps
+// its earlier frequencies, which is a defect.
 TEST_F(Stretches, DynamicNtkOfAFreshModule) {
   OPEN_OR_SKIP("dynamic_ntk_hf_state");
   const DynamicStretch dynamic{

@@ -1,4 +1,4 @@
-// The mathematics of position against tables that official implementations gave.
+// Compares the mathematics of positions with tables of official implementations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 Golden golden(const std::string& name) { return Golden(golden_files().at(name)); }
 
-// [heads, heads] of which row n holds the slopes of n heads.
+// The array is [heads, heads]; row n holds the slopes for n heads.
 Doubles slopes_of(const Golden& file, const std::string& array, int64_t heads) {
   const Doubles all = file.numbers(array);
   const auto first = all.begin() + heads * file.shape(array)[1];
@@ -33,7 +33,7 @@ TEST(TablesGolden, SlopesAreThoseOfTheAuthorsForAnyHeadCount) {
     const Doubles slopes = alibi_slopes(heads);
     EXPECT_EQ(difference("fairseq", slopes, slopes_of(file, "slopes", heads), 1e-15), "");
     EXPECT_EQ(difference("ggml", slopes, slopes_of(file, "slopes_ggml", heads), 1e-15), "");
-    // These two are float32.
+    // The next two are float32.
     EXPECT_EQ(difference("BLOOM", slopes, slopes_of(file, "slopes_bloom", heads), 2e-7), "");
     EXPECT_EQ(difference("MPT", slopes, slopes_of(file, "slopes_mpt_max8", heads), 2e-7), "");
     EXPECT_EQ(difference("MPT, 16", alibi_slopes(heads, 16),
@@ -99,7 +99,7 @@ TEST_F(SinusoidGolden, LayoutsAreThoseOfTheCodesTheyComeFrom) {
     expect_table("interleaved" + suffix, {});
     expect_table("concat_txl" + suffix, {.layout = SinusoidLayout::kConcatenated});
     expect_table("t2t" + suffix, {.layout = SinusoidLayout::kTensor2Tensor});
-    if (suffix == "_d2") continue;  // fairseq divides by zero there
+    if (suffix == "_d2") continue;  // fairseq divides by zero here
     expect_table("fairseq_padidx1" + suffix,
                  {.layout = SinusoidLayout::kTensor2Tensor, .padding_position = 1});
   }
@@ -136,8 +136,8 @@ TEST_F(SinusoidGolden, PaddingGetsZerosAndRealTokensCountOn) {
   EXPECT_EQ(difference("fairseq", rows, file_.numbers("fairseq_mask_out_d8"), 0x1p-24), "");
 }
 
-// Rotations of the file's bases, and the cosines and sines of each at each position: [base,
-// position, pair], as the files have them.
+// A rotation for each of the file's bases. The files hold cosines and sines by [base, position,
+// pair].
 std::vector<Rotation> rotations(const Golden& file, bool float32_speeds) {
   std::vector<Rotation> all;
   for (const double base : file.meta().at("bases").get<Doubles>()) {
@@ -207,7 +207,7 @@ TEST(TablesGolden, InterleavedAndHalfSplitWeightsGiveTheSameScores) {
   };
   expect_scores("", Pairing::kInterleaved, "scores_interleaved");
   expect_scores("_half", Pairing::kHalfSplit, "scores_half_permuted");
-  expect_scores("", Pairing::kHalfSplit, "scores_half_unpermuted");  // what forgetting it gives
+  expect_scores("", Pairing::kHalfSplit, "scores_half_unpermuted");  // unpermuted weights
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From a golden case to one call of attention, and from its result back to the file's own arrays.
+// Converts a golden case to one call of attention, and the result back to the file's arrays.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@ namespace sextant::golden {
 
 struct Trial {
   oracle::Problem<double> problem;
-  oracle::Tensor<double> d_out;   // of no size: the file has no gradients
-  oracle::Tensor<double> scores;  // what enters softmax, [B, H, Q, K]; of no size: not in the file
+  oracle::Tensor<double> d_out;   // empty: the file has no gradients
+  oracle::Tensor<double> scores;  // the inputs of softmax, [B, H, Q, K]; empty: not in the file
   double tolerance = 1e-12;
-  // Answers of the file that attention need not give, and why.
+  // Answers of the file that are not compared, and why.
   std::map<std::string, std::string> excused;
-  // What the official module makes of attention's result and gradients, by the file's names.
+  // The official module's outputs and gradients by the file's names, from attention's.
   std::function<std::map<std::string, Doubles>(const oracle::Result<double>&,
                                                const oracle::Gradients<double>&)>
       answers;
@@ -38,21 +38,20 @@ const std::vector<Family>& product_families();
 const std::vector<Family>& relative_families();
 const std::vector<Family>& deberta_families();
 
-// Of all families, the one with the longest prefix of `name`.
+// The family with the longest prefix of `name`.
 std::optional<Family> family_of(std::string_view name);
 
-// --- what families have in common ---
+// --- shared by the families ---
 
-// q, k, v, scale, gradients and answers by the names that the rotary goldens use; everything is
-// visible that `mask` lets through, and without a mask everything. Query i stands at the end of the
-// keys.
+// q, k, v, scale, gradients and answers by the names of the rotary cases. Keys are visible where
+// `mask` is not 0, or everywhere without a mask. The last query is at the position of the last key.
 Trial plain_trial(const Golden& golden);
 
-// For each query the one run of keys whose flags are not 0. Throws Error if it is not one run.
+// The range of keys of each query whose flags are not 0. Throws Error if they are not one range.
 std::vector<KeyRange> key_ranges_of(const Doubles& flags, int64_t queries, int64_t keys);
 
-// Element [h, i, j] of a matrix that depends on the distance only, as one number per diagonal: rows
-// [1, H, diagonals, 1]. Throws Error if the matrix is no function of the distance.
+// A matrix [h, i, j] that depends on the distance only, as one value per diagonal: rows [1, H,
+// diagonals, 1]. Throws Error if the matrix is not a function of the distance.
 oracle::Tensor<double> by_diagonal(const Doubles& matrix, int64_t heads, int64_t queries,
                                    int64_t keys);
 
