@@ -90,7 +90,7 @@ TEST(SavedCache, ReadsWhatItWrites) {
       other.read(copy, 0, after.keys(), after.values());
       EXPECT_EQ(before.k, after.k);
       EXPECT_EQ(before.v, after.v);
-      EXPECT_EQ(cache_file(other, copy), file);  // with the rotation's every bit
+      EXPECT_EQ(cache_file(other, copy), file);  // every bit, also of the rotation
     }
 }
 
@@ -113,7 +113,7 @@ TEST(SavedCache, RefusesEveryFlippedBit) {
   }
 }
 
-// A file with one field changed, and its checksums made right again.
+// A file with one field changed and its checksums updated.
 template <class T>
 std::string with(size_t offset, T value) {
   std::string file = a_file();

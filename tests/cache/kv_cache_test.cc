@@ -1,5 +1,5 @@
-// A cache holds what was put into it, whatever was done in between, and attention over it is
-// attention over the whole text.
+// A cache returns the rows that were appended, after any other operations, and attention over it
+// equals attention over the whole sequence.
 #include "sextant/cache/kv_cache.h"
 
 #include <gmock/gmock.h>
@@ -80,9 +80,9 @@ Rotation rope(double stretch = 1) {
   return rotation(spectrum);
 }
 
-// --- what is held ---
+// --- contents ---
 
-// A text as a list of its rows' numbers; row n of all is what they are copied from.
+// The expected contents: for each sequence, the rows of `all` that it holds copies of.
 using Model = std::map<int64_t, std::vector<int64_t>>;
 
 void expect_holds(const KvCache& cache, const Model& model, const Rows& all) {
@@ -148,7 +148,7 @@ TEST(KvCache, AForkCostsNothingUntilItDiffers) {
   const int64_t fork = cache.fork(sequence, 40);
   EXPECT_EQ(cache.pages_in_use(), 3);
   cache.append(fork, more.k.view(), more.v.view());
-  EXPECT_EQ(cache.pages_in_use(), 4);  // of its own last page
+  EXPECT_EQ(cache.pages_in_use(), 4);  // 3 and the fork's own last page
   EXPECT_EQ(largest_difference(read(cache, sequence).k, rows.k), 0);
   cache.remove(sequence);
   EXPECT_EQ(cache.pages_in_use(), 3);
@@ -164,7 +164,7 @@ struct Model1 {
       : rows(length, seed), q(random(1, 2 * kHeads, length, kColumns, seed + 2000)) {}
 };
 
-// Attention of the whole text in float64, by the reference.
+// Attention of the whole sequence in float64, by the reference.
 Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_position) {
   const int64_t n = m.q.rows;
   const Tensor<double> q = m.q.as<double>(), k = m.rows.k.as<double>(), v = m.rows.v.as<double>();
@@ -192,7 +192,7 @@ Tensor<float> whole(const Model1& m, const Rotation* rotation, int64_t first_pos
   return result.out.as<float>();
 }
 
-// The latest queries of a batch of cached texts, on the cpu backend.
+// Attention of the latest queries of a batch of cached sequences, on the cpu backend.
 Tensor<float> attend_cached(const KvCache& cache, const std::vector<CachedBatch::Entry>& entries,
                             const Tensor<float>& q) {
   const CachedBatch batch(cache, entries, q.rows);
@@ -236,7 +236,7 @@ TEST_P(Held, EverySplitOfATextGivesTheSame) {
                      .value_columns = kValueColumns,
                      .page_rows = seed % 2 == 0 ? 16 : 256});
       const int64_t sequence = cache.add(first_position, rotated_by(rotation));
-      const int64_t most = seed == 0 ? 1 : 60;  // single steps; or prefill and chunks
+      const int64_t most = seed == 0 ? 1 : 60;  // single steps, or prefill and chunks
       for (int64_t first = 0, last; first < length; first = last) {
         last = std::min(length, first + 1 + static_cast<int64_t>(engine() % most));
         cache.append(sequence, part(m.rows.k, first, last), part(m.rows.v, first, last));
@@ -274,7 +274,7 @@ TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
   }
 }
 
-// --- numbers of 16 bits ---
+// --- 16-bit formats ---
 
 class Narrow : public ::testing::TestWithParam<Format> {
  protected:
@@ -307,7 +307,7 @@ TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
   KvCache narrow(shape()), wide(kShape);
   for (KvCache* cache : {&narrow, &wide}) {
     const int64_t sequence = filled(*cache, cache == &wide ? rounded(m.rows) : m.rows, 5);
-    const int64_t fork = cache->fork(sequence, 40);  // shares a page that it then changes
+    const int64_t fork = cache->fork(sequence, 40);  // shares a page and then changes it
     cache->append(fork, part(rounded(m.rows).k, 60, 70), part(rounded(m.rows).v, 60, 70));
     cache->drop(sequence, 3, 20);
   }
@@ -323,7 +323,7 @@ TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
   }
 }
 
-// Keys that are held turned are rounded once when they are put in, and once when they are turned.
+// Keys that are held rotated are rounded twice: when they are appended, and after their rotation.
 TEST_P(Narrow, HoldsTurnedKeysRounded) {
   const Rows rows = rounded(Rows(50, 3));
   const Rotation rotation = rope();
@@ -336,9 +336,9 @@ TEST_P(Narrow, HoldsTurnedKeysRounded) {
     EXPECT_NEAR(got.data[n], rotated.data[n], half_ulp * std::abs(rotated.data[n]) + 0x1p-20);
 }
 
-// --- moving ---
+// --- positions change ---
 
-constexpr double kOneTurn = 4e-6;  // one turn more in float32, of keys of a few units
+constexpr double kOneTurn = 4e-6;  // error of one more float32 rotation of keys of a few units
 
 TEST(KvCache, RerotateMovesATextAsIfItHadBeenThere) {
   const Rows rows(50, 3);
