@@ -25,7 +25,8 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(const Tensors&)>;
 
-// What f gives and the gradients of sum(f * weight), all in float64.
+// The result of f and the gradients of sum(f * weight), computed in `type` and converted to
+// float64.
 Tensors results(const Function& f, const Tensors& inputs, const at::Tensor& weight,
                 at::ScalarType type) {
   Tensors leaves;
@@ -37,7 +38,7 @@ Tensors results(const Function& f, const Tensors& inputs, const at::Tensor& weig
   return all;
 }
 
-// Ours in float32 against libtorch's functions in float64.
+// Compares our function in float32 with libtorch's in float64.
 void expect_same(const Function& ours, const Function& theirs, const Tensors& inputs,
                  double bound) {
   const at::Tensor weight = at::randn(theirs(inputs).sizes());
@@ -50,7 +51,7 @@ void expect_same(const Function& ours, const Function& theirs, const Tensors& in
   }
 }
 
-// Few rows go another way than many, and rows that lie apart are taken as they are.
+// Few rows take another code path than many. The second and third input are not contiguous.
 Tensors stream_of(int64_t rows, int64_t width) {
   return {at::randn({2, rows, width}), at::randn({2, width, rows}).transpose(1, 2),
           at::randn({2, rows, 2 * width}).narrow(2, width, width)};

@@ -10,8 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// The characters are those of GPT-2's bytes_to_unicode; transformers itself reads them in
-// tests/python.
+// The characters are those of GPT-2's bytes_to_unicode; tests/python loads them with transformers.
 TEST(Tokenizer, EachByteIsItsOwnToken) {
   const json vocabulary = json::parse(byte_tokenizer()).at("model").at("vocab");
   std::set<int> tokens;

@@ -56,10 +56,10 @@ at::Tensor loss_of(const Decoder& decoder) {
                                 tokens(8, kLength, 2).reshape({-1}));
 }
 
-// The last norm leaves a stream x with |x|^2 = width, and a byte that the text does not contain has
-// an embedding independent of x, normal with variance 1 / width: so its logits have a mean square
-// of exactly 1 in expectation. Given x, those of the 128 bytes left out are independent of each
-// other; the standard error is that of their mean (0.02 to 0.03), and five of it are allowed.
+// The last norm makes |x|^2 = width. The embedding of a byte that the input does not contain is
+// independent of x and normal with variance 1 / width, so the expected mean square of its logits is
+// exactly 1. Given x, the logits of the 128 unused bytes are independent of each other; the
+// standard error is that of their mean (0.02 to 0.03), and the test allows five standard errors.
 TEST(Decoder, LogitsHaveVarianceOneBeforeItIsTrained) {
   const at::NoGradGuard no_gradients;
   for (const char* method : kMethods) {
@@ -85,7 +85,7 @@ TEST(Decoder, SeesNothingThatComesLater) {
   }
 }
 
-// With a table of zeros and one run the mask decoder is a layer like any.
+// With a table of zeros and one run of the last layer, the decoder with emd equals a plain one.
 TEST(Decoder, RunsItsLastLayerAgainWithAbsolutePositions) {
   const at::NoGradGuard no_gradients;
   const at::Tensor text = tokens(2, kLength);
@@ -94,12 +94,13 @@ TEST(Decoder, RunsItsLastLayerAgainWithAbsolutePositions) {
     const Decoder model(tiny(), method_of("emd", {{"of", "none"}, {"runs", runs}}), 0);
     at::Tensor table = model.parameters().back().value;
     table.zero_();
-    table[0].slice(0, 0, tiny().width / 2).fill_(first_position);  // a constant is lost in a norm
+    // Half the columns: norms remove a constant.
+    table[0].slice(0, 0, tiny().width / 2).fill_(first_position);
     return model.logits(text);
   };
   EXPECT_TRUE(at::allclose(logits(1, 0), plain, 1e-5, 1e-5));
   EXPECT_FALSE(at::allclose(logits(2, 0), plain, 1e-2, 1e-2));
-  // A position enters its own query and no key.
+  // The position changes the query at that position and no key.
   const at::Tensor moved = logits(1, 0.5);
   EXPECT_FALSE(at::allclose(moved.select(1, 0), plain.select(1, 0), 1e-2, 1e-2));
   EXPECT_TRUE(
@@ -134,7 +135,7 @@ TEST(Decoder, EveryParameterHasAGradient) {
   }
 }
 
-// The same start of all else, and an embedding that reads as the tied one does.
+// All other parameters start equal, and so does the embedding up to a factor that keeps its effect.
 TEST(Decoder, TwoMatricesOfTokensStartAsOneTimesSqrtWidth) {
   const at::NoGradGuard no_gradients;
   DecoderOptions options = tiny();
@@ -178,7 +179,7 @@ TEST(Decoder, GroupedQueriesHaveFewerWeights) {
   DecoderOptions all_heads = tiny();
   all_heads.key_heads = 4;
   const Decoder grouped = decoder("none"), full(all_heads, method_of("none"), 0);
-  // 2 layers, 2 heads of 8 channels less for keys and as many for values.
+  // 2 layers with 2 fewer heads of 8 channels, for keys and for values.
   EXPECT_EQ(full.weights() - grouped.weights(), 2 * 2 * 2 * 8 * 32);
 }
 
@@ -192,8 +193,8 @@ TEST(Decoder, AWindowAsLongAsTheTextChangesNothing) {
   EXPECT_FALSE(at::equal(near.narrow(1, kLength, kLength), whole.narrow(1, kLength, kLength)));
 }
 
-// DeBERTa v3 is v2 whose positions go through the layers' own projections; what v2 learns of them
-// apart, the one matrix learns.
+// DeBERTa v3 is v2 with the layers' own projections applied to positions. A shared matrix gets the
+// sum of the gradients of v2's separate ones.
 TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
   const nlohmann::json small = {{"buckets", 4}, {"max_positions", 12}};
   const auto with = [&](int version) {
@@ -227,8 +228,8 @@ TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
   const at::Tensor whole = apart.logits(text);
   EXPECT_LE((shared.logits(text) - whole).abs().max().item<double>(),
             1e-6 * whole.abs().max().item<double>());
-  // What both go through is trained by both; twice, for the graph of a step must not be the last
-  // one's.
+  // The gradient of the shared projection is the sum of both gradients. The second step checks that
+  // no graph of the first is reused.
   for (int step = 0; step < 2; ++step) {
     for (const auto& all : {values, shared_values})
       for (const auto& [unused, value] : all) value.mutable_grad().reset();
@@ -250,10 +251,10 @@ TEST(Decoder, AMethodMayReadTheLayersOwnProjections) {
   }
 }
 
-// Every relative method, its tables long enough for 3 kLength positions.
+// Decoders with each relative method, with tables for 3 kLength positions.
 std::vector<std::pair<std::string, Decoder>> relative_decoders() {
   DecoderOptions options = tiny();
-  options.key_heads = options.heads;  // rope-mixed has a speed for each
+  options.key_heads = options.heads;  // rope-mixed has speeds for each head
   const ModelShape shape = model_shape(options, 3 * kLength);
   std::vector<std::pair<std::string, Decoder>> all;
   for (const MethodInfo& info : methods()) {
@@ -263,7 +264,7 @@ std::vector<std::pair<std::string, Decoder>> relative_decoders() {
   return all;
 }
 
-// Logits of a text that is read `segment` positions at a time.
+// Logits of a sequence that is passed in segments of `segment` positions.
 at::Tensor in_segments(const Decoder& model, const at::Tensor& text, int64_t segment,
                        int64_t limit) {
   Memory memory{.limit = limit};
@@ -279,9 +280,9 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// The same sums in another order: an attention is within 64 units of float32 of the truth
-// (tests/attention), products over 32 or 64 channels within as many; both ways of reading, two
-// layers.
+// A bound for a different order of the same sums: attention is within 64 units of float32 of the
+// exact result (tests/attention), products over 32 or 64 channels likewise, for both computations
+// and two layers.
 double rounding_of(const at::Tensor& logits) {
   return 2 * 2 * (64 + 64) * 0x1p-24 * logits.abs().max().item<double>();
 }
@@ -303,7 +304,7 @@ TEST(Decoder, SegmentsThatRememberAllAreTheWholeText) {
 
 TEST(Decoder, RemembersThePositionsAskedForAndNoMore) {
   const at::NoGradGuard no_gradients;
-  // One layer that looks five positions back, itself among them.
+  // One layer with a window of five positions, the query's own included.
   DecoderOptions options = tiny();
   options.layers = 1;
   const Decoder model(
@@ -316,8 +317,8 @@ TEST(Decoder, RemembersThePositionsAskedForAndNoMore) {
   }
 }
 
-// Bytes of the first segment occur neither in the second nor in what is asked of it, so the only
-// way back to their embeddings leads through the memory.
+// Bytes of the first segment occur neither in the second nor in the logits that enter the loss, so
+// gradients can reach their embeddings through the memory only.
 TEST(Decoder, NoGradientFlowsIntoMemory) {
   const Decoder model = decoder("transformer-xl");
   const at::Tensor first = tokens(2, kLength).remainder(100),
@@ -354,7 +355,7 @@ TEST(Decoder, RefusesAMemoryThatItCannotUse) {
         "expected [2, positions, 32] of each");
 }
 
-// Every method there is, its tables long enough for 3 kLength positions.
+// Decoders with each method, with tables for 3 kLength positions.
 std::vector<std::pair<std::string, Decoder>> all_decoders() {
   DecoderOptions options = tiny();
   options.key_heads = options.heads;
@@ -364,7 +365,7 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
     all.emplace_back(info.name,
                      Decoder(options, make_method(info.name, shape, nlohmann::json::object()), 0));
   const std::pair<const char*, nlohmann::json> more[] = {
-      {"complex",  // goes by words
+      {"complex",  // depends on token ids
        {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},
       {"sinusoidal", {{"layout", "fairseq"}}},
       {"deberta", {{"version", 3}}}};
@@ -373,8 +374,8 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
   return all;
 }
 
-// Logits of the rows of `text`, decoded together, in parts of random lengths; a row of them is
-// forked from another row's first tokens, which they share.
+// Logits of the rows of `text`, decoded together in chunks of random lengths. The rows begin with
+// the same 20 tokens: the other rows are forked from the first.
 at::Tensor decoded(const Decoder& model, const at::Tensor& text, uint64_t seed) {
   const CounterRandom random(seed, "splits");
   DecoderCache cache = model.new_cache(/*page_rows=*/16);
@@ -384,7 +385,7 @@ at::Tensor decoded(const Decoder& model, const at::Tensor& text, uint64_t seed) 
   std::vector<at::Tensor> parts = {
       model.logits(text.narrow(0, 0, 1).narrow(1, 0, shared), cache, first)};
   parts[0] = parts[0].expand({text.size(0), -1, -1});
-  // Tokens that are taken back leave nothing.
+  // Tokens that are truncated again leave no trace.
   model.logits(text.narrow(0, 1, 1).narrow(1, 0, 5), cache, first);
   cache.truncate(first_text, shared);
   std::vector<int64_t> texts = {first_text};
@@ -426,7 +427,7 @@ TEST(Decoder, TextsOfOneBatchMayHaveOtherLengths) {
     const int64_t a = cache.add(), b = cache.add();
     const std::vector<int64_t> only_a = {a}, both = {b, a};
     model.logits(text.narrow(0, 0, 1).narrow(1, 0, kLength), cache, only_a);
-    // One begins while the other is beyond the training length.
+    // One sequence begins while the other is beyond the training length.
     for (int64_t step = 0; step < kLength; ++step) {
       const at::Tensor next = at::cat({text.narrow(0, 1, 1).narrow(1, step, 1),
                                        text.narrow(0, 0, 1).narrow(1, kLength + step, 1)});
@@ -441,7 +442,7 @@ TEST(Decoder, TextsOfOneBatchMayHaveOtherLengths) {
 
 TEST(Decoder, ACacheIsAsItWasAfterAnError) {
   const at::NoGradGuard no_gradients;
-  const Decoder model = decoder("learned");  // a table of kLength rows
+  const Decoder model = decoder("learned");  // its table has kLength rows
   const at::Tensor text = tokens(1, kLength + 1);
   DecoderCache cache = model.new_cache();
   const std::vector<int64_t> texts = {cache.add()}, twice = {texts[0], texts[0]};
@@ -478,7 +479,7 @@ TEST(Decoder, RefusesTokensOfNoLength) {
       ThrowsMessage<Error>(HasSubstr("tokens: expected [batch, length]")));
 }
 
-// The last layer may then leave out the other positions; sums come in another order.
+// The last layer may skip the other positions, so sums are in another order.
 TEST(Decoder, LastLogitsAreThoseOfTheLastPosition) {
   const at::NoGradGuard no_gradients;
   for (const char* method : kMethods) {
