@@ -1,4 +1,4 @@
-// Results of arms that were never run: trained at 32, tested at 32 and 64.
+// Results as of arms that were trained at length 32 and tested at 32 and 64, without a run.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace sextant::lab {
 
-// change: by how much every loss is higher at 64.
+// change: the increase of all losses from length 32 to 64.
 inline ArmResult arm_result(const std::string& label, uint64_t seed, double change) {
   ArmResult result;
   result.arm = {.label = label, .method = label, .options = "{}", .seed = seed};
@@ -19,7 +19,7 @@ inline ArmResult arm_result(const std::string& label, uint64_t seed, double chan
                      .loss_change = {change, 0.01},
                      .sliding_change = {change, 0.01}}};
   for (AtLength& at : result.lengths) {
-    const double mean = at.sliding.value;  // some blocks are harder, for everybody
+    const double mean = at.sliding.value;  // some blocks are harder for all arms
     at.sliding_blocks = {mean - 0.2, mean - 0.1, mean + 0.1, mean + 0.2};
   }
   result.loss_at = {2, 2 + change};
@@ -27,8 +27,8 @@ inline ArmResult arm_result(const std::string& label, uint64_t seed, double chan
   return result;
 }
 
-// The same of pairs: settings_of_results() asks at 2 and 8 in texts of 16, at 2 to 30 in texts
-// of 32.
+// The same for the retrieval task. settings_of_results() has questions at distances 2 and 8 in
+// sequences of 16 tokens, and at 2 to 30 in sequences of 32.
 inline ArmResult pair_result(const std::string& label, uint64_t seed, double near, double far) {
   ArmResult result;
   result.arm = {
@@ -44,7 +44,7 @@ inline ArmResult pair_result(const std::string& label, uint64_t seed, double nea
   return result;
 }
 
-// An arm that reads the weights of another.
+// The result of an arm that evaluates the weights of another arm.
 inline ArmResult reading(ArmResult result, const std::string& of) {
   result.arm.weights_from = Arm::name_of(of, result.arm.task, result.arm.seed);
   result.train_loss.clear();

@@ -1,4 +1,4 @@
-// A decoder of each architecture that transformers has, and of some that it has not.
+// A decoder of each architecture that transformers supports, and of some that it does not.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ struct FamilyCase {
   ModelConfig config;
 };
 
-inline constexpr int64_t kFamilyLength = 16;  // L
+inline constexpr int64_t kFamilyLength = 16;  // the training length L
 
 inline ModelConfig family_config(const std::string& method, const nlohmann::json& options,
                                  Norm norm, Activation activation) {
@@ -38,7 +38,7 @@ inline Decoder random_decoder(const ModelConfig& config, uint64_t seed = 1) {
                   make_method(config.method, model_shape(config.model, config.train_length),
                               nlohmann::json::parse(config.options)),
                   seed);
-  // Gains of 1 would hide which one belongs where.
+  // With norm gains of 1, a test could not see a gain in the wrong place.
   for (const NamedParameter& parameter : decoder.parameters()) {
     if (!parameter.name.ends_with("norm")) continue;
     at::Tensor gain = parameter.value.detach();
@@ -128,7 +128,7 @@ inline std::vector<FamilyCase> family_cases() {
   return cases;
 }
 
-// int64 [1, length]: bytes that a seed says.
+// `length` bytes from a fixed formula.
 inline std::vector<int64_t> family_tokens(int64_t length) {
   std::vector<int64_t> tokens;
   for (int64_t n = 0; n < length; ++n) tokens.push_back((n * n * 31 + 7 * n + 65) % 256);

@@ -1,4 +1,4 @@
-// A survey of seconds: a tiny model and synthetic text.
+// A survey that takes seconds: a tiny model and synthetic text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -26,14 +26,14 @@ inline Settings tiny_settings() {
                         .texts = 8}};
 }
 
-// With the second task, too.
+// The same with the retrieval task.
 inline Settings tiny_settings_with_pairs(int64_t steps) {
   Settings settings = tiny_settings();
   settings.retrieval.steps = steps;
   return settings;
 }
 
-// The folder of an arm that is ready to run, and its text beside it.
+// A folder with an arm that is ready to run, and its text beside it.
 inline std::filesystem::path prepare_arm(const TemporaryFolder& folder, const Arm& arm,
                                          const Settings& settings) {
   const std::filesystem::path text = folder / "text";

@@ -1,5 +1,6 @@
-// The report of a survey in a real browser: its script runs to its end without an error, every
-// chart is there and answers the pointer. tests/chart/report_test.cc has the details of a report.
+// Opens the report of a survey in a real browser: its script runs to the end without errors, and
+// every chart exists and reacts to the pointer. tests/chart/report_test.cc tests the details of a
+// report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +18,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Writes for each chart its title, its number of lines, whether they can be seen, and the number of
-// values at the pointer.
+// Writes into the page's title, for each chart: its title, its number of lines, whether they are
+// visible, and the number of values at the pointer.
 constexpr const char* kReader = R"(<script>
 const said = [];
 for (const figure of document.querySelectorAll('figure')) {
@@ -33,7 +34,8 @@ for (const figure of document.querySelectorAll('figure')) {
     paths.filter((path) => path.getTotalLength() > 20).length >= 2,
     tip.hidden ? 0 : tip.querySelectorAll('tr').length].join('|'));
 }
-document.title = 'tables ' + document.querySelectorAll('table.sortable').length + ';' + said.join(';') + ';';
+document.title = 'tables ' + document.querySelectorAll('table.sortable').length + ';' +)"
+                                R"( said.join(';') + ';';
 </script>)";
 
 TEST(ReportInABrowser, RunsWithoutErrorsAndAnswers) {
@@ -80,7 +82,7 @@ TEST(ReportInABrowser, SavesTheFilesThatStandBesideIt) {
     ASSERT_FALSE(bytes.empty()) << name;
     EXPECT_EQ(bytes, read_text(folder / name)) << name;
   }
-  // The numbers of a chart are those of the CSV that a figure is written with.
+  // The saved chart equals the figure in the survey's folder.
   const auto drawn =
       chart::saved_by_clicks(read_text(folder / "report.html"), "#answer figure .links a", 2);
   ASSERT_EQ(drawn.size(), 2);

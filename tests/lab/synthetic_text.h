@@ -1,5 +1,5 @@
-// Text that a tiny model learns something of in a second: sentences of a few words, so that
-// spelling and word order are regular and content is not.
+// Text from which a tiny model learns something in a second: sentences of a few words, with regular
+// spelling and word order and random content.
 #pragma once
 
 #include <array>

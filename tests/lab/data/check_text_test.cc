@@ -34,7 +34,8 @@ TEST(CheckText, EveryCharacterOfUnicodeIsText) {
 }
 
 TEST(CheckText, AByteThatEndsACharacterTooEarlyIsCountedWhereItIs) {
-  // Surrogates, overlong forms, numbers above 0x10ffff, and characters cut by the end of the file.
+  // Surrogates, overlong forms, code points above 0x10ffff, and characters cut by the end of the
+  // file.
   for (const char* broken : {"\xed\xa0\x80", "\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80",
                              "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\x80", "\xff"}) {
     refuses(std::string("text ") + broken,

@@ -77,7 +77,7 @@ TEST(Corpus, SaysWhatIsWrong) {
 }
 
 TEST(TestBlocks, LieWithinOneDocumentAndApart) {
-  // The byte says which document it is from.
+  // The byte identifies its document.
   std::vector<std::string> documents;
   for (char c = 'a'; c <= 'z'; ++c) documents.push_back(std::string(350, c));
   const Corpus corpus = split_corpus(documents, 0.5);
@@ -86,7 +86,7 @@ TEST(TestBlocks, LieWithinOneDocumentAndApart) {
   for (size_t n = 0; n < blocks.size(); ++n) {
     EXPECT_EQ(blocks[n].size(), 101);
     EXPECT_EQ(blocks[n], std::string(101, blocks[n][0]));
-    // Targets, all bytes but the first, are scored once.
+    // Each target (all bytes of a block but the first) is scored once.
     if (n > 0) {
       EXPECT_GE(blocks[n].data() - blocks[n - 1].data(), 100);
     }
@@ -142,7 +142,7 @@ TEST(TrainSegment, ARowReadsOnAndRowsBeginApart) {
     const bool wraps = begins(step, 1) == (segments - 1) * kSegment;
     EXPECT_EQ(begins(step + 1, 1), wraps ? 0 : begins(step, 1) + kSegment);
   }
-  EXPECT_EQ(seen.size(), segments);  // all of the text
+  EXPECT_EQ(seen.size(), segments);  // the whole text
   const int64_t apart = (begins(0, 1) - begins(0, 0) + segments * kSegment) % (segments * kSegment);
   EXPECT_EQ(apart, segments / kBatch * kSegment);
   EXPECT_NE(begins(0, 0),

@@ -18,11 +18,11 @@ using testing::ThrowsMessage;
 bool is_pair(int64_t token) { return token < kFirstNoise; }
 bool is_question(int64_t token) { return token >= kFirstQuestion && token < kFirstAnswer; }
 
-// Every question has the answer that stands with its key in a pair before it, and nothing else has
-// one. Returns the distances from questions to their pairs.
+// Checks that the answer of each question is the value of an earlier pair with the same key, and
+// that no other token has an answer. Returns the distances from questions to their pairs.
 std::vector<int64_t> expect_answerable(const PairText& text) {
   std::vector<int64_t> distances;
-  std::map<int64_t, std::pair<int64_t, int64_t>> seen;  // key -> value, place
+  std::map<int64_t, std::pair<int64_t, int64_t>> seen;  // key -> value, index
   for (size_t n = 0; n < text.tokens.size(); ++n) {
     const int64_t token = text.tokens[n], place = static_cast<int64_t>(n);
     EXPECT_GE(token, 0);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
-// Without the second task.
+// Settings without the retrieval task.
 Settings on_text() {
   Settings settings;
   settings.retrieval.steps = 0;
@@ -240,7 +240,8 @@ TEST(Arms, WhatReadsATrainedRopeBringsIt) {
   for (size_t n = 1; n < 5; ++n) EXPECT_EQ(arms[n].weights_from, "rope-0");
   EXPECT_EQ(arms[5].weights_from, "");
   EXPECT_EQ(arms[5].options, "{}");
-  // Of 1024: beyond 64, 960 distances must fit into 64; beyond 32, 992 into 96.
+  // The longest test length is 1024. Beyond 64, 960 distances must fit into 64; beyond 32, 992 must
+  // fit into 96.
   EXPECT_EQ(json::parse(arms[2].options), json({{"factor", 15.0}}));
   EXPECT_EQ(json::parse(arms[3].options), json({{"group", 11}}));
   EXPECT_EQ(json::parse(arms[4].options), json::object());

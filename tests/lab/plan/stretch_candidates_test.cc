@@ -43,7 +43,7 @@ TEST(StretchCandidates, GoBeyondTheTrainedLength) {
               ThrowsMessage<Error>(HasSubstr("expected more than the model's 128, but got 128")));
 }
 
-// By name: sliding losses at 128 and 1024, and whether config.json can say it.
+// A candidate: sliding losses at 128 and 1024, and whether config.json can express it.
 struct Found {
   const char* name;
   double near, far;

@@ -105,7 +105,7 @@ TEST(Advice, IsNotGivenOnTrainingsThatLearnedTooLittle) {
   EXPECT_THAT(advice_text(advice(by_method(results), settings)), IsEmpty());
 }
 
-// The terminal opens with the sentences of the report, without their marks.
+// The terminal output begins with the sentences of the report, without Markdown.
 TEST(Advice, OpensWithTheAnswerAsPlainText) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0),
                                        reading(arm_result("rerope", 0, 0.02), "rope")};

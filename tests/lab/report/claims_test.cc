@@ -51,7 +51,8 @@ TEST(Claims, HoldFailOrStayUndecided) {
                           "fails: ALiBi gets better with longer texts"));
 }
 
-// Their starts, batches and test text are the same, so what a seed adds to both is no evidence.
+// Arms of a seed share initial weights, batches and test text, so the seed's effect on both is not
+// evidence for a difference.
 TEST(Claims, CompareTwoMethodsSeedBySeed) {
   std::vector<ArmResult> results;
   for (const uint64_t seed : {0, 1, 2}) {
@@ -64,7 +65,8 @@ TEST(Claims, CompareTwoMethodsSeedBySeed) {
               testing::Contains("holds: Sandwich is no worse than ALiBi on the longest texts"));
 }
 
-// Blocks are harder or easier for both: what is the same for both is no doubt of their difference.
+// Some blocks are harder than others for both methods; this common part is not part of the error of
+// their difference.
 ArmResult on_blocks(const std::string& label, const std::vector<double>& blocks) {
   ArmResult made = result(label, 0, 0, 0.5);
   for (AtLength& at : made.lengths) at.sliding_blocks = blocks;
@@ -102,7 +104,7 @@ TEST(Claims, CompareRetrievalTextByText) {
   Settings settings = settings_of_results();
   settings.training.bytes = kEnoughBytes;
   ArmResult few = pair_result("rope", 0, 1, 0.5), more = pair_result("t5", 0, 1, 0.6);
-  // The same half, and ten of the hundred others.
+  // Both have the same 50 right; the second has 10 of the other 50 right as well.
   for (AtDistance& at : few.retrieval) at.right = std::string(50, '1') + std::string(50, '0');
   for (AtDistance& at : more.retrieval) at.right = std::string(60, '1') + std::string(40, '0');
   const std::vector<ArmResult> both{few, more};

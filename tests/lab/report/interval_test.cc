@@ -10,8 +10,8 @@
 namespace sextant::lab {
 namespace {
 
-// Half widths for 1, 2 and 3, whose deviation is 1: t(2) / sqrt(3); and for 0 and 2: t(1) sqrt(2) /
-// sqrt(2).
+// The half width is t(2) / sqrt(3) for 1, 2 and 3, whose standard deviation is 1, and t(1) sqrt(2)
+// / sqrt(2) for 0 and 2.
 TEST(Interval95, IsStudents) {
   const MeanInterval three = interval95(std::vector<double>{1, 2, 3});
   EXPECT_DOUBLE_EQ(three.mean, 2);
@@ -19,14 +19,14 @@ TEST(Interval95, IsStudents) {
   EXPECT_NEAR(interval95(std::vector<double>{0, 2}).half, 12.706, 1e-12);
   std::vector<double> many;
   for (int n = 0; n < 61; ++n) many.push_back(n % 2);
-  // 31 zeros and 30 ones: squares of 61 * 31/61 * 30/61.
+  // 31 zeros and 30 ones: the sum of squares is 61 * 31/61 * 30/61.
   const double deviation = std::sqrt(31.0 * 30 / 61 / 60);
   EXPECT_NEAR(interval95(many).half, 2.000 * deviation / std::sqrt(61.0), 2e-4);
   EXPECT_THROW(interval95(std::vector<double>{1}), Error);
 }
 
-// Agresti and Min 2005: (b - c) / n, and b, c, n of the error with half an answer added to each of
-// four cells.
+// Agresti and Min 2005: the mean is (b - c) / n; its error is computed from b, c and n with half an
+// answer added to each of the four cells.
 TEST(Difference95OfShares, IsPaired) {
   const MeanInterval same = difference95_of_shares("1100", "1100");
   EXPECT_EQ(same.mean, 0);

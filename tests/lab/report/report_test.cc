@@ -22,7 +22,7 @@ namespace {
 
 Settings small() { return settings_of_results(); }
 
-// Method n changes by n 7 mod `count`, in hundredths of a nat.
+// The loss of method n changes by 0.01 (7 n mod `count`) nats.
 std::vector<ArmResult> results(int count) {
   std::vector<ArmResult> all;
   for (int n = 0; n < count; ++n) {
@@ -103,8 +103,8 @@ TEST(Charts, HaveABandOfTheInterval) {
   EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
 }
 
-// As an arm of seed 0 leaves them: rope sees 4 distances, learned adds two channels at two
-// positions.
+// Pictures as an arm of seed 0 writes them: rope's scores at 4 distances, learned's vectors of two
+// channels at two positions.
 std::vector<ArmResult> with_pictures() {
   std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("learned", 0, 1),
                              reading(arm_result("window", 0, 0), "rope")};
@@ -157,7 +157,7 @@ TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
   EXPECT_THAT(chart.series[0].high, testing::ElementsAre(-0.25, -0.5));
 }
 
-// NaN is null in JSON, so that a file that was read equals its source.
+// JSON has null for NaN; a parsed file must equal its source nevertheless.
 TEST(Report, PicturesSurviveTheirFile) {
   const nlohmann::json written = with_pictures()[0];
   const nlohmann::json read = nlohmann::json::parse(written.dump());
@@ -181,7 +181,7 @@ TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
   EXPECT_EQ(html.find(caption), html.rfind(caption)) << "the chart stands there once";
 }
 
-// A phone shows the first columns of a table: they say the outcome.
+// A phone shows the first columns of a table, so these contain the result.
 TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
   const chart::Report page = report_page({}, all, small(), "sextant survey", "");

@@ -35,7 +35,8 @@ TEST(Table, ShowsRetrievalFarAndNear) {
                               "alibi          0.25     0.25     1.00\n"));
 }
 
-// A reading that spoils short texts as much as long ones has no change of its own.
+// A stretch that raises the loss of short texts as much as that of long ones is compared with the
+// trained method, not with itself.
 TEST(Table, HoldsReadingsAgainstTheMethodThatWasTrained) {
   ArmResult spoilt = reading(arm_result("pi", 0, 0), "rope");
   for (AtLength& at : spoilt.lengths) at.sliding.value = 3;

@@ -95,7 +95,7 @@ TEST(Checkpoint, RefusesRandomDamageOfALargeFile) {
   EXPECT_NO_THROW(parse_checkpoint(file));
 }
 
-// Both chunks are whole, with their checksums; they are of another step, or in another place.
+// Chunks that are intact, checksums included, but belong to another step or another place.
 TEST(Checkpoint, RefusesChunksThatBelongElsewhere) {
   const std::string one = checkpoint_file(checkpoint(1, 3 * kChunk));
   const std::string two = checkpoint_file(checkpoint(2, 3 * kChunk));
@@ -146,13 +146,14 @@ TEST(Checkpoints, OfAnotherArmAreRefused) {
               ThrowsMessage<Error>(HasSubstr(R"(but it belongs to {"arm":"rope-0"})")));
 }
 
-// Saves in a process whose files may not grow beyond `limit`; its message, or "" if it could.
+// Saves in a process whose files may not grow beyond `limit`. Returns the error message, or "" on
+// success.
 std::string save_with_limit(const Checkpoint& state, const TemporaryFolder& folder, rlim_t limit) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);  // write() then gives EFBIG, after a short write
+    ::signal(SIGXFSZ, SIG_IGN);  // write() then returns EFBIG after a short write
     const rlimit most{.rlim_cur = limit, .rlim_max = limit};
     ::setrlimit(RLIMIT_FSIZE, &most);
     std::string message;

@@ -37,7 +37,7 @@ TEST(RunningOrder, HasTrainingsOnTextFirstAndTestsLast) {
   EXPECT_TRUE(std::ranges::is_permutation(order, names(arms)));
 }
 
-// A survey of eight encodings of which some arms are done.
+// A survey of eight encodings with some arms done.
 class SoFar : public testing::Test {
  protected:
   SoFar() {

@@ -111,7 +111,7 @@ bool is_alive(pid_t process) {
   return !stat.empty() && stat.find(") Z ") == std::string::npos;
 }
 
-// Its number is in the file.
+// The process id in the file, once it is written.
 pid_t number_of_field(const std::filesystem::path& path) {
   pid_t process = 0;
   while (process == 0) {

@@ -12,7 +12,8 @@
 namespace sextant::lab {
 namespace {
 
-// Of a decoder whose queries and keys are all zero: every key that is seen is attended to alike.
+// The entropies of a decoder whose queries and keys are all zero: all visible keys have equal
+// weights.
 std::vector<AttentionAt> of_flat_scores(const std::string& name, const nlohmann::json& options,
                                         Pictures* pictures = nullptr) {
   const Settings settings = tiny_settings();
@@ -30,7 +31,7 @@ TEST(SpreadOfAttention, OfFlatScoresIsThatOfAllThatIsSeen) {
   const std::vector<AttentionAt> all = of_flat_scores("none", nlohmann::json::object());
   ASSERT_EQ(all.size(), 3);  // lengths, of one layer
   for (const AttentionAt& at : all) {
-    // The last 8 queries, at i, see i + 1 keys at distances 0 to i.
+    // The last 8 queries: query i sees i + 1 keys at distances 0 to i.
     double entropy = 0, span = 0;
     for (int64_t i = at.length - 8; i < at.length; ++i) {
       entropy += std::log(static_cast<double>(i + 1)) / 8;
@@ -48,9 +49,9 @@ TEST(SpreadOfAttention, OfAWindowStaysWithinIt) {
     EXPECT_NEAR(at.entropy, std::log(4.0), 1e-5);
     EXPECT_NEAR(at.span, 1.5, 1e-5);
     ASSERT_GT(at.at_distance.size(), 3);
-    EXPECT_NEAR(at.at_distance[0], 0.25, 1e-5);  // itself
-    EXPECT_NEAR(at.at_distance[1], 0.25, 1e-5);  // the one before
-    EXPECT_NEAR(at.at_distance[2], 0.5, 1e-5);   // 2 and 3
+    EXPECT_NEAR(at.at_distance[0], 0.25, 1e-5);  // the query itself
+    EXPECT_NEAR(at.at_distance[1], 0.25, 1e-5);  // distance 1
+    EXPECT_NEAR(at.at_distance[2], 0.5, 1e-5);   // distances 2 and 3
     EXPECT_EQ(at.at_distance[3], 0);
   }
 }
@@ -69,8 +70,8 @@ TEST(SpreadOfAttention, DrawsTheLongestText) {
 }
 
 TEST(SpreadOfAttention, OfSteepSlopesIsNarrow) {
-  // ALiBi's slopes for two heads are 1/16 and 1/256: a geometric series of distances, cut at the
-  // text.
+  // ALiBi's slopes for two heads are 1/16 and 1/256: a geometric series over distances, cut at the
+  // beginning of the text.
   const std::vector<AttentionAt> all = of_flat_scores("alibi", nlohmann::json::object());
   ASSERT_EQ(all.size(), 3);
   for (const AttentionAt& at : all) {

@@ -20,7 +20,7 @@ Pictures of(const std::string& name, const nlohmann::json& options = nlohmann::j
   return pictures_of(decoder, *method(), shape, 128);
 }
 
-// Slopes of two heads: 1/16 and 1/256.
+// The slopes of two heads are 1/16 and 1/256.
 TEST(Pictures, OfABiasAreItsSlopes) {
   const Pictures pictures = of("alibi");
   ASSERT_EQ(pictures.scores.size(), 2);
@@ -35,7 +35,7 @@ TEST(Pictures, OfABiasAreItsSlopes) {
   EXPECT_TRUE(pictures.vectors.empty());
 }
 
-// Two heads that share one head of keys see the same vector.
+// Two query heads that share a key head get the same scores.
 TEST(Pictures, OfAWindowEndAtIt) {
   const Pictures pictures = of("window", {{"window", 4}}, /*key_heads=*/1);
   ASSERT_GT(pictures.distances.size(), 4);

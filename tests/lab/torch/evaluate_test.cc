@@ -28,7 +28,8 @@ Evaluation evaluation(const Decoder& decoder, int64_t memory = 0) {
   return evaluate(decoder, blocks(), tiny_settings().test, kTrained, memory, [](int64_t) {});
 }
 
-// Without embeddings all logits are 0: every byte costs log 256, to a few roundings of float32.
+// Without embeddings all logits are 0, so every byte has a loss of log 256, up to a few roundings
+// of float32.
 TEST(Evaluate, AModelWithoutEmbeddingsHasThePerplexityOfChance) {
   const Decoder blank = decoder("alibi");
   ASSERT_EQ(blank.parameters()[0].name, "embedding");
@@ -42,8 +43,8 @@ TEST(Evaluate, AModelWithoutEmbeddingsHasThePerplexityOfChance) {
   }
 }
 
-// A model that looks at nothing but the last byte has the same loss on a byte wherever it stands:
-// so any difference would be one of the bytes that are scored.
+// A model that uses the last byte alone has the same loss for a byte at any position, so a
+// difference between lengths would come from different bytes being scored.
 TEST(Evaluate, EveryLengthIsScoredOnTheSameBytes) {
   const Decoder forgetful = decoder("rope");
   for (const NamedParameter& parameter : forgetful.parameters()) {
@@ -73,7 +74,7 @@ TEST(Evaluate, SlidingIsTheEndOfTheBlock) {
   for (size_t n = 0; n < found.lengths.size(); ++n) {
     double mean = 0;
     for (const std::string_view block : blocks()) {
-      // The window of this length that ends where the block ends.
+      // The window of this length at the end of the block.
       const auto length = static_cast<size_t>(found.lengths[n].length);
       const std::vector<float> window =
           losses(model, block.substr(block.size() - length - 1), found.lengths[n].length);
@@ -99,7 +100,7 @@ TEST(Evaluate, AWindowOfTheTrainingLengthChangesNothingAtIt) {
   EXPECT_NE(after.lengths[2].loss.value, before.lengths[2].loss.value);
 }
 
-// float32 losses of some 5 nats, by two ways of two hundred roundings each.
+// float32 losses of about 5 nats, from two computations with two hundred roundings each.
 constexpr double kRounding = 2 * 200 * 0x1p-24 * 5;
 
 TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
@@ -113,7 +114,7 @@ TEST(Evaluate, AMemoryOfTheWholeTextIsReadingAtOnce) {
     for (size_t n = 0; n < at_once.size(); ++n) {
       EXPECT_NEAR(remembered[n], at_once[n], kRounding) << n;
       if (n < 16) {
-        EXPECT_NEAR(forgotten[n], at_once[n], kRounding) << n;  // the BLAS rounds by the shape
+        EXPECT_NEAR(forgotten[n], at_once[n], kRounding) << n;  // the BLAS rounds by shape
       }
     }
     EXPECT_GT(std::abs(forgotten.back() - at_once.back()), kRounding);

@@ -25,7 +25,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::ThrowsMessage;
 
-// Four times as long as the trainings.
+// Logits over four times the training length.
 at::Tensor logits_of(const Decoder& decoder) {
   const at::NoGradGuard no_gradients;
   return decoder.logits(at::tensor(family_tokens(4 * kFamilyLength)).unsqueeze(0));
@@ -35,8 +35,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// Reading rounds nothing, but NTK comes back as another base: some hundred roundings of float32 of
-// logits near 10.
+// The files hold the exact weights, but NTK is restored as another base: a few hundred roundings of
+// float32, of logits near 10.
 constexpr double kRounding = 200 * 0x1p-24 * 10;
 
 TEST(ModelFolder, WhatIsWrittenReadsBackToTheSameLogits) {
@@ -70,7 +70,7 @@ TEST(ModelFolder, WeightsReadBackBitByBit) {
   }
 }
 
-// Tables by word, and keys that share the layers' own projections.
+// Methods with tables by token id, or with keys that use the layers' own projections.
 TEST(ModelFolder, MethodsThatReadWordsOrTheLayersReadBackToTheSameLogits) {
   const std::pair<const char*, json> methods[] = {
       {"complex", {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},
@@ -88,14 +88,14 @@ TEST(ModelFolder, MethodsThatReadWordsOrTheLayersReadBackToTheSameLogits) {
   }
 }
 
-// A folder with a model, and what is wrong with it after a change.
+// A folder with a model, and the error after a change to one of its files.
 class Damaged : public testing::Test {
  protected:
   Damaged() : config_(family_config("rope", json::object(), Norm::kRmsNorm, Activation::kSwiGlu)) {
     write_model(config_, random_decoder(config_), folder_.path());
   }
 
-  // config.json with another value of a field; null removes it.
+  // Changes a field of config.json; null removes it.
   void change(const char* field, const json& value) {
     json config = read_json(folder_ / "config.json");
     config[field] = value;
@@ -178,7 +178,7 @@ TEST_F(Damaged, OneMatrixForReadingAndWritingIsRead) {
   }
   write_text(folder_ / "model.safetensors", safetensors_file(content));
   const SavedModel read = read_model(folder_.path());
-  EXPECT_EQ(read.config.train_length, kFamilyLength);  // of max_position_embeddings
+  EXPECT_EQ(read.config.train_length, kFamilyLength);  // from max_position_embeddings
   const auto& parameters = read.decoder.parameters();
   EXPECT_TRUE(at::equal(parameters.front().value, parameters.back().value));
   EXPECT_EQ(parameters.back().name, "unembedding");

@@ -11,7 +11,7 @@
 namespace sextant::lab {
 namespace {
 
-// Whose texts are 16 tokens long and have room for 6 pairs.
+// Retrieval after `steps` of training. Training sequences have 16 tokens, with room for 6 pairs.
 std::vector<AtDistance> found_after(int64_t steps, int64_t texts) {
   Settings settings = tiny_settings_with_pairs(std::max<int64_t>(1, steps));
   settings.retrieval.batch = 32;
@@ -37,9 +37,9 @@ TEST(Retrieve, AsksAtEveryLengthAndDistance) {
                                           P{32, 4}, P{32, 8}, P{32, 16}, P{32, 30}));
 }
 
-// 16 answers: of 400 texts 25 are right by chance, and more than 60 with a chance of 1e-10; of 100
-// more than half with one of 1e-30. (300 steps of this size leave it at 0.7; the survey's own find
-// all.)
+// There are 16 answers. By chance 25 of 400 are right, and more than 60 with a probability of
+// 1e-10; of 100, more than half are right with a probability of 1e-30. (300 steps of this size
+// reach 0.7; the survey's own settings reach 1.)
 TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
   const std::vector<AtDistance> untrained = found_after(0, 400);
   ASSERT_EQ(untrained.size(), kAsked);

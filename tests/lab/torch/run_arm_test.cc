@@ -33,7 +33,7 @@ std::set<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-// What must not depend on interruptions.
+// The result without the fields that interruptions may change.
 nlohmann::json numbers_of(const std::filesystem::path& directory) {
   nlohmann::json result = read_json(directory / kResultFile);
   result.erase("train_seconds");
@@ -41,7 +41,7 @@ nlohmann::json numbers_of(const std::filesystem::path& directory) {
   return result;
 }
 
-// Asks to stop after `reports` reports; checkpoints come as often as they can.
+// Requests a stop after `reports` reports; checkpoints are as frequent as possible.
 Ending run_for(const std::filesystem::path& directory, int reports) {
   volatile std::sig_atomic_t stop = 0;
   const Watch watch{.report =
@@ -74,7 +74,8 @@ TEST(RunArm, StoppedAgainAndAgainEndsWithTheSameNumbers) {
   const auto in_pieces = prepare_arm(pieces, arm_of("t5"), tiny_settings());
   EXPECT_EQ(run_for(at_once, 1'000'000), Ending::kDone);
   int stops = 0;
-  // The third ends within a training of ten reports, the last ones in the test.
+  // The third run ends during the training, which has ten reports; the last ones end during the
+  // test.
   for (const int reports : {2, 3, 5, 5, 2})
     stops += run_for(in_pieces, reports) == Ending::kStopped;
   EXPECT_EQ(stops, 5);
@@ -91,7 +92,7 @@ TEST(RunArm, OfPairsStoppedAgainAndAgainEndsWithTheSameNumbers) {
   const auto at_once = prepare_arm(whole, arm, settings);
   const auto in_pieces = prepare_arm(pieces, arm, settings);
   EXPECT_EQ(run_arm(at_once, {}), Ending::kDone);
-  // The last ones end within a test of nine distances.
+  // The last runs end during the test, which has nine distances.
   for (const int reports : {2, 3, 3, 4}) EXPECT_EQ(run_for(in_pieces, reports), Ending::kStopped);
   EXPECT_EQ(run_arm(in_pieces, {}), Ending::kDone);
   EXPECT_EQ(numbers_of(in_pieces), numbers_of(at_once));
@@ -141,8 +142,8 @@ TEST(RunArm, WithMemoryStoppedAgainAndAgainEndsWithTheSameNumbers) {
   EXPECT_EQ(read_model_config(at_once).memory, 24);
 }
 
-// Twenty steps of each of these with the survey's options; the loss falls and every measure is a
-// number.
+// Trains twenty steps with each method and the survey's options: the loss decreases and every
+// result is finite.
 void expect_trained(const std::vector<std::string>& methods, int64_t memory) {
   Settings settings = tiny_settings();
   settings.training.bytes = 20 * settings.training.batch * settings.training.length;

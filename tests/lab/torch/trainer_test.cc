@@ -22,7 +22,7 @@ const Corpus& corpus() {
   return corpus;
 }
 
-// A decoder and who trains it.
+// A decoder and its trainer.
 struct Student {
   explicit Student(const std::string& method,
                    const TrainingOptions& options = tiny_settings().training, uint64_t seed = 0,
@@ -89,7 +89,7 @@ TEST(Trainer, RestoresOverAnythingThatWasThere) {
   EXPECT_EQ(state_of(other).sections, state_of(one).sections);
 }
 
-// The memory is part of a checkpoint: at its first steps it is still growing.
+// The memory is part of a checkpoint. During the first steps it still grows.
 TEST(Trainer, WithMemoryCutIntoPiecesEndsWithTheSameBits) {
   const auto student = [] {
     return std::make_unique<Student>("transformer-xl", tiny_settings().training, 0, /*memory=*/24);
@@ -149,7 +149,7 @@ TEST(Trainer, SaysWhenTheLossIsNoNumber) {
   options.clip = 1e9;
   options.weight_decay = 0;
   Student student("none", options);
-  // A weight that is no number any more, as an overflow would leave it.
+  // A weight of NaN, as after an overflow.
   student.decoder.parameters()[0].value.detach().fill_(std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(std::isnan(student.trainer.advance()));
   EXPECT_EQ(student.trainer.step(), 0);
