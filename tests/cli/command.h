@@ -1,4 +1,4 @@
-// Runs the command `sextant` as a person would.
+// Runs the command `sextant` as from a shell.
 #pragma once
 
 #include <fcntl.h>
@@ -14,17 +14,17 @@
 
 namespace sextant::cli {
 
-// A command that is at work, its outputs in files.
+// A running command, with its outputs in files.
 class Running {
  public:
-  // before: what the new process does before it becomes the command.
+  // before() runs in the new process before exec.
   Running(
       const std::vector<std::string>& arguments, const std::filesystem::path& folder,
       const std::function<void()>& before = [] {})
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
     process_ = ::fork();
     if (process_ != 0) return;
-    ::setpgid(0, 0);  // a Ctrl-C for it is not one for us
+    ::setpgid(0, 0);  // so that Ctrl-C for the command does not stop the test
     ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
     ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
     std::vector<char*> words{const_cast<char*>(SEXTANT_COMMAND)};
@@ -40,7 +40,7 @@ class Running {
     if (!over_ && ::waitpid(process_, &status_, WNOHANG) == process_) over_ = true;
     return over_;
   }
-  // Exit status, or -signal.
+  // Returns the exit status, or -signal.
   int wait() {
     if (!over_) ::waitpid(process_, &status_, 0);
     over_ = true;

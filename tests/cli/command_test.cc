@@ -1,4 +1,4 @@
-// The command itself: its version, and the words that are no subcommand's.
+// The command itself: its version, and arguments that name no subcommand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(Command, SaysWhichVersionItIs) {
 #endif
 }
 
-// The survey looks for the text before anything else.
+// The survey looks for the text before it does anything else.
 TEST(Command, OptionsWithoutACommandAreTheSurveys) {
   const Ended ended = run({"--methods", "rope,alibi", "--text", "/no/such/file"});
   EXPECT_EQ(ended.status, 1);

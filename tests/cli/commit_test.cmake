@@ -1,5 +1,5 @@
-# cmake/SextantVersion.cmake as a script: it finds the commit of a repository, and none without one,
-# and writes the header only when the commit is another.
+# Runs cmake/SextantVersion.cmake as a script: it finds the commit of a repository, none without a
+# repository, and writes the header only when the commit changes.
 #
 #   cmake -DSCRIPT=... -DWORK=... -P commit_test.cmake
 function(must)
@@ -46,7 +46,7 @@ set(ENV{GIT_CONFIG_GLOBAL} /dev/null)
 set(ENV{GIT_CONFIG_NOSYSTEM} 1)
 set(in ${git} -C ${source} -c user.name=Test -c user.email=)
 must(${in} init --quiet)
-expect_commit(unknown) # nothing is committed yet
+expect_commit(unknown) # there is no commit yet
 must(${in} commit --quiet --allow-empty -m first)
 must(${in} rev-parse --short=12 HEAD)
 string(STRIP "${output}" first)
@@ -54,7 +54,7 @@ expect_commit(${first})
 expect_dependency(.git/HEAD)
 expect_dependency(.git/logs/HEAD)
 
-# Nothing has changed: the header keeps its time, so nothing is compiled again.
+# The commit is the same, so the header keeps its time and nothing is compiled again.
 file(TOUCH ${WORK}/before)
 must(${CMAKE_COMMAND} -E sleep 0.02)
 look_up()
@@ -67,7 +67,7 @@ must(${in} rev-parse --short=12 HEAD)
 string(STRIP "${output}" second)
 expect_commit(${second})
 
-# A tree without a repository inside one, as a tarball that was unpacked there.
+# A tree without a repository inside another repository, such as an unpacked tarball.
 set(source "${source}/vendored")
 file(MAKE_DIRECTORY ${source})
 expect_commit(unknown)

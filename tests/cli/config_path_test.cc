@@ -1,4 +1,4 @@
-// sextant explain PATH, where PATH is a model's folder: which file of it is read, and messages that
+// sextant explain PATH, where PATH is a model's folder: the file that is read, and messages that
 // name that file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A file that is read, and one of which the message says where it is.
+// A file that can be read, and one that causes an error whose message contains the path.
 const std::string kGood = R"({"head_dim": 64, "rope_theta": 1e4})";
 const std::string kBad = R"({"head_dim": 64})";
 
@@ -40,7 +40,7 @@ class ConfigPath : public ::testing::Test {
     EXPECT_EQ(ended.out, "");
     EXPECT_THAT(ended.err, HasSubstr(words));
   }
-  // A GGUF file without weights, as convert writes it.
+  // Writes a GGUF file without weights by `sextant convert`.
   std::string gguf() const {
     const std::string to = (folder_ / "made").string();
     EXPECT_EQ(run({"convert", write("made.json", kGood), "--to", "gguf", "-o", to}).status, 0);
@@ -110,7 +110,7 @@ TEST_F(ConfigPath, AFolderWithMoreOrNoneIsNamed) {
   refuse(path("none/config.json"), path("none/config.json") + ": expected a file, but got none");
   write("empty/config.json", "");
   refuse(path("empty"), path("empty/config.json") + ": expected a file with something in it");
-  // A folder by that name is no file.
+  // A folder named config.json is no file.
   std::filesystem::create_directories(folder_ / "odd/config.json");
   refuse(path("odd"), path("odd") + ": expected a folder with a config.json or one .gguf file");
 }

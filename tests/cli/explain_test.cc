@@ -1,4 +1,4 @@
-// sextant explain and sextant convert, as a user runs them.
+// sextant explain and sextant convert, as users run them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ TEST_F(Setting, ExplainsPublishedConfigurations) {
   }
 }
 
-// The words on the angles that lie just beyond, which a window or nothing at all may bound.
+// The sentence about distances beyond the trained angles, which a window, or nothing, may bound.
 TEST_F(Setting, SaysWhichDistancesLieJustBeyond) {
   const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e6)";
   const auto said = [&](const std::string& type, const std::string& more) {
@@ -76,8 +76,8 @@ std::set<std::string> keys_of(const json& object) {
   return keys;
 }
 
-// Schema 2 as docs/explain.md has it. Other tools read it: a key keeps its name, and stands in each
-// group, with null where it does not apply.
+// Schema 2 of docs/explain.md. Other tools read it: each group has all keys, under constant names,
+// with null where a key does not apply.
 TEST_F(Setting, JsonIsOfSchema2) {
   const std::string path = file("config.json", R"({"model_type": "llama4_text", "head_dim": 16,
       "num_hidden_layers": 4, "rope_theta": 500000, "max_position_embeddings": 32768})");
@@ -142,7 +142,7 @@ TEST_F(Setting, JsonIsOfSchema2) {
   }
 }
 
-// convert's result can be written into a file or another program as it stands.
+// convert prints its result alone, so the output can go to a file or another program unchanged.
 TEST_F(Setting, ConvertPrintsItsResultAlone) {
   const std::string path = file("config.json", R"({"model_type": "deepseek_v3", "head_dim": 16,
       "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "max_position_embeddings": 163840,

@@ -1,4 +1,4 @@
-// Disks that are full, and what cannot be written: as a command meets them.
+// Full disks and files that cannot be written, for tests of commands.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace sextant::cli {
 
-// Files of at most so many bytes, as a disk has it that fills up; a write beyond is an error, no
+// Limits the size of files as on a disk that fills up; a write beyond the limit fails without a
 // signal.
 inline std::function<void()> files_of_at_most(rlim_t bytes) {
   return [bytes] {
@@ -41,7 +41,8 @@ inline std::string word(const std::string& text) {
 // Shells in a mount namespace of their own, where a test mounts small disks below `folder`.
 class OwnMounts {
  public:
-  // `sextant NAME` in the scripts is Sextant with these words; what it says is kept under the name.
+  // In the scripts, `sextant NAME` runs Sextant with these arguments and keeps its output under the
+  // name.
   OwnMounts(std::filesystem::path folder, const std::vector<std::string>& words)
       : folder_(std::move(folder)), command_(SEXTANT_COMMAND) {
     for (const std::string& argument : words) command_.append(" ").append(word(argument));

@@ -1,4 +1,4 @@
-// sextant methods, and what it says of each method against the method's page.
+// Compares the output of `sextant methods` with each method's page.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ json all_methods() {
   return json::parse(ended.out);
 }
 
-// With one space between words.
+// The text with one space between words.
 std::string squeezed(const std::string& text) {
   std::istringstream words(text);
   std::string word, squeezed;
@@ -37,7 +37,7 @@ std::string squeezed(const std::string& text) {
   return squeezed;
 }
 
-// The first block of code of a page, which is the method's formula.
+// The method's formula, which is the first code block of its page.
 std::string formula_of_page(const std::string& page) {
   const size_t begin = page.find("```\n"), end = page.find("\n```", begin + 1);
   return begin == std::string::npos ? "" : squeezed(page.substr(begin + 4, end - begin - 4));

@@ -1,5 +1,5 @@
-// A disk that is full, files that cannot be read: train, evaluate and extend stop, say which file
-// it was and keep what is done.
+// A full disk or files that cannot be read: train, evaluate and extend stop, name the file and keep
+// finished work.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ TEST_F(ModelDisk, AFullOneStopsATrainingAndRoomLetsItGoOn) {
     std::string save_seconds;
     bool goes_on;  // there was room for a checkpoint
   };
-  // For the plan, for the first checkpoint, for one more; for the model, when all is trained.
+  // The disk is too small for the plan, for the first checkpoint, for one more checkpoint, and for
+  // the model after the training.
   for (const auto& [kilobytes, save_seconds, goes_on] :
        {Case{4, "0", false}, {150, "0", false}, {750, "0", true}, {400, "1000", true}}) {
     SCOPED_TRACE(kilobytes);
@@ -89,7 +90,7 @@ TEST_F(ModelDisk, AFullOneTakesNoStretchedModelAndNoChart) {
   const Ended full = mounts.ended("full");
   EXPECT_EQ(full.status, 1);
   EXPECT_THAT(full.err, ContainsRegex(kNoSpace));
-  // What was found is said all the same.
+  // The results are printed nevertheless.
   EXPECT_THAT(full.out, AllOf(HasSubstr("Recommended: "), Not(HasSubstr("the model, read by"))));
   EXPECT_EQ(read_text(folder_ / "full.ls"), "");
   EXPECT_EQ(mounts.ended("roomy").status, 0) << mounts.ended("roomy").err;
@@ -114,7 +115,7 @@ TEST_F(ModelDisk, AFullOneLeavesTheModelThatWasThere) {
   write_plan({{"seed", 1}});
   ASSERT_EQ(train("other").status, 0);
   const OwnMounts mounts(folder_.path(), extend_words("other", {"--write", path("out/longer")}));
-  // Room for one model, and not for the other's weights beside it.
+  // The disk has room for one model, but not for the other's weights beside it.
   mounts.run(
       "mount -t tmpfs -o size=64m tmpfs out && cp -r model out/longer && "
       "rm -r out/longer/training && mount -o remount,size=200k out && sextant full && "
@@ -164,7 +165,7 @@ TEST_F(ModelDisk, WhatCannotBeReadIsNamed) {
     EXPECT_THAT(ended.err, HasSubstr("read " + file + ": cannot read it: Input/output error"));
     EXPECT_EQ(ended.out, "");
   };
-  // It opens, and reading its beginning is an input/output error.
+  // The file can be opened, but reading its beginning is an input/output error.
   const fs::path broken = "/proc/self/mem";
   expect({"evaluate", path("model"), "--lengths", "32", "--text", broken}, broken);
   expect({"extend", path("model"), "--to", "64", "--text", broken}, broken);
@@ -178,7 +179,7 @@ TEST_F(ModelDisk, WhatCannotBeReadIsNamed) {
     expect(extend_words("model", {}), file);
     fs::rename(folder_ / "kept", file);
   }
-  // Text that is cut off while the training is stopped is another text.
+  // Text that is truncated while the training is stopped counts as another text.
   const Ended stopped = run(train_words("cut"), files_of_at_most(60'000));
   EXPECT_EQ(stopped.status, 1);
   EXPECT_THAT(stopped.err, ContainsRegex("write [^ ]+/cut/[^ ]+: cannot write: File too large"));

@@ -51,7 +51,7 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
   EXPECT_GE(candidates.at("candidates").size(), 19);
   EXPECT_THAT(candidates.at("reason").get<std::string>(),
               HasSubstr(candidates.at("recommended").get<std::string>()));
-  // What was written reads as it was measured.
+  // The written model gives the losses that were measured.
   const Ended longer = run({"evaluate", path("longer"), "--lengths", "32,64,128", "--text",
                             path("text"), "--share", "0.2", "--json"});
   ASSERT_EQ(longer.status, 0) << longer.err;
@@ -64,23 +64,23 @@ TEST_F(Model, IsTrainedIntoAFolderThatIsEvaluatedAndExtended) {
                 1e-4);
   }
   EXPECT_EQ(written, 1);
-  // Before the text is read, which is not there.
+  // The error comes before the text is read, which does not exist.
   const Ended unknown = run({"extend", path("model"), "--to", "128", "--text", path("none"),
                              "--write", path("other"), "--choose", "yam"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_THAT(unknown.err,
               AllOf(HasSubstr("--choose: expected one of direct pi"), HasSubstr("but got yam")));
   EXPECT_FALSE(fs::exists(folder_ / "other"));
-  // The first way is the model as it is.
+  // The first candidate is the unchanged model.
   EXPECT_THAT(run({"extend", path("model"), "--to", "64", "--text", path("text")}).out,
               AllOf(HasSubstr("\ndirect "), HasSubstr("\nyarn "), HasSubstr("Recommended: ")));
 }
 
 TEST_F(Model, SaysNextOnlyWhatAShellCanReadAndTheTextHeldOutIsLongEnoughFor) {
-  write_plan({{"training", {{"length", 256}}}});  // documents of 2000 bytes: none of 8 L
+  write_plan({{"training", {{"length", 256}}}});  // documents have 2000 bytes: none reaches 8 L
   const Ended trained = train("a model");
   ASSERT_EQ(trained.status, 0) << trained.err;
-  // Not by +, at which g++ 12 warns of an overlap that cannot be (-Wrestrict).
+  // Without `+`, for which g++ 12 warns of an overlap that cannot occur (-Wrestrict).
   const std::string model = std::string("'").append(path("a model")).append("'"),
                     text = " --text " + path("text");
   EXPECT_THAT(trained.out,

@@ -31,7 +31,7 @@ const PlottedMethod& method_named(const std::string& name) {
   throw Error("no method " + name);
 }
 
-// The figures of a method, with these options and otherwise its defaults.
+// The figures of a method with these options, and defaults for the others.
 std::vector<Figure> figures(const std::string& name, std::map<std::string, std::string> texts) {
   const PlottedMethod& method = method_named(name);
   for (const PlotOption& option : method.options) texts.insert({option.name, option.otherwise});
@@ -130,7 +130,7 @@ TEST(Sinusoidal, FairseqsRowsBeginAtPositionTwo) {
   for (size_t n = 0; n + 16 < all.size(); ++n) EXPECT_EQ(later[n], all[n + 16]);
 }
 
-// Su et al. 2021: a score depends on distance only, as the mean of cos(d theta_f).
+// Su et al. 2021: a score depends on the distance only, as the mean of cos(d theta_f).
 TEST(Rope, ScoreOfEqualVectorsIsTheMeanOfTheCosines) {
   const auto all = figures("rope", {{"dim", "8"}, {"length", "40"}, {"base", "100"}});
   const chart::Series score = line_of(all).series.at(0);
@@ -181,7 +181,7 @@ TEST(Rope, AStretchedOneTurnsAsItsStretchSays) {
       EXPECT_EQ(a[8 * row + column], b[8 * 2 * row + column]) << row;
     }
   }
-  // By the length of the text: as it is up to the training length.
+  // The stretch follows the length of the sequence: up to the training length nothing changes.
   const auto dynamic = [](const std::string& length) {
     return map_of(figures("rope", {{"dim", "8"},
                                    {"length", length},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ./run with stubs for Ninja and the command. It checks the targets that are built, the words that
-# the command gets and those that it is told were typed, and that ./run does not wait for other
-# builds.
+# Tests ./run with stubs for Ninja and the command: the targets that are built, the arguments that
+# the command gets, the command line that it is told was typed, and that ./run does not wait for
+# other builds.
 set -euo pipefail
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
@@ -12,13 +12,13 @@ unset SEXTANT_PRESET
 build=$work/build/release
 mkdir -p "$work/stubs" "$build/bin"
 
-# The command's stub prints its words, and the line that ./run says was typed.
+# The stub of the command prints its arguments and the command line that ./run passes as typed.
 cat >"$work/sextant" <<'END'
 #!/usr/bin/env bash
 printf '%s|' "$@"
 printf '%s\n' "$SEXTANT_TYPED"
 END
-# Ninja's stub notes its last word, the target, and makes the command.
+# The stub of Ninja records its last argument, the target, and creates the command.
 cat >"$work/stubs/ninja" <<END
 #!/usr/bin/env bash
 printf '%s\n' "\${@: -1}" >"$work/target"
@@ -35,7 +35,7 @@ expect() {
   printf '%s: expected %s, but got %s\n' "$1" "$2" "$3"
   failed=1
 }
-# One that waits for the lock for ever is killed.
+# The timeout ends a run that waits for the lock forever.
 run() { timeout 30 "$root/run" "$@"; }
 # runs TARGET EXPECTED WORDS...
 runs() {
@@ -60,8 +60,8 @@ runs sextant_command "explain|config.json|$typed explain config.json" explain co
 runs sextant_command "convert|a|--to|vllm|$typed convert a --to vllm" convert a --to vllm
 runs sextant_command "--version|$typed --version" --version
 
-# While another build has the lock, a command that is there runs at once, and a missing one as soon
-# as it is made.
+# While another build holds the lock, an existing command runs at once, and a missing one as soon as
+# it exists.
 exec 8>"$work/build/.lock"
 flock 8
 runs none "explain|config.json|$typed explain config.json" explain config.json

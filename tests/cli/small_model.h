@@ -1,4 +1,4 @@
-// A model of seconds: text, and the words that train it.
+// A model that trains in seconds: text, and the command's arguments for training it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace sextant::cli {
 
-// Text, and a file of settings of a training of a second or two.
+// Text, and a settings file for a training of a second or two.
 class Model : public testing::Test {
  protected:
   Model() {

@@ -1,4 +1,4 @@
-// A survey of seconds: text, and the words that start it.
+// A survey that takes seconds: text, and the arguments that start it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace sextant::cli {
 
-// Text, and the words of a survey of seconds in a folder.
+// Text, and the arguments for a survey of seconds in a folder.
 class Survey : public testing::Test {
  protected:
   Survey() { write_small_text(folder_ / "text"); }

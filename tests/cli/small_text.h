@@ -1,4 +1,4 @@
-// The text that small models and surveys of the command's tests read.
+// Text for the small models and surveys of the command's tests.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace sextant::cli {
 
-// A file for each of 40 documents of 2000 bytes.
+// Writes 40 documents of 2000 bytes, a file for each.
 inline void write_small_text(const std::filesystem::path& folder) {
   uint64_t number = 0;
   for (const std::string& document : synthetic_documents(40, 2000)) {

@@ -1,4 +1,4 @@
-// Every method through the command, as a person would ask for them.
+// Surveys every method through the command, as users would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

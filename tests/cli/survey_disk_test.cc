@@ -1,5 +1,5 @@
-// A disk that is full, files that cannot be read: a survey stops, says which file it was, keeps
-// what is done, and the same command goes on to the same table when there is room.
+// A full disk or files that cannot be read: a survey stops, names the file and keeps finished work;
+// when there is room again, the same command continues to the same table.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,12 +32,12 @@ class SurveyDisk : public Survey {
 TEST_F(SurveyDisk, NoFileThatIsTooBigIsLostInSilence) {
   const Ended whole = survey("whole", kTwo);
   ASSERT_EQ(whole.status, 0) << whole.err;
-  // Just too little for each of what a survey writes, the smallest first.
+  // Limits just too small for each kind of file that a survey writes, the smallest first.
   std::vector<std::uintmax_t> sizes;
   for (const char* file :
        {"manifest.json", "arms/rope-0/arm.json", "arms/rope-0/model.safetensors", "report.html"}) {
     const std::uintmax_t size = fs::file_size(folder_ / "whole" / file);
-    sizes.push_back(size - size / 20);  // the names of folders, which differ, stand in some
+    sizes.push_back(size - size / 20);  // some contain folder names, which differ
   }
   std::ranges::sort(sizes);
   bool by_worker = false, by_survey = false;
@@ -60,7 +60,7 @@ TEST_F(SurveyDisk, NoFileThatIsTooBigIsLostInSilence) {
 TEST_F(SurveyDisk, AFullDiskStopsItAndRoomLetsItGoOn) {
   if (!can_mount()) GTEST_SKIP() << "this user may not mount a small disk (unshare -rm)";
   const Ended whole = survey("whole", kTwo);
-  // For the plan, for the first checkpoint, for the report.
+  // The disk is too small for the plan, for the first checkpoint, and for the report.
   for (const int kilobytes : {4, 60, 900}) {
     const OwnMounts mounts = own_mounts();
     mounts.run("mount -t tmpfs -o size=" + std::to_string(kilobytes) +
@@ -95,7 +95,7 @@ TEST_F(SurveyDisk, AFullStandardOutputIsNoSuccess) {
 }
 
 TEST_F(SurveyDisk, TextThatCannotBeReadIsNamed) {
-  // It opens, and reading its beginning is an input/output error.
+  // The file can be opened, but reading its beginning is an input/output error.
   const Ended broken = survey("out", {"--text", "/proc/self/mem"});
   EXPECT_EQ(broken.status, 1);
   EXPECT_THAT(broken.err,
@@ -110,7 +110,7 @@ TEST_F(SurveyDisk, TextThatWasCutOffIsAnotherText) {
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.err, AllOf(HasSubstr("holds a survey with other settings"),
                                ContainsRegex("text.train_bytes|text.test_bytes")));
-  // A worker that finds it so, for it was cut after the survey began.
+  // The text is truncated after the survey began, so a worker finds the error.
   fs::remove(folder_ / "out/arms/rope-0/result.json");
   const Ended worker = run({"arm", (folder_ / "out/arms/rope-0").string()});
   EXPECT_EQ(worker.status, 1);

@@ -22,8 +22,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Trainings to interrupt: 300 steps. `kSaved` writes each of them to disk, so that a test that
-// looks every few milliseconds meets the training in its first half on any machine.
+// Trainings of 300 steps, to be interrupted. `kSaved` writes a checkpoint at each step, so that a
+// test that polls every few milliseconds finds the training in its first half on any machine.
 const std::vector<std::string> kLong{
     "--bytes", "76800", "--jobs", "2", "--methods", "rope,transformer-xl:memory=48,window"};
 const std::vector<std::string> kSaved = [] {
@@ -42,7 +42,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Of the newest checkpoint of an arm; 0: it has none.
+// The step of an arm's newest checkpoint, or 0 without one.
 int64_t saved_step(const fs::path& arm) {
   constexpr std::string_view kPrefix = "checkpoint-";
   int64_t step = 0;
@@ -76,7 +76,7 @@ TEST_F(Survey, EndsWithATableChartsAndAReport) {
     EXPECT_GT(fs::file_size(folder_ / "out" / file), 100) << file;
   }
 
-  // Again: nothing is done, the same is said, the same files lie there.
+  // A second run does nothing, prints the same, and leaves the same files.
   const auto written = fs::last_write_time(folder_ / "out/report.html");
   const Ended again = survey("out");
   EXPECT_EQ(again.status, 0);
@@ -84,10 +84,10 @@ TEST_F(Survey, EndsWithATableChartsAndAReport) {
   EXPECT_THAT(again.err, Not(HasSubstr("arms to do")));
   EXPECT_EQ(fs::last_write_time(folder_ / "out/report.html"), written);
 
-  // Elsewhere: the same numbers.
+  // Another folder gets the same results.
   EXPECT_EQ(survey("elsewhere").out, first.out);
 
-  // Another method joins; what is there is not done again.
+  // With another method, only the new arm is trained.
   const Ended more = survey("out", {"--methods", "rope,none"});
   EXPECT_EQ(more.status, 0) << more.err;
   EXPECT_THAT(more.err, AllOf(HasSubstr("1 of 2 arms to do"), HasSubstr("none-0 done")));
@@ -167,7 +167,7 @@ TEST_F(Survey, KilledAndStartedAgainGivesTheSameTable) {
     const std::vector<pid_t> workers = children_of(running.process());
     ::kill(running.process(), SIGKILL);
     running.wait();
-    // Nothing is left at work.
+    // No worker is left running.
     for (const pid_t worker : workers) {
       while (::kill(worker, 0) == 0) wait_a_moment();
     }
@@ -189,7 +189,7 @@ TEST_F(Survey, CtrlCSavesAndSaysHowToGoOn) {
                   [] { ::setenv("SEXTANT_TYPED", "./run --out 'my survey'", /*overwrite=*/1); });
   const fs::path rope = folder_ / "out/arms/rope-0";
   while (!running.is_over() && saved_step(rope) == 0) wait_a_moment();
-  ::kill(-running.process(), SIGINT);  // as the terminal does: to the whole group
+  ::kill(-running.process(), SIGINT);  // to the whole group, as a terminal does
   EXPECT_EQ(running.wait(), 130);
   EXPECT_THAT(running.err(),
               AllOf(HasSubstr("stopping"), HasSubstr("stopped: 0 of 3 arms are done. "
@@ -215,7 +215,7 @@ TEST_F(Survey, AWorkerThatDiesIsNamedAndTheOthersGoOn) {
 TEST_F(Survey, OnlyOneAtATimeInOneFolder) {
   Running running(words("out"), folder_.path());
   while (!running.is_over() && !fs::exists(folder_ / "out/manifest.json")) wait_a_moment();
-  ::kill(running.process(), SIGSTOP);  // so that it is at work for as long as we want
+  ::kill(running.process(), SIGSTOP);  // keeps it running until the test ends it
   const Ended second = survey("out");
   EXPECT_EQ(second.status, 1);
   EXPECT_THAT(second.err, HasSubstr("another one is at work in"));
