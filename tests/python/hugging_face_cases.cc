@@ -1,6 +1,6 @@
-// hugging_face_cases DIR: a folder for each of tests/lab/families.h, as the laboratory writes a
-// trained model, with the logits of the decoder that wrote it: DIR/NAME/{config.json, ...,
-// tokens.npy, logits.npy}.
+// hugging_face_cases DIR: writes a folder for each case of tests/lab/families.h, as the laboratory
+// writes a trained model, with the logits of its decoder: DIR/NAME/{config.json, ..., tokens.npy,
+// logits.npy}.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>

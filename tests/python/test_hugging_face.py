@@ -1,9 +1,8 @@
-"""What the laboratory writes is what transformers loads: the same logits, from every architecture
-there is.
+"""Loads the laboratory's models of every architecture with transformers and compares logits.
 
     test_hugging_face.py CASES
 
-CASES is the program hugging_face_cases. Exit status 77, a skip for CTest, where there is no
+CASES is the program hugging_face_cases. Exits with 77, which CTest reports as skipped, without
 transformers.
 """
 import json
@@ -17,15 +16,17 @@ try:
     import torch
     import transformers
 except ImportError as missing:
-    print(f"skipped: {missing}; python -m pip install torch transformers, and -DSEXTANT_TEST_TRANSFORMERS=python")
+    print(f"skipped: {missing}; python -m pip install torch transformers, "
+          "and -DSEXTANT_TEST_TRANSFORMERS=python")
     sys.exit(77)
 
-# float32: logits reach 4, and libraries add some hundred products in different orders.
+# float32: logits reach 4, and the libraries sum a few hundred products in different orders.
 BOUND = 1e-4
 
 
 def logits(folder, tokens):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").float().eval()
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    model = load(folder, attn_implementation="eager").float().eval()
     with torch.no_grad():
         return type(model).__name__, model(tokens).logits.numpy()
 
@@ -46,9 +47,12 @@ def main():
     transformers.logging.set_verbosity_error()
     failed = loaded = 0
     with tempfile.TemporaryDirectory() as directory:
-        lines = subprocess.run([sys.argv[1], directory], check=True, capture_output=True, text=True).stdout
-        print(f"transformers {transformers.__version__}, torch {torch.__version__}: largest |difference| of logits")
-        for name, obstacle in (line.split("\t") for line in lines.splitlines()):
+        cases = subprocess.run(
+            [sys.argv[1], directory], check=True, capture_output=True, text=True
+        )
+        print(f"transformers {transformers.__version__}, torch {torch.__version__}: "
+              "largest |difference| of logits")
+        for name, obstacle in (line.split("\t") for line in cases.stdout.splitlines()):
             folder = pathlib.Path(directory) / name
             architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
             if obstacle:
@@ -64,7 +68,7 @@ def main():
                 print(f"  {name:28}{kind:24}{difference:.1e} of {numpy.abs(expected).max():.1f}"
                       f"{'' if good else '  WRONG'}")
                 failed += not good
-            except Exception as error:  # each case is judged, whatever another one does
+            except Exception as error:  # the other cases are tested nevertheless
                 print(f"  {name:28}{architecture}: {type(error).__name__}: {error}  WRONG")
                 failed += 1
         check_tokenizer(folder.parent / "llama")

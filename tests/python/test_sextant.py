@@ -1,4 +1,4 @@
-"""The Python package: every method's gradients, golden cases, tracing, and what errors say."""
+"""Tests of the Python package: gradients of every method, golden cases, tracing and errors."""
 
 import json
 import pathlib
@@ -15,13 +15,13 @@ from sextant.conformance import run_case
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADS, HEAD_DIM, LENGTH = 2, 4, 6
-# Binary needs as many bits as the model is wide; a clamp that lets gradients through is not what
-# finite differences see; small tables save time.
+# Binary needs as many bits as the model is wide. Clamps are smooth: finite differences cannot check
+# clamps that pass gradients through. Small tables save time.
 OPTIONS = {
     "binary": {"bits": 8},
     "deberta": {"buckets": 4, "max_positions": 8},
     "emd": {"options": {"buckets": 4, "max_positions": 8}},
-    "fire": {"threshold": 3},  # so that there are queries on either side
+    "fire": {"threshold": 3},  # so that queries lie on either side of it
     "kerple-log": {"clamp": "smooth"},
     "kerple-power": {"clamp": "smooth"},
 }
@@ -31,14 +31,13 @@ def make(name, **options):
     torch.manual_seed(1)
     method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2, train_length=LENGTH,
                             dtype=torch.float64, **OPTIONS.get(name, {}), **options)
-    for parameter in method.parameters():  # away from zeros, where a gradient may hide
+    for parameter in method.parameters():  # zeros could hide a wrong gradient
         parameter.data += 0.3 * torch.randn_like(parameter)
     return method
 
 
-def word_methods():
-    """Each way in which complex words may have numbers of their own, and sinusoids that skip
-    padding."""
+def token_methods():
+    """All combinations of tables by token id for complex, and sinusoids that skip padding."""
     for amplitude in ("input", "word"):
         for frequency in ("component", "word", "word-and-component"):
             for phase in ("none", "component", "word", "word-and-component"):
@@ -48,14 +47,15 @@ def word_methods():
     yield make("sinusoidal", layout="fairseq", padding_idx=1)
 
 
-def traced_word_methods():
-    """Of these one for each way through the operator: a tracer takes seconds for each."""
+def traced_token_methods():
+    """One of these for each path through the operator, since tracing takes seconds."""
     yield make("complex", frequency="word", phase="word-and-component", vocabulary=5)
-    yield make("complex", amplitude="word", frequency="word-and-component", phase="word", vocabulary=5)
+    yield make("complex", amplitude="word", frequency="word-and-component", phase="word",
+               vocabulary=5)
     yield make("sinusoidal", layout="fairseq", padding_idx=1)
 
 
-WORDS = torch.tensor([[0, 2, 1, 1, 4, 0], [3, 3, 2, 0, 1, 4]])
+TOKEN_IDS = torch.tensor([[0, 2, 1, 1, 4, 0], [3, 3, 2, 0, 1, 4]])
 
 
 def inputs():
@@ -70,10 +70,10 @@ def layer_input():
 
 
 def call(method, x, q, k, v, parameters):
-    """In layer 1, with keys as the method has them."""
-    of = method.name, method.shape, method.options, list(parameters)
-    k = torch.cat((k, torch.ops.sextant.method_key_columns(*of, x, layer=1)), 3)
-    return torch.ops.sextant.method_attend(*of, q, k, v, layer=1)
+    """Attention of layer 1, with the columns that the method adds to keys."""
+    identity = method.name, method.shape, method.options, list(parameters)
+    k = torch.cat((k, torch.ops.sextant.method_key_columns(*identity, x, layer=1)), 3)
+    return torch.ops.sextant.method_attend(*identity, q, k, v, layer=1)
 
 
 class EveryMethod(unittest.TestCase):
@@ -93,19 +93,19 @@ class EveryMethod(unittest.TestCase):
                     )
 
     def test_gradients_of_tables_by_word(self):
-        for method in word_methods():
+        for method in token_methods():
             with self.subTest(method.options):
                 parameters = [p.detach().requires_grad_() for p in method.tensors()]
                 self.check(
                     lambda x, *p: torch.ops.sextant.method_embed(
-                        method.name, method.shape, method.options, list(p), x, token_ids=WORDS
+                        method.name, method.shape, method.options, list(p), x, token_ids=TOKEN_IDS
                     ),
                     [layer_input(), *parameters],
                 )
 
     def test_words_that_nobody_reads_are_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "token_ids: expected none"):
-            make("learned").embed(layer_input(), token_ids=WORDS)
+            make("learned").embed(layer_input(), token_ids=TOKEN_IDS)
         with self.assertRaisesRegex(RuntimeError, r"token_ids: expected int64 \[2, 6\]"):
             make("complex", phase="word", vocabulary=5).embed(layer_input())
 
@@ -118,7 +118,7 @@ class EveryMethod(unittest.TestCase):
         self.assertIsNone(specs["rel_embeddings.weight"])
 
     def check(self, function, tensors):
-        # Central differences over 1e-5 are right to about 1e-10.
+        # Central differences with a step of 1e-5 have an error of about 1e-10.
         torch.autograd.gradcheck(function, tensors, eps=1e-5, atol=1e-7, rtol=1e-7)
 
     def test_float32_agrees_with_float64(self):
@@ -143,8 +143,8 @@ class EveryMethod(unittest.TestCase):
 
 
 class Decoding(unittest.TestCase):
-    """Any split of a text gives what one call gives, and a cache may be cut, shared, moved and
-    saved."""
+    """Decoding over a cache in any chunks gives the same as one call, also after truncating,
+    forking, moving and saving sequences."""
 
     def rows(self, length, batch=2, heads=HEADS, seed=3):
         torch.manual_seed(seed)
@@ -169,7 +169,8 @@ class Decoding(unittest.TestCase):
                     cache = sextant.Cache(page_rows=16)
                     parts = self.in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
                     self.assertLess((parts - whole).abs().max().item(), 1e-5)
-                    self.assertEqual([cache.rows(text) for text in cache.sequences], [LENGTH, LENGTH])
+                    rows = [cache.rows(sequence) for sequence in cache.sequences]
+                    self.assertEqual(rows, [LENGTH, LENGTH])
 
     def test_grouped_heads_by_name(self):
         q = self.rows(40, heads=4)[0]
@@ -191,7 +192,8 @@ class Decoding(unittest.TestCase):
         part = lambda n, first, last: [x[n : n + 1, :, first:last] for x in tensors]
         sextant.attention(*part(1, 0, 25), cache=cache, sequences=[long], **options)
         for step in range(5):
-            new = [torch.cat(x) for x in zip(part(0, step, step + 1), part(1, 25 + step, 26 + step))]
+            both = part(0, step, step + 1), part(1, 25 + step, 26 + step)
+            new = [torch.cat(x) for x in zip(*both)]
             out = sextant.attention(*new, cache=cache, sequences=[short, long], **options)
             self.assertLess((out[0] - whole[0, :, step : step + 1]).abs().max().item(), 1e-5)
             self.assertLess((out[1] - whole[1, :, 25 + step : 26 + step]).abs().max().item(), 1e-5)
@@ -204,16 +206,16 @@ class Decoding(unittest.TestCase):
             *(x[:, :, first:last] for x in tensors), method="alibi", cache=cache, **more
         )
         run(0, 40)
-        (text,) = cache.sequences
+        (sequence,) = cache.sequences
         pages = cache.held.pages_in_use()
-        fork = cache.fork(text)
+        fork = cache.fork(sequence)
         self.assertEqual(cache.held.pages_in_use(), pages)
-        run(0, 20, sequences=[fork])  # it goes another way
-        cache.truncate(text, 33)
-        out = run(33, 60, sequences=[text])
+        run(0, 20, sequences=[fork])  # the fork differs
+        cache.truncate(sequence, 33)
+        out = run(33, 60, sequences=[sequence])
         self.assertLess((out - whole[:, :, 33:]).abs().max().item(), 1e-5)
         cache.remove(fork)
-        cache.remove(text)
+        cache.remove(sequence)
         self.assertEqual(cache.held.pages_in_use(), 0)
         self.assertEqual(cache.sequences, [])
 
@@ -222,24 +224,25 @@ class Decoding(unittest.TestCase):
         cache = sextant.Cache()
         cache.prepare(k, v)
         plain = cache.add(first_position=5)
-        turned = cache.add(first_position=5, rotated_by='{"base": 500}')
-        for text in (plain, turned):
-            cache.append(k[:, :, :19], v[:, :, :19], sequences=[text])
-            cache.drop(text, 4, 3)
-            cache.rerotate(text, first_position=1000)
-            self.assertEqual(cache.next_position(text), 1016)
+        rotated = cache.add(first_position=5, rotated_by='{"base": 500}')
+        for sequence in (plain, rotated):
+            cache.append(k[:, :, :19], v[:, :, :19], sequences=[sequence])
+            cache.drop(sequence, 4, 3)
+            cache.rerotate(sequence, first_position=1000)
+            self.assertEqual(cache.next_position(sequence), 1016)
         kept = [*range(4), *range(7, 20)]
-        expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=500)
+        rows = q[:, :, 19:], k[:, :, kept], v[:, :, kept]
+        expected = sextant.attention(*rows, method="rope", base=500)
         new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
         out = sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[plain])
         self.assertLess((out - expected).abs().max().item(), 1e-5)
-        # Keys that are held turned are turned on to another spectrum; queries are turned outside.
-        cache.rerotate(turned, rotated_by='{"base": 700}')
+        # The cache rotates held keys further for another spectrum; callers rotate the queries.
+        cache.rerotate(rotated, rotated_by='{"base": 700}')
         with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
-            sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[turned])
+            sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[rotated])
         query = sextant.rotate(new[0], torch.tensor([1016]), base=700)
-        out = sextant.attention(query, *new[1:], cache=cache, sequences=[turned])
-        expected = sextant.attention(q[:, :, 19:], k[:, :, kept], v[:, :, kept], method="rope", base=700)
+        out = sextant.attention(query, *new[1:], cache=cache, sequences=[rotated])
+        expected = sextant.attention(*rows, method="rope", base=700)
         self.assertLess((out - expected).abs().max().item(), 1e-5)
 
     def test_saved_texts_come_back(self):
@@ -251,8 +254,8 @@ class Decoding(unittest.TestCase):
             cache.save(cache.sequences[0], path)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
             other = sextant.Cache(page_rows=32)
-            text = other.load(path)
-            for a, b in zip(cache.read(cache.sequences[0]), other.read(text)):
+            sequence = other.load(path)
+            for a, b in zip(cache.read(cache.sequences[0]), other.read(sequence)):
                 self.assertTrue(torch.equal(a, b))
             whole = path.read_bytes()
             path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
@@ -263,7 +266,7 @@ class Decoding(unittest.TestCase):
                 sextant.Cache().load(path)
             with self.assertRaisesRegex(RuntimeError, "nowhere: cannot open it"):
                 other.load(pathlib.Path(folder) / "nowhere")
-            self.assertEqual(other.sequences, [text])
+            self.assertEqual(other.sequences, [sequence])
 
     def test_errors_leave_the_cache_as_it_was(self):
         tensors = self.rows(4)
@@ -288,12 +291,11 @@ class Decoding(unittest.TestCase):
         fails("batch 2", *tensors, sequences=[0])
         fails("k.heads: expected 2, but got 1", *(x[:, :1] for x in tensors))
         fails("q: expected the 4 rows of k, but got 3", tensors[0][:, :, :3], *tensors[1:])
-        self.assertEqual([cache.rows(text) for text in cache.sequences], [4, 4])
+        self.assertEqual([cache.rows(sequence) for sequence in cache.sequences], [4, 4])
 
 
 class Narrow(unittest.TestCase):
-    """bfloat16 and float16: the same numbers give the same in float32, but for one rounding of each
-    result."""
+    """bfloat16 and float16: the same values give the float32 results, rounded once."""
 
     ROUNDING = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}  # half a unit in the last place
 
@@ -301,8 +303,7 @@ class Narrow(unittest.TestCase):
         return [x.detach().to(dtype).requires_grad_() for x in tensors]
 
     def run_both(self, function, tensors, dtype):
-        """(results and gradients of narrow tensors, those of the same numbers in float64), in
-        pairs."""
+        """Pairs: a result or gradient of narrow tensors, and that of the same values in float64."""
         narrow = self.leaves(tensors, dtype)
         wide = self.leaves(narrow, torch.float64)
         outs = [function(*narrow), function(*wide)]
@@ -322,9 +323,9 @@ class Narrow(unittest.TestCase):
         return pairs
 
     def check(self, function, tensors, dtype):
-        """A result is rounded once, and so is a gradient; but gradients go by the rounded result,
-        too, and in some of them (a bias of all keys) all that is summed cancels. So they are held
-        to the largest of them."""
+        """Results and gradients are rounded once. Gradients are computed from the rounded result,
+        and in some (of a bias of all keys) the terms of the sum cancel, so the bound of all
+        gradients is relative to the largest one."""
         u = self.ROUNDING[dtype]
         (got, exact), *gradients = self.run_both(function, tensors, dtype)
         self.assertLess(((got.double() - exact).abs() - u * exact.abs()).max().item(), 2e-5)
@@ -339,19 +340,21 @@ class Narrow(unittest.TestCase):
             for dtype in self.ROUNDING:
                 with self.subTest(name, dtype=dtype):
                     method = make(name)
-                    of = method.name, method.shape, method.options
+                    identity = method.name, method.shape, method.options
                     q, k, v = inputs()
                     tensors = q, method.keys(k, layer_input()), v, *method.tensors()
                     self.check(
                         lambda q, k, v, *p: torch.ops.sextant.method_attend(
-                            *of, list(p), q, k, v, layer=1
+                            *identity, list(p), q, k, v, layer=1
                         ),
                         tensors,
                         dtype,
                     )
                     for last in (False, True):
                         self.check(
-                            lambda x, *p: torch.ops.sextant.method_embed(*of, list(p), x, last=last),
+                            lambda x, *p: torch.ops.sextant.method_embed(
+                                *identity, list(p), x, last=last
+                            ),
                             [layer_input(), *method.tensors()],
                             dtype,
                         )
@@ -363,7 +366,7 @@ class Narrow(unittest.TestCase):
                 method = make(name).bfloat16()
                 out = method(*x)
                 self.assertEqual(out.dtype, torch.bfloat16)
-                self.assertTrue(torch.equal(out, method.float()(*x)))  # the same numbers
+                self.assertTrue(torch.equal(out, method.float()(*x)))  # the same values
 
     def test_operands_may_differ(self):
         q, k, v = (t.detach().float() for t in inputs())
@@ -376,7 +379,8 @@ class Narrow(unittest.TestCase):
     def test_strides_and_lse(self):
         torch.manual_seed(5)
         for dtype in self.ROUNDING:
-            x = torch.randn(2, 9, 3, HEADS, HEAD_DIM).to(dtype)  # as one projection gives q, k and v
+            # q, k and v with the strides of a joint projection.
+            x = torch.randn(2, 9, 3, HEADS, HEAD_DIM).to(dtype)
             q, k, v = (x[:, :, n].transpose(1, 2) for n in range(3))
             runs = torch.tensor([[[[0, i + 1] for i in range(9)]]])
             frames = torch.tensor([[-1, 0, 9, 0, 0, 9, 0]])
@@ -387,7 +391,7 @@ class Narrow(unittest.TestCase):
             self.assertTrue(torch.equal(out, wide.to(dtype)))
             self.assertEqual(lse.dtype, torch.float32)
             self.assertTrue(torch.equal(lse, wide_lse))
-            # lse has a gradient, too.
+            # lse has a gradient as well.
             leaves = self.leaves((q, k, v), dtype)
             torch.ops.sextant.attend(*leaves, 0.5, frames, runs)[1].sum().backward()
             exact = self.leaves(leaves, torch.float32)
@@ -404,7 +408,8 @@ class Narrow(unittest.TestCase):
                 with self.subTest(name, dtype=dtype):
                     method = make(name).float()
                     whole = method(rounded[0].float(), *(t.float() for t in rounded[1:]))
-                    asked, given = sextant.Cache(page_rows=16, dtype=dtype), sextant.Cache(page_rows=16)
+                    asked = sextant.Cache(page_rows=16, dtype=dtype)
+                    given = sextant.Cache(page_rows=16)
                     for first, last in ((0, 4), (4, 5), (5, LENGTH)):
                         part = [t[:, :, first:last] for t in rounded]
                         exact = whole[:, :, first:last]
@@ -423,8 +428,9 @@ class Narrow(unittest.TestCase):
                         path = pathlib.Path(folder) / "text"
                         given.save(given.sequences[0], path)
                         again = sextant.Cache()
-                        text = again.load(path)
-                        self.assertTrue(torch.equal(again.read(text)[0], given.read(given.sequences[0])[0]))
+                        loaded = again.read(again.load(path))
+                        saved = given.read(given.sequences[0])
+                        self.assertTrue(torch.equal(loaded[0], saved[0]))
                         with self.assertRaisesRegex(RuntimeError, "heads, columns and format"):
                             sextant.Cache(dtype=torch.float32).load(path)
         with self.assertRaisesRegex(RuntimeError, "dtype: expected float32, bfloat16 or float16"):
@@ -445,8 +451,8 @@ class Narrow(unittest.TestCase):
         torch.manual_seed(7)
         x = torch.randn(1, 2, 5, 8).bfloat16()
         positions = torch.arange(5) + 1000
-        turned = sextant.rotate(x, positions)
-        self.assertTrue(torch.equal(turned, sextant.rotate(x.float(), positions).bfloat16()))
+        rotated = sextant.rotate(x, positions)
+        self.assertTrue(torch.equal(rotated, sextant.rotate(x.float(), positions).bfloat16()))
 
     def test_types_that_do_not_go_together(self):
         q, k, v = inputs()
@@ -514,9 +520,9 @@ class Conformance(unittest.TestCase):
 @unittest.skipIf(not hasattr(torch, "compile"), "this torch has no compiler")
 class Tracing(unittest.TestCase):
     def check_op(self, op, method, *inputs, **keywords):
-        """opcheck, with gradients of what the result depends on: eager ones are None for the
-        parameters of other layers, and compiled ones zeros, for which opcheck knows no
-        allowance."""
+        """Runs opcheck with gradients only for tensors on which the result depends. For parameters
+        of other layers eager gradients are None and compiled ones zeros, and opcheck has no option
+        to allow this."""
         tensors = [p.detach().requires_grad_() for p in method.tensors()]
         out = op(method.name, method.shape, method.options, tensors, *inputs, **keywords)
         if out.requires_grad and tensors:
@@ -535,14 +541,15 @@ class Tracing(unittest.TestCase):
                 k = method.keys(k, x).detach().requires_grad_()
                 self.check_op(torch.ops.sextant.method_attend.default, method, q, k, v)
                 self.check_op(torch.ops.sextant.method_embed.default, method, x)
-        for method in traced_word_methods():
+        for method in traced_token_methods():
             with self.subTest(method.options):
                 embed = torch.ops.sextant.method_embed.default
                 read = json.loads(method.options).get("amplitude") != "word"
-                self.check_op(embed, method, x.detach().requires_grad_(read), token_ids=WORDS)
+                self.check_op(embed, method, x.detach().requires_grad_(read), token_ids=TOKEN_IDS)
 
     def check_compiled(self, function, tensors):
-        """The same result, and the same gradients of its sum of squares."""
+        """Checks that the compiled function has the same result, and the same gradients of the sum
+        of its squares."""
         compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
         found = []
         for one in (function, compiled):
@@ -563,12 +570,12 @@ class Tracing(unittest.TestCase):
                     lambda: method(q, method.keys(k, x), v), [x, q, k, v, *method.parameters()]
                 )
                 self.check_compiled(lambda: method.embed(x), [x, *method.parameters()])
-        for method in traced_word_methods():
+        for method in traced_token_methods():
             with self.subTest(method.options):
                 torch.compiler.reset()
                 x = layer_input()
                 self.check_compiled(
-                    lambda: method.embed(x, token_ids=WORDS), [x, *method.parameters()]
+                    lambda: method.embed(x, token_ids=TOKEN_IDS), [x, *method.parameters()]
                 )
 
 
