@@ -1,5 +1,5 @@
-// Findings of an acceptance test of explain: files that were explained wrong, refused, or taken
-// without a word. Right values are transformers 5.24's, by its formulas.
+// Regressions from an acceptance test of explain: files that were explained wrong, refused, or
+// accepted silently. The expected values are transformers 5.24's, by its formulas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// A file of a type with 128 channels a head and more fields.
+// The first setting of a file of this type with 128 channels per head and the fields of `more`.
 RopeConfig first(const std::string& type, const json& more, const Overrides& overrides = {}) {
   json config = {{"model_type", type},
                  {"hidden_size", 4096},
@@ -156,7 +156,7 @@ TEST(Acceptance, AFileGoesBeforeItsTypesRow) {
       first("mpt", {{"attn_config", {{"rope", true}, {"rope_theta", 1e4}, {"alibi", false}}}});
   EXPECT_TRUE(mpt.rotates);
   EXPECT_EQ(mpt.base, 1e4);
-  // Code that is known not to rotate does not, whatever its file says.
+  // Code that is known not to rotate ignores the fields of the file.
   const RopeConfig nemotron = first("nemotron_h", {{"rope_theta", 1e4}});
   EXPECT_FALSE(nemotron.rotates);
   EXPECT_THAT(nemotron.scaling.warnings, Contains(HasSubstr("which that code does not read")));

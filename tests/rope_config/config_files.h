@@ -1,4 +1,4 @@
-// Files of Hugging Face as tests write them: JSON values, read as configurations.
+// Builds configurations of Hugging Face from JSON values and reads them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ inline nlohmann::json with(nlohmann::json config, const nlohmann::json& more) {
   return config;
 }
 
-// In radians a position, of a sequence of that length.
+// The frequency of a pair in radians per position, for a sequence of this length.
 inline double frequency(const RopeConfig& rope, size_t pair, int64_t length = 1) {
   return static_cast<double>(spectrum_of(rope, length).pairs.at(pair).speed);
 }

@@ -1,4 +1,5 @@
-// Conversions: no dialect changes a frequency, and what one cannot say is refused.
+// Conversions: no dialect changes a frequency, and a setting that a dialect cannot express is
+// refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,7 @@ void expect_alike_but_for_sizes(const RopeConfig& a, const RopeConfig& b) {
   EXPECT_TRUE(a.scaling.stretch == b.scaling.stretch);
 }
 
-// GGUF holds numbers in float32: the base and the divisors.
+// GGUF stores the base and the divisors in float32.
 void expect_close(const RopeConfig& a, const RopeConfig& b) {
   for (const int64_t length : {1, 4096, 4097, 200000}) {
     const Spectrum x = spectrum_of(a, length), y = spectrum_of(b, length);
@@ -61,7 +62,8 @@ void expect_close(const RopeConfig& a, const RopeConfig& b) {
   EXPECT_EQ(explain(a, 0).target, explain(b, 0).target);
 }
 
-// The settings after they were written in a dialect and read again; nothing if it cannot say them.
+// Writes the settings in a dialect and parses them again; nullopt if the dialect cannot express
+// them.
 std::optional<std::vector<RopeConfig>> there_and_back(const ReadRopeConfig& read,
                                                       const std::string& dialect) {
   std::string written;
@@ -72,7 +74,7 @@ std::optional<std::vector<RopeConfig>> there_and_back(const ReadRopeConfig& read
     return {};
   }
   const RopeConfig& first = read.settings[0];
-  // Flags do not say the size of heads.
+  // Flags do not contain the size of heads.
   const bool flags = dialect == "llama.cpp" || dialect == "vllm";
   return read_rope_config_bytes(written, {.head_dim = flags ? first.head_dim : 0}).settings;
 }
@@ -86,7 +88,7 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
       const auto back = there_and_back(read, dialect);
       if (!back) continue;
       ++said[dialect];
-      // Only a whole configuration says windows and layers that do not rotate.
+      // Only a whole configuration contains windows and layers that do not rotate.
       const bool whole = std::string(dialect).starts_with("hf");
       const auto before = whole ? read.settings : distinct_rotations(read.settings);
       const auto after = whole ? *back : distinct_rotations(*back);
@@ -98,7 +100,7 @@ TEST(Convert, ThereAndBackGivesTheSameFrequenciesBitByBit) {
       for (size_t n = 0; n < after.size(); ++n) {
         ASSERT_EQ(before[n].rotates, after[n].rotates);
         if (!before[n].rotates) continue;
-        // Flags are read with one size of heads and say one length, for all layers.
+        // Flags are parsed with one size of heads and contain one length, for all layers.
         const bool several = std::string(dialect) == "vllm" && after.size() > 1;
         several ? expect_alike_but_for_sizes(before[n], after[n])
                 : expect_same(before[n], after[n]);
@@ -185,7 +187,8 @@ TEST(Convert, GgufHasSectionsWhereTheArchitectureHas) {
 TEST(Convert, KeepsThePartOfEachTypeOfLayer) {
   const ReadRopeConfig read = read_rope_config_bytes(
       R"({"head_dim": 64, "partial_rotary_factor": 0.25, "rope_parameters": {
-          "full_attention": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
+          "full_attention": {"rope_type": "default", "rope_theta": 1e6,)"
+      R"( "partial_rotary_factor": 0.5},
           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})",
       {});
   const auto back = read_rope_config_bytes(write_rope_config(read, "hf5"), {}).settings;
@@ -206,7 +209,7 @@ TEST(Convert, HeadsOfLayersWithAWindowHaveTheirSize) {
   EXPECT_EQ(config.at("global_head_dim"), 512);
 }
 
-// Hugging Face and vLLM read int(head_dim * factor).
+// Hugging Face and vLLM compute int(head_dim * factor).
 TEST(Convert, ThePartOfTheChannelsIsExact) {
   for (int64_t all = 2; all <= 128; all += 2) {
     for (int64_t some = 2; some <= all; some += 2) {
@@ -217,7 +220,8 @@ TEST(Convert, ThePartOfTheChannelsIsExact) {
   }
 }
 
-// transformers 4: Phi3Config counts three fields, and the forward pass reads L beside them.
+// transformers 4: Phi3Config requires exactly three fields, and the forward pass reads L beside
+// them.
 TEST(Convert, LongRopeIsWhatVersion4Reads) {
   const ReadRopeConfig read = read_rope_config_bytes(config("phi-3-128k"), {});
   const json four = json::parse(write_rope_config(read, "hf4"));
@@ -226,7 +230,7 @@ TEST(Convert, LongRopeIsWhatVersion4Reads) {
   EXPECT_EQ(four.at("rope_scaling").at("type"), "longrope");
 }
 
-// vLLM takes the factor of qk_rope_head_dim, and reads the model's own name of the type.
+// vLLM takes the factor relative to qk_rope_head_dim, and has the model's own name for the type.
 TEST(Convert, LatentAttentionTellsVllmItsSizes) {
   const ReadRopeConfig read = read_rope_config_bytes(config("deepseek-v3"), {});
   const std::string line = write_rope_config(read, "vllm");

@@ -1,4 +1,4 @@
-// The numbers that explain a configuration.
+// The values in the explanation of a configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 
 TEST(Explained, SaysWhereEachPairLeavesWhatTrainingShowed) {
-  // YaRN by 4 on 32768: the slowest pair is at new angles beyond 4 * 32768 only.
+  // YaRN by 4 on 32768: only beyond 4 * 32768 does the slowest pair reach angles unseen in
+  // training.
   const Explained yarn = explain(setting("qwen2.5-7b-yarn"), 0);
   EXPECT_EQ(yarn.trained, 32768);
   EXPECT_EQ(yarn.target, 131072);
@@ -23,16 +24,17 @@ TEST(Explained, SaysWhereEachPairLeavesWhatTrainingShowed) {
   EXPECT_EQ(yarn.pairs[0].kept, 1);
   EXPECT_EQ(yarn.pairs[63].kept, 0);
   EXPECT_NEAR(yarn.turned_scale, std::pow(0.1 * std::log(4) + 1, 2) / std::sqrt(128), 1e-15);
-  // Plain: beyond what it was trained on.
+  // A plain setting leaves the trained angles beyond its training length.
   const Explained plain = explain(setting("codellama-7b"), 65536);
   EXPECT_EQ(plain.first_leaving, 16384);
-  // float32 at 131072: 4e-3 and more (rotary.md 6.1).
+  // The error of float32 angles at 131072 is 4e-3 or more (rotary.md 6.1).
   EXPECT_GT(yarn.float32_error, 1e-3);
   EXPECT_LT(yarn.float32_error, 1e-2);
 }
 
 TEST(Explained, SeesNoFurtherThanTheWindow) {
-  // The slowest pair of base 1e4 is new from 32768 on, but no query sees so far.
+  // The slowest pair of base 1e4 reaches untrained angles from 32768 on, but no query sees that
+  // far.
   const Explained window = explain(setting("mistral-7b"), 65536);
   EXPECT_EQ(window.reach, 4095);
   EXPECT_EQ(window.first_leaving, 0);
@@ -58,7 +60,7 @@ TEST(Explained, SaysWhatTheMethodIsGiven) {
   EXPECT_EQ(woven.pairs[1].axis, 1);
   EXPECT_EQ(woven.pairs[2].axis, 2);
   EXPECT_EQ(woven.pairs[63].axis, 0);
-  // LongRoPE's factor is for texts beyond L only.
+  // LongRoPE's long factors apply to sequences beyond L only.
   EXPECT_EQ(explain(setting("phi-3-128k"), 2000).factor, 1.25);
   EXPECT_EQ(explain(setting("phi-3-128k"), 5000).factor, 32);
 }

@@ -1,4 +1,4 @@
-// Depth, length and the ends of the numbers, which no mutation of a small file finds.
+// Depth, length and extreme values, which mutations of a small file do not reach.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr int64_t kLayers = 4096;  // the most that a file may have
+constexpr int64_t kLayers = 4096;  // the most layers that a file may have
 
 std::string repeated(const std::string& text, int times) {
   std::string all;
@@ -50,8 +50,8 @@ void refuse_config(const std::string& config, const char* words) {
       << config.substr(0, 60);
 }
 
-// A file of the most layers, each with something of its own. CTest ends a run that takes minutes,
-// as it would if each layer read the whole file.
+// Reads a file of the most layers, each with fields of its own. If each layer parsed the whole file
+// again, this would take minutes and CTest would time out.
 std::vector<RopeConfig> read_long(const json& config) {
   return read_rope_config_bytes(config.dump(), {}).settings;
 }
@@ -91,7 +91,7 @@ TEST(Expression, NumbersEndInAnError) {
   EXPECT_EQ(of("zero and 1 / zero"), json(0));
 }
 
-// The expected numbers are those of Python 3.
+// The expected values are those of Python 3.
 TEST(Expression, DividesAsPythonDoes) {
   EXPECT_EQ(of("1 // 0.1"), json(9.0));
   EXPECT_EQ(of("1e300 % 7"), json(1.0));
@@ -247,7 +247,7 @@ TEST(Config, TheLargestNumbersAreExplained) {
   }
 }
 
-// A place in a file is written with dots.
+// A place in a file is written as keys joined by dots.
 TEST(Config, KeysWithDotsHoldNoLanguageModel) {
   for (const char* key : {"my.model", ".", "", "text_config."}) {
     const json model = {
@@ -256,7 +256,7 @@ TEST(Config, KeysWithDotsHoldNoLanguageModel) {
   }
 }
 
-// The result of convert for vLLM is pasted into a shell.
+// Users paste the result of convert for vLLM into a shell.
 TEST(Config, NoKeyEndsAShellsQuotes) {
   const json model = {{"hidden_size", 64}, {"num_attention_heads", 2}, {"rope_theta", 1e4}};
   const json inner = {{"rope_type", "default"}, {"rope_theta", 1e4}};

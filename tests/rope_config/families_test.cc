@@ -1,4 +1,5 @@
-// The table of model families: each row can be used, and single rows mean what their code does.
+// The table of model families: each row can be used, and some rows are compared with the model's
+// code.
 #include "sextant/rope_config/families/family.h"
 
 #include <gmock/gmock.h>
@@ -133,7 +134,8 @@ TEST(Families, TablesThatAreWrongAreNamed) {
            "families: a: expected a code and its version");
 }
 
-// A file of each type with nothing in it is answered, or refused by a message that names a field.
+// A file of each type without other fields is explained, or refused with a message that names a
+// field.
 TEST(Families, EveryTypeIsAnsweredOrAskedFor) {
   for (const Family& family : parse_families(kTransformersFamilies)) {
     for (const std::string& type : family.types) {

@@ -1,4 +1,4 @@
-// Command lines of engines as tests write them, read as configurations.
+// Reads command lines of engines as configurations.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sextant::testing {
 
-// Lines say neither the size of heads nor, mostly, the base.
+// Command lines contain no size of heads, and mostly no base.
 inline RopeConfig read(const std::string& line,
                        const Overrides& overrides = {.base = 1e6, .head_dim = 128}) {
   return read_rope_config_bytes(line, overrides).settings.at(0);

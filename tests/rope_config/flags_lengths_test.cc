@@ -1,4 +1,4 @@
-// The lengths of flags: for serving, of training, and those that are written into other formats.
+// Lengths in flags: for serving, of training, and lengths that are written into other formats.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// A length for serving is how far to read, and says nothing of training.
+// A serving length is the length to explain, and says nothing about training.
 TEST(LlamaCppFlags, TheContextIsTheLengthToJudgeBy) {
   const Explained shorter =
       explain(read("-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 -c 65536"), 0);
@@ -72,7 +72,7 @@ TEST(VllmFlags, TheLengthIsTheOneToJudgeBy) {
   EXPECT_EQ(explain(linear, 0).target, 131072);
 }
 
-// The context is what is read, not what was trained on.
+// The context is the serving length, not the training length.
 TEST(Flags, InterpolationDividesTheContext) {
   const RopeConfig linear =
       read_rope_config_bytes("--rope-scale 4 -c 16384", {.base = 1e4, .head_dim = 128})
@@ -81,7 +81,7 @@ TEST(Flags, InterpolationDividesTheContext) {
   EXPECT_EQ(explain(linear, 0).target, 16384);
 }
 
-// Released Gemma 3: vllm/config/model.py does not multiply its length by the factor, either.
+// Gemma 3 as released: vllm/config/model.py does not multiply its length by the factor either.
 TEST(VllmFlags, AreNotAskedForMoreThanAModelWasTrainedOn) {
   const ReadRopeConfig gemma = read_rope_config_bytes(
       R"({"model_type": "gemma3_text", "max_position_embeddings": 131072, "head_dim": 128,
@@ -116,7 +116,7 @@ TEST(VllmFlags, GrowingScalingsAreRefused) {
               ThrowsMessage<Error>(HasSubstr("convert: vllm: dynamic: expected a fixed scaling")));
 }
 
-// -c and --max-model-len are no max_position_embeddings of a model.
+// -c and --max-model-len are not a model's max_position_embeddings.
 TEST(Convert, LengthsForServingAreNotWrittenAsTrained) {
   const auto written = [](const std::string& line, const std::string& to) {
     return write_rope_config(read_rope_config_bytes(line, {.base = 1e6, .head_dim = 128}), to);

@@ -1,4 +1,4 @@
-// Command lines of engines as people paste them.
+// Command lines of engines as users paste them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ const Yarn& yarn_of(const RopeConfig& setting) {
   return std::get<Yarn>(std::get<Stretch>(setting.scaling.stretch));
 }
 
-// -c is how far to read.
+// -c is the serving length.
 TEST(LlamaCppFlags, TheContextIsNotTheOriginalLength) {
   const RopeConfig setting =
       read("llama-server -c 131072 --rope-scaling yarn --rope-scale 4 --rope-freq-base 1000000");
@@ -87,14 +87,14 @@ TEST(VllmFlags, LaterVersionsDoNotReadAttnFactor) {
   const RopeConfig both = read(yarn + R"("attn_factor": 0.5, "attention_factor": 2}}')");
   EXPECT_EQ(spectrum_of(both, 1).gain, 2);
   EXPECT_THAT(both.scaling.warnings, Contains(HasSubstr("#56446")));
-  // As convert writes them: one gain for all versions.
+  // convert writes one gain for all versions.
   const RopeConfig alike =
       read(yarn + R"("attn_factor": 2, "attention_factor": 2.277258872223978}}')");
   EXPECT_NEAR(spectrum_of(alike, 1).gain, 0.2 * std::log(4) + 2, 1e-15);
   EXPECT_THAT(alike.scaling.warnings, Each(Not(HasSubstr("#56446"))));
 }
 
-// A length beside an override of the language model's object.
+// A length together with an override of the language model's object.
 TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
   const std::string start =
       R"(vllm serve m --max-model-len 65536 --hf-overrides '{"text_config": {)";
@@ -116,7 +116,7 @@ TEST(VllmFlags, LengthsGoWhereTheOverrideIs) {
       ThrowsMessage<Error>(HasSubstr("flags: --rope-theta: expected none beside another")));
 }
 
-// llama.cpp takes values of the model's file where no flag says them.
+// llama.cpp takes values from the model's file if no flag sets them.
 TEST(LlamaCppFlags, SayWhatTheFileDecides) {
   const RopeConfig scale = read("-m x --rope-scale 4");
   EXPECT_EQ(std::get<Linear>(std::get<Stretch>(scale.scaling.stretch)).factor, 4);
@@ -149,7 +149,7 @@ TEST(LlamaCppFlags, IdleOnesAreNamed) {
               ThrowsMessage<Error>(HasSubstr("flags: --yarn-attn-factor: expected 1 where")));
 }
 
-// src/llama-context.cpp: the ramp and the gain are those of ext_factor.
+// src/llama-context.cpp: ext_factor controls the ramp and the gain.
 TEST(LlamaCppFlags, TheExtFactorDecidesOnTheRamp) {
   const RopeConfig none = read(
       "-m x --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768 --yarn-ext-factor 0 "
@@ -195,7 +195,7 @@ TEST(LlamaCppFlags, NoneOfTheirWarningsIsAboutAConfig) {
   }
 }
 
-// vLLM takes the model's file, which is not here.
+// vLLM takes it from the model's file, which is not available here.
 TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
   for (const char* type : {"yarn", "llama3", "deepseek_yarn"}) {
     EXPECT_THAT(
@@ -209,7 +209,8 @@ TEST(VllmFlags, AnOriginalLengthIsAskedFor) {
   }
 }
 
-// vLLM's base does not grow, and is the plain one without max_trained_positions.
+// vLLM's base does not grow with the length, and without max_trained_positions it is the plain
+// base.
 TEST(VllmFlags, DynamicIsPlain) {
   const RopeConfig setting = read(
       R"(vllm serve x --hf-overrides '{"rope_scaling": {"rope_type":"dynamic","factor":8.0}}'
@@ -222,7 +223,8 @@ TEST(VllmFlags, DynamicIsPlain) {
   EXPECT_THAT(setting.scaling.warnings, Each(Not(HasSubstr("has no effect"))));
 }
 
-// Since 0.30 as transformers does, which a warning says beside what versions before it do.
+// Since 0.30 vLLM computes the gain as transformers does; a warning says this and what earlier
+// versions do.
 TEST(VllmFlags, TheGainIsThatOfItsVersions) {
   const std::string start =
       R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"yarn","factor":4.0,
@@ -252,7 +254,7 @@ TEST(HuggingFace, AnotherGainOfYarnIsWarnedOf) {
   EXPECT_THAT(warnings(""), Each(Not(engine_fact("vllm.attention_factor"))));
 }
 
-// The name says that vLLM's code of latent attention multiplies all scores.
+// The type's name means that vLLM's code of latent attention multiplies all scores.
 TEST(VllmFlags, DeepseeksYarnScalesScores) {
   const RopeConfig setting = read(
       R"(vllm serve x --hf-overrides '{"rope_scaling":{"rope_type":"deepseek_yarn","factor":40.0,
@@ -309,8 +311,8 @@ TEST(Flags, MeanWhatTheEnginesDo) {
   EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(yarn.scaling.stretch)).factor, 4);
   EXPECT_EQ(
       std::get<Linear>(std::get<Stretch>(of("--rope-freq-scale 0.25").scaling.stretch)).factor, 4);
-  const RopeConfig vllm = of(
-      R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}' --rope-theta 1e6)");
+  const RopeConfig vllm = of(R"(vllm --rope-scaling '{"rope_type":"yarn","factor":4.0,)"
+                             R"("original_max_position_embeddings":32768}' --rope-theta 1e6)");
   EXPECT_EQ(std::get<Yarn>(std::get<Stretch>(vllm.scaling.stretch)).original_length, 32768);
   const auto error_of = [&](const std::string& text, const char* words) {
     EXPECT_THAT([&] { of(text); }, ThrowsMessage<Error>(HasSubstr(words)));
@@ -333,7 +335,7 @@ TEST(Flags, MeanWhatTheEnginesDo) {
               ThrowsMessage<Error>(HasSubstr("flags: --rope-freq-base: expected the base")));
 }
 
-// As people paste them.
+// Lines as users paste them.
 TEST(Flags, WholeCommandLinesAreRead) {
   const auto of = [](const std::string& text) {
     return read_rope_config_bytes(text, {.base = 1e6, .head_dim = 128}).settings.at(0);

@@ -1,5 +1,5 @@
-// GGUF files mean what llama.cpp makes of them beyond the common keys, and a converted file says
-// the same of every layer.
+// GGUF files are read as llama.cpp reads them, beyond the common keys, and a converted file has the
+// same meaning for every layer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// The same of 8 layers.
+// The settings of a file of 8 layers.
 std::vector<RopeConfig> read(const std::string& arch, const Metadata& keys,
                              const Tensors& tensors = {}) {
   return read_gguf(arch, with({{"block_count", uint64_t{8}}}, keys), tensors).settings;
@@ -69,7 +69,7 @@ TEST(GgufArchitectures, AreExplainedThoughLlamaCppHasNoModelOfThem) {
   expect_refused(released, "gguf", "has a model of, but got \"gptj\"");
 }
 
-// llama.cpp multiplies cosines and sines by attn_factor whatever the type.
+// llama.cpp multiplies cosines and sines by attn_factor for any type.
 TEST(GgufGains, CountWithEveryType) {
   const Metadata factor = {{"rope.scaling.attn_factor", 1.2}};
   const RopeConfig plain = read("llama", factor).at(0);
@@ -82,7 +82,7 @@ TEST(GgufGains, CountWithEveryType) {
   EXPECT_NEAR(gain(yarn), 1.2 * (0.1 * std::log(4) + 1), 1e-6);
 }
 
-// Olmo 3's code gives layers with a window 1; most give them the factor.
+// Olmo 3's code uses 1 in layers with a window; most other models use the factor.
 TEST(GgufGains, ReachLayersWithAWindowAsTheCodeHasIt) {
   const Metadata keys = {{"attention.sliding_window", uint64_t{1024}},
                          {"rope.scaling.attn_factor", 1.2},
@@ -97,7 +97,7 @@ TEST(GgufGains, ReachLayersWithAWindowAsTheCodeHasIt) {
   EXPECT_NEAR(frequency(gemma[1], 63) / std::pow(1e4, -126.0 / 128), 1, 1e-12);
 }
 
-// MiniCPM's converter writes none, and llama.cpp makes none of the lengths.
+// MiniCPM's converter writes no gain, and llama.cpp computes none from the lengths.
 TEST(GgufGains, OfLongRopeAreTheFilesAlone) {
   const Tensors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
                          {"rope_factors_short.weight", std::vector<float>(64, 1.0F)}};
@@ -115,7 +115,7 @@ TEST(GgufGains, OfOneButForFloat32AreOne) {
   EXPECT_EQ(gain(read("llama", keys).at(0)), 1);
 }
 
-// Of Kimi K2's factor without the key for mscale_all_dim, and of GLM's, whose code reads none.
+// Kimi K2's factor without the key for mscale_all_dim, and GLM's, whose code reads no such key.
 TEST(GgufScores, OfLatentAttentionGrowWithEveryScaling) {
   const double temperature = 0.1 * std::log(64) + 1;
   for (const char* arch : {"deepseek2", "glm-dsa"}) {
@@ -128,7 +128,7 @@ TEST(GgufScores, OfLatentAttentionGrowWithEveryScaling) {
   EXPECT_EQ(read("deepseek2", {}).at(0).scaling.score_factor, 1);
 }
 
-// theta / divisor, and then the scaling of it.
+// The scaling applies to theta / divisor.
 TEST(GgufDivisors, MultiplyTheScalingBesideThem) {
   const Tensors divisors = {{"rope_freqs.weight", halves(64, 8)}};
   const double slowest = std::pow(1e6, -126.0 / 128);
@@ -142,7 +142,7 @@ TEST(GgufDivisors, MultiplyTheScalingBesideThem) {
   EXPECT_NEAR(gain(yarn), 0.1 * std::log(4) + 1, 1e-12);
 }
 
-// Gemma 4: position interpolation of the pairs that rotate, in the layers without a window.
+// Gemma 4: position interpolation of the rotating pairs, in the layers without a window.
 TEST(GgufDivisors, OfPRopeMayBeInterpolated) {
   std::vector<float> divisors(256, 1e30F);
   std::fill_n(divisors.begin(), 64, 1.0F);
@@ -168,7 +168,7 @@ TEST(GgufDivisors, ThatAreLostAreMissed) {
               Each(Not(HasSubstr("rope_factors"))));
 }
 
-// llama.cpp counts context_length for it.
+// llama.cpp takes context_length instead.
 TEST(GgufLengths, ThatAreMissingAreTheContexts) {
   const Tensors lists = {{"rope_factors_long.weight", std::vector<float>(64, 1.5F)},
                          {"rope_factors_short.weight", std::vector<float>(64, 1.0F)}};
@@ -250,8 +250,8 @@ TEST(GgufLayers, ThatDoNotRotateAreWrittenOrRefused) {
   }
 }
 
-// EXAONE 4 of 64 layers has windows, that of 30 has none; SmallThinker has them by the key.
-// Their code has the base of the file, or of the key, in layers with a window.
+// EXAONE 4 with 64 layers has windows, with 30 layers it has none; SmallThinker has them by the
+// key. Layers with a window take the file's base or the key's, depending on the model's code.
 TEST(GgufLayers, WithAWindowHaveTheBaseThatTheCodeReads) {
   const Metadata keys = {{"attention.sliding_window", uint64_t{1024}},
                          {"rope.freq_base_swa", 5e4},
@@ -321,7 +321,7 @@ TEST(GgufWriter, KnowsTheTypesOfModelsWithinOthers) {
                                                        {"gemma4_unified_text", "gemma4"},
                                                        {"nemotron-nas", "deci"}};
   for (const auto& [type, name] : names) EXPECT_EQ(gguf_architecture(type), name) << type;
-  // Its qk_scale_factor is in the weights of a norm.
+  // This model's qk_scale_factor is part of the weights of a norm.
   EXPECT_EQ(rotating(converted(config(R"("model_type": "muse_glimmer_text", "rope_theta": 1e4)"))),
             (std::vector<int64_t>{0, 1, 2, 4, 5, 6}));
 }

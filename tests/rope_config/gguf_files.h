@@ -1,4 +1,4 @@
-// GGUF files as tests write them: metadata of an architecture, read as configurations.
+// Builds GGUF files from the metadata of an architecture and reads them as configurations.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ namespace sextant::testing {
 using Metadata = std::map<std::string, GgufValue>;
 using Tensors = std::map<std::string, std::vector<float>>;
 
-// A file of that architecture with 128 channels a head; keys are without its prefix.
+// A file of this architecture with 128 channels per head; keys are without the architecture's
+// prefix.
 inline ReadRopeConfig read_gguf(const std::string& arch, const Metadata& keys,
                                 const Tensors& tensors = {}) {
   Metadata all = {{"general.architecture", arch},
@@ -25,7 +26,7 @@ inline ReadRopeConfig read_gguf(const std::string& arch, const Metadata& keys,
   return read_rope_config_bytes(gguf_bytes(all, tensors), {});
 }
 
-// original: 0 for none.
+// original: the original length, or 0 for none.
 inline Metadata scaling(const std::string& type, double factor, uint64_t original = 0) {
   Metadata keys = {{"rope.scaling.type", type}, {"rope.scaling.factor", factor}};
   if (original > 0) keys["rope.scaling.original_context_length"] = original;
@@ -37,7 +38,7 @@ inline Metadata with(Metadata keys, const Metadata& more) {
   return keys;
 }
 
-// In radians a position, of a sequence of that length.
+// The frequency of a pair in radians per position, for a sequence of this length.
 inline double frequency(const RopeConfig& setting, size_t pair, int64_t length = 1) {
   return static_cast<double>(spectrum_of(setting, length).pairs.at(pair).speed);
 }

@@ -1,4 +1,4 @@
-// The meaning of GGUF files, by architecture.
+// The meaning of GGUF files by architecture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Mistral's files say mscale_all_dim itself, deepseek2's a tenth of it.
+// Mistral's files contain mscale_all_dim itself, deepseek2's a tenth of it.
 TEST(GgufArchitectures, MeanTheirOwnByTheLogMultiplier) {
   Metadata keys = scaling("yarn", 48, 8192);
   keys["rope.scaling.yarn_log_multiplier"] = 1.0;
@@ -91,7 +91,7 @@ TEST(GgufArchitectures, SayHowPairsAreFormed) {
   EXPECT_EQ(read_gguf("frob", {}).settings.at(0).pairing, std::nullopt);
 }
 
-// Gemma 4: 64 of 256 pairs rotate where there is no window.
+// Gemma 4: 64 of 256 pairs rotate in layers without a window.
 TEST(GgufArchitectures, HugeDivisorsArePairsThatDoNotRotate) {
   std::vector<float> divisors(256, 1e30F);
   std::fill_n(divisors.begin(), 64, 1.0F);
@@ -125,7 +125,7 @@ TEST(GgufArchitectures, DivisorsAreLlama3sOnlyIfTheyLookSo) {
   EXPECT_EQ(type(odd), "divisors by pair");
 }
 
-// The base times alpha^(R / (R - 2)).
+// The base is multiplied by alpha^(R / (R - 2)).
 TEST(GgufArchitectures, AlphaIsAnotherBase) {
   const RopeConfig hunyuan =
       read_gguf("hunyuan-dense", {{"rope.freq_base", 1e4}, {"rope.scaling.alpha", 1000.0}})
@@ -133,7 +133,7 @@ TEST(GgufArchitectures, AlphaIsAnotherBase) {
   EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 128.0 / 126)), 1, 1e-14);
 }
 
-// DeepSeek V4: two bases, and YaRN without a gain where keys are compressed.
+// DeepSeek V4 has two bases, and YaRN without a gain in layers with compressed keys.
 TEST(GgufArchitectures, CompressedLayersHaveTheirBase) {
   Metadata keys = scaling("yarn", 16, 65536);
   keys["rope.freq_base"] = 1e4;
@@ -177,7 +177,7 @@ TEST(GgufFiles, AreReadAsLlamaCppMeansThem) {
     return read_gguf_config({.metadata = metadata, .tensors = {}, .vectors = {}}, overrides);
   };
   const auto whole = [](uint64_t n) { return GgufValue(n); };
-  // Latent attention: key_length is the cache's.
+  // With latent attention, key_length is the size of keys in the cache.
   const RopeConfig latent = of({{"general.architecture", std::string("deepseek2")},
                                 {"deepseek2.attention.key_length", whole(576)},
                                 {"deepseek2.attention.key_length_mla", whole(192)},
@@ -189,7 +189,7 @@ TEST(GgufFiles, AreReadAsLlamaCppMeansThem) {
   EXPECT_EQ(latent.head_dim, 192);
   EXPECT_EQ(latent.rotary_dim, 64);
   EXPECT_TRUE(latent.latent);
-  // Gemma 3: llama.cpp's code has the other base.
+  // Gemma 3: the other base is in llama.cpp's code.
   std::map<std::string, GgufValue> gemma = {{"general.architecture", std::string("gemma3")},
                                             {"gemma3.attention.key_length", whole(256)},
                                             {"gemma3.attention.sliding_window", whole(1024)},

@@ -1,4 +1,4 @@
-// Facts that only a model's code has: right values by the published formulas.
+// Facts that only a model's code contains; expected values follow from the published formulas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A type, the channels that rotate, the base, and the pairing, where the file says none of them.
+// The number of rotating channels, base and pairing of a configuration that contains none of them.
 struct OfCode {
   json config;
   int64_t rotary_dim;
@@ -96,7 +96,7 @@ TEST(ModelCode, SaysTheSizeOfHeads) {
       << "kv_channels is its size of heads";
 }
 
-// A base in the file is no rotation.
+// A base in the file does not mean that the model rotates.
 TEST(ModelCode, DecidesWhetherAModelRotates) {
   const json sizes = {{"hidden_size", 4096}, {"num_attention_heads", 32}, {"rope_theta", 1e4}};
   for (const json& more :
@@ -139,7 +139,7 @@ TEST(ModelCode, NamesWhatModelsHaveInstead) {
               Contains(HasSubstr("--base has no effect")));
 }
 
-// NoPE layers by rules of the code.
+// Layers without rotation, by rules in the model's code.
 TEST(ModelCode, SaysWhichLayersRotate) {
   const auto still = [](const json& config) {
     std::vector<int64_t> layers;
@@ -186,7 +186,7 @@ TEST(ModelCode, BasesByLayerAreGroups) {
 
 TEST(ModelCode, ScalesTheSoftmax) {
   const auto scale = [](const json& config) { return explain(read(config).at(0), 0).turned_scale; };
-  // Gemma 2 27B and 3 27B, Granite 3.3 8B: numbers of their released files.
+  // Values from the released files of Gemma 2 27B, Gemma 3 27B and Granite 3.3 8B.
   EXPECT_NEAR(scale({{"model_type", "gemma2"},
                      {"head_dim", 128},
                      {"query_pre_attn_scalar", 144},
@@ -209,7 +209,7 @@ TEST(ModelCode, ScalesTheSoftmax) {
   EXPECT_NEAR(scale({{"model_type", "llama"}, {"head_dim", 128}}), std::pow(128, -0.5), 1e-16);
 }
 
-// A part is not applied to what is a part already.
+// A partial factor is not applied to a size that is already partial.
 TEST(ModelCode, LatentHeadsSayTheirChannels) {
   const json yarn = {{"rope_type", "yarn"},
                      {"rope_theta", 1e4},
@@ -231,7 +231,7 @@ TEST(ModelCode, LatentHeadsSayTheirChannels) {
   EXPECT_NEAR(frequency(rope, 31) * 128 / std::pow(1e4, -62.0 / 64), 1, 1e-14);
   EXPECT_EQ(rope.scaling.query_scale.law, QueryLaw::kMinistral);
   EXPECT_EQ(rope.pairing, Pairing::kInterleaved);
-  // DeepSeek V4 as released: the factor is of the whole head.
+  // DeepSeek V4 as released: the factor is relative to the whole head.
   const auto v4 =
       read({{"model_type", "deepseek_v4"},
             {"head_dim", 512},
@@ -255,7 +255,7 @@ TEST(ModelCode, LatentHeadsSayTheirChannels) {
 }
 
 TEST(ModelCode, HeadsOfSingleLayersHaveTheirSize) {
-  // As transformers 5.24 saves Gemma 4.
+  // The configuration that transformers 5.24 saves for Gemma 4.
   const auto settings = read(
       {{"model_type", "gemma4_text"},
        {"head_dim", 256},

@@ -1,6 +1,6 @@
-// What configurations of published models say about positions, and, marked as whole files, all else
-// they say. Checked against files and code that quote them are Gemma 3 12B and 4, OLMo 3,
-// Qwen2.5-1M and HunYuan; the others are as rotary.md has them, some from memory (its section 10).
+// Position fields of configurations of published models, and some whole files (marked). Gemma 3 12B
+// and 4, OLMo 3, Qwen2.5-1M and HunYuan were checked against files and code that quote them; the
+// others are from rotary.md, some of them from memory (its section 10).
 #pragma once
 
 #include <string>
@@ -17,8 +17,9 @@ inline std::vector<Published> published_configs() {
   return {
       {"llama-3.1-8b", R"({"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 500000.0,
         "max_position_embeddings": 131072, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}})"},
-      // The model card's block in the file of Qwen2.5-7B-Instruct.
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, )"
+                       R"("rope_type": "llama3"}})"},
+      // The model card's block, in the file of Qwen2.5-7B-Instruct.
       {"qwen2.5-7b-yarn",
        R"({"hidden_size": 3584, "num_attention_heads": 28, "rope_theta": 1000000.0,
         "max_position_embeddings": 32768, "rope_scaling": {"type": "yarn", "factor": 4.0,
@@ -29,7 +30,8 @@ inline std::vector<Published> published_configs() {
         "factor": 40, "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1,
         "mscale": 1.0, "mscale_all_dim": 1.0}})"},
       {"gpt-oss",
-       R"({"model_type": "gpt_oss", "sliding_window": 128, "head_dim": 64, "rope_theta": 150000, "max_position_embeddings": 131072,
+       R"({"model_type": "gpt_oss", "sliding_window": 128, "head_dim": 64, "rope_theta": 150000,)"
+       R"( "max_position_embeddings": 131072,
         "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
         "original_max_position_embeddings": 4096, "truncate": false}})"},
       {"vicuna-16k", R"({"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 10000.0,
@@ -38,12 +40,12 @@ inline std::vector<Published> published_configs() {
         "max_position_embeddings": 16384, "rope_scaling": null})"},
       {"internlm2", R"({"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1000000,
         "max_position_embeddings": 32768, "rope_scaling": {"type": "dynamic", "factor": 2.0}})"},
-      // In Phi-3's words and lengths, with 4 divisors made up for its 48.
+      // Phi-3's field names and lengths, with 4 invented divisors in place of its 48.
       {"phi-3-128k", R"({"hidden_size": 8, "num_attention_heads": 1, "rope_theta": 10000.0,
         "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.05, 1.1, 1.25],
         "long_factor": [1.08, 1.1, 32.5, 64.75]}})"},
-      // As version 4 saves it: the released file leaves its bases and its size of heads to the
+      // As saved by transformers 4: the released file leaves its bases and its size of heads to the
       // code.
       {"gemma-3", R"({"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000.0,
         "rope_local_base_freq": 10000.0, "max_position_embeddings": 131072, "sliding_window": 1024,
@@ -54,7 +56,7 @@ inline std::vector<Published> published_configs() {
         "rope_parameters": {"full_attention": {"rope_type": "proportional",
         "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}, "sliding_attention": {
         "rope_type": "default", "rope_theta": 10000.0}}})"},
-      // YaRN is for the layers without a window only.
+      // YaRN applies to the layers without a window only.
       {"olmo-3-7b", R"({"model_type": "olmo3", "hidden_size": 4096, "num_attention_heads": 32,
         "num_key_value_heads": 32, "sliding_window": 4096, "max_position_embeddings": 65536,
         "rope_theta": 500000, "rope_scaling": {"attention_factor": 1.2079441541679836,
@@ -95,7 +97,7 @@ inline std::vector<Published> published_configs() {
         "mscale_all_dim": 1.0}})"},
       {"gpt-neox-partial", R"({"hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25,
         "rotary_emb_base": 10000, "max_position_embeddings": 2048})"},
-      // Whole files, with what has nothing to do with positions.
+      // Whole files, with the fields that are unrelated to positions.
       {"llama-2-7b", R"({"architectures": ["LlamaForCausalLM"], "bos_token_id": 1,
         "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 11008,
         "max_position_embeddings": 4096, "model_type": "llama", "num_attention_heads": 32,

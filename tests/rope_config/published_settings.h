@@ -1,4 +1,4 @@
-// Published configurations by their names, as they are read.
+// Settings of the published configurations by name.
 #pragma once
 
 #include <string>

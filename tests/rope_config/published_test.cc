@@ -1,4 +1,4 @@
-// Published configurations: what they resolve to.
+// Published configurations and their resolved settings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(Published, ResolveAsTheirOfficialCode) {
   EXPECT_EQ(setting("qwen-1").scaling.query_scale.law, QueryLaw::kLogn);
 }
 
-// Values of their model cards and papers; a whole file means the same as its block.
+// Values from model cards and papers; a whole file has the same meaning as its block of fields.
 TEST(Published, WholeFilesResolve) {
   const auto slowest = [](const char* name) {
     const Spectrum spectrum = spectrum_of(setting(name), 1);
@@ -70,14 +70,14 @@ TEST(Published, FrequenciesAreThoseOfTheFormulas) {
   EXPECT_NEAR(speed(phi, 3), std::pow(1e4, -0.75) / 1.25, 1e-18);
   EXPECT_NEAR(speed(spectrum_of(setting("phi-3-128k"), 4097), 3), std::pow(1e4, -0.75) / 64.75,
               1e-18);
-  // Dynamic: plain up to 32768, another base beyond.
+  // Dynamic: the plain base up to 32768, a larger one beyond.
   const RopeConfig internlm = setting("internlm2");
   EXPECT_EQ(speed(spectrum_of(internlm, 32768), 9), std::pow(1e6, -9.0 / 64));
   const double base = 1e6 * std::pow(2 * 65536.0 / 32768 - 1, 128.0 / 126);
   EXPECT_NEAR(speed(spectrum_of(internlm, 65536), 9) / std::pow(base, -9.0 / 64), 1, 1e-14);
 }
 
-// Layers with a window turn otherwise, whether or not the file says it for each type.
+// Layers with a window rotate differently, whether or not the file has fields for each type.
 TEST(Published, LayersWithAWindowAreASettingOfTheirOwn) {
   const RopeConfig full = setting("gemma-4-12b"), local = setting("gemma-4-12b", 1);
   EXPECT_EQ(full.layers, "full_attention");
@@ -89,7 +89,7 @@ TEST(Published, LayersWithAWindowAreASettingOfTheirOwn) {
   EXPECT_EQ(setting("olmo-3-7b").scaling.type, "yarn");
   EXPECT_EQ(setting("olmo-3-7b", 1).scaling.type, "default");
   EXPECT_EQ(setting("olmo-3-7b", 1).base, 500000);
-  // Gemma 3 12B as released leaves its bases and the size of its heads to the code.
+  // The released Gemma 3 12B leaves its bases and the size of its heads to the code.
   const std::string released = R"({"model_type": "gemma3", "text_config": {
       "model_type": "gemma3_text", "hidden_size": 3840, "num_attention_heads": 16,
       "num_key_value_heads": 8, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
@@ -133,7 +133,7 @@ TEST(Published, AxesAreReadUnderEveryType) {
   EXPECT_TRUE(setting("qwen3-vl-8b").scaling.interleaved_sections);
 }
 
-// HunYuan's code: the base times alpha^(R / (R - 2)), whatever the length.
+// HunYuan's code: the base times alpha^(R / (R - 2)) for any length.
 TEST(Published, AlphaIsABaseAndNoLength) {
   const RopeConfig hunyuan = setting("hunyuan-large");
   EXPECT_NEAR(hunyuan.base / (1e4 * std::pow(1000, 80.0 / 78)), 1, 1e-14);
@@ -141,7 +141,7 @@ TEST(Published, AlphaIsABaseAndNoLength) {
   EXPECT_EQ(explain(hunyuan, 0).target, 131072);
 }
 
-// Kimi: both ends of the ramp at one turn; pair 19 is kept and pair 20 interpolated.
+// Kimi: both ends of the ramp are at one turn; pair 19 is kept and pair 20 interpolated.
 TEST(Published, EqualBetasAreAStep) {
   const RopeConfig kimi = setting("yarn-beta1-beta1");
   const Spectrum spectrum = spectrum_of(kimi, 1);

@@ -1,6 +1,6 @@
-// Released models: the settings that follow from their configurations by official code.
+// Released models: settings that follow from their configurations by official code.
 //
-// released/README.md says where the numbers are from and what a file expects.
+// released/README.md describes the sources of the values and the format of the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 using ::testing::IsSupersetOf;
 
-constexpr double kRelative = 1e-12;  // formulas in double against frequencies in double
+constexpr double kRelative = 1e-12;  // frequencies in double against formulas in double
 
 std::filesystem::path folder() {
   return std::filesystem::path(SEXTANT_SOURCE_DIR) / "tests" / "rope_config" / "released";
@@ -43,8 +43,8 @@ json load(const std::string& name) {
   return json::parse(file);
 }
 
-// The settings that a group of expectations speaks of: those of its kind of layers, if the reader
-// names kinds, that rotate or not as it does and share a layer with it.
+// The settings to which a group of expectations applies: they have its kind of layers (if the
+// reader names kinds), rotate or not as it does, and share a layer with it.
 std::vector<RopeConfig> settings_of(const json& group, const std::vector<RopeConfig>& settings) {
   const std::string kind = group.value("layers", "");
   const auto numbers = group.value("layer_numbers", std::vector<int64_t>{});
@@ -109,7 +109,7 @@ void expect_setting(const json& group, const RopeConfig& setting) {
   if (setting.rotates) expect_frequencies(group, setting);
 }
 
-// The settings' layers are the group's, where it lists them.
+// If the group lists layers, the settings must have these layers.
 void expect_layers(const json& group, const std::vector<RopeConfig>& settings) {
   if (!group.contains("layer_numbers")) return;
   std::vector<int64_t> got;
@@ -118,7 +118,7 @@ void expect_layers(const json& group, const std::vector<RopeConfig>& settings) {
   }
   std::ranges::sort(got);
   const auto expected = group.at("layer_numbers").get<std::vector<int64_t>>();
-  // Linear layers may stand among those that do not rotate.
+  // Layers of linear attention may be among those that do not rotate.
   if (group.at("rotates").get<bool>()) {
     EXPECT_EQ(got, expected) << "layer_numbers";
   } else {
@@ -147,7 +147,7 @@ TEST_P(Released, ReadsAsOfficialCodeRuns) {
   EXPECT_EQ(seen, rotating.size()) << "groups that rotate and are not expected, or are two in one";
 }
 
-// Numbers without a source are of no use.
+// Values without a source cannot be checked.
 TEST_P(Released, NamesItsSource) {
   const json file = load(GetParam());
   const json& source = file.at("source");

@@ -1,4 +1,4 @@
-// Faults of files that public reports are about: right values by the published formulas.
+// Faults of files from public bug reports; expected values follow from the published formulas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ TEST(Reports, WhatIsMissingIsAskedForAtOnce) {
                                  HasSubstr("--base"))));
 }
 
-// ChatGLM: rope_ratio decides, original_rope does not.
+// ChatGLM: rope_ratio has an effect, original_rope has none.
 TEST(Reports, UnknownFieldsAreListedTheLikeliestFirst) {
   EXPECT_THAT(
       [] {
@@ -142,7 +142,7 @@ TEST(Reports, ScalingsUnderOtherWords) {
   const RopeConfig two = read(with(config, {{"rope_scaling", moe}})).at(0);
   EXPECT_EQ(spectrum_of(two, 4096).gain, 1.1);
   EXPECT_EQ(spectrum_of(two, 4097).gain, 1.243163121016122);
-  // Nomic v1: dynamic NTK by transformers' formula over the length that it was trained with.
+  // Nomic v1: dynamic NTK by transformers' formula from its training length on.
   const RopeConfig nomic = read({{"model_type", "nomic_bert"},
                                  {"n_embd", 768},
                                  {"n_head", 12},

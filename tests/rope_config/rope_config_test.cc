@@ -1,4 +1,5 @@
-// A config.json: errors name the key, and warnings what engines read differently.
+// Reading a config.json: errors name the key, and warnings name fields that engines read
+// differently.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,8 @@ TEST(Config, ErrorsNameTheKey) {
        "partial_rotary_factor: expected an even number"},
       {R"({"head_dim": 128, "rotary_dim": 256, "rope_theta": 1e4})",
        "rotary_dim: expected at most the 128 channels"},
-      {R"({"head_dim": 64, "rope_theta": 1e4, "num_attention_heads": 32, "num_key_value_heads": 5})",
+      {R"({"head_dim": 64, "rope_theta": 1e4, "num_attention_heads": 32,)"
+       R"( "num_key_value_heads": 5})",
        "num_key_value_heads: expected a divisor of num_attention_heads, 32"},
       {R"({"head_dim": 64, "rope_theta": 1e4, "sliding_window": -3})",
        "sliding_window: expected an integer from 0"},

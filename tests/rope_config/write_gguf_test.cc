@@ -1,4 +1,4 @@
-// Values that are written into GGUF files and flags, and warnings of the writers.
+// Values written into GGUF files and flags, and warnings of the writers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(Writers, RefuseModelsThatRotateNothing) {
   }
 }
 
-// Mistral's gain of 1: no flag of llama.cpp says it.
+// Mistral's gain of 1, which no flag of llama.cpp can express.
 TEST(Writers, WarnOfAGainThatFlagsCannotSay) {
   RopeConfig setting{.head_dim = 128, .rotary_dim = 128, .base = 1e6};
   setting.scaling.type = "yarn";
@@ -104,7 +104,7 @@ ReadRopeConfig model(const std::string& type, const std::string& more = "") {
       {});
 }
 
-// llama.cpp's converter permutes weights of Llama, and none of Qwen.
+// llama.cpp's converter permutes the weights of Llama, but not of Qwen.
 TEST(Writers, WarnOfPairsInAnotherOrder) {
   const auto in_llama = HasSubstr(
       "this model rotates half-split pairs, and llama.cpp interleaved ones in the architecture "
@@ -124,16 +124,16 @@ TEST(Writers, WarnOfPairsOfAGgufFile) {
   EXPECT_THAT(warnings_of(read_gguf("llama", {}), "hf4"), Contains(back));
   EXPECT_THAT(warnings_of(read_gguf("llama", {}), "gguf"), IsEmpty());
   EXPECT_THAT(warnings_of(read_gguf("qwen2", {}), "hf5"), IsEmpty());
-  // DeepSeek V3's order depends on rope_interleave.
+  // The pairing of DeepSeek V3 depends on rope_interleave.
   EXPECT_THAT(warnings_of(read_gguf("deepseek2", {}), "hf5"), IsEmpty());
-  // Where pairs follow several axes, llama.cpp rotates half-split ones only.
+  // With several axes llama.cpp rotates half-split pairs only.
   const GgufArray sections{.numbers = {24, 20, 20, 0}, .count = 4};
   EXPECT_THAT(warnings_of(read_gguf("glm4", {{"rope.dimension_sections", sections}}), "hf5"),
               Contains(HasSubstr("llama.cpp rotates half-split pairs in the architecture glm4, and "
                                  "transformers interleaved ones")));
 }
 
-// llama.cpp reads these keys in two architectures only.
+// llama.cpp reads these keys for two architectures only.
 TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
   const std::string yarn =
       R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 16,
@@ -148,7 +148,7 @@ TEST(Writers, WarnOfBetasThatLlamaCppDoesNotRead) {
   EXPECT_THAT(read_gguf("mistral3", keys).settings.at(0).scaling.warnings, Not(unread));
 }
 
-// From 0.30 on no field of vLLM's says the gain of latent attention.
+// From 0.30 on, vLLM has no field for the gain of latent attention.
 TEST(Writers, WarnOfAGainOfLatentAttention) {
   const std::string start =
       R"(, "qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "rope_scaling": {"rope_type": "yarn",
