@@ -1,5 +1,4 @@
-// Memory for vectors: aligned, and one that grows beyond what lies in huge pages keeps its
-// contents.
+// Aligned memory for vectors; a vector that grows into huge pages keeps its contents.
 #include "sextant/base/aligned_memory.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +30,7 @@ TEST(LinesAllocator, KeepsWhatAGrowingVectorHolds) {
   }
 }
 
-// An odd beginning, an odd length, and less than a huge page: nothing that is written is lost.
+// With an odd address, an odd length, or less than a huge page, the contents stay unchanged.
 TEST(AskForHugePages, LeavesMemoryAsItIs) {
   std::vector<unsigned char> bytes(size_t{40} << 20, 7);
   ask_for_huge_pages(bytes.data() + 1, bytes.size() - 3);

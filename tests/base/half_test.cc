@@ -1,4 +1,4 @@
-// Numbers of 16 bits: what they are, how they are rounded to, and that the kernels read them so.
+// 16-bit floats: their values, rounding to them, and the kernels' conversion from them.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ Number at(int bits) {
   return {static_cast<uint16_t>(bits)};
 }
 
-// By the definition: sign, exponent, fraction.
+// The value by definition: sign, exponent, fraction.
 double defined(int bits, int fraction_bits, int bias) {
   const int exponent_bits = 15 - fraction_bits, exponents = (1 << exponent_bits) - 1;
   const double sign = bits >> 15 ? -1 : 1;
@@ -60,13 +60,13 @@ TYPED_TEST(Narrow, NumbersAreWhatTheirBitsSayAndComeBack) {
   }
 }
 
-// Between two neighbours: towards the nearer one, and half way to the even one; from float64 in one
-// step.
+// A value between two neighbours is rounded to the nearer one, and to the even one from the middle;
+// float64 is rounded in one step.
 TYPED_TEST(Narrow, RoundsToTheNearestAndTiesToEven) {
   constexpr int kInfinity = std::is_same_v<TypeParam, Float16> ? 0x7c00 : 0x7f80;
   for (int bits = 0; bits < kInfinity; ++bits) {
     const double low = defined<TypeParam>(bits);
-    // Infinity is where the next number would be.
+    // Rounding treats infinity as the next value in the sequence.
     const double high = bits + 1 < kInfinity ? defined<TypeParam>(bits + 1)
                                              : 2 * low - defined<TypeParam>(bits - 1);
     const double middle = (low + high) / 2;
@@ -86,7 +86,7 @@ TYPED_TEST(Narrow, RoundsToTheNearestAndTiesToEven) {
   }
 }
 
-// Below what float32 has, -0 included.
+// Values below the range of float32, negative ones included.
 TYPED_TEST(Narrow, WhatIsTinyBecomesZeroOfItsSign) {
   for (const double tiny : {5e-324, 1e-60, 7e-46}) {
     EXPECT_EQ(narrowed<TypeParam>(rounded_to_odd(tiny)).bits, 0) << tiny;
@@ -94,7 +94,8 @@ TYPED_TEST(Narrow, WhatIsTinyBecomesZeroOfItsSign) {
   }
 }
 
-// Each query sees one key, so it gives that key's value: on every target, in every format of out.
+// Each query sees one key, so its output is that key's value, on every target and in every format
+// of out.
 TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
   constexpr int64_t kColumns = 64, kRows = kPatterns / kColumns;
   std::vector<TypeParam> values;

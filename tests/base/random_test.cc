@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Random123's kat_vectors.
+// From kat_vectors of Random123.
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_THAT(philox4x32({0, 0, 0, 0}, {0, 0}),
               ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));

@@ -42,7 +42,7 @@ TEST(Ticks, OfDecadesArePowersOfTenAndFewOnesAreFilled) {
       ElementsAre("1", "10", "100", "1000", "10\u2009000", "100\u2009000", "1\u2009000\u2009000"));
   EXPECT_THAT(labels(Scale::kLog10, {0.1, 10}, 8),
               ElementsAre("0.1", "0.2", "0.5", "1", "2", "5", "10"));
-  EXPECT_GE(ticks(Scale::kLog10, {3, 4}, 5).size(), 3U);  // less than its base
+  EXPECT_GE(ticks(Scale::kLog10, {3, 4}, 5).size(), 3U);  // the range is smaller than the base
 }
 
 RC_GTEST_PROP(Ticks, LieInsideRiseAndAreNotTooMany, ()) {

@@ -1,4 +1,4 @@
-// Where the words of a picture lie.
+// The places of text in a chart.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ struct TextBox {
   std::string words;
 };
 
-// Of all <text> elements that are not turned. The sizes are those of chart.css, the widths those of
-// a wide font, so boxes that part here part everywhere.
+// The boxes of all <text> elements that are not rotated. Sizes are from chart.css, widths from a
+// wide font, so boxes that do not overlap here do not overlap in other fonts either.
 std::vector<TextBox> text_boxes(const Element& svg);
 
-// "a | b" for each two boxes that overlap.
+// "a | b" for any two boxes that overlap.
 std::vector<std::string> overlaps(const std::vector<TextBox>& boxes);
 
-// The words of boxes that reach out of a picture of this size.
+// The text of boxes that extend beyond an image of this size.
 std::vector<std::string> cut_off(const std::vector<TextBox>& boxes, double width, double height);
 
 }  // namespace sextant::chart

@@ -1,4 +1,4 @@
-// A page in a real browser, where there is one.
+// Opens pages in a real browser, if one is installed.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace sextant::chart {
 
-// The name of a browser; "" if there is none.
+// The name of an installed browser, or "".
 inline std::string browser() {
   for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
     if (std::system((std::string("command -v ") + name + " >/dev/null 2>&1").c_str()) == 0)
@@ -24,7 +24,7 @@ inline std::string browser() {
   return "";
 }
 
-// What the page looks like to a script once it is loaded, and what the browser had to say about it.
+// The page's DOM after it is loaded, and the browser's messages.
 inline std::string opened(const std::string& page) {
   std::string name = (std::filesystem::temp_directory_path() / "sextant-XXXXXX").string();
   const std::filesystem::path folder = ::mkdtemp(name.data());
@@ -44,8 +44,8 @@ inline std::string opened(const std::string& page) {
   return out;
 }
 
-// The files by name that a click on each of the links of this CSS selector saves; fewer after half
-// a minute.
+// The files by name that a click on each of the links of this CSS selector saves; fewer than
+// `count` after half a minute.
 inline std::map<std::string, std::string> saved_by_clicks(std::string page,
                                                           const std::string& selector,
                                                           size_t count) {
@@ -55,12 +55,12 @@ inline std::map<std::string, std::string> saved_by_clicks(std::string page,
   page.insert(page.rfind("</body>"), "<script>for (const link of document.querySelectorAll('" +
                                          selector + "')) link.click();</script>");
   write_file(folder / "report.html", page);
-  // 1: may save several files without being asked.
+  // 1: pages may save several files without a prompt.
   write_file(folder / "profile/Default/Preferences",
              R"({"download":{"prompt_for_download":false,"default_directory":")" + saved.string() +
                  R"("},"profile":{"default_content_setting_values":{"automatic_downloads":1}}})");
-  // It would end when the page is loaded, but for the port; a file has another name until it is
-  // whole.
+  // The debugging port keeps the browser running after the page is loaded. A file has a temporary
+  // name until it is complete.
   const std::string script =
       "exec >/dev/null 2>&1\ncd " + folder.string() + "\n" + browser() +
       " --headless=new --no-sandbox --disable-gpu --user-data-dir=profile"

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The picture of the cells of a drawn map; the other one is the colour bar.
+// The image of the cells in a drawn map; the other image is the colour bar.
 Picture cells_of(const HeatMap& map) {
   const Element drawing = parse_xml(svg(map));
   const auto images = drawing.all("image");
@@ -38,14 +38,14 @@ std::string complaint_about(const HeatMap& map) {
 }
 
 TEST(HeatMap, EachCellHasItsPlaceAndColour) {
-  HeatMap map = small_map(2, 3);  // 0 1 2 / 3 4 none
+  HeatMap map = small_map(2, 3);  // values 0 1 2 / 3 4 none
   const Picture cells = cells_of(map);
   const auto at = [&](int row, int column) {
     const int64_t y = cells.height * (2 * row + 1) / 4, x = cells.width * (2 * column + 1) / 6;
     return cells.pixel(x, y);
   };
-  EXPECT_EQ(at(0, 0), (Pixel{68, 1, 84, 255}));     // viridis' dark end
-  EXPECT_EQ(at(1, 1), (Pixel{253, 231, 37, 255}));  // and its light one
+  EXPECT_EQ(at(0, 0), (Pixel{68, 1, 84, 255}));     // the dark end of viridis
+  EXPECT_EQ(at(1, 1), (Pixel{253, 231, 37, 255}));  // the light end
   EXPECT_EQ(at(1, 2)[3], 0);                        // no value: transparent
   EXPECT_NE(at(0, 1), at(0, 2));
 }
@@ -59,7 +59,7 @@ TEST(HeatMap, DivergingColoursAreWhiteAtZeroAndSymmetric) {
               plus = cells.pixel(cells.width - 1, 0);
   EXPECT_EQ(zero, (Pixel{248, 248, 248, 255}));
   EXPECT_EQ(plus, (Pixel{103, 8, 32, 255}));
-  EXPECT_GT(minus[2], minus[0]);  // blue, and pale, for -1 of a range to -4
+  EXPECT_GT(minus[2], minus[0]);  // pale blue, for -1 in a range to -4
   EXPECT_GT(minus[2], 200);
 }
 
@@ -71,7 +71,7 @@ TEST(HeatMap, LargeMapsAreAveragedAndNotSampled) {
   const Picture cells = cells_of(map);
   EXPECT_EQ(cells.width, 2048);
   EXPECT_EQ(cells.pixel(0, 0), cells.pixel(1000, 0));
-  EXPECT_EQ(cells.pixel(0, 0), (Pixel{33, 145, 140, 255}));  // viridis at one half
+  EXPECT_EQ(cells.pixel(0, 0), (Pixel{33, 145, 140, 255}));  // the middle of viridis
 }
 
 TEST(HeatMap, ShowsAllThatItWasGiven) {

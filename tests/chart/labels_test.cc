@@ -37,7 +37,8 @@ RC_GTEST_PROP(SpreadOut, KeepsLabelsApartInOrderAndInside, ()) {
   }
 }
 
-// No small change of a placement that keeps the rules comes nearer to the wishes.
+// No small change of the placement that keeps the spacing brings labels nearer to their wanted
+// places.
 RC_GTEST_PROP(SpreadOut, NoLabelCouldStandNearerToItsWish, ()) {
   const std::vector<double> wanted = wishes();
   const std::vector<double> placed = spread_out(wanted, 15, 0, 1e4);

@@ -44,8 +44,7 @@ LineChart chart_of(std::vector<double> x, std::vector<double> y) {
   return chart;
 }
 
-// The drawn lines of a chart with one series: how often the pen is set down, and how often it
-// draws.
+// The drawn lines of a chart with one series: how many subpaths and line segments they have.
 struct Pen {
   long down = 0, strokes = 0;
 };
@@ -115,7 +114,7 @@ TEST(LineChart, LabelsOfEqualEndsStandApart) {
 
 TEST(LineChart, NamesCannotLeaveTheirPlace) {
   const LineChart chart = crowded_chart();
-  const Element drawing = parse_xml(svg(chart));  // throws if a name broke out
+  const Element drawing = parse_xml(svg(chart));  // throws if a name is not escaped
   EXPECT_THAT(drawing.all("script"), IsEmpty());
   for (const Element* element : drawing.all()) EXPECT_EQ(element->attribute("onload"), "");
   std::vector<std::string> titles;

@@ -1,4 +1,4 @@
-// Reads what the charts wrote, by libpng's own decoder.
+// Decodes the images of charts by libpng.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ struct Picture {
   Pixel pixel(int64_t x, int64_t y) const;
 };
 
-// Throws std::runtime_error if it is no PNG.
+// Throws std::runtime_error if the bytes are not a PNG.
 Picture read_png(std::string_view png);
 
-// Throws std::runtime_error if it is no base64 with all its padding.
+// Throws std::runtime_error if the text is not base64 with complete padding.
 std::string unbase64(std::string_view text);
 
 }  // namespace sextant::chart

@@ -135,11 +135,12 @@ TEST(Report, DoesNotCarryTheNumbersOfAHugeMap) {
 
 TEST(Report, AnEmptyOneIsAPage) { EXPECT_THAT(html({}), HasSubstr("</html>")); }
 
-// Uses the page as a reader would and writes what happened into its title.
+// Uses the page as a user would and writes the results into its title.
 constexpr const char* kReader = R"(<script>
 const said = [];
 const say = (name, value) => said.push(name + '=' + value);
-const rows = () => [...document.querySelectorAll('tbody tr')].map((row) => row.cells[0].textContent).join();
+const rows = () => [...document.querySelectorAll('tbody tr')])"
+                                R"(.map((row) => row.cells[0].textContent).join();
 const head = document.querySelectorAll('th button');
 head[1].click(); say('up', rows());
 head[1].click(); say('down', rows());
@@ -155,7 +156,8 @@ const point = (stage, u, v) => {
   const [left, top, width, height] = stage.dataset.plot.split(' ').map(Number);
   const svg = stage.querySelector('svg'), box = svg.getBoundingClientRect();
   const scale = box.width / svg.viewBox.baseVal.width;
-  const at = { clientX: box.left + scale * (left + u * width), clientY: box.top + scale * (top + v * height) };
+  const at = { clientX: box.left + scale * (left + u * width),)"
+                                R"( clientY: box.top + scale * (top + v * height) };
   stage.dispatchEvent(new PointerEvent('pointermove', at));
   const tip = stage.closest('figure').querySelector('.tip');
   return tip.hidden ? 'nothing' : tip.textContent;

@@ -21,7 +21,7 @@ TEST(Strokes, BreakAtGaps) {
   EXPECT_THAT(strokes(std::vector<double>{gap}, [](size_t) { return 0L; }), IsEmpty());
 }
 
-// What a column of pixels shows is the span of its values: thinning must not change it.
+// A column of pixels shows the range of its values, which thinning must not change.
 RC_GTEST_PROP(Strokes, KeepTheSpanOfEachColumnAndItsEnds, ()) {
   const auto y = *rc::gen::container<std::vector<double>>(
       rc::gen::map(rc::gen::inRange(-50, 50), [](int v) { return double(v); }));

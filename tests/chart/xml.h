@@ -1,4 +1,4 @@
-// A small tree of an XML document, by expat, which accepts well-formed documents only.
+// A small tree of an XML document, parsed by expat, which accepts well-formed documents only.
 #pragma once
 
 #include <map>
@@ -11,20 +11,20 @@ namespace sextant {
 struct Element {
   std::string name;
   std::map<std::string, std::string> attributes;
-  std::string text;  // its own, without its children's
+  std::string text;  // without the text of its children
   std::vector<Element> children;
 
-  // "" if it is not there.
+  // The attribute's value, or "".
   std::string attribute(const std::string& key) const;
-  // Whether its class attribute has this word.
+  // Whether the class attribute contains this word.
   bool is(std::string_view css) const;
-  // Itself and all below it, in the order of the document.
+  // The element and all its descendants, in document order.
   std::vector<const Element*> all() const;
-  // Those of that name, and of that class if one is given.
+  // The elements of this name, and of this class if one is given.
   std::vector<const Element*> all(std::string_view name, std::string_view css = "") const;
 };
 
-// Throws std::runtime_error that says where it is not well-formed.
+// Throws std::runtime_error with the place if the document is not well-formed.
 Element parse_xml(std::string_view document);
 
 }  // namespace sextant

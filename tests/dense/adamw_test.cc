@@ -38,7 +38,7 @@ TEST(AdamW, TakesTheStepsOfTheFormula) {
             serial_executor());
     slow.advance(adamw, gradient);
   }
-  // 20 steps of a few roundings each, of weights to about 4.
+  // 20 steps of a few roundings each, for weights up to about 4.
   for (size_t n = 0; n < weight.size(); ++n) {
     ASSERT_NEAR(weight[n], slow.weight[n], 20 * 4 * 4 * 0x1p-24) << n;
     ASSERT_NEAR(first[n], slow.moment1[n], 1e-6) << n;

@@ -46,7 +46,7 @@ TEST(CrossEntropy, AndItsDerivativeAreThoseOfTheFormula) {
       SCOPED_TRACE(testing::Message() << columns << " columns, row " << row);
       EXPECT_NEAR(r.loss[row], loss, 3e-7 * (1 + loss));
       EXPECT_NEAR(r.lse[row], lse, 3e-7 * (1 + std::abs(lse)));
-      // lse of around 20 is off by up to 1e-6, and so is each p, relatively.
+      // An lse of about 20 has an error of up to 1e-6, which is the relative error of each p.
       for (int64_t n = 0; n < columns; ++n) {
         const double p = std::exp(double{x[n]} - lse);
         ASSERT_NEAR(r.d_logits[row * static_cast<size_t>(columns) + static_cast<size_t>(n)],
@@ -58,7 +58,8 @@ TEST(CrossEntropy, AndItsDerivativeAreThoseOfTheFormula) {
   }
 }
 
-// A model that is sure and right: the difference of two numbers around 100 would be off by 1e-5.
+// A confident, correct prediction: the difference of two values around 100 would have an error of
+// 1e-5.
 TEST(CrossEntropy, KeepsSmallLosses) {
   const Result r = run({100, 90, 85}, {0}, {1}, serial_executor());
   EXPECT_NEAR(r.loss[0], std::log1p(std::exp(-10.0) + std::exp(-15.0)), 1e-7);

@@ -1,4 +1,4 @@
-// Numbers to compute with.
+// Random operands.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace sextant::dense {
 
-// Normal, the same for the same seed.
+// Normally distributed values, the same for the same seed.
 inline std::vector<float> draws(int64_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

@@ -11,7 +11,7 @@ namespace {
 
 using FloatVector = std::vector<float>;
 
-// The norm's value and derivatives in float64, as they are defined.
+// The norm and its derivatives in float64, by definition.
 struct Expected {
   std::vector<double> y, d_x, d_gain;
 };
@@ -76,10 +76,11 @@ TEST(Norm, AndItsDerivativesAreThoseOfTheFormula) {
       const Expected e = expected(norm, x, gain, d_y);
       SCOPED_TRACE(testing::Message() << "width " << width << ", centered " << centered);
       expect_near(r.y, e.y, 2e-5);
-      // A deviation of rounding size (one column) makes derivatives of any size.
+      // With one column the deviation is of the size of rounding errors, and derivatives have no
+      // bound.
       if (width == 1 && centered) continue;
       expect_near(r.d_gain, e.d_gain, 1e-4);
-      // Small deviations make large derivatives: relative to the largest.
+      // Small deviations give large derivatives, so the bound is relative to the largest.
       double largest = 0;
       for (const double number : e.d_x) largest = std::max(largest, std::abs(number));
       expect_near(r.d_x, e.d_x, 2e-5 * largest);

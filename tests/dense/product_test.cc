@@ -15,14 +15,14 @@ struct Sizes {
   int64_t rows, depth, columns;
 };
 
-// Around tiles of 6 rows, groups of 96, panels of 8 to 64, blocks of 128 or 256 and 512 columns;
-// the last ones from 64 of each on, which AMX multiplies where it is.
+// Sizes around tiles of 6 rows, groups of 96 rows, panels of 8 to 64 columns, and blocks of 128,
+// 256 and 512. In the last cases all sizes are at least 64, which AMX multiplies where available.
 constexpr Sizes kSizes[] = {{1, 1, 1},      {5, 3, 7},       {6, 64, 16},    {7, 65, 17},
                             {12, 256, 32},  {96, 257, 33},   {97, 128, 384}, {200, 513, 31},
                             {13, 300, 513}, {193, 40, 1025}, {0, 8, 8},      {8, 0, 8},
                             {64, 64, 64},   {65, 95, 80},    {97, 257, 513}, {130, 550, 101}};
 
-// Drawn numbers of those sizes.
+// Random operands of these sizes.
 struct Operands {
   explicit Operands(const Sizes& s)
       : a(draws(s.rows * s.depth, 1)),
@@ -39,7 +39,7 @@ float at(const Matrix& m, int64_t row, int64_t column) {
   return m.data[row * m.row_stride + column * m.column_stride];
 }
 
-// Each product and each sum rounds once, in whatever order.
+// Each product and each sum rounds once, in any order.
 void expect_product(const Matrix& a, const Matrix& b, const float* base,
                     const std::vector<float>& c) {
   const double roundings = static_cast<double>(a.columns + 2) * 0x1p-24;
@@ -77,8 +77,8 @@ TEST(Product, IsTheSumOfProducts) {
   }
 }
 
-// Of numbers below 2^-100 AMX would lose bits, and infinities would become NaN: their rows, or all,
-// go another way.
+// AMX would lose bits of values below 2^-100 and turn infinities into NaN, so their rows, or all,
+// are computed without it.
 TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
   Operands operands({200, 300, 70});
   const auto& [a, b, base, left, right] = operands;
@@ -87,10 +87,10 @@ TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
   const auto shrink = [](std::vector<float>& x, size_t first, size_t step, size_t count) {
     for (size_t n = 0; n < count; ++n) x[first + n * step] *= 0x1p-120F;
   };
-  shrink(operands.a, 100 * 300, 1, 300);  // a row
+  shrink(operands.a, 100 * 300, 1, 300);  // one row
   product();
   expect_product(left, right, nullptr, c);
-  shrink(operands.b, 7, 70, 300);  // a column
+  shrink(operands.b, 7, 70, 300);  // one column
   operands.a[100 * 300] = 1;
   product();
   expect_product(left, right, nullptr, c);
@@ -100,7 +100,7 @@ TEST(Product, IsExactForTheSmallestAndTheGreatestNumbers) {
     EXPECT_EQ(c[5 * 70 + j], std::copysign(INFINITY, b[3 * 70 + j])) << j;
 }
 
-// Of whole and cut panels, of one and several blocks of the inner dimension.
+// The sizes include whole and partial panels, and one or several blocks of the inner dimension.
 TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
   for (const Sizes& s : kSizes) {
     const Operands operands(s);
@@ -115,7 +115,7 @@ TEST(Product, SquaresWhatIsPositiveAndTakesTheSlope) {
       ASSERT_EQ(squared[n], plain[n] > 0 ? plain[n] * plain[n] : 0) << n;
       ASSERT_EQ(c[n], at[n] > 0 ? 2 * at[n] * plain[n] : 0) << n;
     }
-    // What is added comes before.
+    // The base is added before the multiplication by the slope.
     multiply(left, right, {.base = base.data()}, plain.data(), serial_executor());
     multiply(left, right, {.base = base.data(), .slope_at = at.data()}, c.data(),
              serial_executor());

@@ -30,7 +30,7 @@ TEST(Gguf, ComesBackAsItWasWritten) {
   EXPECT_EQ(gguf.vectors.at("rope_freqs.weight"), (std::vector<float>{1, 1.5F, 8}));
 }
 
-// What is cut off is an error; only the data of tensors may be missing.
+// A truncated file is an error, unless only data of tensors is missing.
 TEST(Gguf, EveryTruncationIsAnErrorOrLacksData) {
   const std::string whole = sample();
   for (size_t length = 0; length < whole.size(); ++length) {
@@ -53,7 +53,7 @@ TEST(Gguf, NoByteCanHarmIt) {
     try {
       parse_gguf(bytes);
     } catch (const Error&) {
-      continue;  // named, and no crash: the sanitizers look on
+      continue;  // named, and without a crash under the sanitizers
     }
   }
 }

@@ -1,4 +1,4 @@
-// What gzip made small, as it was.
+// Decompresses gzip data.
 #pragma once
 
 #include <gtest/gtest.h>

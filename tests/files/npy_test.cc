@@ -99,13 +99,13 @@ TEST(Npy, HeadersOfVersions2And3HaveAWiderLength) {
 }
 
 TEST(Npy, FortranOrderIsTurnedIntoCOrder) {
-  // Rows 0 1 2 / 3 4 5, columns first.
+  // The rows are 0 1 2 / 3 4 5, stored by columns.
   const Array array = parse_npy(file("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}",
                                      std::string("\0\3\1\4\2\5", 6)),
                                 "test");
   EXPECT_THAT(std::get<std::vector<uint8_t>>(array.elements), ElementsAre(0, 1, 2, 3, 4, 5));
 
-  // Of three axes: element (i, j, k) holds i + 2 j + 6 k, its place in the file.
+  // With three axes, element (i, j, k) holds its index in the file, i + 2 j + 6 k.
   std::string places;
   for (char place = 0; place < 24; ++place) places += place;
   const Array cube = parse_npy(
@@ -135,8 +135,8 @@ TEST(Npy, AFileWithMoreBehindItIsRefused) {
   }
 }
 
-// Whatever one changed byte makes of a file, the reader refuses it or gives as many elements as the
-// shape says.
+// With any one byte changed, the parser refuses the file or returns as many elements as the shape
+// has.
 TEST(Npy, AnyChangedByteIsRefusedOrRead) {
   for (const Array& array : one_of_each_type()) {
     const auto whole = format_npy(array);
@@ -166,7 +166,7 @@ TEST(Npy, ErrorsNameTheFileTheFieldAndTheByte) {
 
 struct Malformed {
   const char* header;
-  const char* expected;  // in the message
+  const char* expected;  // part of the message
 };
 
 class NpyHeader : public testing::TestWithParam<Malformed> {};

@@ -74,7 +74,8 @@ TEST_F(Npz, AFileCutAnywhereIsRefused) {
   }
 }
 
-// A changed byte may hit what nobody reads (a date, a version); what is read is right all the same.
+// A changed byte may be in an ignored field (a date, a version); the arrays must be right
+// nevertheless.
 TEST_F(Npz, AnyChangedByteIsRefusedOrHarmless) {
   const std::string whole = written(some());
   for (size_t at = 0; at < whole.size(); ++at) {
@@ -112,8 +113,8 @@ TEST_F(Npz, AnArchiveThatUnpacksToMoreThanAllowedIsRefused) {
 }
 
 TEST_F(Npz, AnEntryThatClaimsMoreThanDeflateCanPackIsRefused) {
-  // The sizes of the only entry lie 24 bytes into its central header, compressed before
-  // uncompressed.
+  // The uncompressed size of the only entry is 24 bytes into its central header and 22 bytes into
+  // its local header.
   std::string bytes = written({{"x", {{2}, std::vector<double>{1, 2}}}});
   const size_t header = bytes.rfind("PK\1\2");
   ASSERT_NE(header, std::string::npos);

@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// A file with this header, whatever it says, and `data` bytes of data.
+// A file with this header, valid or not, and `data` bytes of data.
 std::string file_of(const std::string& header, size_t data) {
   const uint64_t length = header.size();
   std::string file(reinterpret_cast<const char*>(&length), sizeof length);
@@ -68,7 +68,7 @@ TEST(Safetensors, ReadsOrRefusesEveryFlippedBit) {
     file[bit / 8] = static_cast<char>(file[bit / 8] ^ (1 << bit % 8));
     try {
       for (const TensorBytes& tensor : parse_safetensors(file).tensors) {
-        // What it gives lies within the file.
+        // Tensors lie within the file.
         ASSERT_GE(tensor.bytes.data(), file.data());
         ASSERT_LE(tensor.bytes.data() + tensor.bytes.size(), file.data() + file.size());
       }
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
               "a number of 64 bits"},
         Wrong{R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})",
               "more than 8 numbers"},
-        // Products that wrap to 0, to 4 and to a small number.
+        // Products that wrap to 0, to 4 and to a small value.
         Wrong{R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})",
               "tensor a: shape", 0},
         Wrong{R"({"a":{"dtype":"F32","shape":[4611686018427387905],"data_offsets":[0,4]}})",

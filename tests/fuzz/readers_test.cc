@@ -1,5 +1,5 @@
-// A reader of files returns a value or throws Error on any bytes: deterministic mutations of good
-// files, the same in every run; under the sanitizers in the preset asan.
+// A reader of files returns a value or throws Error on any bytes. The bytes are deterministic
+// mutations of valid files, the same in every run; the preset asan runs them under the sanitizers.
 #include "fuzz/readers.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class Mutator {
       case 5:
         bytes.insert(at, 1 + below(16), static_cast<char>(random_()));
         return;
-      case 6: {  // a piece of another sample, or of this one again
+      case 6: {  // a piece of any sample, this one included
         const std::string& other = any_sample();
         bytes.insert(at, other.substr(below(other.size() + 1), 1 + below(40)));
         return;
@@ -63,7 +63,7 @@ class Mutator {
     }
   }
 
-  // A number of 1, 2, 4 or 8 bytes where sizes go wrong.
+  // Writes an integer of 1, 2, 4 or 8 bytes near a limit of sizes.
   void overwrite(std::string& bytes, size_t at) {
     constexpr uint64_t kNumbers[] = {0,
                                      1,
@@ -82,7 +82,7 @@ class Mutator {
     std::memcpy(bytes.data() + at, &number, width);
   }
 
-  // Text at which readers of JSON and flags stumble.
+  // Inserts or writes text that is difficult for parsers of JSON and flags.
   void reword(std::string& bytes, size_t at) {
     constexpr const char* kWords[] = {
         "null",   "-1",       "0",       "1e999",    "-0.0",
@@ -144,7 +144,8 @@ TEST_P(EveryReader, ReadsMutantsOrSaysWhatIsWrong) {
              << hex(mutant);
     }
   }
-  // Most mutants are broken, and if none were read the mutations would only test the first check.
+  // Most mutants are invalid; but if all were refused, the mutations would test the first check
+  // only.
   EXPECT_GT(refused, kMutants / 4);
   EXPECT_LT(refused, kMutants);
 }

@@ -1,7 +1,8 @@
 # Installs the build into a fresh prefix with a space in its name, builds the consumer against it,
 # runs it, and runs the installed command.
 function(must)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  execute_process(COMMAND ${ARGV}
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
     list(JOIN ARGV " " command)
     message(FATAL_ERROR "${command}\n${output}")

@@ -20,7 +20,7 @@ std::vector<double> row(int64_t bits, int64_t position,
 TEST(Binary, TheFastestBitComesFirst) {
   EXPECT_THAT(row(4, 6), ElementsAre(0, 1, 1, 0));
   EXPECT_THAT(row(4, 8), ElementsAre(0, 0, 0, 1));
-  // golden/relative/clock_binary, position 100000.
+  // From golden/relative/clock_binary, position 100000.
   EXPECT_THAT(row(8, 100000), ElementsAre(0, 0, 0, 0, 0, 1, 0, 1));
   EXPECT_THAT(row(8, 100000, BinaryLevels::kMinusOneOne),
               ElementsAre(-1, -1, -1, -1, -1, 1, -1, 1));

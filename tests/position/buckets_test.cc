@@ -12,7 +12,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The smallest n with n^steps >= near^(steps - step) far^step, which doubles hold exactly here.
+// The smallest n with n^steps >= near^(steps - step) far^step, which long doubles hold exactly
+// here.
 int64_t slow_start(int64_t near, int64_t far, int64_t step, int64_t steps) {
   const auto power = [](int64_t base, int64_t exponent) {
     long double result = 1;
@@ -33,7 +34,7 @@ TEST(T5Buckets, StandardStarts) {
                           31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113));
 }
 
-// golden/relative/t5_bucket_tables, nb8_md20, for key - query = -24 .. 24.
+// From golden/relative/t5_bucket_tables, nb8_md20, for key - query = -24 .. 24.
 TEST(T5Buckets, AgreeWithTheOfficialCode) {
   const int kBidirectional[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
                                 3, 2, 2, 2, 2, 2, 1, 0, 5, 6, 6, 6, 6, 6, 7, 7, 7,
@@ -48,7 +49,8 @@ TEST(T5Buckets, AgreeWithTheOfficialCode) {
   }
 }
 
-// Jumps that are integers, where floating-point logarithms fail: far / near is a perfect power.
+// far / near is a perfect power, so buckets begin at integers, where floating-point logarithms
+// fail.
 TEST(T5Buckets, TiesBelongToTheUpperBucket) {
   const T5Buckets buckets({.buckets = 16, .max_distance = 128, .bidirectional = false});
   EXPECT_EQ(buckets.bucket(15), 9);
@@ -110,7 +112,7 @@ TEST(T5Buckets, RefusesImpossibleOptions) {
   EXPECT_THROW(T5Buckets({.max_distance = int64_t{1} << 31}), Error);
 }
 
-// golden/relative/deberta_log_bucket, b8_m16, for distances -32 .. 32.
+// From golden/relative/deberta_log_bucket, b8_m16, for distances -32 .. 32.
 TEST(DebertaBuckets, AgreeWithBothOfficialCodes) {
   const int kFromMinus16[] = {0, 1,  1,  1,  1,  1,  1,  2,  2,  2,  3,  3,  4,  5,  6,  7, 8,
                               9, 10, 11, 12, 13, 13, 14, 14, 14, 15, 15, 15, 15, 15, 15, 15};

@@ -1,4 +1,4 @@
-// Numbers are from golden/relative/clock_binary, written from the formula.
+// Expected values are from golden/relative/clock_binary, computed from the formula.
 #include "sextant/position/clock.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Real against values computed with mpmath at 300 bits.
+// Compares Real with values computed by mpmath at 300 bits.
 #include "sextant/position/double_double.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace sextant {
 namespace {
 
-// |a - b| / |b|, for b whose low part is a normal number.
+// a - b| / |b|, for b whose low part is a normal floating-point value.
 double error(Real a, Real b) {
   const Real difference = a - b;
   return std::fabs(difference.high + difference.low) / std::fabs(b.high);

@@ -38,7 +38,7 @@ TEST(RowMap, DebertaClipsAsymmetrically) {
 TEST(RowMap, OutsideTheTableLiesTheZeroRow) {
   EXPECT_THAT(row_map(kFiveToMinusFive, {.rows = 5, .zero_distance = 2, .outside = Outside::kZero}),
               ElementsAre(5, 5, 5, 0, 1, 2, 3, 4, 5, 5, 5));
-  // The causal table has no rows for keys to the right.
+  // The causal table has no rows for keys after the query.
   EXPECT_THAT(row_map(kFiveToMinusFive, {.rows = 4, .zero_distance = 3, .outside = Outside::kZero}),
               ElementsAre(4, 4, 0, 1, 2, 3, 4, 4, 4, 4, 4));
 }
@@ -57,7 +57,7 @@ TEST(RowMap, BucketsFollowTheDiagonals) {
               ElementsAre(13, 13, 12, 11, 10, 9, 8, 7));
 }
 
-// A shift of all positions leaves distances, and a longer frame only adds to both ends.
+// A shift of all positions keeps the distances, and a longer frame adds entries at both ends only.
 TEST(RowMap, DependsOnDistanceAlone) {
   const T5Buckets t5({});
   const std::vector<int32_t> all = row_map({.farthest = 300, .count = 601}, t5);

@@ -1,4 +1,5 @@
-// Rows marked "golden" are from golden/relative/sinusoidal_tables, which the official codes wrote.
+// Rows marked "golden" are from golden/relative/sinusoidal_tables, which official implementations
+// wrote.
 #include "sextant/position/sinusoid.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +60,7 @@ TEST(Sinusoid, GoldenRowsOfEachLayout) {
   }
 }
 
-// Golden, by 60-digit arithmetic.
+// Golden, computed with 60 digits.
 TEST(Sinusoid, LargePositionsAreExact) {
   const Sinusoid sinusoid({.width = 8});
   EXPECT_THAT(
@@ -102,7 +103,7 @@ TEST(Sinusoid, NegativePositionsMirrorTheSines) {
   }
 }
 
-// p_i . p_j = sum_f cos(w_f (i - j)): a shift of both changes nothing, wherever they stand.
+// p_i . p_j = sum_f cos(w_f (i - j)): a shift of both positions changes nothing.
 TEST(Sinusoid, InnerProductsDependOnTheDistance) {
   for (const SinusoidLayout layout : {kInterleaved, kConcatenated, kTensor2Tensor}) {
     const Sinusoid sinusoid({.width = 32, .layout = layout});

@@ -11,7 +11,7 @@
 namespace sextant {
 namespace {
 
-// |float32(value) - truth| in units of the last place of a float32 of truth's size.
+// float32(value) - truth| in units in the last place of a float32 of truth's size.
 double float32_ulps(double value, double truth) {
   const auto size = static_cast<float>(std::fabs(truth));
   const double ulp = std::nextafter(size, HUGE_VALF) - size;
@@ -19,7 +19,7 @@ double float32_ulps(double value, double truth) {
 }
 
 // Angles position * base^(-2 pair / dim) by mpmath at 400 bits. The first three of each group come
-// from continued fractions: of all positions below 2^31 and all pairs of that spectrum they lie
+// from continued fractions: among all positions below 2^31 and all pairs of the spectrum, they are
 // closest to a zero of cos or sin, where a phase known to 64 bits is wrong by many ulp.
 TEST(Spectrum, HardestPositionsRoundRight) {
   const struct {
@@ -95,7 +95,7 @@ TEST(Spectrum, HardestPositionsRoundRight) {
   }
 }
 
-// Speeds in turns, rounded to 64 bits: golden/rotary/rope_phase_u64, by mpmath at 300 bits.
+// Speeds in turns, rounded to 64 bits, from golden/rotary/rope_phase_u64, by mpmath at 300 bits.
 TEST(Spectrum, SpeedsAreExactTurns) {
   const struct {
     double base;
@@ -113,7 +113,7 @@ TEST(Spectrum, SpeedsAreExactTurns) {
   }
 }
 
-// Where 64-bit long doubles hold the angle well enough, they agree.
+// Phases agree with 64-bit long doubles as far as these represent the angle.
 TEST(Spectrum, PhasesAgreeWithLongDouble) {
   if (std::numeric_limits<long double>::digits < 64) GTEST_SKIP() << "long double is double here";
   std::mt19937_64 random(1);
@@ -187,8 +187,8 @@ TEST(Spectrum, LargeAnglesLoseNothing) {
   for (int exponent = 0; exponent < 63; ++exponent) {
     const Turns direct = turns(std::ldexp(1.0, exponent));
     const Turns wrapped = turns(1.0) * (int64_t{1} << exponent);
-    const Turns error =
-        direct - wrapped;  // turns(1) is 2^-129 off at most, and so 2^exponent times that
+    // turns(1) has an error of up to 2^-129, so the product has up to 2^exponent times that.
+    const Turns error = direct - wrapped;
     const uint64_t kBound = uint64_t{1} << exponent;
     EXPECT_TRUE((error.high == 0 && error.low <= kBound) ||
                 (error.high == ~uint64_t{0} && error.low >= -kBound))

@@ -28,7 +28,7 @@ std::vector<double> speeds(const Spectrum& spectrum) {
   return result;
 }
 
-// Every stretch by a factor, of a spectrum of 64 pairs with base 1e4 trained on 4096 tokens.
+// Every stretch, with this factor, for a spectrum of 64 pairs with base 1e4 trained on 4096 tokens.
 std::vector<Stretch> all_by(double factor) {
   return {Linear{factor},
           Ntk{factor},
@@ -43,7 +43,7 @@ std::vector<Stretch> all_by(double factor) {
 TEST(Stretch, ByOneIsTheIdentityBitByBit) {
   const Spectrum plain = rotary({.dim = 128});
   for (const Stretch& stretch : all_by(1)) {
-    if (std::holds_alternative<PartNtk>(stretch)) continue;  // blends three equal ladders: 2^-100
+    if (std::holds_alternative<PartNtk>(stretch)) continue;  // mixes three equal spectra: 2^-100
     SCOPED_TRACE(stretch.index());
     const Spectrum same = stretched(plain, stretch);
     EXPECT_EQ(same.gain, 1);
@@ -99,7 +99,8 @@ TEST(Stretch, MixedNtkLiesBetweenInterpolationAndFixed) {
   for (size_t f = 0; f < none.size(); ++f) EXPECT_NEAR(none[f] / interpolated[f], 1, 1e-15);
 }
 
-// The paper's ends: 32 turns within the text and more are kept, one turn and less is interpolated.
+// The paper's limits: pairs with 32 or more turns in the trained length are kept, with one or fewer
+// interpolated.
 TEST(Stretch, PartsAreToldByTurns) {
   const Spectrum plain = rotary({.dim = 128});
   const ByParts parts{.factor = 8, .original_length = 4096};
@@ -131,7 +132,7 @@ TEST(Stretch, EqualEndsAreAStepAndDivideByNothing) {
   }
 }
 
-// rotary.md 3.3: the ends of the ramp that the official code gives.
+// The ends of the ramp in the official code (rotary.md 3.3).
 TEST(Yarn, RampsEndWhereThoseOfReleasedModelsDo) {
   const auto ends = [](PairRamp::Options options) {
     const PairRamp ramp = PairRamp::between(options, "yarn");
@@ -147,10 +148,10 @@ TEST(Yarn, RampsEndWhereThoseOfReleasedModelsDo) {
   EXPECT_THAT(ends(whole), ElementsAre(8, 18));
   EXPECT_THAT(ends({.pairs = 64, .base = 10000, .original_length = 4096}), ElementsAre(20, 46));
   EXPECT_THAT(ends({.pairs = 32, .base = 10000, .original_length = 4096}), ElementsAre(10, 23));
-  // Kimi K2: both betas 1. A step.
+  // Kimi K2: both betas are 1, so the ramp is a step.
   EXPECT_THAT(ends({.pairs = 32, .base = 50000, .original_length = 4096, .fast = 1, .slow = 1}),
               ElementsAre(19, 20));
-  // All pairs turn often enough: a ramp of no width.
+  // All pairs have enough turns: the ramp has no width.
   EXPECT_THAT(ends({.pairs = 1, .base = 2, .original_length = 4096}),
               ElementsAre(DoubleNear(8, 8), 1));
 }

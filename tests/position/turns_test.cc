@@ -57,13 +57,13 @@ TEST(Turns, CosAndSinAgreeWithLibm) {
   }
 }
 
-// Down to the last of the 128 bits, beside each zero of cos and of sin.
+// Angles down to the last of the 128 bits, beside each zero of cos and of sin.
 TEST(Turns, NearZerosTheRelativeErrorStaysSmall) {
   const Turns quarter{uint64_t{1} << 62, 0};
   for (int bit = 0; bit < 112; ++bit) {
     Turns small;
     (bit < 64 ? small.low : small.high) = uint64_t{0x8765} << (bit < 64 ? bit : bit - 64);
-    if (bit > 48 && bit < 64) continue;  // it would be cut in two
+    if (bit > 48 && bit < 64) continue;  // its bits would straddle both words
     const double x = 2 * std::numbers::pi * std::ldexp(0x8765, bit - 128);
     const double truth = std::sin(x);
     for (const bool negative : {false, true}) {

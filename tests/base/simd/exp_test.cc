@@ -1,4 +1,4 @@
-// e^x of the softmax has the accuracy that exp-inl.h states, on every target.
+// exp() of the softmax has the accuracy that exp-inl.h states, on every target.
 #include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,13 +11,13 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant {
 namespace HWY_NAMESPACE {
 
-// Of sixteen numbers.
+// Applies exp() to sixteen floats.
 void exp_of_lanes(const float* x, float* to) {
   using namespace cpu::HWY_NAMESPACE;
   store(cpu::HWY_NAMESPACE::exp(load(x)), to);
 }
 
-// What the product x / ln 2 adds to the error, times |x|.
+// The error from rounding the product x / ln 2, relative to |x|.
 double error_of_product() { return HWY_NATIVE_FMA ? 0x1p-26 : 0x1p-23; }
 
 }  // namespace HWY_NAMESPACE
@@ -82,7 +82,7 @@ TEST(Exp, IsExactWhereWeightsRelyOnIt) {
   });
 }
 
-// Rows of one text have their keys at any lane.
+// The same key may be in any lane, depending on the query.
 TEST(Exp, DoesNotDependOnTheLane) {
   on_every_target([] {
     Sixteen x;

@@ -1,4 +1,4 @@
-// A query that likes neither of two keys better sees the mean of their values.
+// A query with equal scores for two keys returns the mean of their values.
 #include <array>
 #include <cstdint>
 
@@ -10,7 +10,7 @@ int main() {
   const std::array<sextant::KeyRange, 1> key_ranges{{{.first = 0, .last = 2}}};
   float out = 0, lse = 0;
 
-  // [batch, heads, rows, columns] = [1, 1, rows, 1], rows one after the other
+  // [batch, heads, rows, columns] = [1, 1, rows, 1], contiguous rows.
   const auto view = [](auto* data, int64_t rows) {
     return sextant::View{data, 1, 1, rows, 1, 0, 0, 1, 1};
   };
