@@ -17,7 +17,7 @@
 namespace sextant::fuzz {
 namespace {
 
-// Small, so that a mutated size is often one that could be meant.
+// Small sizes, so that a mutated size is often a plausible one.
 constexpr KvCacheShape kCacheShape = {
     .key_heads = 1, .key_columns = 4, .value_columns = 2, .page_rows = 16};
 

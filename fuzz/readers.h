@@ -1,6 +1,5 @@
-// The readers of files that anybody may have written, as one list: what is fuzzed (fuzz/target.cc)
-// and mutated in every test run (tests/fuzz). A reader takes any bytes; it returns, or throws
-// Error.
+// The list of readers of untrusted files: fuzz/target.cc fuzzes them, and tests/fuzz runs mutated
+// files through them in every test run. A reader takes any bytes and returns or throws Error.
 #pragma once
 
 #include <span>
@@ -12,8 +11,8 @@ namespace sextant::fuzz {
 struct Reader {
   const char* name;
   void (*read)(const std::string& bytes);
-  std::vector<std::string> (*samples)();  // that it reads; mutations start from them
-  // Makes checksums right again, so that what lies behind them is reached; or null.
+  std::vector<std::string> (*samples)();  // valid inputs, from which mutations start
+  // Recomputes checksums, so that mutations reach the code behind their checks; or null.
   void (*seal)(std::string& bytes) = nullptr;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-// A wrong result is no Error, so that it ends the run.
+// A wrong result throws another exception than Error, so that it ends the run.
 void must(bool holds, const std::string& what) {
   if (!holds) throw std::logic_error(what);
 }
@@ -41,18 +41,18 @@ void explain_all(const ReadRopeConfig& read) {
   }
 }
 
-// As `sextant explain` does with a file.
+// Does what `sextant explain` does with a file.
 void explain_bytes(const std::string& bytes) { explain_all(read_rope_config_bytes(bytes, {})); }
 
-// Flags do not say the size of heads.
+// Flags do not contain the size of heads.
 constexpr Overrides kBesideFlags = {.base = 10000, .head_dim = 8};
 
 void explain_flags(const std::string& bytes) {
   explain_all(read_rope_config_bytes(bytes, kBesideFlags));
 }
 
-// As `sextant convert` does with a file, in each dialect. A dialect that cannot say it gives an
-// Error, and the others' results are read again.
+// Does what `sextant convert` does with a file, in each dialect. A dialect that cannot express the
+// settings throws an Error; the output of the others is parsed again.
 void convert_bytes(const std::string& bytes) {
   Overrides overrides;
   if (!bytes.starts_with("{") && !bytes.starts_with("GGUF")) overrides = kBesideFlags;
@@ -81,7 +81,7 @@ std::vector<std::string> samples_of_all() {
   return all;
 }
 
-// The layers of a configuration that says nothing, by each family of a table.
+// The layers of almost empty configurations, for each family of a table.
 void read_families(const std::string& bytes) {
   const json configs[] = {
       json::object(),
@@ -108,7 +108,7 @@ json value_of(const std::string& name) {
   return values.value(name, json());
 }
 
-// A text with a value is an expression, and each number is finite.
+// Text with a value is a valid expression, and its numbers are finite.
 void read_expression(const std::string& text) {
   const json value = evaluate(text, value_of);
   must(!value.is_number() || std::isfinite(value.get<double>()), "an expression is no number");

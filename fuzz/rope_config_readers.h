@@ -1,4 +1,4 @@
-// The readers of configurations and of the table of model families, as readers.h has them.
+// Readers of configurations and of the table of model families, for the list in readers.h.
 #pragma once
 
 #include <span>

@@ -7,8 +7,8 @@
 namespace sextant::fuzz {
 namespace {
 
-// Where the families' tables decide: kinds of layers by expression, lists and objects by layer,
-// latent heads, lists of divisors, a language model within another object, no rotation.
+// Configurations that use the families' tables: kinds of layers by expression, lists and objects by
+// layer, latent heads, lists of divisors, a language model within another object, no rotation.
 constexpr const char* kConfigs[] = {
     R"({"hidden_size": 128, "num_attention_heads": 2, "rope_theta": 1000000.0,
         "max_position_embeddings": 32768, "rope_scaling": {"type": "yarn", "factor": 4.0,
@@ -140,7 +140,7 @@ std::vector<std::string> gguf_samples() {
 
 std::vector<std::string> config_samples() {
   std::vector<std::string> all = gguf_samples();
-  all.pop_back();  // names no architecture
+  all.pop_back();  // without an architecture
   all.insert(all.end(), std::begin(kConfigs), std::end(kConfigs));
   return all;
 }

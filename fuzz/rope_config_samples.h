@@ -6,16 +6,16 @@
 
 namespace sextant::fuzz {
 
-// Metadata of several architectures, and a file without any.
+// Metadata of several architectures, and one file without an architecture.
 std::vector<std::string> gguf_samples();
 
-// Inputs of `sextant explain`: config.json files of several model families, nested ones and some
-// without rotation among them, and GGUF files.
+// Inputs of `sextant explain`: config.json files of several model families, some nested and some
+// without rotation, and GGUF files.
 std::vector<std::string> config_samples();
 
 std::vector<std::string> flag_samples();
 
-// Tables of model families that have each key.
+// Tables of model families that contain each key.
 std::vector<std::string> family_samples();
 
 std::vector<std::string> expression_samples();

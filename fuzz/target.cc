@@ -1,10 +1,10 @@
-// A libFuzzer target for one reader, by the name in SEXTANT_FUZZ_READER:
+// A libFuzzer target for the reader that SEXTANT_FUZZ_READER names:
 //
 //   cmake --preset fuzz && ninja -C build/fuzz fuzz_reader
 //   SEXTANT_FUZZ_READER=gguf build/fuzz/bin/fuzz_reader -max_total_time=60 CORPUS_FOLDER
 //
-// With a folder the samples are written into it first, so that the corpus begins with files that
-// are read.
+// If a folder is given, the samples are written into it first, so that the corpus begins with valid
+// files.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (reader.seal) reader.seal(bytes);
   try {
     reader.read(bytes);
-  } catch (const sextant::Error&) {  // what a reader may do; any other exception ends the run
+  } catch (const sextant::Error&) {  // allowed; any other exception ends the run
     return 0;
   }
   return 0;
