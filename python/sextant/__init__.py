@@ -1,9 +1,9 @@
 """Sextant: position encodings as fused, differentiable attention.
 
-``attention(q, k, v, method="alibi")`` attends with one of Sextant's position encodings,
-``method(name)`` is an encoding with its parameters as an ``nn.Module``, ``Cache`` keeps keys and
-values of texts that grow, and ``tables`` holds the numbers encodings are made of (slopes, buckets,
-sinusoids, spectra). The operators themselves are ``torch.ops.sextant``.
+``attention(q, k, v, method="alibi")`` computes attention with one of Sextant's position encodings.
+``method(name)`` is an encoding with its parameters as an ``nn.Module``. ``Cache`` keeps the keys
+and values of growing sequences for decoding. ``tables`` computes the constants of the encodings
+(slopes, buckets, sinusoids, rotary frequencies). The operators are ``torch.ops.sextant``.
 """
 
 from sextant import tables

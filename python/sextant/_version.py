@@ -1,4 +1,4 @@
-"""The version: that of CMakeLists.txt in a source tree, else that of the installed package."""
+"""The version of CMakeLists.txt in a source tree, otherwise of the installed package."""
 
 import importlib.metadata
 import pathlib
@@ -13,7 +13,7 @@ def _version() -> str:
             return found[1]
     try:
         return importlib.metadata.version("sextant")
-    except importlib.metadata.PackageNotFoundError:  # copied without its metadata
+    except importlib.metadata.PackageNotFoundError:  # the package was copied without its metadata
         return "unknown"
 
 

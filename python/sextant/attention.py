@@ -8,12 +8,14 @@ from sextant.cache import refuse_beside_cache
 
 
 def methods():
-    """All encodings: {name: {"summary": ..., "formula": ..., "options": {option: default}}}."""
+    """Describes all encodings: {name: {"summary": ..., "formula": ..., "options": {option:
+    default}}}."""
     return json.loads(torch.ops.sextant.methods())
 
 
 def rotary_positions(positions):
-    """Positions [rows], [batch, rows] or [1 or batch, axes, rows] as the operators take them."""
+    """Brings positions [rows], [batch, rows] or [1 or batch, axes, rows] to the last shape, the one
+    of the operators. None stays None."""
     if positions is None:
         return None
     if positions.dim() == 2:
@@ -21,7 +23,7 @@ def rotary_positions(positions):
     return positions.view(1, 1, -1) if positions.dim() == 1 else positions
 
 
-# Traced by torch.compile, options are constants: their text is made once.
+# torch.compile treats options as constants when it traces a call, and so serializes them once.
 if hasattr(torch, "compiler"):
     options_text = torch.compiler.assume_constant_result(json.dumps)
 else:
@@ -53,47 +55,55 @@ def attention(
     sequences=None,
     **options,
 ):
-    """Attends: [batch, heads, queries, value_dim]. Differentiable, never builds queries x keys.
+    """Computes attention and returns [batch, heads, queries, value_dim]. It is differentiable and
+    never builds a matrix of queries x keys.
 
-    q [batch, heads, queries, head_dim]; k, v [batch, key_heads, keys, ...]: fewer key heads are
-    shared by groups of query heads. With fox k has heads / key_heads more columns than q, its
-    gates' logits. float32, bfloat16 and float16 run on the fast kernel, which computes in float32;
-    float64 on the reference. After torch.set_float32_matmul_precision("medium") the forward pass
-    rounds q, k, weights and v to bfloat16 before it multiplies them, on machines and builds that
-    have products of bfloat16 (AMX, or AVX512_BF16 and Highway 1.2). After "high" it multiplies
-    float32 by AMX, where there is that and for 1024 queries and more: as exactly, but with other
-    last bits than a token decoded has. The backward pass does so by default. q, k, v and parameters
-    may each be any of the first three. The result has the type of q, each gradient that of what it
-    is of, and both are rounded once, to nearest. Under torch.autocast nothing is cast: q, k and v
-    come as the projections made them.
+    Shapes: q [batch, heads, queries, head_dim]; k [batch, key_heads, keys, head_dim]; v [batch,
+    key_heads, keys, value_dim]. With fewer key heads than query heads, each key head serves a group
+    of query heads. For fox, k has heads / key_heads further columns, the logits of the gates.
 
-    Keys stand at positions first_key, first_key + 1, ...; queries at first_query, ..., by default
-    so that the last query stands at the last key (decoding, memory). causal hides keys at higher
-    positions. mask (bool, [batch, heads, queries, keys], sizes of 1 are shared; False = hidden) is
-    for what is no function of distance. packed_queries and packed_keys are cumulative lengths of
-    texts packed one after the other. query_segments and key_segments (int64 [batch, rows]) are read
-    by methods that know segments (XLNet). query_positions and key_positions (int64 [rows], [batch,
-    rows] or [1 or batch, axes, rows]) say where rows stand for methods that turn them (rope, xpos),
-    where that is not one after the other; what is seen goes by first_query and first_key all the
-    same.
+    Types: float32, bfloat16 and float16 run on the fast kernel, which accumulates in float32;
+    float64 runs on the reference. q, k, v and parameters may each be any of the first three. The
+    result has the type of q, each gradient has the type of its tensor, and both are rounded once,
+    to nearest. torch.autocast casts nothing here: q, k and v keep the types of the projections.
 
-    method and **options name the encoding, see methods(); parameters are its tensors in the order
-    of the method's list, each of its documented shape. train_length is L, for methods that depend
-    on it. Encodings that are added to the input (sinusoidal, learned, clock, binary, ...) do
-    nothing here, where there is no input: ``sextant.method(name, ...).embed(x)`` adds them before
-    q, k and v are made of x.
+    Precision: after torch.set_float32_matmul_precision("medium") the forward pass rounds q, k, the
+    softmax weights and v to bfloat16 before each product, if machine and build have bfloat16
+    products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least 1024 queries,
+    the forward pass multiplies float32 on AMX, where the machine has it: results are as accurate,
+    but their last bits differ from those of a token that is decoded alone. The backward pass does
+    so by default.
 
-    cache, a ``sextant.Cache``: k and v are the new rows of its sequences, and q, as many, their
-    queries, which see what the cache holds, too. Its sequences say where rows stand, so the arguments
-    from causal to key_positions keep their defaults. sequences: the numbers of the sequences of the batch, in order.
-    train_length is then not taken from k: methods that depend on it ask for it.
+    Positions: key n has position first_key + n, query n first_query + n. By default the last query
+    has the position of the last key, as in decoding and with a memory. causal hides keys at higher
+    positions. mask (bool, [batch, heads, queries, keys], sizes of 1 are broadcast; False hides)
+    covers all other cases, those that do not depend on distance alone. packed_queries and
+    packed_keys are the cumulative lengths of sequences that are packed one after the other.
+    query_segments and key_segments (int64 [batch, rows]) are for methods with segments (XLNet).
+    query_positions and key_positions (int64 [rows], [batch, rows] or [1 or batch, axes, rows])
+    replace consecutive positions for methods that rotate rows (rope, xpos); visibility still
+    follows first_query and first_key.
 
-    Raises RuntimeError that names the argument that does not fit.
+    Encoding: method and **options name it, see methods(). parameters are its tensors, in the order
+    and of the shapes that the method documents. train_length is L, for methods that depend on it;
+    its default is the number of keys. Encodings that are added to the input (sinusoidal, learned,
+    clock, binary, ...) have no effect here, since there is no input:
+    ``sextant.method(name, ...).embed(x)`` adds them before q, k and v are projected from x.
+
+    Decoding: with cache, a ``sextant.Cache``, k and v are the new rows of its sequences and q their
+    queries, one per new row; the queries also see all rows in the cache. The positions are those of
+    the sequences, so the arguments from causal to key_positions keep their defaults. sequences
+    lists the sequence ids of the batch, in order. train_length then has no default, so methods
+    that depend on it need the argument.
+
+    Raises RuntimeError, which names the argument that does not fit.
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, torch.Tensor) or tensor.dim() != 4:
             got = list(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-            raise RuntimeError(f"{name}: expected a tensor [batch, heads, rows, columns], but got {got}")
+            raise RuntimeError(
+                f"{name}: expected a tensor [batch, heads, rows, columns], but got {got}"
+            )
     heads, head_dim = q.size(1), q.size(3)
     shape = [
         layers,
@@ -150,8 +160,8 @@ def attend(
     cache=None,
     sequences=None,
 ):
-    """``attention`` with the method as the operators name it: shape, a list of sizes, and options,
-    JSON."""
+    """Does the work of ``attention``, with the method in the form of the operators: shape, a list
+    [layers, heads, key_heads, head_dim, width, train_length], and options as JSON."""
     if cache is not None:
         refuse_beside_cache(
             causal=(causal, True),

@@ -1,30 +1,30 @@
-"""Keys and values of sequences that grow: decoding."""
+"""The key-value cache, for decoding."""
 
 import torch
 
 
 class Cache:
-    """One layer's keys and values, in pages, of any number of sequences.
+    """A paged key-value cache of one layer, for any number of sequences.
 
-    ``sextant.attention(q, k, v, method=..., cache=cache)`` appends k and v, the new rows, and lets
-    their queries see all that there is: a prompt, chunks of it and single steps in any mixture give
-    what one call over the whole text gives. Entry n of a batch is the text ``cache.sequences[n]``;
-    the first call adds as many sequences as its batch has. Sequences may have other lengths and
-    positions: ``sequences=[...]`` chooses and orders them.
+    ``sextant.attention(q, k, v, method=..., cache=cache)`` appends k and v, the new rows, and its
+    queries then see all rows of their sequence. A prompt, chunks of it and single steps, in any
+    mixture, give the result of one call over the whole sequence. Entry n of a batch is the sequence
+    ``cache.sequences[n]``; the first call adds one sequence per batch entry. Sequences may differ
+    in length and positions; ``sequences=[...]`` selects and orders them.
 
-    Texts are known by their numbers, which are not used again. A text's row n stands at position
-    first_position + n. Keys are kept as they were given, and turned when they are read, so that a
-    stretch that goes by the length of the text stays exact. They are held in ``dtype``, and
-    computed with in float32. Not thread-safe. What is held gives no gradients; queries and a
-    method's parameters get theirs.
+    A sequence is an integer id, which is never reused. Row n of a sequence has position
+    first_position + n. Keys are stored unrotated and are rotated when the kernel loads them, so
+    that a RoPE stretch that depends on the sequence length stays exact. Keys and values are stored
+    in ``dtype`` and computed with in float32. Stored rows get no gradient; queries and the
+    parameters of a method do. Not thread-safe.
 
-    Errors are RuntimeErrors that name what does not fit; the cache is then as it was.
+    Errors are RuntimeErrors that name the value that does not fit; they leave the cache unchanged.
     """
 
     def __init__(self, *, page_rows=256, dtype=None):
-        """page_rows: rows of a page, a multiple of 16; 256 is what the kernel reads without a copy.
-        dtype: torch.float32, torch.bfloat16 or torch.float16, to which keys and values are rounded;
-        by default that of the first keys."""
+        """page_rows: rows per page, a multiple of 16; the kernel reads pages of 256 rows without a
+        copy. dtype: torch.float32, torch.bfloat16 or torch.float16, to which keys and values are
+        rounded; by default the type of the first keys."""
         self.page_rows = page_rows
         self.dtype = dtype
         self.sequences = []
@@ -32,8 +32,8 @@ class Cache:
 
     @property
     def held(self):
-        """The ``torch.classes.sextant.KVCache``, which the first keys, or the first file, give its
-        sizes."""
+        """The ``torch.classes.sextant.KVCache``. The first keys, or the first file, determine its
+        sizes; before them it raises RuntimeError."""
         if self._held is None:
             raise RuntimeError("kv cache: expected keys and values before this, but it is empty")
         return self._held
@@ -50,80 +50,83 @@ class Cache:
         return self._held
 
     def prepare(self, k, v):
-        """Gives the cache the sizes of k and v, [batch, key_heads, rows, columns], and its dtype if
-        it has none; the first ``attention`` does so."""
+        """Sets the sizes of the cache from k and v, [batch, key_heads, rows, columns], and its
+        dtype from k if none was given. The first ``attention`` does the same."""
         self._hold(k, v)
 
     def add(self, first_position=0, rotated_by=None):
-        """A new text without rows, behind those of the batch. Returns its number.
+        """Adds an empty sequence at the end of the batch and returns its id.
 
-        rotated_by, options of the method "rope" as JSON: keys are held turned, once, at their
-        positions. That saves the work where a text's spectrum never changes; attend with turned
-        queries (``sextant.rotate``) and the method "none". Needs ``prepare``.
+        rotated_by, options of the method "rope" as JSON: keys are rotated once, when they are
+        stored. That saves the rotation per call if the spectrum of a sequence never changes; such
+        keys need rotated queries (``sextant.rotate``) and the method "none". Call ``prepare``
+        first if the cache has no sizes yet.
         """
         self.sequences.append(self.held.add(first_position, rotated_by))
         return self.sequences[-1]
 
     def fork(self, sequence, rows=None):
-        """A new text that begins with the first rows (all) of another, which it shares until one of
-        them changes. It joins the batch. Returns its number."""
+        """Adds a sequence to the batch that starts with the first ``rows`` rows of another, by
+        default all, and returns its id. Both share pages until one of them changes."""
         rows = self.held.rows(sequence) if rows is None else rows
         self.sequences.append(self.held.fork(sequence, rows))
         return self.sequences[-1]
 
     def remove(self, sequence):
+        """Removes a sequence and frees the pages that no other sequence uses."""
         self.held.remove(sequence)
         self.sequences.remove(sequence)
 
     def rows(self, sequence):
+        """The number of rows of a sequence."""
         return self.held.rows(sequence)
 
     def first_position(self, sequence):
+        """The position of row 0 of a sequence."""
         return self.held.first_position(sequence)
 
     def next_position(self, sequence):
-        """Where the next row stands: ``first_query`` of ``Method.embed``, for absolute
+        """The position of the next row: ``first_query`` of ``Method.embed``, for absolute
         encodings."""
         return self.first_position(sequence) + self.rows(sequence)
 
     def truncate(self, sequence, rows):
-        """Keeps the first rows."""
+        """Keeps the first ``rows`` rows of a sequence."""
         self.held.truncate(sequence, rows)
 
     def drop(self, sequence, first, count):
-        """Takes out rows [first, first + count); those behind move up, to the positions that become
-        free."""
+        """Removes rows [first, first + count); later rows move up to the freed positions."""
         self.held.drop(sequence, first, count)
 
     def rerotate(self, sequence, first_position=None, rotated_by=None):
-        """Moves a text to other positions, and keys that are held turned to another spectrum,
-        options of the method "rope" as JSON. Plain keys need no work: attend with another
-        method."""
+        """Moves a sequence to other positions, or its rotated keys to another spectrum (rotated_by,
+        options of the method "rope" as JSON). Keys that are stored unrotated need no spectrum: call
+        attention with another method."""
         if first_position is not None:
             self.held.move_to(sequence, first_position)
         if rotated_by is not None:
             self.held.rerotate(sequence, rotated_by)
 
     def append(self, k, v, sequences=None):
-        """k and v [batch, key_heads, rows, columns], behind those of ``sequences``, without
-        attending."""
+        """Appends k and v, [batch, key_heads, rows, columns], to ``sequences``, by default those of
+        the batch, without computing attention."""
         self.held.append(k, v, self._batch(k.size(0), sequences))
 
     def read(self, sequence):
-        """Keys as they are held and values, [1, key_heads, rows, columns], copied."""
+        """Returns copies of the keys, as they are stored, and of the values, each [1, key_heads,
+        rows, columns] in the type of the cache."""
         return self.held.read(sequence)
 
     def save(self, sequence, path):
-        """Writes a text to a file, which is there whole, with checksums, or as it was before.
-
-        Folders above it that do not exist are made.
-        """
+        """Writes a sequence to a file, with checksums. The write is atomic: a failure leaves any
+        older file unchanged. Missing parent folders are created."""
         self.held.save(sequence, str(path))
 
     def load(self, path):
-        """Adds the text of a file to the batch. Returns its number.
+        """Adds the sequence of a file to the batch and returns its id.
 
-        A file that is cut short, altered or of other sizes is refused with the field and the byte.
+        Raises RuntimeError with the field and the byte for a file that is truncated, altered, or of
+        other sizes than the cache.
         """
         held = self._held
         if held is None:
@@ -142,7 +145,7 @@ class Cache:
         return self.sequences
 
     def attend(self, q, k, v, *, name, shape, options, parameters, layer, sequences=None):
-        """What ``sextant.attention`` and ``Method`` call."""
+        """Appends k and v and computes attention; ``sextant.attention`` and ``Method`` call it."""
         fresh = self._held is None
         held = self._hold(k, v)
         before = list(self.sequences)
@@ -159,8 +162,8 @@ class Cache:
 
 
 def refuse_beside_cache(**arguments):
-    """Raises if an argument has not its default, (value, default): the cache says where rows
-    stand."""
+    """Raises RuntimeError if an argument, (value, default), is not its default: with a cache, the
+    sequences determine positions and visibility."""
     for name, (value, default) in arguments.items():
         if value is not default and value != default:
             raise RuntimeError(

@@ -8,12 +8,17 @@ from sextant.attention import attend
 
 
 class Method(torch.nn.Module):
-    """Parameters keep the names of the official code (dots become underscores), so that
-    ``load_state_dict`` takes an official checkpoint's tensors once they are selected.
+    """An encoding and its parameters for all layers of a model.
 
-    ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters, and no more: what is made of them
-    (biases, tables) is float32. They may stay float32 where q, k and v are bfloat16 or float16,
-    too."""
+    Parameters keep the names of the official code (dots become underscores), so that
+    ``load_state_dict`` accepts the tensors of an official checkpoint once they are selected.
+
+    key_heads defaults to heads, width to heads * head_dim. train_length is L, the length that the
+    model is trained for. **options are the options of the encoding, see ``sextant.methods()``.
+
+    ``.to(torch.bfloat16)`` (or ``dtype=``) rounds the parameters only: biases and tables that are
+    computed from them are float32. Parameters may also stay float32 while q, k and v are bfloat16
+    or float16."""
 
     def __init__(
         self,
@@ -48,15 +53,18 @@ class Method(torch.nn.Module):
                 _fill(value, spec, start)
 
     def tensors(self):
-        """The parameters in the method's own order."""
+        """The parameters, in the order of the method's list."""
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
-    def embed(self, x, *, first_query=0, packed_queries=(), causal=True, last=False, token_ids=None):
-        """Absolute encodings: x [batch, length, width] with what the encoding adds to the input;
-        with ``last``, with what it adds to the input of the last layer's queries (emd).
+    def embed(
+        self, x, *, first_query=0, packed_queries=(), causal=True, last=False, token_ids=None
+    ):
+        """Adds an absolute encoding to the input x, [batch, length, width]; with ``last``, to the
+        input of the last layer's queries (emd). Encodings that add nothing there return x.
 
-        token_ids (int64 [batch, length]) are the token at each position, for encodings that go by
-        them (complex with tables by word, fairseq's sinusoids with padding)."""
+        first_query is the position of row 0; packed_queries and causal are those of
+        ``sextant.attention``. token_ids (int64 [batch, length]) is for encodings that depend on the
+        tokens (complex with a table per token id, fairseq's sinusoids with padding)."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,
@@ -71,30 +79,33 @@ class Method(torch.nn.Module):
         )
 
     def keys(self, k, x, *, layer=0):
-        """k [batch, key_heads, keys, head_dim] with what the encoding keeps of the layer's input
-        besides: further columns, made of x [batch, keys, width] (fox: its gates). With most
-        encodings just k."""
+        """Appends to k, [batch, key_heads, keys, head_dim], the columns that the encoding computes
+        from the layer's input x, [batch, keys, width] (fox: its gates). Most encodings have none
+        and return k."""
         columns = torch.ops.sextant.method_key_columns(
             self.name, self.shape, self.options, self.tensors(), x, layer=layer
         )
         return torch.cat((k, columns), 3) if columns.size(3) else k
 
     def run_last_layer(self, x, layer, **place):
-        """A model's last layer where a method gives it absolute positions (emd); with any other
-        method just layer(x, x).
+        """Runs the last layer of a model, for methods that add absolute positions there (emd). With
+        any other method it is layer(x, x).
 
         x [batch, length, width] is the output of the layer before. layer(queries, keys) is the
-        whole last layer: its queries and its residual are those of the first argument, its keys and
-        values those of the second. place: arguments of ``embed``.
+        whole last layer: it takes queries and residual from its first argument, keys and values
+        from the second. **place are arguments of ``embed``.
         """
         queries = self.embed(x, last=True, **place)
-        for _ in range(torch.ops.sextant.method_last_layer_runs(self.name, self.shape, self.options)):
+        for _ in range(
+            torch.ops.sextant.method_last_layer_runs(self.name, self.shape, self.options)
+        ):
             queries = layer(queries, x)
         return queries
 
     def forward(self, q, k, v, **place):
-        """Attends in one layer, k as ``keys`` gives it. place: layer, and the arguments of
-        ``sextant.attention`` from causal to key_positions, cache and texts."""
+        """Computes the attention of one layer and returns [batch, heads, queries, value_dim]. k is
+        the result of ``keys``. **place: layer, the arguments of ``sextant.attention`` from causal
+        to key_positions, cache and sequences."""
         return attend(self.name, self.shape, self.options, self.tensors(), q, k, v, **place)
 
     def extra_repr(self):
@@ -114,5 +125,6 @@ def _fill(value, spec, start):
 
 
 def method(name, **arguments):
-    """An encoding by name, see ``sextant.methods()``; arguments as of ``Method``."""
+    """Creates an encoding by its name, see ``sextant.methods()``. The arguments are those of
+    ``Method``. Raises RuntimeError for unknown names and options."""
     return Method(name, **arguments)

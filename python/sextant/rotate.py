@@ -1,4 +1,4 @@
-"""Turning by position, outside attention."""
+"""Rotary position embedding of a tensor, outside attention."""
 
 import torch
 
@@ -6,11 +6,14 @@ from sextant.attention import options_text, rotary_positions
 
 
 def rotate(x, positions, *, back=False, **options):
-    """x [batch, heads, rows, columns] with each row turned by its position, with exact phases.
+    """Rotates each row of x, [batch, heads, rows, columns], by its position, with exact phases.
 
-    positions as in ``sextant.attention``: int64 [rows], [batch, rows] or [1 or batch, axes, rows];
-    options are those of the method "rope". back turns the other way, which undoes it: DeepSeek-V4
-    turns shared keys and values, and its outputs back at the query's position. Differentiable in x.
-    x of bfloat16 or float16 is turned in float32 and rounded once.
+    positions are int64 [rows], [batch, rows] or [1 or batch, axes, rows], as in
+    ``sextant.attention``; **options are those of the method "rope". back rotates the other way, the
+    inverse up to the gain of a stretch: DeepSeek-V4 rotates shared keys and values, and rotates its
+    outputs back at the position of the query. Differentiable in x. bfloat16 and float16 are rotated
+    in float32 and rounded once.
+
+    Raises RuntimeError, which names the argument that does not fit.
     """
     return torch.ops.sextant.rotate(x, rotary_positions(positions), options_text(options), back)

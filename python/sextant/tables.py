@@ -1,7 +1,8 @@
-"""The numbers that encodings are made of. float64 or int64 tensors on the CPU, right at any
-position.
+"""The constants that encodings are computed from, as float64 or int64 tensors on the CPU.
 
-distance is always query position minus key position: positive for keys in the past.
+Phases and buckets are exact at any position. A distance is always query position minus key
+position: positive for keys in the past. Positions and distances are sequences or tensors of
+integers. Arguments out of range raise RuntimeError.
 """
 
 import json
@@ -14,27 +15,37 @@ def _integers(x):
 
 
 def alibi_slopes(heads, max_bias=8.0, train_length=None, length=None):
-    """ALiBi's slopes, [heads] (Press et al. 2021; the authors' rule for any number of heads).
+    """ALiBi's slopes, [heads], all above 0 (Press et al. 2021; for numbers of heads that are no
+    powers of two by the authors' rule).
 
-    With train_length and length interpolated to read length tokens (Al-Khateeb et al. 2023).
+    max_bias is finite and at least 0. With train_length and length, the slopes are interpolated for
+    sequences of length tokens: multiplied by train_length / length if length is the larger
+    (Al-Khateeb et al. 2023).
     """
     return torch.ops.sextant.alibi_slopes(heads, max_bias, train_length or 0, length or 0)
 
 
 def sandwich_bias(distances, heads, sinusoid_width=128, first_index=1):
-    """Sandwich's bias of each distance, [heads, distances] (Chi et al. 2022)."""
+    """Sandwich's bias of each distance, [heads, distances] (Chi et al. 2022).
+
+    sinusoid_width is even. first_index is the first summand of the sum of cosines: 1 as in the
+    paper, 0 for the product of two sinusoids.
+    """
     return torch.ops.sextant.sandwich_bias(_integers(distances), heads, sinusoid_width, first_index)
 
 
 def t5_buckets(distances, buckets=32, max_distance=128, bidirectional=True):
-    """T5's bucket of each distance, in [0, buckets), by the integer-exact rule."""
+    """T5's bucket of each distance, int64 in [0, buckets), by the integer-exact rule (Raffel et al.
+    2019). Buckets of both directions must be even in number."""
     return torch.ops.sextant.t5_buckets(_integers(distances), buckets, max_distance, bidirectional)
 
 
 def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-face"):
-    """DeBERTa v2/v3's row of the relative embedding for each distance, in [0, 2 * buckets).
+    """The row of DeBERTa v2/v3's relative embedding for each distance, int64 in [0, 2 * buckets)
+    (He et al. 2020).
 
-    flavour "microsoft" clips distances to max_positions - 1 first, "hugging-face" does not.
+    flavour "microsoft" clips distances to max_positions - 1 first, "hugging-face" does not. Raises
+    ValueError for any other flavour.
     """
     if flavour not in ("hugging-face", "microsoft"):
         raise ValueError(
@@ -46,86 +57,120 @@ def deberta_rows(distances, buckets=256, max_positions=512, flavour="hugging-fac
 
 
 def sinusoid(positions, width, layout="interleaved", max_timescale=10000.0, min_timescale=1.0):
-    """Sinusoidal rows [positions, width]; layout interleaved (the paper), concatenated
-    (Transformer-XL) or tensor2tensor (also TENER; fairseq's are these, the first token's at
-    position 2)."""
+    """Sinusoidal position vectors, [positions, width] (Vaswani et al. 2017).
+
+    layout is "interleaved" (the paper), "concatenated" (Transformer-XL) or "tensor2tensor" (also
+    TENER; fairseq uses it with the first token at position 2). min_timescale is for tensor2tensor
+    only. "concatenated" needs an even width.
+    """
     return torch.ops.sextant.sinusoid(
         _integers(positions), width, layout, max_timescale, min_timescale
     )
 
 
 def rope_speeds(dim, base=10000.0):
-    """theta_f = base ** (-2 f / dim) in radians per position, [dim / 2]."""
+    """RoPE's frequencies theta_f = base ** (-2 f / dim), in radians per position, [dim / 2] (Su et
+    al. 2021)."""
     return torch.ops.sextant.rope_speeds(dim, base)
 
 
 def rope_cos_sin(positions, dim, base=10000.0):
-    """cos and sin of position * theta_f, [positions, dim / 2] each: exact phases, any position."""
+    """cos and sin of position * theta_f, [positions, dim / 2] each, with exact phases."""
     return torch.ops.sextant.rope_cos_sin(_integers(positions), dim, base)
 
 
 def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=None):
-    """(speeds [dim / 2], gain, score factor) of RoPE stretched for a text of ``length`` tokens.
+    """(frequencies [dim / 2], gain, score factor) of RoPE stretched for a sequence of ``length``
+    tokens.
 
-    stretch as the option of the method "rope": a dict in Hugging Face's words, {"rope_type":
+    stretch is the option of the method "rope": a dict with Hugging Face's keys, {"rope_type":
     "yarn", "factor": 8, "original_max_position_embeddings": 4096}, or "yarn*8" with train_length.
-    gain multiplies turned queries and keys, the score factor (DeepSeek's) all scores."""
+    Frequencies are in radians per position. gain multiplies rotated queries and keys, the score
+    factor (DeepSeek's) multiplies all scores."""
     return torch.ops.sextant.stretched_speeds(
         dim, base, json.dumps(stretch), length, train_length or 0
     )
 
 
 def config_speeds(config, length=1):
-    """The same of a model, by the text of its config.json (its first type of layer)."""
+    """The result of ``stretched_speeds`` for a model, from the contents of its config.json (a
+    string). Models with several types of layers give that of the first."""
     return torch.ops.sextant.config_speeds(config, length)
 
 
 def query_factors(positions, law, length=0, strength=0.0):
-    """What queries at these positions are multiplied by; law: none, logn, logn-unclipped, ssmax (to
-    be multiplied by a trained number), llama4 or ministral."""
+    """The factor by which a query at each position is multiplied, [positions].
+
+    i is the position, negative ones count as 0; L is length, and s strength, which is at least 0:
+
+      none            1
+      logn            max(1, ln(i + 1) / ln L)               Su; Qwen; L at least 2
+      logn-unclipped  ln(i + 1) / ln L                       L at least 2
+      ssmax           ln(i + 1), times a trained factor      Nakanishi 2025
+      llama4          1 + s ln(1 + floor((i + 1) / L))       L at least 1
+      ministral       1 + s ln(1 + floor(i / L))             L at least 1
+    """
     return torch.ops.sextant.query_factors(_integers(positions), law, length, strength)
 
 
 def clock(positions, periods=(60, 3600, 43200)):
-    """sin and cos of the hands of a clock, hand j turning once per periods[j] positions."""
+    """sin and cos of the angles of clock hands, [positions, 2 * len(periods)]. Hand j turns once
+    per periods[j] positions, which is at least 1."""
     return torch.ops.sextant.clock(_integers(positions), list(periods))
 
 
 def alien_clock(positions, ratio, hands):
-    """sin and cos of position / ratio**j (radians) for j = 0 .. hands - 1, [positions, 2 hands]."""
+    """sin and cos of position / ratio**j (radians) for j = 0 .. hands - 1, [positions, 2 hands].
+    ratio is at least 1."""
     return torch.ops.sextant.alien_clock(_integers(positions), ratio, hands)
 
 
 def binary(positions, bits, signs=False):
-    """The bits of each position, least significant first, as 0 and 1 or (signs) as -1 and 1."""
+    """The bits of each position, least significant first, as 0 and 1 or (signs) as -1 and 1:
+    [positions, bits], 1 to 63 bits. Negative positions count modulo 2^bits."""
     return torch.ops.sextant.binary(_integers(positions), bits, signs)
 
 
 def tanh_positions(start, weight, bias, length):
-    """p[0] = start, p[k+1] = tanh(weight p[k] + bias): [length, width]. Differentiable."""
+    """Positions of a recurrence, [length, width]: p[0] = start, p[k + 1] = tanh(weight p[k] +
+    bias). Differentiable."""
     return torch.ops.sextant.tanh_positions(start, weight, bias, length)
 
 
 def gru_positions(h0, weights, length):
-    """A GRU over the time 0.01 k from h0 [depth, ..., width]; weights w_ih, w_hh, b_ih, b_hh of
-    each layer. [length, ..., width], row 0 one step after h0. Differentiable."""
+    """Positions of a GRU, [length, ..., width], the recurrent baseline of FLOATER's authors.
+
+    The input of step k is the time 0.01 k, the first state h0 [depth, ..., width]; row 0 is one
+    step after h0. weights are w_ih, w_hh, b_ih, b_hh of each layer, in torch's gate order.
+    Differentiable.
+    """
     return torch.ops.sextant.gru_positions(h0, list(weights), length)
 
 
 def floater_positions(start, weights, length, flow="linear", gradient="solver"):
-    """FLOATER's positions [length, 3, layers, width] from start [3, layers, width]; weights W1, b1,
-    W2, b2 of the flow ("linear" or "convolution"); gradients through the "solver" or by the
-    "adjoint"."""
+    """FLOATER's positions, [length, 3, layers, width] (Liu et al. 2020): the solution of dp/dt =
+    h(t, p) at the times 0.01 k.
+
+    start [3, layers, width] is p(0). weights are W1, b1, W2, b2 of the flow h, "linear" or
+    "convolution" (for which width is even). Gradients pass through the "solver" or solve the
+    "adjoint" equation; only first derivatives exist.
+    """
     return torch.ops.sextant.floater_positions(start, list(weights), length, flow, gradient)
 
 
 def complex_embedding(ids, positions, r, w, theta=None):
-    """Re and Im of r e^(i (w pos + theta)) for each word; see Wang et al. 2020. Differentiable."""
+    """Real and imaginary part of r e^(i (w pos + theta)) for each token, [batch, length, D] each
+    (Wang et al. 2020). Differentiable.
+
+    ids and positions are int64 [batch, length], r is [vocabulary, D]; w is [vocabulary, D], [D] or
+    [vocabulary, 1], theta [vocabulary, D] or None for zeros.
+    """
     return torch.ops.sextant.complex_embedding(
         ids, positions, r, w, [] if theta is None else [theta]
     )
 
 
 def xpos_growth(dim, gamma=0.4, scale_base=512.0):
-    """XPOS's growth per position of each pair, natural log, [dim / 2]: below 0, scores fade."""
+    """XPOS's growth per position of each pair, [dim / 2], as a natural logarithm: below 0, so that
+    scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0."""
     return torch.ops.sextant.xpos_growth(dim, gamma, scale_base)

@@ -1,16 +1,16 @@
-"""Does a library compute what the official implementations compute?
+"""Tests whether a library computes the results of the official implementations.
 
-``python -m sextant.conformance PATH...`` runs every golden case it finds in the folders or files
-given (.npz, each with a JSON text ``meta`` that names its method) and prints a table. A case is run
-in float64 and in float32, forward and backward. A case that no function here knows is listed as not
-covered; it never counts as passed.
+``python -m sextant.conformance PATH...`` runs every golden case in the given folders or files
+(.npz, each with a JSON string ``meta`` that names its method) and prints a table. A case runs in
+float64 and in float32, forward and backward. A case without a handler is listed as not covered; it
+never counts as passed.
 
-Another library is put under the same test by ``--library MODULE``: a module with the functions
-``attention``, ``method`` and ``tables`` of the package ``sextant``, or those of them it has; a case
-that needs a function the module lacks is listed as not covered.
+``--library MODULE`` tests another library: a module with some of the functions ``attention``,
+``method`` and ``tables`` of the package ``sextant``. A case that needs a function which the module
+lacks is listed as not covered.
 """
 
-import sextant.conformance.cases  # noqa: F401  (registers what is known)
+import sextant.conformance.cases  # noqa: F401  (registers the handlers)
 from sextant.conformance.case import Case, case, handler_of
 from sextant.conformance.runner import Result, run_case, run_paths
 

@@ -13,7 +13,9 @@ from sextant.conformance.runner import run_paths, table
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m sextant.conformance", description=__doc__)
     parser.add_argument("paths", nargs="+", help="folders of golden cases, or single .npz files")
-    parser.add_argument("--library", default="sextant", help="the module to test (default: sextant)")
+    parser.add_argument(
+        "--library", default="sextant", help="the module to test (default: sextant)"
+    )
     parser.add_argument("--json", action="store_true", help="print results as JSON")
     options = parser.parse_args(arguments)
     try:
@@ -27,7 +29,10 @@ def main(arguments=None):
         print(json.dumps([dataclasses.asdict(r) for r in results], indent=1))
     else:
         print(table(results))
-        print(f"{counts['pass']} passed, {counts['FAIL']} failed, {counts['not covered']} not covered")
+        print(
+            f"{counts['pass']} passed, {counts['FAIL']} failed, "
+            f"{counts['not covered']} not covered"
+        )
     return 1 if counts["FAIL"] else 0
 
 

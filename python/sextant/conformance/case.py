@@ -1,4 +1,4 @@
-"""One golden case in one precision: its arrays as tensors, and the comparisons made with them."""
+"""A golden case in one precision: its arrays as tensors, and the comparisons with them."""
 
 import collections
 import dataclasses
@@ -9,22 +9,23 @@ from pathlib import Path
 import numpy
 import torch
 
-# How far a float64 result may be from the golden one, relative to the largest magnitude of the
-# array (at least 1): golden arrays are good to 1e-14 and sums are reordered. What float32 may,
-# rounding.py tells.
+# The allowed error of a float64 result, relative to the largest magnitude of the golden array (at
+# least 1): golden arrays are accurate to 1e-14, and sums are reordered. rounding.py computes the
+# tolerances of float32.
 FLOAT64_TOLERANCE = 1e-11
 
 _handlers = []
 
 
 class NotCovered(Exception):
-    """The library under test lacks what the case needs, or the case is of a kind that its handler
-    does not know."""
+    """The library under test lacks a function of the case, or the handler does not support this
+    kind of case."""
 
 
 def case(pattern, *arrays):
-    """Registers a function for cases whose meta's method matches the regular expression ``pattern``
-    from its start and which hold ``arrays``. Later registrations are asked first."""
+    """Registers a function for cases whose ``meta["method"]`` matches the regular expression
+    ``pattern`` from its start and that contain all ``arrays``. Later registrations have
+    precedence."""
 
     def register(function):
         _handlers.insert(0, (re.compile(pattern, re.IGNORECASE), arrays, function))
@@ -34,7 +35,7 @@ def case(pattern, *arrays):
 
 
 def handler_of(meta, names):
-    """The function for a case, or None."""
+    """The function for a case, or None if no pattern matches."""
     for pattern, arrays, function in _handlers:
         if pattern.match(meta.get("method", "")) and all(name in names for name in arrays):
             return function
@@ -44,7 +45,7 @@ def handler_of(meta, names):
 @dataclasses.dataclass
 class Comparison:
     what: str
-    number: int  # among those of that name
+    number: int  # index among the comparisons of this name
     error: float  # relative to the largest magnitude expected, at least 1
     tolerance: float
 
@@ -54,13 +55,13 @@ class Comparison:
 
     @property
     def share(self):
-        """The error in parts of the tolerance."""
+        """The error as a fraction of the tolerance."""
         return self.error / self.tolerance if self.tolerance else float(self.error > 0)
 
 
 class Case:
-    """allowed: the tolerance of each comparison that brings none, by (what, number); None for the
-    tolerance of float64."""
+    """A golden case. allowed: the tolerance of each comparison without one of its own, by (what,
+    number); None: the tolerance of float64."""
 
     def __init__(self, path, library, dtype, allowed=None):
         path = Path(path)
@@ -79,12 +80,12 @@ class Case:
         return name in self.arrays
 
     def tensor(self, name):
-        """The array as it is; floats in the precision under test."""
-        array = torch.from_numpy(numpy.array(self.arrays[name], order="C"))  # a number stays one
+        """The array as a tensor; floats are converted to the precision under test."""
+        array = torch.from_numpy(numpy.array(self.arrays[name], order="C"))  # 0-d arrays stay 0-d
         return array.to(self.dtype) if array.is_floating_point() else array
 
     def leaf(self, name):
-        """An input whose gradient is compared if the case holds one."""
+        """An input that requires gradients; its gradient is compared if the case contains one."""
         if name not in self._leaves:
             self._leaves[name] = self.tensor(name).requires_grad_()
         return self._leaves[name]
@@ -93,16 +94,20 @@ class Case:
         return [self.leaf(name) for name in names]
 
     def expect(self, what, got, expected, tolerance=None):
-        """Compares two arrays of the same shape; -inf must meet -inf, where there is any."""
+        """Compares two arrays of the same shape. Infinite elements must be equal."""
         got = torch.as_tensor(got).detach().double()
         expected = torch.as_tensor(expected).detach().double()
         if got.shape != expected.shape:
-            raise ValueError(f"{what}: expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
+            raise ValueError(
+                f"{what}: expected shape {tuple(expected.shape)}, got {tuple(got.shape)}"
+            )
         finite = torch.isfinite(expected)
         scale = max(1.0, expected[finite].abs().max().item() if finite.any() else 0.0)
         difference = torch.where(finite, got - torch.where(finite, expected, got), 0 * got)
         wrong = (~finite) & (got != expected)
-        error = float("inf") if wrong.any() else (difference.abs().max().item() if got.numel() else 0.0)
+        error = (
+            float("inf") if wrong.any() else (difference.abs().max().item() if got.numel() else 0.0)
+        )
         number = self._counts[what]
         self._counts[what] += 1
         if tolerance is None:
@@ -110,7 +115,7 @@ class Case:
         self.comparisons.append(Comparison(what, number, error / scale, tolerance))
 
     def expect_out(self, out, upstream=None, name="out"):
-        """Compares ``out``, and with the gradient of sum(out * upstream) each leaf's gradient."""
+        """Compares ``out``, and the gradients of sum(out * upstream) with respect to all leaves."""
         self.expect(name, out, self.arrays[name])
         if upstream is None:
             upstream = "gout" if "gout" in self.arrays else "g"
@@ -126,7 +131,9 @@ class Case:
                     wanted[key] = leaf
         if not wanted:
             return
-        # Kept, since a case may ask for the gradients of several losses.
-        grads = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True, retain_graph=True)
+        # The graph is retained for cases that differentiate several losses.
+        grads = torch.autograd.grad(
+            loss, list(wanted.values()), allow_unused=True, retain_graph=True
+        )
         for (key, leaf), grad in zip(wanted.items(), grads):
             self.expect(key, torch.zeros_like(leaf) if grad is None else grad, self.arrays[key])

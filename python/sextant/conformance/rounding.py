@@ -1,13 +1,14 @@
-"""How far float32 may be off in a case: what roundings do to its results, tried out in float64.
+"""Tolerances of float32 for a case, by perturbation in float64.
 
-A case's arrays are rounded to float32 and its computation is done in float64; but before every
-operation each floating number that enters it is moved by a random part of 2^-24 of itself, as if it
-had just been rounded (Monte Carlo arithmetic, Parker 1997). How far the results then lie from the
-golden ones is the conditioning of the case in units of float32: sums that cancel, large scores and
-small variances all show. Attention is one operation here. Its products are moved with its operands,
-in the backward pass with its upstream gradient, result and log-sum-exp as well.
+The arrays of a case are rounded to float32 and its computation is done in float64; but before every
+operation each floating-point operand is perturbed by a random relative error of up to 2^-24, as if
+it had just been rounded (Monte Carlo arithmetic, Parker 1997). The distance of the results from the
+golden ones is the conditioning of the case in units of float32: cancelling sums, large scores and
+small variances all appear in it. Attention is one operation here: its products are perturbed
+through its operands, and in the backward pass through its upstream gradient, result and log-sum-exp
+as well.
 
-It is always Sextant's operators that are moved, so that another library gets the same allowance.
+The perturbed operators are always Sextant's, so that another library gets the same tolerances.
 """
 
 import torch
@@ -19,14 +20,13 @@ from sextant.conformance.case import Case
 UNIT = 2.0**-24
 TRIALS = 4
 
-# A sum of n terms is rounded n times, which grows as the root of n, and is moved here as if each
-# term had been rounded once: the factor is for sums of 64 terms, about the most that golden cases
-# have.
+# The rounding error of a sum of n terms grows as sqrt(n), but the perturbation rounds each term
+# only once. The factor sqrt(64) is for sums of 64 terms, about the longest in golden cases.
 FACTOR = 8.0
-# The result itself is rounded, and in another order of operations some more often.
+# The result itself is rounded, and intermediate results more often in another order of operations.
 FLOOR = 4 * UNIT
 
-# These round nothing: x == x holds, and 58.0 becomes the integer 58.
+# Exact operations are not perturbed: x == x must hold, and 58.0 must become the integer 58.
 _EXACT = {f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "clone", "_to_copy")}
 
 
@@ -43,7 +43,7 @@ class _Rounding(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        # Views and what works in place must get their own tensors.
+        # Views and in-place operations must get their original tensors.
         aliases = any(a.alias_info for a in func._schema.arguments)
         if not aliases and func._schema.name not in _EXACT:
             args, kwargs = tree_map(self._moved, (args, kwargs))
@@ -51,7 +51,7 @@ class _Rounding(TorchDispatchMode):
 
 
 class _RoundedCase(Case):
-    """Keeps what is to be compared until roundings are over."""
+    """Records the comparisons, which are made after the perturbed computation."""
 
     def __init__(self, path, library):
         super().__init__(path, library, torch.float64)
@@ -70,7 +70,8 @@ class _RoundedCase(Case):
 
 
 def allowances(path, library, handler):
-    """What Case takes as allowed, for float32."""
+    """The tolerances ``allowed`` of ``Case`` for float32: the largest error of TRIALS perturbed
+    computations, times FACTOR, plus FLOOR."""
     largest = {}
     for seed in range(TRIALS):
         one = _RoundedCase(path, library)

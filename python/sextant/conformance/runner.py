@@ -1,4 +1,4 @@
-"""Runs golden cases and says how they went."""
+"""Runs golden cases and reports their results."""
 
 import dataclasses
 from pathlib import Path
@@ -16,14 +16,16 @@ class Result:
     status: str  # "pass", "FAIL" or "not covered"
     compared: str = ""
     errors: dict = dataclasses.field(default_factory=dict)  # dtype name -> worst relative error
-    share: float = 0  # the largest error in float32, in parts of what it may be
+    share: float = 0  # the largest float32 error as a fraction of its tolerance
     detail: str = ""
 
 
 def find_cases(paths):
     for path in map(Path, paths):
         if not path.exists():
-            raise FileNotFoundError(f"conformance: expected a folder or an .npz file, but got {path}")
+            raise FileNotFoundError(
+                f"conformance: expected a folder or an .npz file, but got {path}"
+            )
         yield from sorted(path.glob("*.npz")) if path.is_dir() else [path]
 
 
@@ -56,7 +58,9 @@ def run_case(path, library):
         if failed:
             worst = max(failed, key=lambda c: c.error)
             result.status = "FAIL"
-            result.detail = f"{label} {worst.what}: {worst.error:.1e}, allowed {worst.tolerance:.1e}"
+            result.detail = (
+                f"{label} {worst.what}: {worst.error:.1e}, allowed {worst.tolerance:.1e}"
+            )
     return result
 
 
@@ -69,7 +73,7 @@ def run_paths(paths, library):
 
 
 def table(results):
-    """A line a case, aligned."""
+    """The results as a text table, one line per case."""
     width = max((len(r.name) for r in results), default=4)
     lines = [f"{'case':{width}}  {'result':11}  float64  float32  share  compared"]
     for r in results:

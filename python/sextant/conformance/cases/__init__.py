@@ -1,4 +1,4 @@
-"""What is known of golden cases, a module for each family. Importing this registers them all."""
+"""The handlers of golden cases, one module per family. The import of this package registers all."""
 
 import importlib
 import pkgutil

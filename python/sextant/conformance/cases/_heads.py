@@ -1,4 +1,4 @@
-"""Range the layouts of official modules and [batch, heads, rows, columns]."""
+"""Conversions between the layouts of official modules and [batch, heads, rows, columns]."""
 
 
 def split(x, heads):
@@ -7,7 +7,7 @@ def split(x, heads):
 
 
 def merge(x):
-    """The way back."""
+    """[batch, heads, length, columns] -> [batch, length, heads * columns]."""
     return x.transpose(1, 2).flatten(2)
 
 
@@ -17,4 +17,5 @@ def split_time_first(x, heads):
 
 
 def merge_time_first(x):
+    """[batch, heads, length, columns] -> [length, batch, heads * columns]."""
     return merge(x).transpose(0, 1)

@@ -1,4 +1,4 @@
-"""What is added to the input, or to queries, keys and values: no distance between them is known."""
+"""Absolute encodings: terms added to the input, or to queries, keys and values."""
 
 import numpy
 import torch
@@ -9,26 +9,26 @@ from sextant.conformance.case import NotCovered, case
 
 @case(r"learned_absolute", "position_ids")
 def learned(c):
-    """Rows of a table by position; what stands around them is the model's."""
+    """Rows of a table by position; the model's token embeddings and LayerNorm are torch's."""
     bert = "type_emb" in c
     rows = c.leaf("pos_emb")
     x = embedding(c.tensor("input_ids"), c.leaf("tok_emb"), padding_idx=0 if bert else None)
     if bert:
         x = x + c.leaf("type_emb")[c.tensor("token_type_ids")]
     method = c.library.method("learned", heads=1, head_dim=x.size(2), train_length=rows.size(0))
-    texts = []
-    for one, positions in zip(x, numpy.broadcast_to(c.arrays["position_ids"], x.shape[:2])):
+    sequences = []
+    for sequence, positions in zip(x, numpy.broadcast_to(c.arrays["position_ids"], x.shape[:2])):
         first = int(positions[0])
         if not numpy.array_equal(positions, first + numpy.arange(len(positions))):
             raise NotCovered("positions that are not consecutive")
-        texts.append(embed_with(method, one[None], [rows], first_query=first))
-    x = torch.cat(texts)
+        sequences.append(embed_with(method, sequence[None], [rows], first_query=first))
+    x = torch.cat(sequences)
     c.expect("pre_ln", x, c.arrays["pre_ln"])
     c.expect_out(layer_norm(x, x.shape[-1:], c.leaf("ln_w"), c.leaf("ln_b"), c.meta["ln_eps"]))
 
 
 def embed_with(method, x, parameters, **arguments):
-    """Runs a method's embed with the case's own tensors as its parameters."""
+    """Runs ``embed`` of a method with the tensors of the case as its parameters."""
     return torch.ops.sextant.method_embed(
         method.name, method.shape, method.options, list(parameters), x, **arguments
     )
@@ -39,9 +39,10 @@ def hierarchical(c):
     x, table = c.leaves("x", "pos_emb")
     n, alpha = c.meta["n"], c.meta["alpha"]
     method = c.library.method("hierarchical", heads=1, head_dim=x.size(2), rows=n, alpha=alpha)
-    every = embed_with(method, torch.zeros(1, n * n, x.size(2), dtype=c.dtype), [table])[0]
+    zeros = torch.zeros(1, n * n, x.size(2), dtype=c.dtype)
+    all_rows = embed_with(method, zeros, [table])[0]
     ids = c.tensor("position_ids").reshape(-1)
-    q = every[ids].reshape(*c.arrays["q"].shape)
+    q = all_rows[ids].reshape(*c.arrays["q"].shape)
     c.expect("q", q, c.arrays["q"])
     c.expect_out(x + q)
 
@@ -66,15 +67,17 @@ def sinusoidal_tables(c):
         got[1] = 0
         c.expect(name, got, rows)
         method = c.library.method("sinusoidal", heads=1, head_dim=rows.shape[1], layout="fairseq")
-        nothing = torch.zeros(1, len(rows) - 2, rows.shape[1], dtype=torch.float64)
-        c.expect(f"{name} from the first token on", embed_with(method, nothing, [])[0], rows[2:])
+        zeros = torch.zeros(1, len(rows) - 2, rows.shape[1], dtype=torch.float64)
+        c.expect(f"{name} from the first token on", embed_with(method, zeros, [])[0], rows[2:])
     if "fairseq_mask_tokens" in c:
         token_ids = c.tensor("fairseq_mask_tokens")
-        method = c.library.method("sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0)
-        nothing = torch.zeros(*token_ids.shape, 8, dtype=torch.float64)
-        got = embed_with(method, nothing, [], token_ids=token_ids)
+        method = c.library.method(
+            "sinusoidal", heads=1, head_dim=8, layout="fairseq", padding_idx=0
+        )
+        zeros = torch.zeros(*token_ids.shape, 8, dtype=torch.float64)
+        got = embed_with(method, zeros, [], token_ids=token_ids)
         expected = c.arrays["fairseq_mask_out_d8"]
-        c.expect("fairseq_mask_out_d8", got, expected, tolerance=2.0**-24)  # of a float32 table
+        c.expect("fairseq_mask_out_d8", got, expected, tolerance=2.0**-24)  # a float32 table
     if "large_positions" in c:
         got = tables.sinusoid(c.arrays["large_positions"], 8)
         c.expect("large_interleaved_d8_exact", got, c.arrays["large_interleaved_d8_exact"])
@@ -92,9 +95,8 @@ def sinusoidal_tables(c):
     if "gram_interleaved_d32" in c:
         rows = tables.sinusoid(range(len(c.arrays["gram_interleaved_d32"])), 32)
         c.expect("gram_interleaved_d32", rows @ rows.T, c.arrays["gram_interleaved_d32"])
-        c.expect(
-            "sqdist_interleaved_d32", torch.cdist(rows, rows) ** 2, c.arrays["sqdist_interleaved_d32"]
-        )
+        squares = torch.cdist(rows, rows) ** 2
+        c.expect("sqdist_interleaved_d32", squares, c.arrays["sqdist_interleaved_d32"])
 
 
 @case(r"sinusoidal", "x", "out")
@@ -114,7 +116,7 @@ def clock_binary(c):
         "clock_as_written",
         tables.clock(positions, (1, 3600, 43200)),
         c.arrays["clock_as_written"],
-        tolerance=1e-10,  # the golden holds sin(2 pi k) of rounded angles; ours are exact
+        tolerance=1e-10,  # the golden array is computed from rounded angles 2 pi k; ours are exact
     )
     ratios = {"as_written": 3600.0**2, "step1": 3600.0, "div_d": 3600.0 ** (2 / 8)}
     for name, ratio in ratios.items():
@@ -142,7 +144,7 @@ def recursive_gru(c):
 
 
 def expect_parameter_gradients(c, p, names, prefix="grad_", tolerance=None):
-    """grad_weight for param_weight."""
+    """Compares the gradient of each parameter param_X with the array grad_X (for this prefix)."""
     wanted = [n for n in names if f"{prefix}{n.removeprefix('param_')}" in c]
     loss = (p * c.tensor("g")).sum()
     for name, grad in zip(wanted, torch.autograd.grad(loss, c.leaves(*wanted), retain_graph=True)):
@@ -162,14 +164,14 @@ def floater(c):
             c.leaf("p0"), c.leaves(*names), length, flow, gradient
         )
         c.expect(f"p ({gradient})", p, c.arrays["p"])
-        # The official adjoint is itself 1e-8 off the derivative of its solver.
+        # The official adjoint itself differs by 1e-8 from the derivative of its solver.
         tolerance = 1e-7 if gradient == "adjoint" and c.dtype == torch.float64 else None
         expect_parameter_gradients(c, p, ["p0", *names], prefix, tolerance)
 
 
 @case(r"floater_attention")
 def floater_attention(c):
-    """The biases are given; what is tested is where they enter."""
+    """Tests where the biases, which the case contains, are added."""
     x, w_in, w_out, b_out = c.leaves("x", "in_proj_w", "out_w", "out_b")
     heads = c.meta["H"]
     parts = []
@@ -183,10 +185,11 @@ def floater_attention(c):
 
 @case(r"complex_order embedding")
 def complex_embedding(c):
-    """The function of words and positions, and the method that has the tables as its parameters."""
+    """Tests the function of token ids and positions, and the method whose parameters are the
+    tables."""
     ids, positions = c.tensor("input_ids"), c.tensor("positions")
     tables = c.leaves(*(n for n in ("r", "w", "theta") if n in c))
-    words, width = c.arrays["r"].shape
+    vocabulary, width = c.arrays["r"].shape
     first = int(positions[0, 0])
     if not torch.equal(positions, (first + torch.arange(ids.size(1))).expand_as(ids)):
         raise NotCovered("positions that are not consecutive")
@@ -199,10 +202,10 @@ def complex_embedding(c):
 
     method = c.library.method(
         "complex", heads=1, head_dim=2 * width, amplitude="word", frequency=sharing("w"),
-        phase=sharing("theta"), vocabulary=words,
+        phase=sharing("theta"), vocabulary=vocabulary,
     )
-    nothing = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
-    embedded = embed_with(method, nothing, tables, first_query=first - 1, token_ids=ids)
+    zeros = torch.zeros(*ids.shape, 2 * width, dtype=c.dtype)
+    embedded = embed_with(method, zeros, tables, first_query=first - 1, token_ids=ids)
     for re, im in (
         c.library.tables.complex_embedding(ids, positions, *tables),
         embedded.chunk(2, -1),
@@ -214,7 +217,7 @@ def complex_embedding(c):
 
 @case(r"complex_order initial frequencies")
 def complex_period(c):
-    """Every word starts with the same frequencies; the padding word's are zero."""
+    """Every token starts with the same frequencies; those of the padding token are zero."""
     table = c.arrays["table"]
     width = table.shape[1]
     method = c.library.method("complex", heads=1, head_dim=2 * width, dtype=torch.float64)
@@ -232,8 +235,9 @@ def complex_attention(c):
     d = c.arrays["v_re"].shape[-1]
     if c.meta["continue_complex"]:
         def weights_of(real, imaginary):
+            queries = torch.cat([real, imaginary], -1)[:, None]
             return c.library.attention(
-                torch.cat([real, imaginary], -1)[:, None], k, v, method="none", causal=False, mask=mask
+                queries, k, v, method="none", causal=False, mask=mask
             )[:, 0]
 
         by_re = weights_of(parts["q_re"], -parts["q_im"])

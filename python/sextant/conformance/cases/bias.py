@@ -6,23 +6,23 @@ import torch
 from sextant.conformance.case import case
 
 
-def placed(c):
-    """How queries and keys of a case lie: causal if it has a mask, queries at the end of the
-    keys."""
+def visibility(c):
+    """The positions of a case: causal if it has a mask; the last query is at the last key."""
     return {"causal": "mask" in c}
 
 
 def attend(c, method, parameters=(), names=("q", "k", "v"), **options):
     q, k, v = c.leaves(*names)
     return c.library.attention(
-        q, k, v, method=method, parameters=list(parameters), **placed(c), **options
+        q, k, v, method=method, parameters=list(parameters), **visibility(c), **options
     )
 
 
 @case(r"ALiBi (causal$|symmetric)", "q", "out")
 def alibi(c):
     if "slopes" in c:
-        c.expect("slopes", c.library.tables.alibi_slopes(len(c.arrays["slopes"])), c.arrays["slopes"])
+        slopes = c.library.tables.alibi_slopes(len(c.arrays["slopes"]))
+        c.expect("slopes", slopes, c.arrays["slopes"])
     c.expect_out(attend(c, "alibi"))
 
 
@@ -40,9 +40,9 @@ def alibi_two_sided(c):
 @case(r"BLOOM ALiBi with left padding", "attention_mask")
 def alibi_left_padding(c):
     q, k, v = c.leaves("q", "k", "v")
-    shown = torch.from_numpy(c.arrays["attention_mask"]) != 0
-    mask = shown[:, None, None, :]
-    real = shown[:, None, :, None]  # queries that are padding attend to anything in the golden
+    not_padding = torch.from_numpy(c.arrays["attention_mask"]) != 0
+    mask = not_padding[:, None, None, :]
+    real = not_padding[:, None, :, None]  # golden results of padding queries are arbitrary
     for flavour in ("paper", "bloom"):
         out = c.library.attention(q, k, v, method="alibi", mask=mask, flavour=flavour)
         c.expect(f"out ({flavour})", out * real, torch.from_numpy(c.arrays["out"]) * real)
@@ -76,7 +76,7 @@ def alibi_interpolation(c):
     train = int(c.arrays["L_train"])
     got = [c.library.tables.alibi_slopes(len(slopes), 8, train, int(n)) for n in lengths]
     c.expect("slopes_interp", torch.stack(got), c.arrays["slopes_interp"], 1e-15)
-    # The method does the same when a text is longer than the model was trained for.
+    # The method does the same for sequences longer than the training length.
     q, k = torch.zeros(1, len(slopes), 1, 8), torch.zeros(1, len(slopes), 2 * train, 8)
     v = torch.arange(2.0 * train).expand(1, len(slopes), 1, -1).transpose(2, 3)
     q, k, v = q.to(c.dtype), k.to(c.dtype), (v / (2 * train)).contiguous().to(c.dtype)
@@ -88,7 +88,7 @@ def alibi_interpolation(c):
 
 @case(r"error of BLOOM ALiBi tensor when built in bf16", "max_abs_err")
 def alibi_bfloat16(c):
-    """What the key-position form loses in bfloat16, redone from our slopes."""
+    """The error of the key-position form in bfloat16, recomputed from our slopes."""
     slopes = c.library.tables.alibi_slopes(len(c.arrays["slopes"]))
     c.expect("slopes", slopes, c.arrays["slopes"], 1e-15)
     keys = torch.arange(4096)
@@ -103,8 +103,8 @@ KERPLE_FORMS = {"_ap_": "bias", "__ap": "weight", "_ap_ap": "bias-and-weight"}
 
 @case(r"KERPLE code path .original. = ALiBi", "q", "out")
 def kerple_original(c):
-    """The power 1 with ALiBi's slopes, which the code clamps as it does its own: not quite
-    ALiBi."""
+    """The power 1 with ALiBi's slopes. The code clamps them like its own parameters, so it is not
+    quite ALiBi."""
     slopes = c.library.tables.alibi_slopes(c.arrays["q"].shape[1]).to(c.dtype).view(-1, 1, 1)
     c.expect_out(attend(c, "kerple-power", [torch.ones_like(slopes), slopes]))
 
@@ -129,8 +129,8 @@ def kerple_symmetric(c):
     c.expect_out(attend(c, "kerple-log" if log else "kerple-power", pair))
 
 
-def first_index(text):
-    return 1 if "i=1" in text else 0
+def first_index(method_name):
+    return 1 if "i=1" in method_name else 0
 
 
 @case(r"Sandwich (causal|symmetric)", "q", "out")
@@ -154,7 +154,7 @@ def fire(c):
 
 @case(r"Forgetting attention \(FoX\)", "fgate_logit", "out")
 def fox(c):
-    """Tensors lie as [batch, length, heads, ...]."""
+    """The tensors of the case are [batch, length, heads, ...]."""
     q, k, v = (x.transpose(1, 2) for x in c.leaves("q", "k", "v"))
     gates = c.leaf("fgate_logit").unflatten(2, (k.size(1), -1)).transpose(1, 2)
     window = c.meta.get("window")
@@ -179,8 +179,12 @@ def sandwich_tables(c):
             1e-12,
         )
         c.expect(
-            f"small_i{first}", table(small, 5, 16, first), c.arrays[f"small_dbar16_h5_i{first}"], 1e-12
+            f"small_i{first}",
+            table(small, 5, 16, first),
+            c.arrays[f"small_dbar16_h5_i{first}"],
+            1e-12,
         )
-    # NeMo's differs by a constant per head, which softmax does not see.
+    # NeMo's bias differs by a constant per head, which cancels in softmax.
     shift = c.arrays["bias_i1"] - c.arrays["bias_nemo"]
-    c.expect("bias_nemo", table(distance, heads, c.meta["dbar"], 1) - shift[:, :1], c.arrays["bias_nemo"], 1e-12)
+    shifted = table(distance, heads, c.meta["dbar"], 1) - shift[:, :1]
+    c.expect("bias_nemo", shifted, c.arrays["bias_nemo"], 1e-12)

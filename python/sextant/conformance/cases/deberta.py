@@ -21,8 +21,8 @@ def log_buckets(c):
 
 
 def attend(c, q, k, v, names, flavour=None, **options):
-    """names: the arrays of the position projections in the method's order; absent ones are
-    skipped."""
+    """DeBERTa attention of a case. names: the arrays of the position projections, in the order of
+    the method's parameters; arrays that the case does not have are skipped."""
     if flavour is None:
         flavour = "microsoft" if c.meta["ref"].startswith("microsoft") else "hugging-face"
     terms = c.meta["pos_att_type"]
@@ -44,7 +44,7 @@ def version_1(c):
     names = ("pos_k_w", "pos_q_w", "pos_q_b")
     c.expect_out(merge(attend(c, q, k, v, names, version=1)))
     if "scores_paper" in c:
-        # The paper's formula gives scores; attended over the identity they are their softmax.
+        # The golden array is scores. Attention with the identity as values gives their softmax.
         eye = torch.eye(k.size(2), dtype=c.dtype).expand(*k.shape[:3], -1)
         got = attend(c, q, k, eye, names, version=1, flavour="paper")
         scores = c.tensor("scores_paper").masked_fill(c.tensor("attention_mask") == 0, -torch.inf)

@@ -1,5 +1,5 @@
-"""DeBERTa's enhanced mask decoder: a whole model of three layers, up to the masked words'
-logits."""
+"""DeBERTa's enhanced mask decoder: a whole model of three layers, up to the logits of the masked
+tokens."""
 
 from torch.nn.functional import embedding, gelu, layer_norm, linear
 
@@ -17,7 +17,9 @@ def emd(c):
     def dense(x, name):
         return linear(x, *c.leaves(f"{name}.weight", f"{name}.bias"))
 
-    projections = [f"pos_{side}_proj.{part}" for side in ("key", "query") for part in ("weight", "bias")]
+    projections = [
+        f"pos_{side}_proj.{part}" for side in ("key", "query") for part in ("weight", "bias")
+    ]
     parameters = c.leaves(
         "param_enc.rel_embeddings.weight",
         *(f"param_enc.layer.{n}.attention.self.{p}" for n in range(layers) for p in projections),
@@ -28,7 +30,7 @@ def emd(c):
         rows=c.arrays["param_emb.position_embeddings.weight"].shape[0], dtype=c.dtype,
         options={"buckets": 0, "max_positions": c.meta["max_relative_positions"], "norm": False},
     )
-    method.tensors = lambda: parameters  # the case's own: their gradients are compared
+    method.tensors = lambda: parameters  # the tensors of the case, whose gradients are compared
 
     def layer(n):
         name = f"param_enc.layer.{n}"
@@ -46,8 +48,8 @@ def emd(c):
 
         return run
 
-    token_ids = c.leaf("param_emb.word_embeddings.weight")
-    x = norm(embedding(c.tensor("input_ids"), token_ids, padding_idx=0), "param_emb.LayerNorm")
+    token_table = c.leaf("param_emb.word_embeddings.weight")
+    x = norm(embedding(c.tensor("input_ids"), token_table, padding_idx=0), "param_emb.LayerNorm")
     c.expect("hidden0", x, c.arrays["hidden0"])
     for n in range(layers - 1):
         x = layer(n)(x, x)
@@ -66,4 +68,4 @@ def emd(c):
     for n, run in enumerate(runs, 1):
         c.expect(f"emd{n}", run[masked], c.arrays[f"emd{n}"])
     read = norm(gelu(dense(read, "param_emd.lm_head.dense")), "param_emd.lm_head.LayerNorm")
-    c.expect_out(linear(read, token_ids, c.leaf("param_emd.lm_head.bias")), "g", name="logits")
+    c.expect_out(linear(read, token_table, c.leaf("param_emd.lm_head.bias")), "g", name="logits")

@@ -1,4 +1,4 @@
-"""Who sees whom: windows, chunks and sinks."""
+"""Visibility of keys: windows, chunks and sinks."""
 
 import re
 
@@ -20,7 +20,7 @@ RULES = {
 
 
 def rule_of(name):
-    """(method, causal, options) of a mask by its name."""
+    """(method, causal, options) of a mask by its name, or None if the name is unknown."""
     for pattern, (method, causal, options) in RULES.items():
         found = re.fullmatch(pattern, name)
         if not found:
@@ -49,8 +49,8 @@ def local_attention(c):
 
 @case(r"local window / chunk masks")
 def masks(c):
-    """Equal scores, and the identity for values: the output is the mask, row by row over its
-    sum."""
+    """All scores are equal and the values are the identity, so that the output is the mask, each
+    row divided by its sum."""
     for name, mask in c.arrays.items():
         method, causal, options = rule_of(name)
         rows = mask.shape[0]
@@ -65,6 +65,8 @@ def masks(c):
 def learned_sinks(c):
     window = int(re.search(r"sliding_window=(\d+)", c.meta["method"])[1])
     q, k, v = (x.flatten(1, -2).transpose(0, 1)[None] for x in c.leaves("Q", "K", "V"))
-    inner = {"of": "window", "options": {"window": window, "of": "none"}} if window else {"of": "none"}
+    inner = {"of": "none"}
+    if window:
+        inner = {"of": "window", "options": {"window": window, "of": "none"}}
     out = c.library.attention(q, k, v, method="sink", parameters=[c.leaf("S")], **inner)
     c.expect_out(out[0].transpose(0, 1).flatten(1))

@@ -7,21 +7,22 @@ from sextant.conformance.cases.rotary import base
 
 
 def attend(c, method, **options):
-    """One fused pass, queries at the end of the keys."""
+    """Compares one fused attention call; the last query is at the position of the last key."""
     q, k, v = c.leaves("q", "k", "v")
     out = c.library.attention(q, k, v, method=method, base=base(c), **options)
     c.expect_out(out)
 
 
 def dense_scores(c, relative, q, k):
-    """Scores of RoPE at the relative positions that a case holds, half-split pairs."""
+    """Scores of RoPE at the relative positions of the case (half-split pairs)."""
     angles = torch.as_tensor(relative).double()[..., None] * torch.from_numpy(c.arrays["inv_freq"])
     k = k.repeat_interleave(q.size(1) // k.size(1), 1)
     (q1, q2), (k1, k2) = (x.double().chunk(2, -1) for x in (q, k))
     same = torch.einsum("bhif,bhjf,ijf->bhij", q1, k1, angles.cos())
     same = same + torch.einsum("bhif,bhjf,ijf->bhij", q2, k2, angles.cos())
     cross = torch.einsum("bhif,bhjf,ijf->bhij", q1, k2, angles.sin())
-    return c.meta["scale"] * (same + cross - torch.einsum("bhif,bhjf,ijf->bhij", q2, k1, angles.sin()))
+    crossed_back = torch.einsum("bhif,bhjf,ijf->bhij", q2, k1, angles.sin())
+    return c.meta["scale"] * (same + cross - crossed_back)
 
 
 def windowed(c, method, **options):
@@ -47,7 +48,7 @@ def leaky_rerope(c):
 
 @case(r"Inverse Leaky ReRoPE", "distance", "rel_train", "rel_infer")
 def inverse_leaky_rerope(c):
-    """What the last query makes of each distance: its weights, as values are the identity."""
+    """The weights of the last query at each distance; the values are the identity."""
     distance = c.arrays["distance"].astype(int)
     rows, columns = int(distance.max()) + 1, 8
     generator = torch.Generator().manual_seed(1)
@@ -81,9 +82,9 @@ def self_extend(c):
 
 @case(r"(DCA|Dual Chunk Attention)", "q", "out", "inv_freq")
 def dual_chunk(c):
-    """The official code merges one attention for each kind of chunk, and its gradients hold the
-    weights of the merge fixed. Ours are those of the whole formula; the file's are compared with
-    the same merge."""
+    """The official code merges one attention per kind of chunk, and its gradients treat the weights
+    of the merge as constants. Our gradients are those of the whole formula, so the golden gradients
+    are compared with the same merge of our results."""
     options = {name: c.meta[name] for name in ("chunk_size", "local_window")}
     options.update(method="dual-chunk", base=base(c), mscale=float(c.meta.get("mscale", 1)))
     q, k, v = c.leaves("q", "k", "v")
@@ -91,17 +92,17 @@ def dual_chunk(c):
     if "k_cached_rotated" in c:
         chunk = c.meta["chunk_size"] - c.meta["local_window"]
         cached = c.arrays["k_cached_rotated"]
-        places = torch.arange(cached.shape[2]) % chunk
-        rotated = c.library.rotate(c.tensor("k")[:, :, : len(places)], places, base=base(c))
+        positions = torch.arange(cached.shape[2]) % chunk
+        rotated = c.library.rotate(c.tensor("k")[:, :, : len(positions)], positions, base=base(c))
         c.expect("k_cached_rotated", rotated, cached)
     if "gout" not in c:
         c.expect_out(out)
         return
     c.expect("out", out, c.arrays["out"])
     upstream = c.tensor("gout")
-    own = torch.autograd.grad((out * upstream).sum(), [q, k, v], retain_graph=True)
-    for name, got, true in zip("qkv", own, dense_gradients(c)):
-        c.expect(f"d{name} of the formula", got, true)
+    gradients = torch.autograd.grad((out * upstream).sum(), [q, k, v], retain_graph=True)
+    for name, got, expected in zip("qkv", gradients, dense_gradients(c)):
+        c.expect(f"d{name} of the formula", got, expected)
     merged = 0
     weights = torch.softmax(torch.from_numpy(c.arrays["scores"]), -1)
     for mask in chunk_masks(c):
@@ -119,7 +120,8 @@ def dense_gradients(c):
 
 
 def chunk_masks(c):
-    """Who sees whom in the same chunk, the one before, and older ones."""
+    """Masks of the visible keys in the query's own chunk, in the chunk before, and in older
+    chunks."""
     mask = torch.from_numpy(c.arrays["mask"])
     chunk = torch.arange(len(mask)) // (c.meta["chunk_size"] - c.meta["local_window"])
     apart = chunk[:, None] - chunk[None, :]
@@ -128,7 +130,7 @@ def chunk_masks(c):
 
 @case(r"StreamingLLM", "q", "out", "visible", "rel")
 def streaming(c):
-    """All at once, and step by step with a cache that has dropped what is not seen."""
+    """One call over all queries, and decoding with a cache that has dropped the hidden keys."""
     sinks, recent = c.meta["start_size"], c.meta["recent_size"]
     options = {"method": "streaming", "sinks": sinks, "recent": recent, "base": base(c)}
     q, k, v = c.leaves("q", "k", "v")
@@ -136,5 +138,7 @@ def streaming(c):
     steps = []
     for n, visible in enumerate(torch.from_numpy(c.arrays["visible"])):
         kept = visible.nonzero()[:, 0]
-        steps.append(c.library.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options))
+        steps.append(
+            c.library.attention(q[:, :, n : n + 1], k[:, :, kept], v[:, :, kept], **options)
+        )
     c.expect("step by step", torch.cat(steps, 2), c.arrays["out"])

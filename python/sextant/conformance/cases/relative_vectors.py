@@ -6,11 +6,11 @@ from torch.nn.functional import linear
 from sextant.conformance.case import case
 from sextant.conformance.cases._heads import merge, split
 
-HIDDEN = -1000.0  # masks hide by adding less than this
+HIDDEN = -1000.0  # masks hide a key by a term below this
 
 
 def visible(c, name):
-    """An additive mask as a boolean one, or None."""
+    """An additive mask as a boolean one, or None if the case has no such array."""
     return c.tensor(name) > HIDDEN if name in c else None
 
 
@@ -44,7 +44,7 @@ def skew(c):
 
 
 def projections(c, x):
-    """q, k and v of [batch, length, width] by weights and biases of their own."""
+    """Projects x, [batch, length, width], to q, k and v with the weights and biases of the case."""
     return [
         split(linear(x, c.leaf(f"{side}_w"), c.leaf(f"{side}_b")), c.meta["H"]) for side in "qkv"
     ]
@@ -75,12 +75,13 @@ def nezha(c):
 
 
 def shifted(c, x, keys, columns, **options):
-    """softmax of x, shifted: [queries, keys]. A row of x is a query, a row of the table picks a
-    column, so that what is left of the score is the row map of "skew"."""
+    """The softmax of the shifted x, [queries, keys]. A row of x is a query and a row of the table
+    selects a column, so that the score is the row map of "skew" alone."""
     q = (x * x.size(1) ** 0.5)[None, None]
     zeros = q.new_zeros(1, 1, keys, x.size(1))
     values = torch.eye(keys, dtype=x.dtype)[None, None]
-    rows = options["max_relative_position"] * (2 if options["unmasked"] else 1) - options["unmasked"]
+    rows = options["max_relative_position"] * (2 if options["unmasked"] else 1)
+    rows -= options["unmasked"]
     table = torch.zeros(rows, x.size(1), dtype=x.dtype)
     table[:columns] = torch.eye(columns, x.size(1), dtype=x.dtype)
     return c.library.attention(
@@ -90,9 +91,11 @@ def shifted(c, x, keys, columns, **options):
 
 
 def causal_softmax(y):
-    """The rest of a shifted row is the next row's, or padding."""
+    """The softmax over the causal keys; later columns of a shifted row belong to the next row, or
+    are padding."""
     queries, keys = y.shape
-    return y.masked_fill(torch.ones(queries, keys).triu(1 + keys - queries) > 0, -torch.inf).softmax(1)
+    later = torch.ones(queries, keys).triu(1 + keys - queries) > 0
+    return y.masked_fill(later, -torch.inf).softmax(1)
 
 
 @case(r"rel_shift$", "x", "y")

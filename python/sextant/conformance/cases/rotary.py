@@ -1,4 +1,4 @@
-"""Rotary positions: RoPE in all its layouts, XPOS, several axes."""
+"""Rotary encodings: RoPE in all its layouts, XPOS, positions with several axes."""
 
 import numpy
 import torch
@@ -11,7 +11,7 @@ def pairing(c):
 
 
 def base(c, speeds="inv_freq"):
-    """The base of a case: from its meta, or from its speeds, theta_f = base^(-f / pairs)."""
+    """The base of a case: from its meta, or from its frequencies theta_f = base^(-f / pairs)."""
     if "base" in c.meta:
         return c.meta["base"]
     theta = c.arrays[speeds]
@@ -22,24 +22,28 @@ def irregular(positions):
     return bool((numpy.diff(positions) != 1).any())
 
 
-def placed(c):
-    """Where queries and keys of a case lie. Rows count on where positions do not."""
+def visibility(c):
+    """The arguments of attention for positions and visibility. Positions that are not consecutive
+    are passed explicitly, with the mask of the case instead of causal."""
     pos_q, pos_k = (c.arrays[f"pos_{n}"] if f"pos_{n}" in c else None for n in "qk")
     if pos_q is None:
         return {"causal": "mask" in c}
     if irregular(pos_q) or irregular(pos_k):
-        given = {"query_positions": torch.from_numpy(pos_q), "key_positions": torch.from_numpy(pos_k)}
-        mask = torch.from_numpy(c.arrays["mask"])[None, None] if "mask" in c else None
-        return {"causal": False, "mask": mask, **given}
+        return {
+            "causal": False,
+            "mask": torch.from_numpy(c.arrays["mask"])[None, None] if "mask" in c else None,
+            "query_positions": torch.from_numpy(pos_q),
+            "key_positions": torch.from_numpy(pos_k),
+        }
     return {"causal": "mask" in c, "first_query": int(pos_q[0]), "first_key": int(pos_k[0])}
 
 
 def expect_rotated(c, options):
-    """q_rot and k_rot, where a case has them."""
-    axis = {"q": "pos_q", "k": "pos_k"}
+    """Compares the arrays q_rot and k_rot if the case contains them."""
     for name in "qk":
-        if f"{name}_rot" in c and axis[name] in c and hasattr(c.library, "rotate"):
-            rotated = c.library.rotate(c.tensor(name), torch.from_numpy(c.arrays[axis[name]]), **options)
+        if f"{name}_rot" in c and f"pos_{name}" in c and hasattr(c.library, "rotate"):
+            positions = torch.from_numpy(c.arrays[f"pos_{name}"])
+            rotated = c.library.rotate(c.tensor(name), positions, **options)
             c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
 
 
@@ -52,12 +56,12 @@ def rope(c):
     if "OPPOSITE" in c.meta["method"]:
         options["sense"] = "clockwise"
     expect_rotated(c, options)
-    c.expect_out(c.library.attention(q, k, v, method="rope", **placed(c), **options))
+    c.expect_out(c.library.attention(q, k, v, method="rope", **visibility(c), **options))
 
 
 @case(r"RoPE interleaved on the TRAILING", "q", "kv", "out")
 def rope_trailing(c):
-    """DeepSeek-V4: keys are values, both turned, and the output is turned back."""
+    """DeepSeek-V4: keys are also the values, both are rotated, and the output is rotated back."""
     options = {
         "pairing": "interleaved",
         "columns": "last",
@@ -120,17 +124,17 @@ def rope_large_positions(c):
 
 @case(r"exact RoPE phase by 64-bit fixed point", "positions", "cos", "err")
 def rope_phase(c):
-    """Our phases have 128 bits: they differ from the 64-bit ones by their documented error at
-    most."""
+    """Our phases have 128 bits; they differ from the 64-bit phases by at most the error that the
+    case gives for these."""
     positions = c.arrays["positions"]
     for n, b in enumerate(c.meta["bases"]):
         cos, sin = c.library.tables.rope_cos_sin(
             positions.astype(numpy.int64), c.meta["rotary_dim"], b
         )
-        for at in range(len(positions)):
-            allowed = c.arrays["err"][n, at] + 1e-15
-            c.expect("cos", cos[at], c.arrays["cos"][n, at], allowed)
-            c.expect("sin", sin[at], c.arrays["sin"][n, at], allowed)
+        for row in range(len(positions)):
+            allowed = c.arrays["err"][n, row] + 1e-15
+            c.expect("cos", cos[row], c.arrays["cos"][n, row], allowed)
+            c.expect("sin", sin[row], c.arrays["sin"][n, row], allowed)
 
 
 @case(r"XPOS (\(interleaved|one-token|continuation|half-split)", "q", "out")
@@ -141,9 +145,9 @@ def xpos(c):
     for name in ("scale_base", "gamma", "base"):
         if name in c.meta:
             options[name] = c.meta[name]
-    # One new token sees everything: such a case holds no mask.
-    place = placed(c) | {"causal": c.meta.get("causal", True)}
-    c.expect_out(c.library.attention(q, k, v, method="xpos", **place, **options))
+    # A single new token sees all keys, and its case has no mask.
+    arguments = visibility(c) | {"causal": c.meta.get("causal", True)}
+    c.expect_out(c.library.attention(q, k, v, method="xpos", **arguments, **options))
 
 
 @case(r"XPOS zeta\^", "zeta", "factor")
@@ -179,14 +183,15 @@ def mrope_axes(c):
         ("qwen2vl", "blocks", [16, 24, 24]),
         ("qwen3vl", "interleaved", [24, 20, 20]),
     ):
-        # A position of 1 on one axis turns the pairs that follow it, and no other.
+        # A position of 1 on one axis rotates the pairs of this axis, and no other.
         pairs = len(c.arrays[name])
         x = torch.zeros(3, 1, 1, 2 * pairs, dtype=torch.float64)
         x[..., :pairs] = 1
         positions = torch.eye(3, dtype=torch.int64)[:, :, None]
-        rotated = c.library.rotate(x, positions, axes=order, sections=sections)[:, 0, 0, pairs:] != 0
-        c.expect("one axis each", rotated.sum(0), torch.ones(pairs), 0)
-        c.expect(name, rotated.double().argmax(0), c.arrays[name], 0)
+        rotated = c.library.rotate(x, positions, axes=order, sections=sections)
+        moved = rotated[:, 0, 0, pairs:] != 0
+        c.expect("one axis each", moved.sum(0), torch.ones(pairs), 0)
+        c.expect(name, moved.double().argmax(0), c.arrays[name], 0)
 
 
 @case(r"2D RoPE of the Qwen2-VL vision tower", "pos_hw")
@@ -195,14 +200,14 @@ def rope_vision(c):
     positions = torch.from_numpy(c.arrays["pos_hw"]).T.contiguous()[None]
     rotated = {}
     for name in "qk":
-        x = c.tensor(name).transpose(0, 1)[None]  # stored [rows, heads, columns]
+        x = c.tensor(name).transpose(0, 1)[None]  # the case has [rows, heads, columns]
         rotated[name] = c.library.rotate(x, positions, **options)[0]
         c.expect(f"{name}_rot", rotated[name].transpose(0, 1), c.arrays[f"{name}_rot"])
     c.expect("scores", rotated["q"] @ rotated["k"].transpose(1, 2), c.arrays["scores"])
 
 
 def grid(c):
-    """Positions [1, 2, rows] of a picture's patches: x, then y."""
+    """The positions of an image's patches, [1, 2, rows]: x, then y."""
     across, down = c.meta["grid"]
     n = torch.arange(across * down)
     return torch.stack([n % across, n // across])[None]

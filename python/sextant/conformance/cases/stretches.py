@@ -1,4 +1,4 @@
-"""Rotary spectra for longer texts, fixed and dynamic, and factors of queries."""
+"""RoPE stretched for longer sequences, fixed and dynamic, and position-dependent query factors."""
 
 import json
 import re
@@ -8,8 +8,8 @@ import torch
 
 from sextant.conformance.case import case
 
-# Ladders in float64 are themselves some ulp off.
-LADDER = 4e-15
+# The golden frequencies are themselves inexact by some float64 ulp.
+FREQUENCY_TOLERANCE = 4e-15
 
 
 def positions(c, name="pos"):
@@ -20,19 +20,19 @@ def number(x):
     return torch.tensor(x, dtype=torch.float64)
 
 
-def expect_speeds(c, name, speeds, expected=None, tolerance=LADDER):
-    """Relative, pair by pair: the slowest pairs matter most."""
+def expect_speeds(c, name, speeds, expected=None, tolerance=FREQUENCY_TOLERANCE):
+    """Compares frequencies by relative error, pair by pair: the slowest pairs matter most."""
     expected = torch.as_tensor(c.arrays[name] if expected is None else expected).double()
-    still = expected == 0
-    ratio = torch.where(still, 1 + speeds, speeds / torch.where(still, 1 + expected, expected))
+    zero = expected == 0
+    ratio = torch.where(zero, 1 + speeds, speeds / torch.where(zero, 1 + expected, expected))
     c.expect(name, ratio, torch.ones_like(expected), tolerance)
 
 
-def cos_sin(c, at, dim, tolerance_type=torch.float64, **options):
-    """Tables [rows, dim / 2], gain included: a row (1, 0) of each pair, turned."""
-    x = torch.zeros(1, 1, len(at), dim, dtype=tolerance_type)
+def cos_sin(c, positions, dim, dtype=torch.float64, **options):
+    """cos and sin, [rows, dim / 2] each, with the gain: the rotation of a row of pairs (1, 0)."""
+    x = torch.zeros(1, 1, len(positions), dim, dtype=dtype)
     x[..., : dim // 2] = 1
-    rotated = c.library.rotate(x, at, **options)[0, 0]
+    rotated = c.library.rotate(x, positions, **options)[0, 0]
     return rotated[:, : dim // 2], rotated[:, dim // 2 :]
 
 
@@ -58,7 +58,7 @@ def fixed(c):
     options = {"base": float(c.meta["base"]), "stretch": stretch}
     q, k, v = c.leaves("q", "k", "v")
     speeds, gain, _ = c.library.tables.stretched_speeds(q.size(3), **options)
-    # This class leaves the frequencies alone and divides positions.
+    # PI's official class divides positions and leaves the frequencies unchanged.
     expect_speeds(c, "inv_freq", speeds * (stretch["factor"] if name == "PI" else 1))
     c.expect("mscale", number(gain), number(c.meta.get("mscale", 1.0)), 1e-15)
     cos, sin = cos_sin(c, positions(c), q.size(3), **options)
@@ -90,7 +90,7 @@ def dynamic_exact(c):
         expect_speeds(c, "theta", speeds, c.arrays["theta"][i])
         c.expect("mscale", number(gain), number(c.arrays["mscale"][i]), 1e-15)
     c.expect_out(c.library.attention(q, k, v, method="rope", dynamic="query", **options))
-    # Decoding, step by step with raw keys, gives the same.
+    # Decoding with unrotated keys gives the same.
     steps = [
         c.library.attention(
             q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], method="rope", **options
@@ -102,7 +102,8 @@ def dynamic_exact(c):
 
 @case(r"HF dynamic NTK through", "seq_len", "inv_freq_fresh")
 def dynamic_hugging_face(c):
-    """What a new module computes; one that is called again keeps older speeds, a defect."""
+    """The frequencies of a new module. A module that is called again keeps older frequencies, which
+    is a defect of the official class."""
     config = c.meta["config"]
     for n, length in enumerate(c.arrays["seq_len"]):
         speeds, _, _ = c.library.tables.stretched_speeds(
@@ -143,7 +144,8 @@ def dynamic_ntk(c):
 
 @case(r"jquesnelle dynamic YaRN and dynamic linear", "yarn_cos_50")
 def dynamic_classes(c):
-    """The classes never shrink back: what was called with 128 keeps its scale for 100."""
+    """The official classes never shrink: after a call with length 128, length 100 uses the scale
+    of 128."""
     dim = 2 * len(c.arrays["yarn_inv_freq_after_50"])
     length = {"original_max_position_embeddings": 64}
     for name, scaled in ((50, 50), (65, 65), (128, 128), (100, 128)):
@@ -170,24 +172,24 @@ def longrope(c):
         "factor": factor,
         "original_max_position_embeddings": c.meta["original"],
     }
-    beyond = c.meta["original"] + 1
+    extended = c.meta["original"] + 1
     speeds, gain, _ = c.library.tables.stretched_speeds(
-        dim, base=c.meta["base"], stretch=stretch, length=beyond
+        dim, base=c.meta["base"], stretch=stretch, length=extended
     )
     expect_speeds(c, "inv_freq", speeds)
     c.expect("mscale_su", number(gain), number(c.meta["mscale_su"]), 1e-15)
     for policy, attention in (("su", None), ("yarn", c.meta["mscale_yarn"]), ("1.25", 1.25)):
-        own = stretch if attention is None else stretch | {"attention_factor": attention}
-        cos, sin = cos_sin(c, positions(c, "positions"), dim, base=c.meta["base"], stretch=own,
-                           dynamic=beyond)
+        variant = stretch if attention is None else stretch | {"attention_factor": attention}
+        cos, sin = cos_sin(c, positions(c, "positions"), dim, base=c.meta["base"], stretch=variant,
+                           dynamic=extended)
         for what, got in ((f"cos_{policy}", cos), (f"sin_{policy}", sin)):
             c.expect(what, torch.cat([got, got], 1), c.arrays[what], 1e-12)
-    # Factors that grow with the length are divisors like others.
+    # Factors that grow with the length are divisors like fixed ones.
     for n, length in enumerate(c.arrays["dynamic_len"]):
         grown = (max(length / c.meta["original"], 1) - 1) / (factor - 1)
-        own = stretch | {"long_factor": [1 + (f - 1) * grown for f in factors]}
+        variant = stretch | {"long_factor": [1 + (f - 1) * grown for f in factors]}
         speeds, _, _ = c.library.tables.stretched_speeds(
-            dim, base=c.meta["base"], stretch=own, length=beyond
+            dim, base=c.meta["base"], stretch=variant, length=extended
         )
         expect_speeds(c, "dynamic_inv_freq", speeds, c.arrays["dynamic_inv_freq"][n])
 
@@ -235,7 +237,7 @@ def gpt_oss(c):
 
 @case(r"DeepSeek MLA decoupled RoPE", "q_pe", "k_pe", "out")
 def deepseek(c):
-    """Turned channels beside plain ones, keys turned once for all heads, scores scaled by
+    """Rotated channels beside unrotated ones, rotated keys shared by all heads, scores scaled by
     mscale^2."""
     rope, start = c.meta["rope"], c.meta["start_pos"]
     stretch = {
@@ -255,9 +257,9 @@ def deepseek(c):
     c.expect("gain", number(gain), number(1.0), 1e-15)
     c.expect("mscale", number(score), number(c.meta["mscale"] ** 2), 1e-14)
     q_nope, q_pe, k_nope, k_pe, v = c.leaves("q_nope", "q_pe", "k_nope", "k_pe", "v")
-    at = torch.arange(start, start + q_pe.size(1))
+    positions = torch.arange(start, start + q_pe.size(1))
     for name, x in (("q_pe", q_pe), ("k_pe", k_pe)):
-        rotated = c.library.rotate(x.transpose(1, 2), at, **options).transpose(1, 2)
+        rotated = c.library.rotate(x.transpose(1, 2), positions, **options).transpose(1, 2)
         c.expect(f"{name}_rot", rotated, c.arrays[f"{name}_rot"])
     q = torch.cat([q_nope, q_pe], 3).transpose(1, 2)
     k = torch.cat([k_nope, k_pe.expand(-1, -1, k_nope.size(2), -1)], 3).transpose(1, 2)
@@ -269,7 +271,7 @@ def deepseek(c):
 
 
 @case(r"three readings of NTK-by-parts", "inv_freq_paper", "inv_freq_code")
-def readings(c):
+def ntk_by_parts_variants(c):
     dim = 2 * len(c.arrays["theta"])
     stretch = {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 4096}
     theta, _, _ = c.library.tables.stretched_speeds(dim)
@@ -283,15 +285,16 @@ def readings(c):
 
 @case(r"cos/sin tables of the ggml CPU rope", "positions", "plain_cos")
 def ggml(c):
-    """ggml multiplies angles up in float32; ours are exact, and differ by its rounding."""
-    at = positions(c, "positions")
+    """ggml multiplies up its angles in float32. Our angles are exact, so the difference is ggml's
+    rounding error."""
+    rows = positions(c, "positions")
     for name, setting in c.meta["cases"].items():
         kind = "yarn" if setting["ext_factor"] else "linear"
         stretch = {"rope_type": kind, "factor": setting["factor"]}
         if kind == "yarn":
             stretch["original_max_position_embeddings"] = setting["n_ctx_orig"]
-        cos, sin = cos_sin(c, at, setting["n_dims"], base=setting["base"], stretch=stretch)
-        for n, position in enumerate(at.tolist()):
+        cos, sin = cos_sin(c, rows, setting["n_dims"], base=setting["base"], stretch=stretch)
+        for n, position in enumerate(rows.tolist()):
             allowed = 4 * 2.0**-24 * position + 2.0**-20
             c.expect(f"{name}_cos", cos[n], c.arrays[f"{name}_cos"][n], allowed)
             c.expect(f"{name}_sin", sin[n], c.arrays[f"{name}_sin"][n], allowed)
@@ -323,7 +326,7 @@ def logn(c):
 def ssmax(c):
     c.expect("log_n", c.library.tables.query_factors(c.arrays["n"] - 1, "ssmax"),
              c.arrays["log_n"], 1e-14)
-    # Through attention: a trained number for each head times ln n scales queries.
+    # In attention, queries are multiplied by ln n and by a trained factor per head.
     generator = torch.Generator().manual_seed(1)
     q, k, v = torch.randn(3, 1, 2, 5, 4, generator=generator, dtype=torch.float64).to(c.dtype)
     scale = torch.tensor([0.5, 0.2], dtype=c.dtype)
@@ -334,17 +337,16 @@ def ssmax(c):
 
 @case(r"position dependent query temperature", "pos", "llama4")
 def temperature(c):
-    tables, at = c.library.tables, c.arrays["pos"]
+    factors, rows = c.library.tables.query_factors, c.arrays["pos"]
     length, strength = int(c.meta["floor_scale"]), c.meta["attn_scale"]
-    c.expect("llama4", tables.query_factors(at, "llama4", length, strength),
-             c.arrays["llama4"], 1e-14)
-    c.expect("ministral3_beta0_1_orig8192", tables.query_factors(at, "ministral", 8192, 0.1),
+    c.expect("llama4", factors(rows, "llama4", length, strength), c.arrays["llama4"], 1e-14)
+    c.expect("ministral3_beta0_1_orig8192", factors(rows, "ministral", 8192, 0.1),
              c.arrays["ministral3_beta0_1_orig8192"], 1e-14)
 
 
 def config_of(given):
-    """A Hugging Face configuration; some files hold the pieces of one, and none what its class
-    fills in."""
+    """A complete Hugging Face configuration from that of a case. Some cases have only its parts,
+    and none has the defaults of the configuration class."""
     if "rope_scaling" in given or "rope_parameters" in given:
         return filled_in(given)
     sizes = ("head_dim", "hidden_size", "num_attention_heads", "max_position_embeddings",
@@ -360,8 +362,8 @@ def config_of(given):
 
 
 def filled_in(config):
-    """With the head size as ROPE_INIT_FUNCTIONS have it where there is none, and what other
-    channels and other layers than those asked for would need."""
+    """Adds a missing head size by the rule of ROPE_INIT_FUNCTIONS, and values for the channels
+    and layers that the case does not use."""
     filled = dict(config)
     if not filled.keys() & {"head_dim", "qk_rope_head_dim"} and "num_attention_heads" in filled:
         filled["head_dim"] = filled["hidden_size"] // filled["num_attention_heads"]

@@ -1,4 +1,4 @@
-"""TENER: the code's score and the paper's."""
+"""TENER: the score of the official code and that of the paper."""
 
 from torch.nn.functional import linear
 
@@ -16,6 +16,6 @@ def tener(c):
         mask=c.tensor("mask")[:, None, None] != 0, parameters=c.leaves("r_r_bias", "r_w_bias"),
     )
     c.expect_out(merge(c.library.attention(q, k, v, **place)))
-    # With the code's projected keys and its frequencies.
+    # The paper's score, with projected keys and frequencies as in the code.
     paper = c.library.attention(q, k, v, flavour="paper", layout="tensor2tensor", **place)
     c.expect("out_paper", merge(paper), c.arrays["out_paper"])

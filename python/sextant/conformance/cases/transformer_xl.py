@@ -1,5 +1,4 @@
-"""Transformer-XL: its attention module, and a model of two layers that carries memory over
-segments."""
+"""Transformer-XL: its attention module, and a model of two layers with memory across segments."""
 
 import torch
 from torch.nn.functional import embedding, layer_norm, linear, relu
@@ -41,7 +40,9 @@ def recurrence(c):
         return c.leaf("param_" + name)
 
     def norm(x, name):
-        return layer_norm(x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"), EPSILON)
+        return layer_norm(
+            x, x.shape[-1:], weight(name + ".weight"), weight(name + ".bias"), EPSILON
+        )
 
     def layer(n, h, memory):
         prefix = f"layers.{n}."

@@ -1,4 +1,4 @@
-"""TUPE-A and TUPE-R: their two-layer encoders, built of torch's parts around our attention."""
+"""TUPE-A and TUPE-R: their two-layer encoders, with torch's modules around our attention."""
 
 import torch
 from torch.nn.functional import embedding, gelu, layer_norm, linear
@@ -7,17 +7,19 @@ from sextant.conformance.case import case
 from sextant.conformance.cases._heads import merge_time_first, split_time_first
 
 PAD = 1
-POSITIONS = ("pos.weight", "pos_ln.weight", "pos_ln.bias", "pos_q_linear.weight", "pos_q_linear.bias",
-             "pos_k_linear.weight", "pos_k_linear.bias")
+POSITIONS = ("pos.weight", "pos_ln.weight", "pos_ln.bias", "pos_q_linear.weight",
+             "pos_q_linear.bias", "pos_k_linear.weight", "pos_k_linear.bias")
 
 
 class Model:
-    """A case's parameters by their official names."""
+    """The parameters of a case by their official names."""
 
     def __init__(self, c):
         self.c = c
         self.leaves = {
-            name.removeprefix("param_"): c.leaf(name) for name in c.arrays if name.startswith("param_")
+            name.removeprefix("param_"): c.leaf(name)
+            for name in c.arrays
+            if name.startswith("param_")
         }
 
     def __getitem__(self, name):
@@ -57,7 +59,8 @@ def tupe(c):
     c.expect("hidden0", x, c.arrays["hidden0"])
     for n in range(c.meta["layers"]):
         layer = f"layers.{n}"
-        x = model.norm(x + attended(c, model, x, shown, f"{layer}.self_attn"), f"{layer}.self_attn_layer_norm")
+        context = attended(c, model, x, shown, f"{layer}.self_attn")
+        x = model.norm(x + context, f"{layer}.self_attn_layer_norm")
         inner = gelu(linear(x, *model.pair(f"{layer}.fc1")))
         x = model.norm(x + linear(inner, *model.pair(f"{layer}.fc2")), f"{layer}.final_layer_norm")
     c.expect_out(x)

@@ -1,4 +1,4 @@
-"""XLNet: distances to both sides, memory, segments, content and query stream."""
+"""XLNet: distances in both directions, memory, segments, content and query stream."""
 
 import torch
 from torch.nn.functional import layer_norm
@@ -12,7 +12,7 @@ def project(x, weight):
 
 
 def halves(c):
-    """bi_data: the second half of the batch is read backwards."""
+    """The parts of the batch with their direction. With bi_data the second half is reversed."""
     batch = c.meta["B"]
     if not c.meta["bi_data"]:
         return [(slice(0, batch), False)]
@@ -29,7 +29,7 @@ def xlnet(c):
         parameters[2:2] = c.leaves("s")
         parameters += c.leaves("seg_embed")
         own = c.tensor("seg_ids")
-        memory = own.new_zeros(both.size(0) - own.size(0), own.size(1))  # of segment 0
+        memory = own.new_zeros(both.size(0) - own.size(0), own.size(1))  # the memory is segment 0
         segments = {
             "query_segments": own.T.contiguous(),
             "key_segments": torch.cat([memory, own]).T.contiguous(),
