@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""Holds `sextant explain` against the code of transformers, folder by folder.
+"""Compares `sextant explain` with the code of transformers, folder by folder.
 
     audit_transformers.py --sextant BINARY [--models NAME ...] [--resume] [--update] [--page]
     audit_transformers.py --self-test
 
 For each folder of transformers.models with a rotary class, and each such class of a language model:
 
-  defaults   the class is built from its default configuration; frequencies and attention factor
-             are compared with what explain says of the same configuration, as it is saved, alone
-             and inside a whole one
+  defaults   the class is built from its default configuration; its frequencies and attention
+             factor are compared with the answer of explain for the same configuration, as it is
+             saved, alone and inside a composite one
   run        a small model runs 11 tokens: which layers rotate, which channels, in which pairs, the
              scale of the scores as its attention function applies it, the window
-  missing    the same without base, part or head_dim in the file: the code's values are expected
+  missing    the file lacks the base, the rotated part or head_dim: explain must use the defaults of
+             the code
   scalings   linear, dynamic, YaRN, Llama 3's and LongRoPE
-  switches   fields that switch rotations on and off, at their values
-  released   the numbers of released models in tests/rope_config/released
-  registry   every other model_type: explain must say that it does not rotate
+  switches   fields that switch rotations on and off, at each of their values
+  released   the configurations of released models in tests/rope_config/released
+  registry   every other model_type: explain must answer that it does not rotate
 
 The result is a state for each folder, which is compared with tests/audit/transformers-VERSION.txt.
 The exit status is 1 if one differs. --update writes that list, --page the page of the
-documentation. Results are kept in build/audit; --resume takes those that were made by the same
-command and code. `./check --audit` runs all of it in an environment of scripts/torch_env.sh.
+documentation. Results are kept in build/audit; --resume reuses results of the same command and
+code. `./check --audit` runs the whole audit in an environment of scripts/torch_env.sh.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def key_of(binary: str, version: str) -> str:
-    """Of everything that a result depends on."""
+    """A digest of all inputs that a result depends on: versions, command, scripts and data."""
     digest = hashlib.sha256(version.encode())
     files = sorted((ROOT / "scripts/audit").glob("*.py"))
     files += sorted((ROOT / "tests/rope_config/released").glob("*.json"))
@@ -55,13 +56,15 @@ def key_of(binary: str, version: str) -> str:
 
 
 def prepare() -> str:
-    """Loads what every process needs, once. Returns transformers' version."""
+    """Loads the modules that every process needs, before the processes fork. Returns the version
+    of transformers."""
     warnings.simplefilter("ignore")
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     import transformers
-    from transformers import PreTrainedConfig, PreTrainedModel  # noqa: F401  pylint: disable=unused-import
+    # pylint: disable-next=unused-import
+    from transformers import PreTrainedConfig, PreTrainedModel  # noqa: F401
     torch.set_num_threads(1)
     return transformers.__version__
 
@@ -75,7 +78,7 @@ def say_states(results: list[FolderResult]) -> None:
 
 
 def judge(results: list[FolderResult], known_file: pathlib.Path, update: bool) -> int:
-    """The exit status."""
+    """Compares the states with the known ones, or rewrites these. Returns the exit status."""
     now, known = states.found(results), states.read(known_file)
     if update:
         states.write(known_file, {**known, **now})

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds what needs no libtorch for AArch64, whose vectors are NEON's, on a Debian of another
-# architecture, and tests it in an emulator.
+# Cross-compiles the parts without libtorch for AArch64 (NEON) on a Debian of another architecture,
+# and tests them in an emulator.
 #
-#   scripts/check_arm.sh         but for the two tests that take an emulator most of an hour
+#   scripts/check_arm.sh         without the two tests that need most of an hour in an emulator
 #   scripts/check_arm.sh --all   with them
 #
-# Left out are tests that start the command, for the kernel starts none of another architecture, the
-# one that uses the installed package with the machine's own compiler, and the slow ones. A test
-# that fails does not stop the others; the exit status is 0 if none failed.
+# Three kinds of tests are excluded: tests that start the command, since the kernel starts no
+# program of another architecture; the test that uses the installed package with the machine's own
+# compiler; and slow tests. A failing test does not stop the others; the exit status is 0 if none
+# failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -19,9 +20,10 @@ case ${1:-} in
   *) fail "unknown argument $1: expected --all or none" ;;
 esac
 
-# Not installed by this: a second architecture is for who owns the machine to add.
+# The script does not install these: to add a second architecture is the machine owner's decision.
 packages=(g++-aarch64-linux-gnu qemu-user)
-for package in libhwy-dev libfmt-dev libpng-dev zlib1g-dev libzip-dev libexpat1-dev libgtest-dev libgmock-dev librapidcheck-dev; do
+for package in libhwy-dev libfmt-dev libpng-dev zlib1g-dev libzip-dev libexpat1-dev libgtest-dev \
+  libgmock-dev librapidcheck-dev; do
   packages+=("$package:arm64")
 done
 dpkg-query -W "${packages[@]}" >/dev/null 2>&1 || fail "packages are missing. Please run, as root,
@@ -33,5 +35,6 @@ lock_builds
 preset=arm
 configure -DSEXTANT_TESTS=ON -DSEXTANT_BENCH=ON
 build all
-stage arm ctest --test-dir "$builds/$preset" --output-on-failure --no-tests=error -j "$(nproc)" -LE slow -E "$left_out"
+stage arm ctest --test-dir "$builds/$preset" --output-on-failure --no-tests=error -j "$(nproc)" \
+  -LE slow -E "$left_out"
 verdict

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Holds `sextant explain` against the code of transformers: every folder of its models, as the list
-# tests/audit/transformers-VERSION.txt has them. About five minutes, and once a download of 550 MB.
+# Compares `sextant explain` with the code of transformers, for every folder of its models. The
+# known states are in tests/audit/transformers-VERSION.txt. It takes about five minutes, and
+# downloads 550 MB once.
 #
-#   scripts/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails where a
+#   scripts/check_audit.sh            writes docs/audit/transformers-VERSION.md, and fails if a
 #                                     state differs from the list
-#   scripts/check_audit.sh --update   rewrites the list besides
+#   scripts/check_audit.sh --update   also rewrites the list
 #
-# The environment is build/torch-2.15.0, which scripts/torch_env.sh makes.
+# The environment is build/torch-2.15.0, made by scripts/torch_env.sh.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 

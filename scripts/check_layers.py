@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that each folder of sextant/ includes only headers of the layers below it.
 
-Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. They let
-an engine take the core without libtorch, and let the command start without loading it. A folder
-that is not named here follows the rule of the nearest folder above it.
+Prints file:line for each include that breaks the rule. The layers are those of HACKING.md. With
+them, an engine can use the core without libtorch, and the command starts without loading it. A
+folder that is not named here follows the rule of the nearest folder above it.
 """
 import pathlib
 import re
@@ -21,8 +21,10 @@ MAY_SEE = {
     "rope_config": {"base", "position", "files"},
     "torch": {*CORE, "files", "rope_config"},
     "models": {*CORE, "dense", "files", "rope_config", "torch"},
-    # The rooms of the laboratory that need no libtorch know a model by its options only.
-    "lab": {"base", "position", "files", "chart", "rope_config", "models/decoder/decoder_options.h"},
+    # The folders of the laboratory without libtorch may include only the options of a model.
+    "lab": {
+        "base", "position", "files", "chart", "rope_config", "models/decoder/decoder_options.h"
+    },
     "lab/torch": {*CORE, "dense", "files", "rope_config", "torch", "models", "lab"},
     "cli": {"base", "position", "attention", "files", "chart", "rope_config", "lab"},
 }
@@ -35,7 +37,7 @@ ONLY_FOR = {
     "nlohmann": {"files", "chart", "rope_config", "torch", "models", "lab", "cli"},
     "CLI": {"cli"},
     "fmt": {"chart", "rope_config", "torch", "models", "lab", "cli"},
-    # A backend's headers are its own, and so are the laboratory's plug-in and a method's helpers.
+    # The headers of a backend, of the laboratory's plug-in and of the bindings are private to them.
     "sextant/attention/cpu": {"attention/cpu"},
     "sextant/attention/reference": {"attention/reference"},
     "sextant/lab/torch": {"lab/torch"},
@@ -50,7 +52,7 @@ def inside(path, folders):
 
 
 def complaint(folder, header):
-    """Why a file in `folder` may not include `header`; or None."""
+    """The reason why a file in `folder` may not include `header`, or None if it may."""
     for owned, owners in ONLY_FOR.items():
         if header.startswith(owned + "/") and not inside(folder, owners):
             return f"{folder} may not include {owned}/..., only {', '.join(sorted(owners))}"
@@ -65,7 +67,9 @@ def complaint(folder, header):
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
-    files = [f for f in sorted((root / "sextant").rglob("*")) if re.search(r"\.(h|cc)(\.in)?$", f.name)]
+    files = [
+        f for f in sorted((root / "sextant").rglob("*")) if re.search(r"\.(h|cc)(\.in)?$", f.name)
+    ]
     wrong = 0
     for file in files:
         folder = file.parent.relative_to(root / "sextant").as_posix()

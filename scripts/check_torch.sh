@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds the library for a torch of PyPI and tests it there: what ./check does with the system's
-# torch.
+# Builds the library for a torch of PyPI and tests it with that torch; ./check does the same for the
+# system's torch.
 #
-#   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION under build/ (several
-#                                            GB with what it needs, once), and builds and tests in build/torch-VERSION
-#   scripts/check_torch.sh --python PYTHON   with the torch of this interpreter, which has numpy too
+#   scripts/check_torch.sh VERSION           makes a Python environment with torch VERSION under
+#                                            build/ (once; several GB with its dependencies), and
+#                                            builds and tests in build/torch-VERSION
+#   scripts/check_torch.sh --python PYTHON   uses the torch of this interpreter, which needs numpy
 #
-# Tested are the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
+# It tests the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
 # ../shared/golden), the operators (tests/torch/load_library_test.py: opcheck, torch.compile) and
-# the Python package (tests/python). Needs torch 2.6 or later. A test that fails does not stop the
+# the Python package (tests/python). It needs torch 2.6 or later. A failing test does not stop the
 # others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
@@ -17,8 +18,8 @@ case ${1:-} in
   -h | --help) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p}' "$0"; exit ;;
   --python)
     python=$(command -v "${2:-}") || fail "--python: expected an interpreter, but got \"${2:-}\""
-    # Absolute, but no link followed: an environment's interpreter is a link, and is told by where
-    # it lies.
+    # The path becomes absolute without following links: the interpreter of an environment is a link
+    # and finds its environment by its own path.
     python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
     shift ;;
   [0-9]*.*) version=$1 ;;
@@ -30,22 +31,27 @@ esac
 lock_builds
 if [[ -n ${version:-} ]]; then
   environment=$builds/python-$version python=$environment/bin/python
-  if ! "$python" -c "import torch, numpy; assert torch.__version__.split('+')[0] == '$version'" 2>/dev/null; then
+  if ! "$python" -c "import torch, numpy; assert torch.__version__.split('+')[0] == '$version'" \
+    2>/dev/null; then
     say "Installing torch $version with pip into $environment"
-    logged "$builds/venv.log" python3 -m venv "$environment" || fail "python3 cannot make a virtual environment"
+    logged "$builds/venv.log" python3 -m venv "$environment" ||
+      fail "python3 cannot make a virtual environment"
     logged "$builds/pip.log" "$environment/bin/pip" install "torch==$version" numpy ||
       fail "pip could not install torch $version"
   fi
 fi
-torch=$(python_torch "$python") || fail "$python has no torch that can be linked: 2.6 or later has what it takes"
-version=$("$python" -c 'import numpy, torch; print(torch.__version__)') || fail "$python has no numpy beside its torch"
+torch=$(python_torch "$python") ||
+  fail "$python has no torch that can be linked: 2.6 or later has what it takes"
+version=$("$python" -c 'import numpy, torch; print(torch.__version__)') ||
+  fail "$python has no numpy beside its torch"
 preset=torch-${version%%+*}
 
 say "torch $version of $python"
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 (cd "$root" && logged "$builds/$preset-configure.log" cmake --preset release -B "$builds/$preset" \
-  -DSEXTANT_TORCH_ROOT="$torch" -DSEXTANT_FAST_BUILD=OFF "${launcher[@]}") || fail "CMake could not configure the build"
+  -DSEXTANT_TORCH_ROOT="$torch" -DSEXTANT_FAST_BUILD=OFF "${launcher[@]}") ||
+  fail "CMake could not configure the build"
 build sextant_torch
 
 export SEXTANT_LIBRARY=$builds/$preset/lib/libsextant_torch.so PYTHONPATH=$root/python

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Runs a command on a clean clone in a fresh Debian that has nothing but its base system.
+# Runs a command on a clean clone in a fresh Debian with nothing but the base system.
 #
 #   scripts/clean_chroot.sh ./run explain --help        HEAD, on Debian 12
 #   scripts/clean_chroot.sh --ref c4e4547 ./check --quick
 #   scripts/clean_chroot.sh --suite trixie --keep /tmp/sextant-13 ./run
 #
 #   --ref REF      the commit to clone (HEAD). Changes that are not committed are not in the clone.
-#   --suite NAME   bookworm (Debian 12), trixie (13), or another suite that debootstrap knows
-#   --keep FOLDER  where the system is made, and left; the clone is FOLDER/sextant. A folder that
-#                  exists is used as it is, so a second call goes on in it. Without this option the
-#                  system is made in a temporary folder and removed.
+#   --suite NAME   bookworm (Debian 12), trixie (13), or another suite that debootstrap supports
+#   --keep FOLDER  makes the system in FOLDER and leaves it there; the clone is FOLDER/sextant. An
+#                  existing folder is used unchanged, so a second call continues in it. Without this
+#                  option the system is made in a temporary folder and removed.
 #   --mirror URL   the Debian archive to install from
 #
-# The command runs as root in the clone, with the caller's network settings and no other variable
-# than HOME, PATH, TERM, LANG and those named SEXTANT_*, CCACHE_* or CI. Its exit status is the
-# script's. The base system is made once for each suite, under build/, by debootstrap, which needs
-# root and the package of that name.
+# The command runs as root in the clone, with the caller's network settings and proxy variables. Its
+# other environment variables are HOME, PATH, TERM, LANG, SEXTANT_*, CCACHE_* and CI. The script
+# returns the exit status of the command. debootstrap makes the base system once for each suite,
+# under build/; it needs root and the package debootstrap.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -39,7 +39,7 @@ commit=$(git -C "$root" rev-parse --verify --quiet "$ref^{commit}") ||
 mkdir -p "$builds/chroot"
 command -v debootstrap >/dev/null || install debootstrap
 
-# ---- the base system, once ----
+# ---- the base system, made once per suite ----
 
 base=$builds/chroot/$suite
 if [[ ! -f $base/etc/debian_version ]]; then
@@ -50,7 +50,7 @@ if [[ ! -f $base/etc/debian_version ]]; then
   mv "$base.new" "$base"
 fi
 
-# ---- a copy of it, with the clone ----
+# ---- a copy of the base system, with the clone ----
 
 if [[ -n $keep ]]; then
   system=$(realpath -m "$keep")
@@ -66,7 +66,7 @@ if [[ ! -d $system/sextant ]]; then
   git -C "$system/sextant" checkout --quiet --detach "$commit"
 fi
 
-# ---- the command, in a mount namespace of its own: what is mounted goes with it ----
+# ---- the command; its mounts disappear with its own mount namespace ----
 
 variables=(HOME=/root "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
   "TERM=${TERM:-dumb}" LANG=C.UTF-8)
@@ -74,7 +74,7 @@ while IFS= read -r name; do
   variables+=("$name=${!name}")
 done < <(compgen -e | grep -E '^(SEXTANT_|CCACHE_|CI$|https?_proxy$|HTTPS?_PROXY$)' || true)
 
-# shellcheck disable=SC2016 # the inner shell expands these
+# shellcheck disable=SC2016 # the inner shell expands the variables
 status=0
 unshare --mount --propagation private bash -euc '
   system=$1

@@ -2,16 +2,16 @@
 """Stands in for the CUDA libraries that the torch of this interpreter is linked to and that are
 absent.
 
-    cuda_stand_ins.py                    writes the libraries into torch/lib, and names them
-    cuda_stand_ins.py --forget-packages  takes CUDA's packages out of the metadata of torch
+    cuda_stand_ins.py                    writes the libraries into torch/lib and prints their names
+    cuda_stand_ins.py --forget-packages  removes the CUDA packages from the metadata of torch
 
-A CUDA build of torch cannot be imported without CUDA's libraries, even for work on the CPU. This
-writes a small shared library for each: every function answers 100 (cudaErrorNoDevice), so torch
-finds no device. The names of libraries, symbols and symbol versions are read from the ELF files of
-torch (readelf, nm), so that another torch needs no change here. Libraries that the loader finds in
-the system's folders are taken as they are. One that it finds elsewhere, such as a CUDA toolkit
-under /usr/local, counts as absent, for its version need not be torch's. A build without CUDA gets
-no stand-in. scripts/torch_env.sh calls this.
+A CUDA build of torch cannot be imported without CUDA's libraries, even for work on the CPU. The
+script writes a small shared library for each of them: every function returns 100
+(cudaErrorNoDevice), so torch finds no device. It reads the names of libraries, symbols and symbol
+versions from the ELF files of torch (readelf, nm), and so works with other versions of torch. It
+writes no stand-in for a library that the loader finds in a system folder. A library elsewhere, such
+as a CUDA toolkit under /usr/local, counts as absent, because it may have another version than torch
+needs. A build without CUDA gets no stand-in. scripts/torch_env.sh calls this script.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import tempfile
 
 CUDA_PACKAGES = re.compile(r"Requires-Dist: (nvidia-|cuda-|triton\b)", re.IGNORECASE)
 
-# Functions whose callers use what they return without looking at an error.
+# Functions whose result the callers use without a check for errors.
 BODIES = {
     "cudaGetErrorName": 'const char* cudaGetErrorName(int e) { return "cudaErrorNoDevice"; }',
     "cudaGetErrorString": 'const char* cudaGetErrorString(int e) { return "no CUDA device"; }',
@@ -39,7 +39,7 @@ BODIES = {
 }
 NO_DEVICE = 100
 
-Symbols = dict[str, set[str]]  # symbol version ("": none) -> names
+Symbols = dict[str, set[str]]  # symbol version (empty: none) -> names
 
 
 def output_of(*command: str) -> str:
@@ -58,7 +58,7 @@ def needed_by(library: pathlib.Path) -> list[str]:
 
 
 class LinkMap(ctypes.Structure):
-    """The beginning of glibc's struct link_map, which a library's handle points to."""
+    """The first fields of glibc's struct link_map, to which the handle of a library points."""
 
     _fields_ = [("address", ctypes.c_void_p), ("name", ctypes.c_char_p)]
 
@@ -66,21 +66,24 @@ class LinkMap(ctypes.Structure):
 def system_folders() -> set[pathlib.Path]:
     """The folders that this interpreter's own libraries were loaded from."""
     maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8")
-    return {pathlib.Path(path).parent for path in re.findall(r" (/\S+\.so\S*)$", maps, re.MULTILINE)}
+    return {
+        pathlib.Path(path).parent for path in re.findall(r" (/\S+\.so\S*)$", maps, re.MULTILINE)
+    }
 
 
 def find_library(name: str, folders: set[pathlib.Path]) -> ctypes.CDLL | None:
-    """The library, if the loader finds it in one of the folders."""
+    """The library, or None if the loader does not find it in one of the folders."""
     try:
         library = ctypes.CDLL(name)
     except OSError:
         return None
-    path = ctypes.cast(library._handle, ctypes.POINTER(LinkMap)).contents.name  # pylint: disable=protected-access
+    handle = library._handle  # pylint: disable=protected-access
+    path = ctypes.cast(handle, ctypes.POINTER(LinkMap)).contents.name
     return library if pathlib.Path(path.decode()).resolve().parent in folders else None
 
 
 def versions_from(library: pathlib.Path) -> dict[str, set[str]]:
-    """Library name -> the symbol versions that `library` wants of it."""
+    """Library name -> the symbol versions that `library` needs from it."""
     found: dict[str, set[str]] = collections.defaultdict(set)
     name = ""
     for line in output_of("readelf", "-VW", str(library)).splitlines():
@@ -92,7 +95,8 @@ def versions_from(library: pathlib.Path) -> dict[str, set[str]]:
 
 
 def symbols_of(library: pathlib.Path, which: str) -> list[tuple[str, str]]:
-    """(name, version) of its dynamic symbols; weak undefined ones are not wanted by the loader."""
+    """(name, version) of the dynamic symbols of a library, without weak undefined ones, which the
+    loader does not need. which: an option of nm."""
     found = []
     for line in output_of("nm", "-D", which, str(library)).splitlines():
         *_, kind, symbol = line.split()
@@ -104,13 +108,13 @@ def symbols_of(library: pathlib.Path, which: str) -> list[tuple[str, str]]:
 
 def wanted_symbols(libraries: list[pathlib.Path], absent: set[str],
                    present: list[ctypes.CDLL]) -> dict[str, Symbols]:
-    """Absent library -> symbols that torch's own files expect in it."""
+    """Absent library -> the symbols that torch's own files need from it."""
     defined = {name for file in libraries for name, _ in symbols_of(file, "--defined-only")}
     wanted: dict[str, Symbols] = {name: collections.defaultdict(set) for name in sorted(absent)}
     for file in libraries:
         owner = {version: name for name, versions in versions_from(file).items()
                  for version in versions}
-        # Symbols without a version may be in any library that this file needs.
+        # A symbol without a version may come from any library that the file needs.
         own = next((name for name in needed_by(file) if name in absent), min(absent))
         for name, version in symbols_of(file, "--undefined-only"):
             if version:
@@ -140,7 +144,7 @@ def write_library(path: pathlib.Path, symbols: Symbols) -> None:
 
 
 def stand_in(folder: pathlib.Path) -> dict[str, int]:
-    """Writes the libraries that are absent. Returns how many functions each has."""
+    """Writes the absent libraries. Returns the number of functions of each."""
     libraries = [file for file in sorted(folder.rglob("*.so*")) if file.is_file()]
     own = {file.name for file in libraries}
     absent, present, folders = set(), [ctypes.CDLL(None)], system_folders()
@@ -157,7 +161,7 @@ def stand_in(folder: pathlib.Path) -> dict[str, int]:
 
 
 def forget_packages() -> int:
-    """Takes CUDA's packages out of the metadata of torch. Returns how many there were."""
+    """Removes the CUDA packages from the metadata of torch. Returns their number."""
     files = importlib.metadata.files("torch") or []
     metadata = next(file.locate() for file in files if file.name == "METADATA")
     lines = pathlib.Path(metadata).read_text(encoding="utf-8").splitlines(keepends=True)

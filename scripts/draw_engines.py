@@ -1,6 +1,8 @@
 """Writes docs/engines.md from sextant/rope_config/engines/engines.json.
 
-usage: draw_engines.py [--check]   (--check: fails if the page is stale, and writes nothing)
+usage: draw_engines.py [--check]
+
+--check writes nothing and fails if the page is stale.
 """
 import json
 import pathlib

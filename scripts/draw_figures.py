@@ -2,11 +2,11 @@
 """Draws the tables and charts of docs/performance.md from bench/results.
 
     scripts/draw_figures.py           rewrites docs/figures/*.svg and the marked blocks of the pages
-    scripts/draw_figures.py --check   fails if one of them is stale, and writes nothing
+    scripts/draw_figures.py --check   writes nothing, and fails if a figure or block is stale
 
-A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. Of each machine and
-benchmark the newest file counts (bench/records.py says what it holds); a ratio is ours over the
-peer's, and the ends of a range are two rows, "lowest" and "highest".
+A block is the lines between `<!-- figures:NAME -->` and `<!-- /figures -->`. The script uses the
+newest file of each machine and benchmark (bench/records.py describes the format). A ratio is ours
+over the peer's; the ends of a range are two rows, "lowest" and "highest".
 """
 import datetime
 import json
@@ -21,7 +21,7 @@ PAGES = ("docs/performance.md", "docs/internals/kernels.md")
 BLOCK = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 MACHINES = {"zen3": "Zen 3", "zen4": "Zen 4", "zen5": "Zen 5", "ice-lake-sp": "Ice Lake",
             "granite-rapids": "Granite Rapids"}
-# Kinds of bench_attention: label, operand of the score equation.
+# The cases of bench_attention: label, operand of the score equation.
 KINDS = {"alibi": ("ALiBi", "`b`"), "t5": ("T5", "`b`"), "rope": ("RoPE", "`R`"),
          "rerope": ("ReRoPE", "two `R`"), "leaky-rerope": ("Leaky ReRoPE", "two `R`"),
          "shaw-keys": ("Shaw, k", "`A`, clipped"),
@@ -32,7 +32,8 @@ MIB = 2**20
 
 
 def read(folder):
-    """The newest documents of each machine and benchmark; "peers-64" and "peers-128" are one."""
+    """The newest documents of each machine and benchmark; "peers-64" and "peers-128" are parts of
+    one benchmark."""
     newest = {}
     for path in sorted(folder.glob("*/*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -45,7 +46,8 @@ def read(folder):
 
 
 def select(documents, bench, **wanted):
-    """[(document, row)] of a benchmark; wanted: name, shape (a part of it), unit, peer_version."""
+    """[(document, row)] of the benchmarks named in `bench`, separated by spaces. wanted: name (the
+    allowed names); shape, unit, peer_version (substrings of the row's values)."""
     names = wanted.pop("name", None)
     return [(document, row) for document in documents for row in document["rows"]
             if document["bench"].split("-")[0] in bench.split()
@@ -54,13 +56,13 @@ def select(documents, bench, **wanted):
 
 
 def number(row, letter):
-    """N or D of a row's shape; None where the row is of several."""
+    """The value of N or D in a row's shape; None if it has none, or several ("64 and 128")."""
     found = re.search(rf"\b{letter} (\d+)(?: and)?", row["shape"])
     return int(found[1]) if found and not found[0].endswith("and") else None
 
 
 def newest(found):
-    """The rows of the newest document of `found`, and the document."""
+    """The newest document of `found`, and its rows."""
     document = max((document for document, _ in found), key=lambda d: d["date"])
     return document, [row for each, row in found if each is document]
 
@@ -84,7 +86,7 @@ def machine(document):
 
 
 def source(document):
-    """A caption's machine, threads, day, statistic and file."""
+    """The source line of a caption: machine, threads, date, statistic and file."""
     threads = f"{document['threads']} thread{'s' if document['threads'] > 1 else ''}"
     day = datetime.date.fromisoformat(document["date"])
     kind = {"least": "least times", "median": "medians"}[document.get("statistic", "least")]
@@ -94,7 +96,7 @@ def source(document):
 
 
 def by_machine(found, shown):
-    """"1.5 on Ice Lake, 2.4 to 2.7 on Zen 5", in the order of the least ratios."""
+    """"1.5 on Ice Lake, 2.4 to 2.7 on Zen 5", in increasing order of the smallest ratio."""
     groups = {}
     for document, row in found:
         groups.setdefault(machine(document), []).append(row["ratio"])
@@ -117,7 +119,7 @@ def table(head, rows):
                      for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
-# ---- the blocks; each gives its Markdown and {file: SVG} ----
+# ---- the blocks; each function returns its Markdown and {file: SVG} ----
 
 
 def answer(documents):
@@ -281,7 +283,7 @@ BLOCKS = {"answer": answer, "cost": cost_table, "share": share, "decoding": deco
 
 
 def filled(page, documents, figures):
-    """The page with its blocks drawn; their charts are added to `figures`."""
+    """The page with its blocks redrawn; their charts are added to `figures`."""
     def draw(block):
         if block[2] not in BLOCKS:
             raise SystemExit(f"draw_figures: figures:{block[2]}: expected one of "
@@ -293,7 +295,7 @@ def filled(page, documents, figures):
 
 
 def drawn(root):
-    """{path: content} of all that is drawn."""
+    """{path: content} of all pages and figures."""
     documents, files, figures = read(root / "bench/results"), {}, {}
     for page in PAGES:
         text = (root / page).read_text(encoding="utf-8")

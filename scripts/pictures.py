@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/methods again: scripts/pictures.py [COMMAND], by default
+"""Redraws the figures of docs/methods: scripts/pictures.py [COMMAND], by default
 build/release/bin/sextant.
 
-One picture a method, of those that `sextant plot` makes, into docs/images/methods/.
+For each method, one figure of `sextant plot` is written to docs/images/methods/.
 """
 import pathlib
 import shutil
@@ -12,14 +12,15 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Method: the figure, and what `sextant plot METHOD` is given.
+# Method: the name of the figure, and the options of `sextant plot METHOD`.
 PICTURES = {
     "alibi": ("distance", []),
     "binary": ("vectors", []),
     "chunk": ("score", ["--options", '{"chunk": 16, "of": "none"}']),
     "clock": ("similarity", []),
     "complex": ("distance", []),
-    "deberta": ("distance", ["--direction", "both", "--options", '{"buckets": 16, "max_positions": 64}']),
+    "deberta": ("distance", ["--direction", "both", "--options",
+                             '{"buckets": 16, "max_positions": 64}']),
     "dual-chunk": ("score", ["--length", "96"]),
     "fire": ("distance", ["--options", '{"threshold": 64}']),
     "floater": ("score", ["--heads", "1"]),

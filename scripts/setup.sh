@@ -1,29 +1,31 @@
-# Functions that ./run, ./check and scripts/*.sh share: packages, configuration, build. They source
-# it; it does nothing alone.
+# Shared functions of ./run, ./check and scripts/*.sh: packages, configuration, build. The scripts
+# source this file; it does nothing by itself.
 #
-# Everything it says goes to standard error, for standard output belongs to the command. Output of
-# apt-get, CMake and Ninja goes to a log beside the build and is shown when it fails.
+# Its messages go to standard error, because standard output belongs to the command. Output of
+# apt-get, CMake and Ninja goes to a log beside the build and is shown on failure.
 #
-#   SEXTANT_NO_APT=1   install nothing; take what is there
-#   SEXTANT_PRESET     the CMake preset that ./run builds (release; `core` does without libtorch)
-#   SEXTANT_BUILD      where builds go, if not build/ in the source tree
-#   SEXTANT_JOBS       compilers at once, if not as many as cores and memory allow
+#   SEXTANT_NO_APT=1   install no packages; use the installed ones
+#   SEXTANT_PRESET     the CMake preset that ./run builds (release; `core` needs no libtorch)
+#   SEXTANT_BUILD      the folder for builds, by default build/ in the source tree
+#   SEXTANT_JOBS       parallel compilers, by default as many as cores and memory allow
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 builds=${SEXTANT_BUILD:-$root/build}
 preset=${SEXTANT_PRESET:-release}
 
-# libgomp's threads otherwise spin after each region and starve OpenBLAS's: training is 2 to 3 times
-# slower. libgomp reads this when it is loaded.
+# Otherwise libgomp's threads spin after each parallel region and starve OpenBLAS's threads:
+# training is then 2 to 3 times slower. libgomp reads the variable when it is loaded.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 build_packages=(g++ cmake ninja-build pkg-config ccache
-  libhwy-dev libcli11-dev libtoml11-dev nlohmann-json3-dev libfmt-dev libpng-dev librsvg2-bin zlib1g-dev libzip-dev)
+  libhwy-dev libcli11-dev libtoml11-dev nlohmann-json3-dev libfmt-dev libpng-dev librsvg2-bin
+  zlib1g-dev libzip-dev)
 torch_packages=(libtorch-dev libopenblas0-pthread)
-text_packages=(python3-doc) # reST sources, the text of the survey
+text_packages=(python3-doc) # its reST sources are the survey's training text
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libexpat1-dev python3 python3-numpy git)
 torch_test_packages=(python3-torch)
-lint_packages=(clang-format-14 clang-tidy-14 mkdocs) # Debian 12's: what they find right differs by version
+# The versions of Debian 12: other versions give other findings.
+lint_packages=(clang-format-14 clang-tidy-14 mkdocs)
 
 say() { printf '%s\n' "$*" >&2; }
 fail() {
@@ -31,7 +33,7 @@ fail() {
   exit 1
 }
 
-# logged LOG COMMAND...: quiet unless it fails.
+# logged LOG COMMAND...: runs the command with its output in LOG, which is shown on failure.
 logged() {
   local log=$1 status=0
   shift
@@ -39,7 +41,9 @@ logged() {
   ((status == 0)) || show_log "$log"
   return "$status"
 }
-show_log() { # of a Ninja log, from the first command that failed; CMake's words precede its "FAILED"
+# Shows the last 80 lines of a log; of a Ninja log, from the first failed command on. When CMake
+# itself failed within Ninja ("FAILED: build.ninja"), its messages stand before that line.
+show_log() {
   say "---- $1 ----"
   if grep '^FAILED: ' "$1" | grep -qv 'build\.ninja'; then
     sed -n '/^FAILED: /,$p' "$1"
@@ -52,7 +56,7 @@ show_log() { # of a Ninja log, from the first command that failed; CMake's words
 # ---- checks ----
 
 failed=()
-# stage NAME COMMAND...: one line and the time it took; what it said, if it failed.
+# stage NAME COMMAND...: runs a check and prints one line with its time, and its log if it failed.
 stage() {
   local name=$1 began=$SECONDS
   shift
@@ -63,7 +67,7 @@ stage() {
     failed+=("$name")
   fi
 }
-# After the last stage.
+# Ends a script after its last stage; fails if a stage failed.
 verdict() {
   ((${#failed[@]} == 0)) || fail "failed: ${failed[*]}"
   say "All checks passed in $SECONDS s."
@@ -71,7 +75,8 @@ verdict() {
 
 # ---- packages ----
 
-# One dpkg-query for all (15 ms), so that a call with nothing to do starts at once.
+# missing_of PACKAGES...: prints the packages that are not installed. One dpkg-query for all takes
+# 15 ms, so that a call with nothing to install starts at once.
 missing_of() {
   comm -23 <(printf '%s\n' "$@" | sort -u) \
     <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
@@ -88,12 +93,13 @@ may_install() {
   ((EUID == 0)) || { command -v sudo && { sudo -n true || [[ -t 0 ]]; }; } >/dev/null 2>&1
 }
 
-# install PACKAGES...: those of them that are missing. Packages that this release does not have are
-# named once.
+# install PACKAGES...: installs the missing ones. Packages that the release does not have are
+# reported once.
 install() {
   [[ ${SEXTANT_NO_APT:-} != 1 ]] || return 0
   if ! command -v apt-get >/dev/null; then
-    is_configured || say "Not a Debian-like system: taking its libraries as they are (HACKING.md lists them)."
+    is_configured ||
+      say "Not a Debian-like system: taking its libraries as they are (HACKING.md lists them)."
     return 0
   fi
   local missing there unavailable=$builds/unavailable-packages
@@ -105,9 +111,11 @@ install() {
     apt-get install --no-install-recommends ${missing[*]}
 and then this again (or, to go on without them, SEXTANT_NO_APT=1 $0)."
   say "Installing ${#missing[@]} packages and what they need: ${missing[*]}"
-  logged "$builds/apt-update.log" apt update || say "apt-get update failed; going on with the old lists."
+  logged "$builds/apt-update.log" apt update ||
+    say "apt-get update failed; going on with the old lists."
   mapfile -t there < <(apt-cache pkgnames | sort | comm -12 - <(printf '%s\n' "${missing[@]}"))
-  ((${#there[@]} == 0)) || logged "$builds/apt-install.log" apt install --no-install-recommends "${there[@]}" ||
+  ((${#there[@]} == 0)) ||
+    logged "$builds/apt-install.log" apt install --no-install-recommends "${there[@]}" ||
     fail "apt-get could not install ${there[*]}"
   mapfile -t missing < <(missing_of "${missing[@]}")
   ((${#missing[@]} == 0)) && return 0
@@ -117,30 +125,30 @@ and then this again (or, to go on without them, SEXTANT_NO_APT=1 $0)."
 
 # ---- libtorch ----
 #
-# Debian has it as libtorch-dev. Where a release has not (Ubuntu 24.04), the torch package of Python
-# brings the same headers and libraries: the user's own if it can be imported, otherwise one that is
-# installed under build/.
+# Debian's package is libtorch-dev. On releases without it (Ubuntu 24.04), Python's torch package
+# has the same headers and libraries: the user's own package if it can be found, otherwise one that
+# is installed under build/.
 
-# PyPI's builds for x86-64 all carry CUDA. Without its dependencies (several GB) it cannot be
-# imported, but libtorch_cpu.so needs just two of them: 550 MB to download, 1.2 GB on disk.
+# All builds of PyPI for x86-64 include CUDA. Without its dependencies (several GB) torch cannot be
+# imported, but libtorch_cpu.so needs only two of them: 550 MB to download, 1.2 GB on disk.
 pip_torch=(torch==2.15.0 'nvidia-cuda-runtime==13.2.*' 'nvidia-cuda-cupti==13.2.*')
 
 wants_torch() { [[ $preset == release || $preset == debug ]]; }
 has_python_torch() { grep -qs '^SEXTANT_TORCH_ROOT:PATH=/' "$builds/$preset/CMakeCache.txt"; }
 
-# The folder of an interpreter's torch, if it has headers, and std::string as libraries have it
-# today.
+# python_torch PYTHON: prints the folder of the interpreter's torch. Fails if it has no headers, or
+# was built with the old std::string ABI.
 python_torch() {
   local folder
-  folder=$("$1" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])' \
-    2>/dev/null) || return 1
+  folder=$("$1" -c 'import importlib.util as u
+print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) || return 1
   [[ -f $folder/include/torch/library.h && -f $folder/lib/libtorch_cpu.so ]] || return 1
   ! grep -qs 'GLIBCXX_USE_CXX11_ABI=0' "$folder/share/cmake/Torch/TorchConfig.cmake" || return 1
   printf '%s\n' "$folder"
 }
 
-# Prints the folder of a torch from Python; nothing where the system has its own, or CMake shall say
-# so.
+# Prints the folder of Python's torch; nothing if the system has libtorch, or if there is none and
+# none may be installed, which CMake then reports.
 find_python_torch() {
   local own=$builds/python
   [[ ! -f /usr/include/torch/library.h ]] || return 0
@@ -148,21 +156,25 @@ find_python_torch() {
   [[ ${SEXTANT_NO_APT:-} != 1 ]] || return 0
   install python3 python3-venv
   say "Installing ${pip_torch[0]} with pip, 550 MB, into $own"
-  logged "$builds/venv.log" python3 -m venv "$own" || fail "python3 cannot make a virtual environment"
+  logged "$builds/venv.log" python3 -m venv "$own" ||
+    fail "python3 cannot make a virtual environment"
   logged "$builds/pip.log" "$own/bin/pip" install --no-deps "${pip_torch[@]}" ||
     fail "pip could not install torch. SEXTANT_PRESET=core $0 does without it."
-  python_torch "$own/bin/python" || fail "the torch that pip installed cannot be used: see $builds/pip.log"
+  python_torch "$own/bin/python" ||
+    fail "the torch that pip installed cannot be used: see $builds/pip.log"
 }
 
 # ---- configure and build ----
 
 cached() { grep -Fxqs "$1" "$builds/$preset/CMakeCache.txt"; }
-# For this tree: one that was copied with its build folder would go on building the old place.
+# Whether the build folder is configured for this tree. A tree that was copied with its build folder
+# would otherwise build the sources of the old one.
 is_configured() {
   [[ -f $builds/$preset/build.ninja ]] && cached "CMAKE_HOME_DIRECTORY:INTERNAL=$root"
 }
 
-# Memory: a file that includes all of libtorch takes 1.3 GB to compile.
+# Prints the number of parallel compilers. Memory limits it: a source that includes all of libtorch
+# takes 1.3 GB to compile.
 jobs() {
   local cores memory limit
   cores=$(nproc)
@@ -196,7 +208,7 @@ configure() {
     fail "CMake could not configure the build"
 }
 
-# Reads Ninja's output and says how far it is: on a terminal in one line, elsewhere by quarters.
+# Reads Ninja's output and shows its progress: on a terminal in one line, elsewhere in quarters.
 show_steps() {
   local line quarter said=0 began=$SECONDS
   while IFS= read -r line; do
@@ -205,14 +217,15 @@ show_steps() {
       printf '\r\033[KBuilding: %d of %d' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" >&2
     else
       quarter=$((4 * BASH_REMATCH[1] / BASH_REMATCH[2]))
-      ((quarter <= said)) || say "Building: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}, $((SECONDS - began)) s"
+      ((quarter <= said)) ||
+        say "Building: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}, $((SECONDS - began)) s"
       said=$quarter
     fi
   done
   [[ ! -t 2 ]] || printf '\r\033[K' >&2
 }
 
-# build TARGETS...: of the preset.
+# build TARGETS...: builds them in the folder of the preset.
 build() {
   local log=$builds/$preset-build.log
   [[ -n ${CCACHE_DIR:-} || -w ${HOME:-/nowhere} ]] || export CCACHE_DIR=$builds/ccache
@@ -223,7 +236,7 @@ build() {
   fi
 }
 
-# Only one set-up at a time in one build folder. Fails if there is another.
+# Locks the build folder, so that only one script at a time sets it up. Fails if it is locked.
 try_lock_builds() {
   mkdir -p "$builds" 2>/dev/null && [[ -w $builds ]] ||
     fail "cannot write in $builds: set SEXTANT_BUILD to a folder of yours"

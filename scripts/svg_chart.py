@@ -1,7 +1,7 @@
-"""Two kinds of SVG charts, in plain text: ranges along a horizontal axis, and lines.
+"""Two kinds of SVG charts: ranges along a horizontal axis, and lines.
 
-A chart follows the reader's light or dark colours, and its letters grow on a narrow screen. It
-stays correct without style sheets of the page around it, as an image in Markdown is shown.
+A chart follows the light or dark colour scheme of the reader's system, and its text is larger on a
+narrow screen. It needs no style sheet of the surrounding page, as Markdown shows it as an image.
 """
 import html
 import math
@@ -40,7 +40,7 @@ def segment(x1, y1, x2, y2, kind="grid", style=""):
 
 
 def mark(x, y, n):
-    """A circle, square, diamond or triangle, so that series differ without colours, too."""
+    """A circle, square, diamond or triangle, so that series differ without colours as well."""
     corners = {1: ((-5, -5), (5, -5), (5, 5), (-5, 5)), 2: ((0, -7), (7, 0), (0, 7), (-7, 0)),
                3: ((0, -6), (6, 5), (-6, 5))}.get(n % 4)
     if corners is None:
@@ -50,7 +50,7 @@ def mark(x, y, n):
 
 
 def legend(names):
-    """One line under the title; names are short."""
+    """A legend in one line below the title, for short names."""
     x, parts = 16.0, []
     for n, name in enumerate(names):
         parts += [mark(x + 6, 53, n), label(x + 18, 58, name)]
@@ -68,7 +68,8 @@ def document(title, height, parts):
 
 
 def ranges(title, names, rows, ticks, shown):
-    """Ranges by row and series. rows: [(label, {series: (low, high)})]; series are of `names`."""
+    """A chart of ranges by row and series. rows: [(label, {series: (low, high)})], series in
+    `names`; ticks: values of the axis; shown: formats a tick."""
     step, bottom = 40, TOP + 40 * len(rows)
 
     def at(value):
@@ -92,9 +93,11 @@ def ranges(title, names, rows, ticks, shown):
 
 
 def lines(title, series, ticks, axes, shown, dashed=()):
-    """Lines over a logarithmic x. series: {name: [(x, y)]}; ticks: (of x, of y).
+    """A chart of lines over a logarithmic x axis. series: {name: [(x, y)]}; ticks: (x ticks, y
+    ticks).
 
-    axes: (name of x, whether y is logarithmic); shown: (text of an x, text of a y).
+    axes: (label of the x axis, whether y is logarithmic); shown: (formats an x tick, formats a y
+    tick); dashed: names of the series with dashed lines.
     """
     left, bottom = 92, TOP + 250
     name_of_x, logarithmic = axes

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""clang-tidy over the sources of a build folder, each again only when it or what it includes has
-changed.
+"""Runs clang-tidy over the sources of a build folder that have changed since their last pass.
 
-    scripts/tidy.py build/release [PATH...]     PATH: only sources under it; sextant/ and bench/ if
-    none
+    scripts/tidy.py build/release [PATH...]     PATH: checks only sources under it; by default those
+                                                of sextant/ and bench/
 
-Tests are left to the compiler: GoogleTest's headers alone cost clang-tidy 6 s of each.
+Tests are not checked: GoogleTest's headers alone take clang-tidy 6 s per source.
 
-Clang refuses, in C++20, a use of an incomplete type in the headers of libtorch 1.13. It goes on
-checking then, so what counts is a finding in this tree; the sources that it happened to are named.
+In C++20, Clang reports an error in the headers of libtorch 1.13, the use of an incomplete type, but
+continues. The script therefore counts only findings in this tree, and names the sources with that
+error.
 
 A source that passed leaves a stamp in BUILD/tidy/, named by a digest of its text, of all headers of
 this tree that it includes, of .clang-tidy and of its compiler flags.
@@ -28,7 +28,8 @@ INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
 def closure(file, seen):
-    """`file` and the headers of this tree that it includes, directly or not."""
+    """Adds `file` and the headers of this tree that it includes, directly or indirectly, to `seen`,
+    and returns `seen`."""
     if file in seen or not file.is_file():
         return seen
     seen.add(file)
@@ -46,7 +47,7 @@ def digest(entry):
 
 
 def tidy(build, entry):
-    """(findings in this tree, whether the compiler stumbled over a header outside it)"""
+    """(findings in this tree, whether Clang reported an error in a header outside it)."""
     stamp = build / "tidy" / digest(entry)
     if stamp.exists():
         return "", bool(stamp.read_text())
@@ -54,7 +55,8 @@ def tidy(build, entry):
         [TOOL, "--quiet", "-p", build, entry["file"]], capture_output=True, text=True)
     said = run.stdout + run.stderr
     stumbled = "[clang-diagnostic-error]" in said
-    if run.returncode and (not stumbled or re.search(rf"^{re.escape(str(ROOT))}/.*: error: ", said, re.M)):
+    if run.returncode and (
+            not stumbled or re.search(rf"^{re.escape(str(ROOT))}/.*: error: ", said, re.M)):
         return said, stumbled
     stamp.write_text("stumbled" if stumbled else "")
     return "", stumbled

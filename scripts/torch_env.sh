@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Makes a Python environment with a torch of PyPI, without the gigabytes of CUDA that it depends on.
+# Makes a Python environment with a torch of PyPI, without its gigabytes of CUDA packages.
 #
 #   scripts/torch_env.sh VERSION [REQUIREMENT ...]
 #   python=$(scripts/torch_env.sh 2.15.0 transformers==5.24.0)
 #
-# The environment is build/torch-VERSION. It has torch VERSION, NumPy and the REQUIREMENTs (as pip
-# takes them), with what they need. The last line of standard output is the path of its interpreter;
+# The environment is build/torch-VERSION. It has torch VERSION, NumPy, the REQUIREMENTs (in pip's
+# syntax) and their dependencies. The last line of standard output is the path of its interpreter;
 # everything else goes to standard error. A call with nothing to do ends at once; a call with new
-# requirements adds them.
+# requirements installs them.
 #
 # PyPI's torch for x86-64 Linux is linked to CUDA's libraries, which are packages of several GB.
-# They are left out, and scripts/cuda_stand_ins.py puts small libraries in their place: `import
-# torch` works and computes on the CPU, and torch.cuda.is_available() is False. A torch without CUDA
-# (AArch64) needs no such library and gets none. `pip check` in the environment says nothing of
-# CUDA, since its packages are taken out of torch's metadata too; otherwise pip would fetch them
-# with the next package that depends on torch.
+# They are not installed; scripts/cuda_stand_ins.py puts small libraries in their place, so that
+# `import torch` works, torch computes on the CPU, and torch.cuda.is_available() is False. A torch
+# without CUDA (AArch64) gets no stand-ins. The CUDA packages are also removed from torch's
+# metadata; otherwise pip would download them with the next package that depends on torch, and
+# `pip check` would report them.
 #
-# The environment is made in build/torch-VERSION.part and moved when it is whole, so what stands
-# under its name is never half an environment. After an interruption the next call begins anew, and
-# pip takes from its cache what it had downloaded (550 MB for torch).
+# The environment is made in build/torch-VERSION.part and renamed when it is complete, so that
+# build/torch-VERSION is never incomplete. After an interruption the next call starts again, with
+# pip's cache of earlier downloads (550 MB for torch).
 #
-#   SEXTANT_PYTHON   the interpreter that the environment is made with (python3)
+#   SEXTANT_PYTHON   the interpreter that makes the environment (python3)
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -31,7 +31,8 @@ case ${1:-} in
 esac
 shift
 for requirement in "$@"; do
-  [[ $requirement != -* ]] || fail "$requirement: expected a requirement of pip such as numpy==2.3.0"
+  [[ $requirement != -* ]] ||
+    fail "$requirement: expected a requirement of pip such as numpy==2.3.0"
 done
 requirements=("torch==$version" numpy "$@")
 
@@ -41,7 +42,8 @@ mkdir -p "$builds"
 exec 8>"$builds/.torch-$version.lock"
 flock -n 8 || { say "Another call makes $environment; waiting for it."; flock 8; }
 
-# The file `requirements` of an environment names what it was made for, one a line.
+# The file `requirements` of an environment lists the requirements that it was made for, one per
+# line.
 has_all() {
   [[ -f $environment/requirements && -x $environment/bin/python ]] || return 1
   local requirement
@@ -63,9 +65,10 @@ needs readelf binutils
 needs nm binutils
 needs gcc gcc
 "$python3" -c 'import ensurepip, venv' 2>/dev/null ||
-  fail "$python3 cannot make a virtual environment. Debian has the modules in the package python3-venv."
+  fail "$python3 cannot make a virtual environment. Debian has the modules in the package" \
+    "python3-venv."
 
-# An environment that is there is moved away while it changes: an interruption leaves none.
+# An existing environment is renamed while it changes, so that an interruption leaves none.
 rm -rf "$part"
 if [[ -f $environment/requirements ]]; then
   mv "$environment" "$part"
@@ -93,7 +96,7 @@ logged "$log" "$python" -c 'import numpy, torch; assert float(torch.ones(3).sum(
 { [[ ! -f $part/requirements ]] || cat "$part/requirements"; printf '%s\n' "${requirements[@]}"; } |
   sort -u >"$part/requirements.new"
 mv "$part/requirements.new" "$part/requirements"
-# Scripts of the environment name its interpreter.
+# Scripts of the environment contain the path of its interpreter, which is about to change.
 { grep -rlI -e "$part" "$part/bin" "$part/pyvenv.cfg" || true; } |
   xargs -r sed -i "s|$part|$environment|g"
 mv "$part" "$environment"

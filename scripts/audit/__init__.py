@@ -1,1 +1,1 @@
-"""The parts of scripts/audit_transformers.py, which has the overview."""
+"""The modules of scripts/audit_transformers.py, whose docstring has the overview."""

@@ -1,6 +1,6 @@
-"""Holds an answer of explain against the code: its buffers, and the layers of a run.
+"""Compares an answer of explain with the buffers of the code and with the layers of a run.
 
-Each function returns lines that say what differs; none if all agrees.
+Each function returns one line per difference, and none if all agrees.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ BUFFER_TOLERANCE = 2e-5  # relative: float32 frequencies against double
 RUN_TOLERANCE = 5e-4  # of angles from float32 cos and sin
 SCALE_TOLERANCE = 1e-4
 GAIN_TOLERANCE = 1e-5
-SLOW = 1e-3  # radians per position that a run of a few tokens does not show
+SLOW = 1e-3  # radians per position; a run of a few tokens does not show slower pairs
 
 
 def without_still(values: Iterable[float]) -> list[float]:
-    """Frequencies without the pairs at the end that do not rotate."""
+    """The frequencies without trailing pairs that do not rotate."""
     kept = list(values)
     while kept and kept[-1] == 0:
         kept.pop()
@@ -40,7 +40,7 @@ def is_near(a: float | None, b: float | None, tolerance: float) -> bool:
 
 
 def kinds_of(setting: Setting, layer_types: Sequence[str] | None) -> set[str]:
-    """The kinds of layers that an entry is about."""
+    """The kinds of layers that an entry describes."""
     if layer_types and setting.layer_numbers is not None:
         return {layer_types[n] for n in setting.layer_numbers if n < len(layer_types)}
     return {setting.layers}
@@ -76,16 +76,16 @@ def compare_frequencies(setting: Setting, theirs: list[float], factor: float) ->
 
 def compare_buffers(settings: Sequence[Setting], found: Frequencies,
                     layer_types: Sequence[str] | None) -> list[str]:
-    """What a rotary module holds, by kind of layer."""
+    """Compares the buffers of a rotary module, by kind of layer."""
     lines = []
     for kind, (theirs, factor) in found.items():
         if kind and layer_types and kind not in layer_types:
-            continue  # a kind that no layer has
+            continue  # no layer is of this kind
         label = f"{kind}: " if kind else ""
         fitting = settings_for(kind, settings, layer_types)
         results = [compare_frequencies(s, theirs, factor) for s in fitting]
         if not kind and any(not r for r in results):
-            continue  # one buffer of several: a run sees which layers take it
+            continue  # one of several buffers; a run shows which layers use it
         for result in results[:1] if not kind else results:
             lines += [label + line for line in result]
     return list(dict.fromkeys(lines))
@@ -93,7 +93,7 @@ def compare_buffers(settings: Sequence[Setting], found: Frequencies,
 
 def setting_of(layer: LayerSeen, settings: Sequence[Setting],
                layer_types: Sequence[str] | None) -> Setting | None:
-    """The entry that is about this layer."""
+    """The entry that describes this layer, or None."""
     index = layer.index
     own = next((s for s in settings if s.layer_numbers and index in s.layer_numbers), None)
     rest = [s for s in settings if s.layer_numbers is None]
@@ -105,7 +105,8 @@ def setting_of(layer: LayerSeen, settings: Sequence[Setting],
 
 
 def pair_angles(angles: list[float], pairs: int) -> list[float] | None:
-    """Angles by pair: (cos, sin) hold each once, in halves, or twice in a row."""
+    """The angles, one per pair; None if they do not fit. (cos, sin) contain each angle once, or
+    twice: in two halves or side by side."""
     half = len(angles) // 2
     shapes = [angles]
     if len(angles) % 2 == 0:
@@ -116,8 +117,8 @@ def pair_angles(angles: list[float], pairs: int) -> list[float] | None:
 
 
 def same_channels(setting: Setting, moved: tuple[int, int]) -> bool:
-    """Whether channels that moved are those of an entry: over a few tokens the slowest pairs, which
-    are the last channels where pairs are interleaved, do not move visibly."""
+    """Whether the channels that changed are those of an entry. Within a few tokens the slowest
+    pairs do not change visibly; these are the last channels if pairs are interleaved."""
     first, last = setting.rotated_channels or (0, -1)
     if moved == (first, last):
         return True
@@ -153,7 +154,7 @@ def compare_layer(layer: LayerSeen, setting: Setting) -> list[str]:
         scale = layer.scale * layer.before * gain ** 2
         if not is_near(setting.softmax_scale, scale, SCALE_TOLERANCE):
             lines.append(f"softmax scale: explain {setting.softmax_scale:.6g}, run {scale:.6g}")
-    # A run of TOKENS positions shows no window that is as wide as they are.
+    # A run of TOKENS positions cannot show a window of that width or more.
     ours = setting.window if setting.window and setting.window < TOKENS - 1 else None
     if layer.has_mask and setting.has_window and ours != layer.window:
         lines.append(f"window: explain {setting.window}, run {layer.window}")
@@ -162,7 +163,7 @@ def compare_layer(layer: LayerSeen, setting: Setting) -> list[str]:
 
 def compare_run(settings: Sequence[Setting], layers: Sequence[LayerSeen],
                 layer_types: Sequence[str] | None) -> list[str]:
-    """The attention layers of a run. A line names the layers that it is true of."""
+    """Compares the attention layers of a run. A line names the layers that it applies to."""
     found: dict[str, list[str]] = {}
     for layer in layers:
         setting = setting_of(layer, settings, layer_types)
@@ -175,7 +176,7 @@ def compare_run(settings: Sequence[Setting], layers: Sequence[LayerSeen],
 
 
 def facts_of_run(layers: Sequence[LayerSeen]) -> dict[str, Any]:
-    """What a run showed, for the page."""
+    """The facts of a run that the page shows."""
     scales = sorted({float(f"{s.scale * s.before * (s.gain if s.rotates else 1.0) ** 2:.5g}")
                      for s in layers if s.scale})
     return {"layers": len(layers), "rotating": sum(s.rotates for s in layers), "scales": scales,

@@ -1,4 +1,4 @@
-"""Calls `sextant explain --json` and holds its answer as values."""
+"""Calls `sextant explain --json` and represents its answer as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Setting:
     """A group of layers as explain describes it: an entry of `settings`."""
 
     layers: str
-    layer_numbers: tuple[int, ...] | None  # None: all, or not known
+    layer_numbers: tuple[int, ...] | None  # None: all layers, or unknown
     rotates: bool
     pairing: str | None
     rotated_channels: tuple[int, int] | None
@@ -29,7 +29,7 @@ class Setting:
     attention_factor: float
     softmax_scale: float | None
     window: int | None
-    has_window: bool  # the answer has the key: schema 2
+    has_window: bool  # whether the answer has the key "window" (schema 2)
     remarks: tuple[str, ...]
 
     @staticmethod
@@ -52,14 +52,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Answer:
-    """Settings, or the message of a refusal."""
+    """The settings, or the message if explain refused."""
 
     settings: tuple[Setting, ...] | None
     message: str
 
     @property
     def refusal(self) -> str:
-        """The state of a folder that got this message."""
+        """The state of a folder whose answer is this message."""
         return ASKS if ASKING.search(self.message) else REFUSES
 
 
@@ -87,7 +87,7 @@ class Sextant:
             return self.explain_file(path, length)
 
     def explain_config(self, config: Any, length: int = 0) -> Answer:
-        """Of a configuration as transformers saves it."""
+        """Explains a configuration in the form in which transformers saves it."""
         with tempfile.TemporaryDirectory() as folder:
             config.save_pretrained(folder)
             return self.explain_file(pathlib.Path(folder, "config.json"), length)

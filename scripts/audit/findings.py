@@ -8,19 +8,19 @@ from typing import Any
 
 from .models import data
 
-# From bad to good; a folder has the first state that one of its findings has.
+# Ordered from bad to good; the state of a folder is the worst state of its findings.
 DIFFERS, REFUSES, ASKS, UNBUILT = "differs", "refuses", "asks", "cannot be built"
-EXPLAINED = "explained"  # a difference that explain itself says, or whose cause is known
+EXPLAINED = "explained"  # a difference that explain itself reports, or whose cause is known
 NO_TEXT, AGREES = "no text rotary", "agrees"
 RANKS = (DIFFERS, REFUSES, ASKS, UNBUILT, EXPLAINED, NO_TEXT, AGREES)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that explain and the code do not agree on."""
+    """A difference between explain and the code."""
 
     stage: str  # "defaults", "missing", ...
-    case: str  # of the stage: "base left out"
+    case: str  # within the stage: "base left out"
     state: str  # one of RANKS
     text: str
 
@@ -29,7 +29,8 @@ class Finding:
 
 
 def known_cause(folder: str, finding: Finding) -> str:
-    """Why a finding is no fault of explain, by tests/audit/models.json; "" if it may be one."""
+    """The known cause of a finding in tests/audit/models.json, which is no fault of explain; empty
+    if there is none."""
     if finding.state == UNBUILT:
         return ""
     for cause in data()["known"].get(folder, []):
@@ -40,15 +41,15 @@ def known_cause(folder: str, finding: Finding) -> str:
 
 @dataclass
 class FolderResult:
-    """All that the audit knows about a folder of transformers.models."""
+    """The results of the audit for a folder of transformers.models."""
 
     folder: str
-    text: bool = False  # it has a rotary class of a language model
+    text: bool = False  # whether it has a rotary class of a language model
     findings: list[Finding] = field(default_factory=list)
-    reason: str = ""  # why nothing was compared, where that is so
-    compared: int = 0  # configurations that were held against explain
+    reason: str = ""  # the reason if nothing was compared
+    compared: int = 0  # the number of configurations compared with explain
     facts: dict[str, Any] = field(default_factory=dict)  # for the page
-    unprobed: list[str] = field(default_factory=list)  # why a run was not possible
+    unprobed: list[str] = field(default_factory=list)  # the reasons for runs that were not possible
     seconds: float = 0.0
 
     def add(self, stage: str, case: str, state: str, texts: list[str]) -> None:

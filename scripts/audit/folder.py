@@ -1,4 +1,4 @@
-"""The audit of one folder: all stages for each of its rotary classes of text."""
+"""The audit of one folder: all stages for each of its rotary classes of language models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def short(error: Exception) -> str:
 
 
 def attempt(result: FolderResult, name: str, step: Callable, *args: Any) -> Any:
-    """A stage that fails leaves the others alone."""
+    """Runs a stage. Its failure is recorded, and the other stages still run."""
     try:
         return step(*args)
     except Exception as error:  # pylint: disable=broad-except

@@ -1,5 +1,5 @@
-"""Folders of transformers.models, their rotary classes, and the configurations these are made
-from."""
+"""Folders of transformers.models, their rotary classes, and the configurations of these
+classes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from typing import Any, Iterator
 ROTARY_CLASS = re.compile(r"^class \w*(Rotary|RoPE|Rope)\w*\(", re.MULTILINE)
 ROTARY_NAME = re.compile(r"Rotary|Ro[Pp][Ee](Position|Embedding)|RoPE")
 ATTENTION_NAME = re.compile(r"Attention|Attn|MLA$")
-# Rotary classes of pictures, sounds and series, by the names of the class or its configuration.
+# Rotary classes for images, audio and time series, by the name of the class or its configuration.
 OTHER_SENSES = re.compile(
     r"Vision|Audio|ViT|Video|Image|DiT|Conformer|Patch|Spatial|DINO|Dinov|Sam\d|Codec|LoFTR"
     r"|Tokenizer|Encoder(?=Rotary)")
 
-# Kind of layers ("": all) -> frequencies of pairs, and the gain of cos and sin.
+# Kind of layers (empty: all) -> the frequencies of the pairs, and the gain of cos and sin.
 Frequencies = dict[str, tuple[list[float], float]]
 
 
 @functools.cache
 def data() -> dict[str, Any]:
-    """tests/audit/models.json: values that default configurations lack, and other exceptions."""
+    """The content of tests/audit/models.json: values that default configurations lack, and other
+    exceptions."""
     root = pathlib.Path(__file__).resolve().parents[2]
     return json.loads((root / "tests/audit/models.json").read_text())
 
@@ -46,7 +47,7 @@ def sources_of(folder: str, prefix: str = "modeling_") -> list[pathlib.Path]:
 
 
 def rotary_folders() -> list[str]:
-    """Folders with a class named ...Rotary... or ...RoPE..."""
+    """The folders with a class named ...Rotary... or ...RoPE..."""
     return sorted(folder.name for folder in models_root().iterdir() if folder.is_dir()
                   and any(ROTARY_CLASS.search(f.read_text()) for f in sources_of(folder.name)))
 
@@ -69,7 +70,7 @@ def is_config(kind: Any) -> bool:
 
 
 def config_of(rotary: type, modeling: ModuleType) -> type | None:
-    """The configuration class that a rotary class's constructor names."""
+    """The configuration class in the constructor's signature of a rotary class, or None."""
     parameter = inspect.signature(rotary.__init__).parameters.get("config")
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return None
@@ -93,7 +94,7 @@ def is_of_text(folder: str, rotary: type, config_class: type | None) -> bool:
 
 @dataclass(frozen=True)
 class RotaryClass:
-    """A rotary class of text, with the modules it lives in."""
+    """A rotary class, with its configuration class and its module."""
 
     rotary: type
     config_class: type | None
@@ -101,7 +102,7 @@ class RotaryClass:
 
 
 def rotary_classes(folder: str) -> Iterator[tuple[RotaryClass, bool]]:
-    """Each with whether it is for text."""
+    """The rotary classes of a folder, each with whether it is for text."""
     import torch
     for modeling in modules_of(folder, "modeling_"):
         for rotary in classes_of(modeling, torch.nn.Module):
@@ -113,7 +114,7 @@ def rotary_classes(folder: str) -> Iterator[tuple[RotaryClass, bool]]:
 
 
 def frequencies_of(rotary: Any) -> Frequencies:
-    """What a rotary module holds."""
+    """The frequencies and gains in the buffers of a rotary module, by kind of layer."""
     import torch
     found: Frequencies = {}
     tensors = {**dict(rotary.named_buffers()),
@@ -131,7 +132,7 @@ def frequencies_of(rotary: Any) -> Frequencies:
 
 
 def build(rotary: type, config_class: type) -> tuple[Any, Frequencies]:
-    """The default configuration, or the one inside it that the class is for; and its
+    """The default configuration, or the part of it that the rotary class accepts, and its
     frequencies."""
     config = config_class()
     try:
@@ -151,7 +152,8 @@ def build(rotary: type, config_class: type) -> tuple[Any, Frequencies]:
 
 
 def wholes_of(folder: str, config_class: type) -> list[tuple[type, str]]:
-    """Configuration classes of the folder that have this one inside, and under which name."""
+    """The composite configuration classes of the folder that contain this one, each with the name
+    of the member."""
     found = []
     for module in modules_of(folder, "configuration_"):
         for whole in filter(is_config, vars(module).values()):

@@ -44,7 +44,8 @@ def escaped(text: str) -> str:
 
 
 def code_version(sextant_binary: str) -> str:
-    done = subprocess.run([sextant_binary, "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sextant_binary, "--version"], capture_output=True, text=True, check=False)
     first = (done.stdout.splitlines() or ["not known"])[0]
     return first.removeprefix("sextant ")
 
@@ -91,7 +92,7 @@ def released(results: list[FolderResult]) -> Table:
 
 
 def case_counts(results: list[FolderResult], stage: str) -> Table:
-    """Of a stage whose cases are named "Configuration rest": by the rest."""
+    """The counts of a stage whose cases are named "Configuration rest", by the rest."""
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for result in results:
         for case, verdict in result.facts.get(stage, {}).items():
@@ -111,7 +112,8 @@ def scaling_line(results: list[FolderResult]) -> str:
     return (f"{len(total)} folders were tried with linear, dynamic, YaRN (seven forms), Llama 3's\n"
             f"and LongRoPE's scaling: {agree} configurations agree, {refused} are\n"
             f"refused by transformers itself, {lines.count(DIFFERS)} lines differ, and "
-            f"{lines.count(EXPLAINED)} lines differ as\n`explain` says or for a cause that is named.")
+            f"{lines.count(EXPLAINED)} lines differ as\n"
+            f"`explain` says or for a cause that is named.")
 
 
 def registry_line(results: list[FolderResult]) -> str:
@@ -120,9 +122,9 @@ def registry_line(results: list[FolderResult]) -> str:
         return "Not part of this run."
     counted = own.facts["registry"]
     return (f"{counted['types']} values of `model_type` have no rotary class in their folder:\n"
-            f"{counted['do not rotate']} are told not to rotate, {counted['may rotate']} contain or "
-            f"may be a model\nthat rotates by other code, and {counted['not built by default']} have "
-            f"no default configuration.")
+            f"{counted['do not rotate']} are told not to rotate, {counted['may rotate']} contain "
+            f"or may be a model\nthat rotates by other code, and "
+            f"{counted['not built by default']} have no default configuration.")
 
 
 def unprobed(results: list[FolderResult]) -> Table:

@@ -1,7 +1,7 @@
-"""Runs a small model and sees, per attention layer, whether and how it rotates its queries.
+"""Runs a small model and records, per attention layer, whether and how it rotates its queries.
 
 The functions of a model's module that apply rotations are wrapped, and so is its attention
-function. Modules are hooked, so that each call is known by the layer it belongs to.
+function. Forward hooks on the modules associate each call with its layer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERY = re.compile(r"^(q_proj|query\w*|q_a_proj|q_b_proj|wq\w*|Wq|to_q|linear_q)
 PROJECTS = re.compile(
     r"^(qkv\w*|Wqkv|c_attn|k_proj|kv_proj|kv_a\w*|in_proj\w*|wqkv)$|" + QUERY.pattern)
 SCALES = ("scaling", "softmax_scale", "scale", "inv_norm_factor", "norm_factor")
-LARGEST = 0.5e9  # parameters of a model that is run
+LARGEST = 0.5e9  # the largest number of parameters of a model that is run
 
 
 @dataclass
@@ -34,17 +34,18 @@ class LayerSeen:
     name: str
     kind: str  # its class
     calls: int = 0
-    angles: list[float] = field(default_factory=list)  # of position 1, as (cos, sin) have them
+    # The angles of position 1, in the order of (cos, sin).
+    angles: list[float] = field(default_factory=list)
     gain: float = 1.0
-    width: int = 0  # of the tensor that the rotation is applied to
+    width: int = 0  # channels of the rotated tensor
     pair_of_first: list[int] = field(default_factory=list)
     moved: tuple[int, int] | None = None  # first and last channel that change
-    scale: float | None = None  # of q k, in the attention function
-    before: float = 1.0  # of queries, before the rotation
+    scale: float | None = None  # the factor of q k in the attention function
+    before: float = 1.0  # the factor of queries before the rotation
     window: int | None = None
     has_mask: bool = False
     rotated: Any = None  # the query after its rotation
-    projected: float | None = None  # norm of the query's projection
+    projected: float | None = None  # norm of the projected query
     projected_size: int = 0
 
     @property
@@ -64,7 +65,7 @@ class LayerSeen:
 
 
 def row_of_position_1(tensor: Any) -> Any:
-    """Of a tensor that has TOKENS positions along one of its axes."""
+    """The row of position 1 of a tensor with TOKENS positions along one of its axes."""
     values = tensor.detach().double()
     axis = next((a for a in range(values.dim() - 1) if values.shape[a] == TOKENS), None)
     if axis is None:
@@ -74,11 +75,12 @@ def row_of_position_1(tensor: Any) -> Any:
 
 
 def pairs_and_channels(call: Callable[[Any], Any], query: Any) -> tuple[list[int], tuple | None]:
-    """The channels paired with the first one that is rotated, and the span of rotated channels."""
+    """The offsets of the channels paired with the first rotated one, and the range of rotated
+    channels, or None if they are not contiguous."""
     import torch
 
     def reached(index: int) -> list[int]:
-        """Channels that this one goes to, at some position."""
+        """The output channels that depend on this input channel, at any position."""
         one = torch.zeros_like(query)
         one[..., index] = 1
         out = call(one)
@@ -96,7 +98,7 @@ def pairs_and_channels(call: Callable[[Any], Any], query: Any) -> tuple[list[int
 
 
 def measured_scale(function: Callable, args: tuple, named: dict[str, Any]) -> float | None:
-    """The factor of q k by which the weights that an attention function returns follow."""
+    """The factor of q k, measured from the weights that an attention function returns."""
     import torch
     bound = inspect.signature(function).bind(*args, **named)
     given = bound.arguments
@@ -115,7 +117,7 @@ def measured_scale(function: Callable, args: tuple, named: dict[str, Any]) -> fl
 
 
 def window_of(mask: Any) -> tuple[bool, int | None]:
-    """Whether a mask is causal, and how many keys a query sees if they are fewer than all."""
+    """Whether a mask is causal, and its window: the number of visible keys if it is limited."""
     seen = mask[0, 0] if mask.dtype == mask.bool().dtype else mask[0, 0] > -1e4
     counts = seen.sum(-1).tolist()
     if len(counts) != TOKENS or seen.shape[-1] != TOKENS or counts[0] != 1:
@@ -125,7 +127,7 @@ def window_of(mask: Any) -> tuple[bool, int | None]:
 
 
 class Watch:
-    """Wraps a modeling module's functions while a model of it runs."""
+    """Wraps the functions of a modeling module while one of its models runs."""
 
     def __init__(self, modeling: ModuleType) -> None:
         self.stack: list[str] = []
@@ -146,7 +148,7 @@ class Watch:
             try:
                 see(function, args, named, result)
             except Exception:  # pylint: disable=broad-except
-                pass  # the audit goes on with less
+                pass  # the audit continues without this observation
             return result
         self.originals[name] = function
         setattr(self.modeling, name, wrapped)
@@ -217,18 +219,18 @@ class Watch:
         try:
             layer.scale = measured_scale(function, args, named) or layer.scale
         except Exception:  # pylint: disable=broad-except
-            pass  # the argument's value stands
+            pass  # keep the value of the argument
 
     @staticmethod
     def factor_before(layer: LayerSeen, query: Any) -> float:
-        """Of a query beside its projection, where no norm lies between."""
+        """The factor between the projection and the query, if no norm lies between them."""
         if not layer.projected or query.numel() != layer.projected_size:
             return 1.0
         return float(query.double().norm()) / layer.projected
 
     @staticmethod
     def place(query: Any, rotated: Any, moved: tuple[int, int]) -> tuple[int, int] | None:
-        """Where the rotated part lies in the whole query."""
+        """The range of the rotated channels within the whole query, or None if not found."""
         size = rotated.shape[-1]
         flat = rotated.reshape(-1, size).double().sum(0)
         for start in range(query.shape[-1] - size + 1):
@@ -267,7 +269,8 @@ class Watch:
         return seen
 
     def run(self, model: Any, inputs: Iterator[dict[str, Any]]) -> str:
-        """Runs the model on the first inputs that it takes. Returns why it took none."""
+        """Runs the model on the first inputs that it accepts. Returns the error if it accepts
+        none, otherwise an empty string."""
         import torch
         handles, failure = self.hook(model), ""
         kinds = {name: layer.kind for name, layer in self.layers.items()}
@@ -288,7 +291,7 @@ class Watch:
         return failure
 
     def fill_scales(self, model: Any) -> None:
-        """Where no attention function was seen, the module's own member is taken."""
+        """Takes the scale from the members of a module whose attention function was not called."""
         for name, module in model.named_modules():
             layer = self.layers.get(name)
             if layer is None or layer.scale is not None:
@@ -304,13 +307,13 @@ class Watch:
 
 def possible_inputs(config: Any) -> Iterator[dict[str, Any]]:
     import torch
-    words = torch.arange(TOKENS)[None] % 7 + 3
+    token_ids = torch.arange(TOKENS)[None] % 7 + 3
     positions = torch.arange(TOKENS)[None]
     mask = torch.ones(1, TOKENS, dtype=torch.long)
-    yield {"input_ids": words, "use_cache": False}
-    yield {"input_ids": words}
-    yield {"input_ids": words, "decoder_input_ids": words}
-    yield {"input_ids": words, "attention_mask": mask, "position_ids": positions}
+    yield {"input_ids": token_ids, "use_cache": False}
+    yield {"input_ids": token_ids}
+    yield {"input_ids": token_ids, "decoder_input_ids": token_ids}
+    yield {"input_ids": token_ids, "attention_mask": mask, "position_ids": positions}
     width = getattr(config, "hidden_size", 64)
     if isinstance(width, int):
         some = torch.randn(1, TOKENS, width)
@@ -321,7 +324,7 @@ def possible_inputs(config: Any) -> Iterator[dict[str, Any]]:
 
 
 def models_for(config_class: type, modeling: ModuleType) -> list[type]:
-    """Model classes of this configuration, bare ones first."""
+    """The model classes of this configuration, those without a task head first."""
     from transformers import PreTrainedModel
     models = [m for m in classes_of(modeling, PreTrainedModel)
               if m.config_class is config_class and "PreTrained" not in m.__name__]
@@ -331,7 +334,8 @@ def models_for(config_class: type, modeling: ModuleType) -> list[type]:
 
 
 def probe(config: Any, modeling: ModuleType) -> tuple[list[LayerSeen], str]:
-    """The attention layers of a model of this configuration as they ran; or why it did not run."""
+    """Runs a model of this configuration. Returns its attention layers, or the reason why it did
+    not run."""
     import torch
     why = "no model class takes this configuration"
     for model_class in models_for(type(config), modeling)[:3]:

@@ -1,4 +1,5 @@
-"""Types without rotary positions: explain must say that they do not rotate, and ask for nothing."""
+"""Model types without rotary positions: explain must answer that they do not rotate, without
+further values."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from .findings import DIFFERS, FolderResult
 from .models import rotary_folders, sources_of
 
 NAME = "(types without a rotary class)"
-# Code that may rotate without a rotary class: GPT-J has functions only.
+# Code that may rotate without a rotary class, such as the functions of GPT-J.
 ROTATES = re.compile(r"rotary|rotate_half|rotate_every_two|\brope\b|RotaryPos", re.IGNORECASE)
 
 
 def types_inside(config: Any) -> set[str]:
-    """The types of the configurations inside, at any depth."""
+    """The types of the nested configurations, at any depth."""
     found = set()
     for name in getattr(type(config), "sub_configs", None) or {}:
         inner = getattr(config, name, None)
@@ -25,7 +26,7 @@ def types_inside(config: Any) -> set[str]:
 
 
 def types_run_by_others() -> set[str]:
-    """Types that have a configuration only, and are run by the model class of another folder."""
+    """The types that have only a configuration and run with the model class of another folder."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
     owners: dict[str, list[str]] = {}
@@ -57,7 +58,7 @@ def audit_registry(sextant: Sextant) -> FolderResult:
             counts["not built by default"] += 1
             continue
         if inside & rotary:
-            counts["may rotate"] += 1  # the folder of the part inside has it
+            counts["may rotate"] += 1  # the folder of a nested configuration is audited
             continue
         try:
             answer = sextant.explain_config(config)

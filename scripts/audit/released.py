@@ -1,5 +1,4 @@
-"""Files with the numbers of released models: transformers' class, made from them, against
-explain."""
+"""Compares explain with the classes of transformers for the configurations of released models."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ FOLDER = ROOT / "tests/rope_config/released"
 
 @functools.cache
 def by_folder() -> dict[str, list[pathlib.Path]]:
-    """Folders of transformers -> files whose model_type it has."""
+    """Folder of transformers -> the files whose model_type belongs to it."""
     from transformers.models.auto.configuration_auto import (CONFIG_MAPPING_NAMES,
                                                              model_type_to_module_name)
     found: dict[str, list[pathlib.Path]] = {}
@@ -33,7 +32,7 @@ def by_folder() -> dict[str, list[pathlib.Path]]:
 
 
 def text_parts(config: Any) -> list[Any]:
-    """The configuration and those inside it."""
+    """The configuration and its nested configurations."""
     parts = [config]
     for name in getattr(type(config), "sub_configs", None) or {}:
         inner = getattr(config, name, None)
@@ -43,7 +42,7 @@ def text_parts(config: Any) -> list[Any]:
 
 
 def subject_for(folder: str, config: Any) -> tuple[RotaryClass, Any] | None:
-    """The rotary class and the part of the configuration that it takes."""
+    """The rotary class and the part of the configuration that it accepts, or None."""
     from transformers.models.auto.configuration_auto import model_type_to_module_name
     for part in text_parts(config):
         own = model_type_to_module_name(part.model_type)
@@ -61,7 +60,7 @@ def audit_released(folder: str, sextant: Sextant, result: FolderResult) -> None:
         fields, case = content["config"], content["model"]
         with tempfile.TemporaryDirectory() as where:
             pathlib.Path(where, "config.json").write_text(json.dumps(fields))
-            # A module starts with LongRoPE's list of short sequences.
+            # A new module uses LongRoPE's factors for short sequences.
             short = fields.get("original_max_position_embeddings") or 0
             answer = sextant.explain_file(pathlib.Path(where, "config.json"), short)
             try:

@@ -1,4 +1,4 @@
-"""Runs the audit of folders in processes of their own, some at a time, and keeps their results."""
+"""Runs the audit of each folder in its own process, several in parallel, and keeps the results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failed(name: str, why: str, seconds: float) -> FolderResult:
 
 
 def work(name: str, audit: Audit, path: pathlib.Path, key: str) -> None:
-    """In the child: never returns."""
+    """Audits a folder in the child process. Never returns."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.alarm(TIMEOUT)
     began = time.time()
@@ -72,7 +72,7 @@ def say_progress(done: int, total: int, began: float, name: str) -> None:
 
 def run_all(names: list[str], audit: Audit, out: pathlib.Path, key: str, processes: int,
             resume: bool) -> list[FolderResult]:
-    """Results in the order of the names."""
+    """Audits the folders and returns the results in the order of the names."""
     out.mkdir(parents=True, exist_ok=True)
     paths = {name: file_of(out, name) for name in names}
     todo = [name for name in names if not (resume and load(paths[name], key))]

@@ -1,6 +1,7 @@
-"""Plants errors in right answers: the comparisons must find each, and nothing without one.
+"""Plants errors in correct answers. The comparisons must find each error, and find nothing in the
+correct answers.
 
-The right answers are made from runs of transformers' own models, not from explain.
+The correct answers are made from runs of transformers' own models, not from explain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FOLDERS = ("llama", "gemma3", "smollm3", "glm", "deepseek_v3", "granite")
 
 
 def setting_from(layer: LayerSeen, found: Frequencies, kind: str) -> Setting:
-    """The right answer for one layer."""
+    """The correct answer for one layer."""
     frequencies, factor = found.get(kind) or next(iter(found.values()))
     rotates = layer.rotates
     gain = layer.gain if rotates else 1.0
@@ -38,7 +39,7 @@ def changed(settings: list[Setting], at: int, **changes: Any) -> list[Setting]:
 def one_pair(settings: list[Setting], at: int) -> list[Setting]:
     values = list(settings[at].frequencies)
     values[len(values) // 2] *= 1 + 1e-4
-    # All layers of the kind, since buffers are shared by them.
+    # All layers of the kind change, since they share buffers.
     return [dataclasses.replace(s, frequencies=tuple(values))
             if s.rotates and s.layers == settings[at].layers else s for s in settings]
 
@@ -63,7 +64,7 @@ ERRORS: dict[str, Callable[[list[Setting], int], list[Setting]]] = {
 
 
 def still_rotates(settings: list[Setting]) -> list[Setting] | None:
-    """A layer that does not rotate told to rotate; None where all do."""
+    """The settings with a layer that does not rotate changed to rotate; None if all rotate."""
     still = next((i for i, s in enumerate(settings) if not s.rotates), None)
     model = next(s for s in settings if s.rotates)
     return None if still is None else changed(settings, still, rotates=True,
@@ -71,7 +72,7 @@ def still_rotates(settings: list[Setting]) -> list[Setting] | None:
 
 
 def test_folder(folder: str) -> list[str]:
-    """Lines of what the comparisons did not find, or found without an error."""
+    """One line per error that the comparisons did not find, or found in a correct answer."""
     subject = next(s for s, text in rotary_classes(folder) if text)
     config = subject.config_class()
     small, layers, why = run_of(config, subject.modeling)

@@ -1,4 +1,4 @@
-"""Makes a configuration small enough to run, and keeps all that its rotations follow from."""
+"""Makes a configuration small enough to run, with its rotations unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from .models import needed_values
 
-# The largest value of a field; experts and vocabularies do not change rotations.
+# The largest value of each field. Experts and vocabularies do not change rotations.
 LIMITS = {
     "vocab_size": 512, "vocab_size_per_layer_input": 512, "intermediate_size": 64, "ffn_dim": 64,
     "n_inner": 64, "ffn_hidden_size": 64, "moe_intermediate_size": 32,
@@ -23,14 +23,14 @@ HEADS = ("num_attention_heads", "n_head", "n_heads")
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size")
 MAMBA = (("mamba_n_heads", "mamba_d_head"), ("n_mamba_heads", "mamba_headdim"))
-TOKENS = 11  # of a run
-WINDOW = 6  # instead of a larger one, so that a run shows it
+TOKENS = 11  # length of a run
+WINDOW = 6  # replaces larger windows, so that a run shows them
 
 Fields = dict[str, Any]
 
 
 def whole_number(fields: Fields, names: tuple[str, ...]) -> str | None:
-    """The first of the names that is a whole number."""
+    """The first of the names whose field is an integer, or None."""
     return next((n for n in names if isinstance(fields.get(n), int)
                  and not isinstance(fields[n], bool)), None)
 
@@ -73,7 +73,7 @@ def limit_depth(fields: Fields, depth: int) -> None:
 
 
 def limit_heads(fields: Fields) -> None:
-    """Four heads of the size that they have."""
+    """Reduces the heads to four and keeps their size."""
     heads, width = whole_number(fields, HEADS), whole_number(fields, WIDTHS)
     shared = fields.get("num_key_value_heads", 0)
     if shared is None and heads:
@@ -104,7 +104,8 @@ def shrink(fields: Fields, depth: int, narrow: bool) -> None:
 
 
 def shrunk(config: Any, depth: int = 8, narrow: bool = True, changes: Fields | None = None) -> Any:
-    """The configuration with fewer layers, words and heads, and with `changes`."""
+    """The configuration with fewer layers, tokens in the vocabulary and heads, and with
+    `changes`."""
     fields = config.to_dict()
     fields.update(needed_values(config.model_type))
     fields.update(changes or {})

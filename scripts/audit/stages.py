@@ -1,4 +1,4 @@
-"""What is compared for a rotary class: its default configuration, fields left out, scalings."""
+"""The comparisons for a rotary class: its default configuration, missing fields, scalings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .probe import LayerSeen, probe
 from .shrink import shrunk
 
 ORIGINAL, FACTOR = 4096, 4
-OF_WIDTH = 320  # channels a head by hidden_size / num_attention_heads; no model's default
+OF_WIDTH = 320  # hidden_size / num_attention_heads in a test; no model has this default head size
 OTHER_CHANNELS = "the same frequencies on other channels"
 NOT_OURS = ("missing 1 required", "missing 2 required", "no model class")
 SHRINKINGS = ({}, {"narrow": False}, {"depth": 400}, {"narrow": False, "depth": 4})
@@ -27,12 +27,12 @@ def layer_types_of(config: Any) -> list[str] | None:
 
 
 def said(answer: Answer, words: str) -> bool:
-    """Whether a note or a warning has these words."""
+    """Whether a note or a warning contains these words."""
     return any(words in remark for s in answer.settings or () for remark in s.remarks)
 
 
 def record(result: FolderResult, stage: str, case: str, answer: Answer, lines: list[str]) -> None:
-    """Adds what an answer and its comparison give."""
+    """Adds an answer and the lines of its comparison to the result."""
     result.compared += 1
     if answer.settings is None:
         result.add(stage, case, answer.refusal, [answer.message])
@@ -42,7 +42,7 @@ def record(result: FolderResult, stage: str, case: str, answer: Answer, lines: l
 
 def run_of(config: Any, modeling: Any, changes: dict[str, Any] | None = None,
            tries: tuple = SHRINKINGS) -> tuple[Any, list[LayerSeen], str]:
-    """A small configuration, its layers as they ran, and why none did."""
+    """Runs a small model. Returns its configuration, its layers, and the reason if none ran."""
     why = ""
     for sizes in tries:
         try:
@@ -59,17 +59,18 @@ def run_of(config: Any, modeling: Any, changes: dict[str, Any] | None = None,
 
 
 def compare_live(sextant: Sextant, small: Any, layers: list[LayerSeen]) -> tuple[Answer, list[str]]:
-    # A module starts with LongRoPE's list of short sequences.
-    answer = sextant.explain_config(small, getattr(small, "original_max_position_embeddings", 0) or 0)
+    # A new module uses LongRoPE's factors for short sequences.
+    answer = sextant.explain_config(
+        small, getattr(small, "original_max_position_embeddings", 0) or 0)
     if answer.settings is None:
         return answer, []
     return answer, compare_run(answer.settings, layers, layer_types_of(small))
 
 
 def audit_defaults(subject: RotaryClass, sextant: Sextant, result: FolderResult) -> type:
-    """The default configuration, alone and inside a whole one; and a run of a small model.
+    """Compares the default configuration, alone and inside composite ones, and runs a small model.
 
-    Returns the configuration class that the rotary class takes.
+    Returns the configuration class that the rotary class accepts.
     """
     config, found = build(subject.rotary, subject.config_class)
     name = type(config).__name__
@@ -79,7 +80,7 @@ def audit_defaults(subject: RotaryClass, sextant: Sextant, result: FolderResult)
     small, layers, why = run_of(config, subject.modeling)
     if layers:
         said, live = compare_live(sextant, small, layers)
-        # Forward may reorder what the buffers hold: the run is the better witness.
+        # The forward pass may reorder the buffers, so the run has precedence over them.
         lines = [line for line in lines if OTHER_CHANNELS not in line]
         record(result, "run", name, said, live)
         result.facts.setdefault("runs", {})[name] = facts_of_run(layers)
@@ -111,14 +112,14 @@ def audit_whole(subject: RotaryClass, whole: type, member: str, sextant: Sextant
         record(result, "defaults", case, answer, [])
 
 
-# --- fields that a file leaves out ---
+# --- missing fields ---
 
 def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if k not in names}
 
 
 def left_out(config: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A name, and the file's fields without it, so that the code's default shows."""
+    """Pairs of a name and the fields of the file without it, for which the code has a default."""
     fields = config.to_dict()
     own = fields.get("rope_parameters") or {}
     if own:
@@ -134,13 +135,14 @@ def left_out(config: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def says_so(answer: Answer) -> bool:
-    """Whether it says that a value is from the code."""
+    """Whether the answer says that a value is from the code."""
     return any("code" in remark or "default" in remark
                for s in answer.settings or () for remark in s.remarks)
 
 
 def follows_from_file(name: str, fields: dict[str, Any], answer: Answer) -> bool:
-    """Whether nothing is left to the code: plain RoPE, or a sum of fields that the file has."""
+    """Whether the value follows from the file alone, without a default of the code: plain RoPE, or
+    a value that is computed from other fields."""
     rotating = [s for s in answer.settings or () if s.rotates]
     if name == "part":
         whole = all(2 * sum(f > 0 for f in s.frequencies) == s.head_dim for s in rotating)
@@ -178,7 +180,7 @@ def audit_missing(subject: RotaryClass, config_class: type, sextant: Sextant,
 # --- scalings ---
 
 def scalings(pairs: int) -> dict[str, dict[str, Any]]:
-    """rope_parameters that transformers takes."""
+    """The rope_parameters under test, by name; all are valid in transformers."""
     yarn = {"rope_type": "yarn", "factor": float(FACTOR),
             "original_max_position_embeddings": ORIGINAL}
     longrope = {"rope_type": "longrope", "original_max_position_embeddings": ORIGINAL,
@@ -212,7 +214,7 @@ def is_local(kind: str) -> bool:
 
 
 def scaled(config_class: type, parameters: dict[str, Any]) -> Any:
-    """The default configuration with these parameters, in all layers but those with a window."""
+    """The default configuration with these parameters in all layers without a window."""
     fields = config_class().to_dict()
     needed = needed_values(config_class.model_type)
     fields.update(without(needed, "rope_parameters"))
@@ -221,7 +223,7 @@ def scaled(config_class: type, parameters: dict[str, Any]) -> Any:
     if "original_max_position_embeddings" in fields \
             and "original_max_position_embeddings" in parameters:
         fields["original_max_position_embeddings"] = ORIGINAL
-    if fields.get("head_dim", 1) is None:  # the scaled functions of 5.24 raise TypeError then
+    if fields.get("head_dim", 1) is None:  # transformers 5.24's scalings would raise TypeError
         fields["head_dim"] = fields["hidden_size"] // fields["num_attention_heads"]
     own = fields.get("rope_parameters") or {}
 
@@ -236,7 +238,7 @@ def scaled(config_class: type, parameters: dict[str, Any]) -> Any:
 
 
 def frequencies_at(module: Any, length: int) -> Frequencies:
-    """After a call with positions up to `length`, which dynamic scalings follow."""
+    """The frequencies after a call with `length` positions, on which dynamic scalings depend."""
     import torch
     if length:
         positions = torch.arange(length)[None]
@@ -246,7 +248,7 @@ def frequencies_at(module: Any, length: int) -> Frequencies:
 
 
 def pairs_of(subject: RotaryClass, config_class: type) -> int:
-    """LongRoPE's lists are as long as the model has pairs."""
+    """The number of rotated pairs, which is the length of LongRoPE's lists."""
     module = subject.rotary(scaled(config_class, {"rope_type": "default"}))
     return max(len([f for f in freq if f != 0]) for freq, _ in frequencies_of(module).values())
 
@@ -276,7 +278,8 @@ def audit_scalings(subject: RotaryClass, config_class: type, sextant: Sextant,
             lines = [line for line in lines if OTHER_CHANNELS not in line]
             case = f"{config_class.__name__} {name}" + (f" at {length}" if length else "")
             if "truncate" in name and said(answer, "ignores it where parameters stand by kind"):
-                result.add("scalings", case, EXPLAINED, [f"{line}: explain says so" for line in lines])
+                result.add("scalings", case, EXPLAINED,
+                           [f"{line}: explain says so" for line in lines])
                 lines = []
             record(result, "scalings", case, answer, lines)
             counts["agree"] += answer.settings is not None and not lines

@@ -1,4 +1,5 @@
-"""The committed list of known states: a line a folder, "folder state reason", tab-separated."""
+"""The committed list of known states: one line per folder, "folder state reason", separated by
+tabs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import pathlib
 
 from .findings import AGREES, FolderResult
 
-HEAD = """# The states of transformers' folders with a rotary class, as scripts/audit_transformers.py found
+HEAD = """\
+# The states of transformers' folders with a rotary class, as scripts/audit_transformers.py found
 # them: folder, state and reason, separated by tabs. The audit fails if a state differs; --update
 # writes this file.
 """
@@ -37,7 +39,7 @@ def write(path: pathlib.Path, states: States) -> None:
 
 
 def differences(known: States, now: States) -> list[str]:
-    """Lines of the list that would change their state, as a diff."""
+    """The lines of the list whose state differs, as a diff."""
     lines = []
     for folder in sorted(now):
         if known.get(folder, ("", ""))[0] != now[folder][0]:

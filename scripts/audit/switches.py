@@ -1,6 +1,8 @@
-"""Fields that switch rotations on and off, by layer or as a whole, at each of their values.
+"""Tests fields that switch rotations on and off, per layer or for the model, at each of their
+values.
 
-Defaults hide one side of a switch. A small model runs with each value that the code takes.
+A default configuration shows only one value of a switch. A small model runs with each value that
+the code accepts.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from .probe import probe
 DEPTH = 8
 ALTERNATE = [1, 0] * (DEPTH // 2)
 
-# Field -> values. A field is tried where the configuration has it.
+# Field -> values. A field is tested if the configuration has it.
 VALUES: dict[str, list[Any]] = {
     "position_embedding_type": ["rope", "rotary", "absolute"],
     "use_mem_rope": [True, False],
@@ -44,7 +46,7 @@ VALUES: dict[str, list[Any]] = {
     "head_dim": [48],
     "kv_channels": [48],
 }
-# A switch of these means little without the window being in use.
+# Field -> other fields that must be set for the switch to have an effect.
 WITH = {"use_sliding_window": {"sliding_window": 6, "max_window_layers": 2}}
 
 
@@ -53,7 +55,7 @@ def is_same(a: Any, b: Any) -> bool:
 
 
 def switches(fields: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A name of each case, and the fields that it changes."""
+    """The name of each case, and the fields that it changes."""
     for name, values in VALUES.items():
         if name not in fields:
             continue
@@ -64,14 +66,14 @@ def switches(fields: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def shallow(fields: dict[str, Any]) -> dict[str, Any]:
-    """Depth first: lists by layer are as long as the model is deep."""
+    """The change that gives a model at least DEPTH layers, since lists have one entry per layer."""
     named = whole_number(fields, DEPTHS)
     return {named: DEPTH} if named and fields[named] < DEPTH else {}
 
 
 def audit_switch(subject: RotaryClass, config: Any, changes: dict[str, Any], sextant: Sextant
                  ) -> tuple[Any, list[str]] | None:
-    """The answer and its lines; None where transformers does not take the value."""
+    """The answer and the lines of its comparison; None if transformers refuses the value."""
     try:
         small = shrunk(config, depth=DEPTH, changes=changes)
         layers, _ = probe(small, subject.modeling)
@@ -83,7 +85,7 @@ def audit_switch(subject: RotaryClass, config: Any, changes: dict[str, Any], sex
         small.save_pretrained(folder)
         path = pathlib.Path(folder, "config.json")
         saved = json.loads(path.read_text())
-        # A saved file may leave out what equals a default: the value under trial stands in it.
+        # A saved file may omit values that equal a default; the tested value is always written.
         saved.update({k: v for k, v in changes.items() if k not in saved})
         path.write_text(json.dumps(saved))
         answer = sextant.explain_file(path)
