@@ -1,5 +1,5 @@
-# The libraries that the project needs, found here once so that all missing ones are named at once.
-# Folders ask for theirs by find_package again, which costs nothing then.
+# Finds all libraries that the project needs, so that one message names all missing ones. Folders
+# call find_package again for their own libraries, which then costs nothing.
 set(sextant_missing "")
 macro(sextant_need package debian_package)
   find_package(${package} QUIET)

@@ -1,14 +1,14 @@
-# sextant_embed(<target> <file> <symbol>): compiles a file's bytes into a target, as
+# sextant_embed(<target> <file> <symbol>): compiles the bytes of a file into a target, as
 #
 #   namespace sextant { extern const std::string_view <symbol>; }
 #
-# For tables of data that a program reads at its start. A source file that is older than the table
-# is written again when CMake runs, which a changed table makes it do.
+# It is for tables that a program reads at its start. A changed table makes CMake run again, which
+# rewrites the source file.
 function(sextant_embed target file symbol)
   cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} content)
-  # A raw string that a compiler takes has a limit (64 KiB by the standard), so there are several.
+  # The length of a raw string literal is limited (64 KiB by the standard), so there are several.
   set(literals "")
   set(delimiter sextant)
   string(LENGTH "${content}" left)

@@ -1,5 +1,5 @@
-# `cmake --install` lays down the command with its plug-in, and the libraries with their headers and
-# a CMake package, so that others can say
+# `cmake --install` installs the command with its plug-in, and the libraries with their headers and
+# a CMake package, for use in other projects:
 #
 #   find_package(sextant REQUIRED)
 #   target_link_libraries(engine PRIVATE sextant::core)      # or sextant::torch
@@ -16,12 +16,13 @@ if(TARGET sextant_torch)
   install(TARGETS sextant_torch EXPORT sextant_torch)
   install(DIRECTORY sextant/torch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant
     FILES_MATCHING PATTERN "*.h")
-  install(EXPORT sextant_torch NAMESPACE sextant:: FILE sextantTorch.cmake DESTINATION ${package_dir})
+  install(EXPORT sextant_torch NAMESPACE sextant:: FILE sextantTorch.cmake
+    DESTINATION ${package_dir})
 endif()
 
 install(FILES LICENSE NOTICE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# The command opens its plug-in from ../lib beside it.
+# The command loads its plug-in from ../lib, relative to its own folder.
 install(TARGETS sextant_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET sextant_lab)
   install(TARGETS sextant_lab LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -31,5 +32,6 @@ configure_package_config_file(cmake/sextantConfig.cmake.in ${PROJECT_BINARY_DIR}
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sextantConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/sextantConfig.cmake ${PROJECT_BINARY_DIR}/sextantConfigVersion.cmake
+install(FILES
+  ${PROJECT_BINARY_DIR}/sextantConfig.cmake ${PROJECT_BINARY_DIR}/sextantConfigVersion.cmake
   DESTINATION ${package_dir})

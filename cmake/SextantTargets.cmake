@@ -1,32 +1,34 @@
-# Options of every target of the project.
+# Compile options of every target of the project.
 #
-# -ffp-contract=off: Real and the fixed order of sums need a*b+c to be two roundings where it is
-# written so; kernels ask for fused multiply-add by name. -Wno-missing-field-initializers: a
-# designated initialiser names what differs from the defaults.
+# -ffp-contract=off: the double-double type Real and the fixed order of sums need two roundings for
+# a*b+c; kernels call fused multiply-add explicitly. -Wno-missing-field-initializers: designated
+# initialisers name only the fields that differ from their defaults.
 function(sextant_compile_options target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off)
 endfunction()
 
-# Core code: stricter, and without libtorch's headers there is nothing to excuse.
+# Core code has stricter warnings, which libtorch's headers would not pass.
 function(sextant_core_options target)
   sextant_compile_options(${target})
   target_compile_options(${target} PRIVATE -Wconversion -Wshadow)
 endfunction()
 
-# Code without loops over tensors, such as the command and readers of files: -O1 compiles in two
-# thirds of the time of -O3, and no user feels the difference.
+# Code without loops over tensors, such as the command and file readers, is compiled with -O1: that
+# takes two thirds of the time of -O3, and is fast enough.
 set(sextant_light $<$<CONFIG:Release>:-O1>)
 function(sextant_light_options target)
   sextant_core_options(${target})
   target_compile_options(${target} PRIVATE ${sextant_light})
 endfunction()
 
-# sextant_test(name sources... LINK libraries...): one gtest program, one CTest entry.
-# Its CTest name is `name`; label "slow" is for those that `./check --quick` leaves out. HEADERS
-# names the target whose precompiled header it uses, if that is not test_headers.
+# sextant_test(name SOURCES sources... LINK libraries... [SLOW] [HEADERS target]): one GoogleTest
+# program and one CTest entry, both called `name`. `./check --quick` skips tests with SLOW, which
+# gives them the label "slow". HEADERS is the target whose precompiled header the program uses, by
+# default test_headers.
 function(sextant_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "HEADERS" "SOURCES;LINK")
   if(NOT arg_HEADERS)

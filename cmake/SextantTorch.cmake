@@ -1,14 +1,15 @@
-# libtorch, as the target `torch` and the variable TORCH_LIBRARIES, from one of two places.
+# libtorch as the target `torch` and the variable TORCH_LIBRARIES, from one of two places.
 #
-# By default where find_package(Torch) finds it: Debian's libtorch-dev, or an unpacked libtorch
-# under CMAKE_PREFIX_PATH. The CMake files inside Python's torch package demand a CUDA toolkit if it
-# was built with CUDA, and PyPI's are; so SEXTANT_TORCH_ROOT names the folder of such a package
-# (.../site-packages/ torch) and its CPU part is linked without them.
-set(SEXTANT_TORCH_ROOT "" CACHE PATH "Folder of Python's torch package, instead of find_package(Torch)")
+# By default find_package(Torch) finds it: Debian's libtorch-dev, or an unpacked libtorch under
+# CMAKE_PREFIX_PATH. The CMake files inside Python's torch package need a CUDA toolkit if it was
+# built with CUDA, as PyPI's packages are. For these, SEXTANT_TORCH_ROOT names the folder of the
+# package (.../site-packages/torch), and its CPU part is linked without its CMake files.
+set(SEXTANT_TORCH_ROOT "" CACHE PATH
+  "Folder of Python's torch package, instead of find_package(Torch)")
 
-# A Python package is built against the torch of the interpreter that asks for it. pip builds in an
-# environment that hides that torch by PYTHONPATH; Debian's keeps its libraries where find_package
-# looks.
+# The Python package is built against the torch of the interpreter that builds it. pip builds in an
+# environment that hides this torch by PYTHONPATH. The libraries of Debian's torch are in a folder
+# that find_package searches.
 if(SEXTANT_PYTHON AND NOT SEXTANT_TORCH_ROOT)
   find_package(Python REQUIRED COMPONENTS Interpreter)
   execute_process(
@@ -25,7 +26,7 @@ if(SEXTANT_PYTHON AND NOT SEXTANT_TORCH_ROOT)
 endif()
 
 if(SEXTANT_TORCH_ROOT)
-  # Not cached: pip's build folder serves the torch of one interpreter after another.
+  # The paths are not cached: pip uses one build folder for the torch of several interpreters.
   find_library(SEXTANT_TORCH_CPU torch_cpu PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH
     NO_CACHE REQUIRED)
   find_library(SEXTANT_TORCH_C10 c10 PATHS ${SEXTANT_TORCH_ROOT}/lib NO_DEFAULT_PATH
@@ -35,7 +36,7 @@ if(SEXTANT_TORCH_ROOT)
   add_library(torch INTERFACE IMPORTED)
   target_include_directories(torch INTERFACE
     ${SEXTANT_TORCH_INCLUDE} ${SEXTANT_TORCH_INCLUDE}/torch/csrc/api/include)
-  # Its libtorch_cpu.so finds what it needs of CUDA by its own RPATH, and not at link time.
+  # libtorch_cpu.so finds its CUDA libraries by its own RPATH at run time, not at link time.
   target_link_libraries(torch INTERFACE
     ${SEXTANT_TORCH_CPU} ${SEXTANT_TORCH_C10} -Wl,--allow-shlib-undefined)
   set(TORCH_LIBRARIES torch)

@@ -1,18 +1,19 @@
 # The library `sextant_version`: the version, commit and libtorch of this build.
 #
-# The version is CMakeLists.txt's and is compiled into one file. The commit is written into a header
-# by this file itself, run as a script whenever git has moved HEAD. Its depfile names the files of
-# git that show that, so a build with nothing to do runs nothing, and one whose .git has gone does
-# not fail.
+# The version is that of CMakeLists.txt and is compiled into one file. This file also runs as a
+# script whenever git's HEAD changes, and writes the commit into a header. Its depfile lists the
+# files of git that change with HEAD, so that a build with nothing to do runs nothing, and a build
+# whose .git was removed does not fail.
 #
 #   cmake -DSOURCE=... -DHEADER=... -DDEPFILE=... -P SextantVersion.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_minimum_required(VERSION 3.25)
   set(SEXTANT_COMMIT unknown)
-  # This file is the first, for ninja would run a command without dependencies every time.
+  # This file is the first dependency, since ninja always runs a command without dependencies.
   string(REPLACE " " "\\ " dependencies ${CMAKE_CURRENT_LIST_FILE})
   find_program(git git)
-  # Only a repository of its own: a copy inside another project would show that project's commit.
+  # The tree must be a repository itself: inside another project, git would report that project's
+  # commit.
   if(git AND EXISTS ${SOURCE}/.git)
     execute_process(COMMAND ${git} -C ${SOURCE} rev-parse --short=12 HEAD
       OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)

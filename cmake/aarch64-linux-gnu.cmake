@@ -1,9 +1,9 @@
-# A toolchain for AArch64 on Debian of another architecture, whose tests run in an emulator
+# A cross toolchain for AArch64 on a Debian of another architecture. Tests run in an emulator
 # (scripts/check_arm.sh).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
-# Debian keeps this architecture's packages beside the machine's own.
+# Debian installs the packages of several architectures side by side.
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
