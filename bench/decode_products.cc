@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
-// copy: room for a unit of keys or values.
+// copy: buffer for one unit of keys or values.
 void multiply_head(const Problem& p, const BatchFrame& block, int64_t key_head,
                    const GroupedQueries& joined, float* copy) {
   const int64_t keys = block.frame.keys, queries = p.group * block.frame.queries;
@@ -45,7 +45,7 @@ namespace sextant::bench {
 namespace {
 HWY_EXPORT(multiply_head);
 
-// Memory of a worker.
+// The buffers of a worker.
 struct Scratch {
   explicit Scratch(const cpu::Problem& p)
       : numbers(filled([&](cpu::Arena& arena) {
@@ -55,7 +55,7 @@ struct Scratch {
 
   std::optional<cpu::GroupedQueries> joined;
   float* copy = nullptr;
-  AlignedFloats numbers;  // last: what is laid out in it comes before
+  AlignedFloats numbers;  // the last member, since its initializer sets the pointers above
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What decoding could do: its two products, as the kernel makes them, and nothing else.
+// The upper bound of decoding: its two products alone, with the kernel's own code.
 #pragma once
 
 #include "sextant/attention/score.h"
@@ -6,8 +6,9 @@
 
 namespace sextant::bench {
 
-// Of few queries with all keys of their frames, none of which is turned, and with their values:
-// unit by unit, as decoding reads them, and a key head at a time for each worker.
+// Multiplies a few queries with all keys of their frames, and their weights with the values,
+// without rotations. It goes through the units in the order of decoding; each task is one key head
+// of one batch entry.
 void multiply_cached(const Score<float>& score, const Executor& executor);
 
 }  // namespace sextant::bench

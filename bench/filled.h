@@ -1,4 +1,4 @@
-// Scratch of the attention kernels for programs that call their steps alone.
+// Scratch memory of the attention kernels, for programs that call their steps alone.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace sextant::bench {
 
-// Memory laid out as a kernel's scratch is, filled with numbers between -1/2 and 1/2 of which no
-// two neighbours are alike.
+// Memory with the layout of a kernel's scratch, filled with values between -1/2 and 1/2. No two
+// neighbours are equal.
 AlignedFloats filled(const std::function<void(cpu::Arena&)>& lay_out);
 
 }  // namespace sextant::bench

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A newcomer's first run, timed from a clean clone on a fresh Debian, beside an earlier commit.
+"""Times the first run of a clean clone on a fresh Debian, beside an earlier commit.
 
     bench/first_run.py                     HEAD beside c4e4547; both build without a compiler cache
     bench/first_run.py --peer "" --survey  HEAD alone, and `./run` to the end of its survey
-    bench/first_run.py --check             `./check --quick` of HEAD, packages and build included
+    bench/first_run.py --check             `./check --quick` of HEAD, with packages and build
 
-Each commit is built in a system of its own that scripts/clean_chroot.sh makes (root; debootstrap),
-the two in turn and `--rounds` times, with nothing else at work. Times of the survey count from the
-moment when the clone is there: packages, build, and the survey until its first table and its end.
-Least times are kept; the spread is the largest over the least. The result goes into bench/results/
+Each commit is built in a fresh system of scripts/clean_chroot.sh (needs root and debootstrap), the
+two alternately and `--rounds` times, on an otherwise idle machine. Times of the survey start with
+the finished clone: packages, build, and the survey until its first table and its end. The result
+has the least times, and as spread the largest over the least; it is written to bench/results/
 (bench/records.py).
 """
 
@@ -36,13 +36,13 @@ STEPS = {
 
 
 def clone_command(system, ref, script, suite="bookworm"):
-    """The command that runs `script` in a clone of `ref`, in the system that lies in `system`."""
+    """The command that runs `script` in a clone of `ref` in the folder `system`."""
     return ["env", "CCACHE_DISABLE=1", ROOT / "scripts/clean_chroot.sh", "--ref", ref,
             "--suite", suite, "--keep", system, "bash", "-c", script]
 
 
 def step(system, ref, name):
-    """Runs a step; returns its seconds of wall clock and of CPU, all processes of it together."""
+    """Runs a step. Returns its seconds of wall clock, and of CPU over all its processes."""
     def cpu():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
@@ -53,7 +53,7 @@ def step(system, ref, name):
 
 
 def survey(system, ref):
-    """Runs `./run`; returns the seconds until its first table and until its end."""
+    """Runs `./run`. Returns the seconds until its first table and until its end."""
     began, first = time.monotonic(), None
     with subprocess.Popen(clone_command(system, ref, "./run"), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace") as running:
@@ -83,7 +83,7 @@ def first_run(ref, with_survey):
     """{name of a row: seconds} of one commit."""
     with tempfile.TemporaryDirectory(prefix="sextant-first-run-") as folder:
         system = pathlib.Path(folder) / "system"
-        # The base system and the clone are there before the clock starts.
+        # The base system and the clone are made before the timing starts.
         subprocess.run(clone_command(system, ref, "true"), check=True)
         packages, _ = step(system, ref, "packages")
         wall, cpu = step(system, ref, "build")
@@ -96,7 +96,7 @@ def first_run(ref, with_survey):
 
 
 def row(name, ours, peer, version):
-    """A row of bench/results: the least of the rounds, ours beside the peer's."""
+    """A row of bench/results with the least time of the rounds, ours beside the peer's."""
     def least(rounds):
         times = [times[name] for times in rounds if name in times]
         return (min(times), max(times) / min(times)) if times else (None, None)

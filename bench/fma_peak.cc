@@ -19,7 +19,7 @@
 #define SEXTANT_BENCH_FMA_PEAK_ONCE
 namespace sextant::bench {
 
-// More multiply-adds in flight than any machine's latency times its units.
+// At least as many multiply-adds in flight as the latency times the units of any machine.
 inline constexpr size_t kChains = 12;
 
 struct MultiplyAdds {
@@ -33,9 +33,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `rounds` times kChains steps, each waiting only for the one kChains before it. chains: where they
-// start, and then where they have come to. The compiler must not know that two start alike, for it
-// computes equal chains once. operations: of a lane in a step.
+// Runs `rounds` times kChains steps; each depends only on the step kChains before it. chains holds
+// the start values, and then the results. The compiler must not know that two chains start with the
+// same value, since it would compute them once. operations: per lane and step.
 template <class D, class Step>
 HWY_INLINE MultiplyAdds run_chains(D d, int64_t rounds, float* HWY_RESTRICT chains,
                                    double operations, Step step) {
@@ -58,7 +58,7 @@ MultiplyAdds multiply_add(int64_t rounds, float* HWY_RESTRICT chains) {
                     [&](auto a) HWY_ATTR { return hn::MulAdd(a, factor, term); });
 }
 
-// With products of pairs of bfloat16; none where the machine has no instruction for them.
+// The same with dot products of bfloat16 pairs; zeros if the machine has no instruction for them.
 MultiplyAdds multiply_add_pairs([[maybe_unused]] int64_t rounds,
                                 [[maybe_unused]] float* HWY_RESTRICT chains) {
 #if HWY_NATIVE_DOT_BF16
@@ -97,13 +97,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Cycles per second, by additions that wait for each other: one a cycle on every core.
+// Cycles per second, measured by dependent additions, which take one cycle each on every core.
 double clock_of_core() {
   constexpr int64_t kAdditions = 4'000'000;  // about 1 ms
   uint64_t sum = 0, term = 1;
   const auto start = std::chrono::steady_clock::now();
   for (int64_t n = 0; n < kAdditions; n += 4) {
-    // The compiler knows nothing of `sum` and `term` after each.
+    // The empty asm statement hides `sum` and `term` from the optimiser after each addition.
     for (int more = 0; more < 4; ++more) {
       sum += term;
       __asm__ volatile("" : "+r"(sum), "+r"(term));
@@ -112,10 +112,10 @@ double clock_of_core() {
   return static_cast<double>(kAdditions) / seconds_since(start);
 }
 
-// Units for multiply-adds of a core: 2 at most on x86; 4 narrow ones on some ARM cores.
+// The most multiply-add units of a core: 2 on x86; 4 narrow ones on some ARM cores.
 constexpr double kMostUnits = HWY_ARCH_X86 ? 2 : 4;
 
-// chains_of(rounds, chains): what is measured, on each worker. Returns what all have done.
+// Runs chains_of(rounds, chains) on each worker. Returns the sums over all workers.
 using Chains = MultiplyAdds (*)(int64_t rounds, float* chains);
 MultiplyAdds run_on_all(const Executor& executor, Chains chains_of) {
   constexpr int64_t kRounds = 3'000'000;  // about 10 ms
@@ -145,9 +145,10 @@ MultiplyAdds chains_of_pairs(int64_t rounds, float* chains) {
 
 FmaPeak peak_of(const Executor& executor, Chains chains_of) {
   FmaPeak peak;
-  double vectors = 0;  // a second and a worker
+  double vectors = 0;  // per second and worker
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    // In between, for it changes with the load; often, for whoever is interrupted seems slow.
+    // The clock is measured in every try, since it changes with the load, and several times, since
+    // an interruption makes it appear slow.
     for (int n = 0; n < kClockReadings; ++n) peak.clock = std::max(peak.clock, clock_of_core());
     const auto start = std::chrono::steady_clock::now();
     const MultiplyAdds all = run_on_all(executor, chains_of);

@@ -1,7 +1,8 @@
-"""The goals for speed and memory, and the lines by which measured files are judged.
+"""The goals for speed and memory, and the lines that compare measured files with them.
 
-A line is judged by the least times of the rounds; its median is beside it. A limit is the best that
-this machine allows, by the steps of the kernels measured in the same run or by counting.
+A line compares the least times of the rounds with its bound, and also shows the median. A limit is
+the best possible value on this machine, computed from the steps of the kernels in the same run or
+by counting operations.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ LENGTHS, HEAD_SIZES = (2048, 8192), (64, 128)
 
 @dataclasses.dataclass
 class Line:
-    """One measured number of a goal, and its bound."""
+    """A measured value of a goal, and its bound."""
 
     what: str
     value: float
@@ -41,7 +42,7 @@ PASSES = {"forward": ("forward",), "with backward": ("forward", "backward")}
 
 
 def total(rows, side, how):
-    """Seconds of `side` of all passes of a kind, by the least times or the medians."""
+    """The seconds of `side` over all passes of a kind; how: "least" or "median"."""
     return sum(row[side][how] for row in rows)
 
 
@@ -50,7 +51,7 @@ def find(measured, **wanted):
 
 
 def cells(document, kind, passes):
-    """(name, head size, a row for each pass) for each measured length and head size of `kind`."""
+    """(name, head size, one row per pass) for each measured length and head size of `kind`."""
     for size in HEAD_SIZES:
         for length in LENGTHS:
             rows = [row for name in PASSES[passes]
@@ -61,7 +62,7 @@ def cells(document, kind, passes):
 
 
 def shares(document, kinds, passes, bounds, limits):
-    """Lines of shares of the peak of the same rounds; bounds and limits are by head size."""
+    """Lines with the fraction of the peak of the same rounds; bounds and limits by head size."""
     for kind in kinds:
         for what, size, rows in cells(document, kind, passes):
             least, median = (total(rows, "multiplying", how) / total(rows, "ours", how)
@@ -70,7 +71,7 @@ def shares(document, kinds, passes, bounds, limits):
 
 
 def of_plain(document, kinds, passes, bounds, limits=None):
-    """Lines of times as multiples of plain attention's."""
+    """Lines with the time as a multiple of plain attention's."""
     for kind in kinds:
         for what, size, rows in cells(document, kind, passes):
             least, median = (total(rows, "ours", how) / total(rows, "plain", how)
@@ -86,7 +87,8 @@ FORWARD_BOUNDS, BACKWARD_BOUNDS = {64: 0.90, 128: 0.94}, both_sizes(0.92)
 
 
 def steps(results, kernel, size):
-    """{name: row} of the steps of a kernel, each alone, without `all`, which is all in turn."""
+    """{name: row} of the steps of a kernel, each timed alone; without `all`, which runs them in
+    turn."""
     if "kernels" not in results:
         return {}
     rows = find(results["kernels"]["measured"], kernel=kernel, head_dim=size)
@@ -94,15 +96,15 @@ def steps(results, kernel, size):
 
 
 def with_products_at_peak(steps, peak=None):
-    """Seconds of a kernel if its products ran at the peak (default: of multiply-adds) and all else
-    took the time that it takes."""
+    """The seconds of a kernel if its products ran at the peak (default: of multiply-adds) and all
+    other steps at their measured times."""
     return sum(row["operations"] / (peak or row["fma_peak"]) if row["operations"] else row["least"]
                for row in steps.values())
 
 
 def forward_limits(results, peak=None):
-    """Shares of the peak of one core (default: of multiply-adds) that the forward pass can reach,
-    by head size."""
+    """The fraction of the peak of one core (default: of multiply-adds) that the forward pass can
+    reach, by head size."""
     limits = {}
     for size in HEAD_SIZES:
         if known := steps(results, "forward", size):
@@ -112,7 +114,7 @@ def forward_limits(results, peak=None):
 
 
 def backward_limits(results):
-    """Shares of the multiply-add peak that the backward pass can reach, by head size."""
+    """The fraction of the multiply-add peak that the backward pass can reach, by head size."""
     limits = {}
     for size in HEAD_SIZES:
         if known := steps(results, "backward", size):
@@ -122,15 +124,15 @@ def backward_limits(results):
 
 
 def limits_with_backward(results):
-    """The same for both passes together, which have 2 and 5 products of the same size."""
+    """The same for both passes together: 2 products forward and 5 backward, all of one size."""
     backward = backward_limits(results)
     return {size: 7 / (2 / forward + 5 / backward[size])
             for size, forward in forward_limits(results).items()}
 
 
 def every_distance_limits(results, passes):
-    """Times of plain attention if all products ran at the peak: the forward pass has one more, q A,
-    and the backward pass three, q A, dq and dA."""
+    """The multiple of plain attention's time if all products ran at the peak: the forward pass has
+    one more product, q A, and the backward pass three more, q A, dq and dA."""
     limits = {}
     for size in HEAD_SIZES:
         if forward := steps(results, "forward", size):
@@ -168,7 +170,7 @@ def plain_backward(results):
 
 
 def plain_by_amx(passes, bounds):
-    """The share of the multiply-add peak, though AMX makes these products."""
+    """Lines with the fraction of the multiply-add peak, although AMX computes these products."""
     def lines(results):
         document = results["amx"]
         return shares(document, ("causal", "full"), passes, bounds, {}) if document["amx"] else ()
@@ -218,10 +220,11 @@ def eager_by_amx(results):
 
 
 def backward_products(kind, length):
-    """The number of products of all queries with all keys in a backward pass. Plain attention has
-    five (q k again, do v, dv, dq, dk). A table on queries or keys adds three with each of its rows
-    that distances reach (again, and two for gradients), a table on values two. The numbers of rows
-    are those of bench/attention/cases.cc."""
+    """The size of all products of a backward pass, in units of a product of all queries with all
+    keys. Plain attention has five (q k again, do v, dv, dq, dk). Each row of a table on queries or
+    keys that distances reach adds three products with all queries (one again, two for gradients);
+    a row of a table on values adds two. The numbers of rows are those of
+    bench/attention/cases.cc."""
     shaw, deberta = 2 * 16 + 1, 2 * 256
     rows = {"shaw-keys": 3 * shaw, "shaw": (3 + 2) * shaw, "deberta": 2 * 3 * deberta}
     return 5 + (3 if kind == "every-distance" else rows.get(kind, 0) / length)
@@ -233,7 +236,7 @@ def beside_eager(results, document):
     for size in HEAD_SIZES:
         for row in find(document["measured"], head_dim=size, length=length, **{"pass": "backward"}):
             ours, theirs = row["ours"], row["eager"]
-            # All products at the peak, and the rest of plain attention's time.
+            # All products at the peak, and the other steps of plain attention.
             others = 5 / limits[size] - 5 if limits else 0
             products = backward_products(row["kind"], length) + others
             at_peak = row["multiplying"]["least"] * products / 5
@@ -243,14 +246,15 @@ def beside_eager(results, document):
 
 
 def median_ratio(a, b):
-    """The median of the rounds' ratios: in a round both meet the same load of the machine."""
+    """The median of the ratios of the rounds; in a round both meet the same load of the
+    machine."""
     return statistics.median(x / y for x, y in zip(a["seconds"], b["seconds"]))
 
 
 def decoding(results):
     document = results["decoding"]
     for row in document["measured"]:
-        # The kernel's two products in turn and nothing else; older programs do not measure them.
+        # The kernel's two products alone; older programs do not measure them.
         limit = median_ratio(row["reading"], row["products"]) if "products" in row else None
         yield Line(f"{row['kind']}, 8192 keys, D {row['head_dim']}",
                    row["reading"]["least"] / row["ours"]["least"], 0.9, False,
@@ -286,7 +290,7 @@ def training(results):
                    row["eager"]["median"] / row["ours"]["median"])
 
 
-# Number, title, the function that makes its lines, and the files that this needs.
+# Number, title, the function that makes the lines, and the files that it needs.
 GOALS = (
     ("1", "plain forward, of the multiply-add peak", plain_forward, ("attention",)),
     ("1", "with the products of AMX (cpu-bf16x3), of that peak",
@@ -313,7 +317,7 @@ GOALS = (
 
 
 def judge(results):
-    """Prints all goals, and returns them for the file of --json."""
+    """Prints all goals and returns them as data for the file of --json."""
     print(f"\n{'goal':<46} {'least':>7} {'median':>7}   wanted")
     judged = []
     for number, title, lines_of, needed in GOALS:

@@ -4,20 +4,20 @@
     bench/goals.py --to build/goals
 
 The programs of this folder that a goal needs run one after the other, each on the whole machine,
-and each leaves a file in the folder --to. A program whose file is there is not run again, so a run
-that was stopped goes on; another folder starts anew. --only NAME,... runs some, and judges the
-files that are there.
+and each writes a file into the folder --to. A program whose file exists is not run again, so that
+an interrupted run continues; a new folder starts from the beginning. --only NAME,... runs some of
+the programs, and judges the existing files.
 
     bench/goals.py --to build/goals --results bench/results --machine zen4-2c
 
 writes the medians of the same files into bench/results, from which scripts/draw_figures.py draws
-docs/performance.md. The machine's name is made from /proc/cpuinfo unless --machine gives it.
+docs/performance.md. The name of the machine is made from /proc/cpuinfo by default.
 
 With --python, an interpreter with PyTorch 2, and --library, the library built for it, PyTorch's
 attention is timed too (scripts/check_torch.sh builds one: build/torch-VERSION/lib/
 libsextant_torch.so, with build/python-VERSION/bin/python).
 
-bench/goal_lines.py has the goals. docs/internals/kernels.md says how each limit comes about.
+bench/goal_lines.py defines the goals. docs/internals/kernels.md explains each limit.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def joined(values):
 
 
 def commands(options):
-    """{name of a file: (command, environment)}, in the order in which they are run."""
+    """{name of a file: (command, environment)}, in the order of the run."""
     programs = options.build / "bin"
     threads, rounds = ["--threads", options.threads], ["--rounds", options.rounds]
     sizes = ["--head-sizes", joined(HEAD_SIZES)]
@@ -63,7 +63,7 @@ def commands(options):
         "attention": [*attention, *both, *kinds, *rounds],
         "amx": [*attention, *both, "--backend", "cpu-bf16x3", *plain, *rounds],
     }
-    # No goal is about it: the charts of share and memory by length are drawn from it.
+    # No goal uses this file; the charts of share and memory by length are drawn from it.
     result["growth"] = [*attention, "--lengths", joined(2**n for n in range(9, 16)),
                         "--head-sizes", 64, "--no-eager", "--no-ggml", "--no-backward", "--kinds",
                         "causal", *rounds]
@@ -81,7 +81,7 @@ def commands(options):
         for size in HEAD_SIZES:
             python(f"peers-{size}", options.python, options.library, "peers.py", "--methods",
                    "none", "--lengths", joined(LENGTHS), "--head-size", size, *rounds)
-    # The distribution's Python, which has python3-torch, whatever comes first in PATH.
+    # Debian's Python has python3-torch; another one may be first in PATH.
     python("memory", options.python or "/usr/bin/python3",
            options.library or options.build / "lib" / "libsextant_torch.so", "memory.py",
            "--length", 32768, "--patience", 900)
@@ -89,7 +89,7 @@ def commands(options):
 
 
 def run(name, command, environment, to):
-    """Writes the measurements of `command` to the file `to`, whole or not at all."""
+    """Runs `command` and writes its measurements to the file `to`, completely or not at all."""
     if shutil.which(command[0]) is None:
         raise SystemExit(f"goals: expected a program that can be run, but got {command[0]}; "
                          "./check builds them, or cmake with -DSEXTANT_BENCH=ON, and --build says "
@@ -127,7 +127,7 @@ def read(folder, names):
 
 
 def record(measured, folder, machine):
-    """Writes the rows of all measured files into the folder of results."""
+    """Writes the rows of all measured files into the results folder."""
     for name, document in measured.items():
         if "commit" not in document:
             print(f"goals: {name}.json: expected the commit that was measured, but got none: an "
@@ -171,7 +171,7 @@ def main():
         if not file.exists():
             print(f"\n---- {n} of {len(wanted)}, {name}", flush=True)
             run(name, *known[name], file)
-    # A file of an earlier run with --python counts, too.
+    # Files of an earlier run with --python are used, too.
     measured = read(options.to, dict.fromkeys([*known, *(f"peers-{size}" for size in HEAD_SIZES)]))
     program.write(options.json, judge(measured))
     if options.results:

@@ -4,11 +4,11 @@
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/memory.py --length 8192
 
-An absolute encoding's addition to a model's input comes before attention and is not measured.
-Seconds are those of one call, the first, which touches new memory. MB are mebibytes. "must" is the
+Absolute encodings that are added to the input of a model act before attention and are not measured.
+Seconds are those of the first call, which touches new memory. MB are mebibytes. "must" is the
 memory of the step's results: the output and the gradients of q, k, v and the encoding's parameters.
-"beyond" is the peak memory of the process, less "must" and the memory that it held before (q, k, v,
-parameters, the output's gradient). Each encoding has a process of its own.
+"beyond" is the peak memory of the process minus "must" and minus the memory before the step (q, k,
+v, parameters, the output's gradient). Each encoding runs in its own process.
 """
 
 import argparse
@@ -18,14 +18,14 @@ import sys
 import time
 
 import program
-import sextant  # before torch: it says how OpenMP's threads wait
+import sextant  # before torch: it sets how OpenMP's threads wait
 import torch
 
 MB = 2**20
 
 
 def held(line):
-    """A line of /proc/self/status such as "VmHWM:    1234 kB", in bytes."""
+    """The value of a line of /proc/self/status such as "VmHWM:    1234 kB", in bytes."""
     with open("/proc/self/status", encoding="ascii") as status:
         for text in status:
             if text.startswith(line + ":"):
@@ -43,7 +43,7 @@ def size(tensors):
 
 
 def step(name, options, results):
-    """Puts the numbers of one step of `name`, or its error, into results."""
+    """Puts the measurements of one step of `name`, or its error, into the queue `results`."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     shape = (1, options.heads, options.length, options.head_size)

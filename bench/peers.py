@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Attention of Sextant's Python package beside that of PyTorch, in interleaved rounds of one run.
+"""Times Sextant's Python package beside PyTorch's attention, in interleaved rounds of one run.
 
     SEXTANT_LIBRARY=build/release/lib/libsextant_torch.so PYTHONPATH=python \\
         python3 bench/peers.py --lengths 2048 --methods none,alibi,rope
 
 Peers: torch.nn.functional.scaled_dot_product_attention (`sdpa`), with ALiBi and FIRE as a mask of
-floats (FIRE's is made in every call, for it is trained) and rope as rotated queries and keys; and
-flex_attention, compiled, where this torch and its compiler do it (forward only on CPUs). Each time
-is of the whole call with fresh results, as a model makes it. "of ours" above 1: ours is faster.
+floats (FIRE's is computed in every call, since it is trained) and rope as rotated queries and keys;
+and compiled flex_attention, if this torch and its compiler support it (forward only on CPUs). Each
+time is that of a whole call with newly allocated results, as in a model. "of ours" above 1: ours
+is faster.
 """
 
 import argparse
@@ -16,13 +17,13 @@ import statistics
 import time
 
 import program
-import sextant  # before torch: it says how OpenMP's threads wait
+import sextant  # before torch: it sets how OpenMP's threads wait
 import torch
 from torch.nn import functional
 
 
 def causal_flags(method, length, heads):
-    """sdpa's arguments: causal, or a mask with the bias and -inf for hidden keys."""
+    """The arguments of sdpa: causal, or a mask with the bias and -inf for hidden keys."""
     if method != "alibi":
         return {"is_causal": True}
     slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
@@ -33,7 +34,7 @@ def causal_flags(method, length, heads):
 
 
 class Rope:
-    """Hugging Face's: cos and sin made once, halves swapped."""
+    """Hugging Face's RoPE: cos and sin are computed once, and halves are swapped."""
 
     def __init__(self, length, size):
         speeds = 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
@@ -47,7 +48,7 @@ class Rope:
 
 
 class Fire:
-    """A bias for every pair, by tensor operations (arXiv 2310.04418), from the parameters of a
+    """FIRE (arXiv 2310.04418): a bias for every pair by tensor operations, from the parameters of a
     sextant.method."""
 
     def __init__(self, method, length):
@@ -111,7 +112,8 @@ def seconds(call):
 
 
 def contestants(method, q, k, v, with_flex):
-    """{name: (function of q, k, v; whether it has a backward pass)}; each agrees with the first."""
+    """{name: (function of q, k, v; whether it has a backward pass)}. The results of all must agree
+    with the first."""
     length, heads, size = q.shape[2], q.shape[1], q.shape[3]
     if method == "fire":
         ours, theirs = fire(length, heads, size)
@@ -122,7 +124,7 @@ def contestants(method, q, k, v, with_flex):
     with torch.no_grad():
         ours = result["sextant"][0](q, k, v)
         check(f"sdpa, {method}", ours, result["sdpa"][0](q, k, v))
-        if with_flex and method != "fire":  # its mask would be captured whole
+        if with_flex and method != "fire":  # flex_attention would capture the whole mask
             try:
                 call = flex(method, length, heads, size)
                 theirs = call(q, k, v)
@@ -135,7 +137,7 @@ def contestants(method, q, k, v, with_flex):
 
 
 def passes(call, q, k, v, d_out, has_backward):
-    """{pass: function that gives its seconds}."""
+    """{pass: function that runs it and returns its seconds}."""
 
     def forward():
         with torch.no_grad():

@@ -16,7 +16,7 @@ void check_json(const std::filesystem::path& file) {
     fail(fmt::format("bench: json: expected a file that can be written, but got {}: {}",
                      file.string(), why));
   };
-  // What is no file, /dev/null too, would be replaced by one.
+  // write_file() would replace anything else, even /dev/null, by a regular file.
   if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file))
     refuse("it is something else");
   try {

@@ -1,4 +1,4 @@
-// What the programs that time share: how they end, and the file of --json.
+// Shared code of the benchmark programs: error handling and the file of --json.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace sextant::bench {
 
-// Runs a program and, unless `file` is empty, writes there what `body` returns. That it can be
-// written is asked first, for timing takes minutes. Returns what main() returns: 0, or 1 after
-// printing an error.
+// Runs `body` and writes its result to `file`, unless that is empty. It checks first that the file
+// can be written, since timing takes minutes. Returns the exit status of main(): 0, or 1 after it
+// has printed an error.
 int run_program(const std::string& file, const std::function<nlohmann::json()>& body);
 
-// {"seconds": of each round, "least", "median"}
+// {"seconds": [one per round], "least", "median"}
 nlohmann::json to_json(const Seconds& seconds);
 
 }  // namespace sextant::bench

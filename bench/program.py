@@ -1,4 +1,4 @@
-"""Command-line numbers and files, for the Python programs that time something."""
+"""Numbers and files on the command lines of the Python benchmarks."""
 
 import argparse
 import json
@@ -12,7 +12,8 @@ def positive(text):
 
 
 def writable(path):
-    """Checked first, for timing takes minutes. The old content stays until there is a new one."""
+    """Checks that a file can be written before the timing, which takes minutes. Its old content
+    stays until the new one is written."""
     try:
         with open(path, "a", encoding="utf-8"):
             return path

@@ -15,9 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A sum of `count` numbers, but for what is left of a multiple of the places and four lines. From
-// as many places at once, which memory gives faster than one stream: how many is best, machines
-// differ in. In the widest vectors that there are, which make a tenth more on a Granite Rapids.
+// The sum of `count` values, except for the rest after a multiple of kStreams times four cache
+// lines. Several concurrent streams are faster than one; the best number of streams differs by
+// machine. The vectors are the widest of the target, which are a tenth faster on a Granite Rapids.
 template <int64_t kStreams>
 uint64_t sum_of(const uint64_t* from, int64_t count) {
   const hn::ScalableTag<uint64_t> d;
@@ -54,7 +54,7 @@ namespace {
 
 HWY_EXPORT(sum_by);
 
-constexpr int64_t kPiece = int64_t{1} << 17;  // numbers of 8 bytes
+constexpr int64_t kPiece = int64_t{1} << 17;  // values of 8 bytes
 
 }  // namespace
 
@@ -68,11 +68,11 @@ void read_all(std::span<const std::byte> memory, int64_t streams, const Executor
         streams, numbers + n * kPiece, std::min(kPiece, count - n * kPiece));
   });
   volatile uint64_t seen = std::accumulate(sums.begin(), sums.end(), uint64_t{0});
-  static_cast<void>(seen);  // so that what is read is wanted
+  static_cast<void>(seen);  // the volatile store keeps the compiler from removing the reads
 }
 
 ReadPeak read_peak(const Executor& executor) {
-  // More than the caches of a machine of a few cores.
+  // Larger than the caches of a machine with a few cores.
   const std::vector<uint64_t> numbers(size_t{1} << 25, 1);  // 256 MB
   ReadPeak best;
   for (int attempt = 0; attempt < 12; ++attempt)

@@ -1,4 +1,4 @@
-// What the memory could do: reading, and nothing else.
+// The peak bandwidth of reading memory.
 #pragma once
 
 #include <array>
@@ -10,19 +10,19 @@
 
 namespace sextant::bench {
 
-// How many places each worker may read at once.
+// The numbers of concurrent streams per worker that are tried.
 inline constexpr std::array<int64_t, 4> kPlacesAtOnce = {1, 2, 4, 8};
 
 struct ReadPeak {
-  double bytes = 0;     // a second, of all workers together
-  int64_t streams = 1;  // the places that each worker read at once for that
+  double bytes = 0;     // per second, all workers together
+  int64_t streams = 1;  // concurrent streams per worker that reached it
 };
 
-// Over memory that no cache holds: the best of several tries with one to eight places. Takes about
-// a second.
+// The best of several tries with one to eight streams over memory larger than the caches. Takes
+// about a second.
 ReadPeak read_peak(const Executor& executor);
 
-// Reads `memory`, which begins at a multiple of 8, but for what is less than 2 KB at its end.
+// Reads `memory`, which is aligned to 8 bytes, except for a rest of less than 2 KB at its end.
 // streams: one of kPlacesAtOnce.
 void read_all(std::span<const std::byte> memory, int64_t streams, const Executor& executor);
 

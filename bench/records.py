@@ -1,11 +1,11 @@
-"""Files of bench/results: one JSON object for each benchmark, machine and day.
+"""The files of bench/results: one JSON object for each benchmark, machine and day.
 
-bench/results/MACHINE/DATE-BENCH.json holds {schema, bench, commit, date, machine, threads, command,
-rows}. A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio}; fields that do
-not apply are null. `ours` and `peer` are in `unit`, `ratio` is ours over the peer's, and `spread`
-is the largest of our rounds over the least. `statistic` says which of the rounds `ours` is: the
-median or the least. `origin` is there for numbers that no program wrote. scripts/draw_figures.py
-draws the pages from these files.
+bench/results/MACHINE/DATE-BENCH.json is {schema, bench, commit, date, machine, threads, command,
+statistic, rows}. A row is {name, shape, ours, peer, peer_version, unit, rounds, spread, ratio};
+fields that do not apply are null. `ours` and `peer` are in `unit`, `ratio` is ours over the peer's,
+and `spread` is the largest of our rounds over the least. `statistic` is "median" or "least": the
+statistic over the rounds that `ours` is. Files that no program wrote have the field `origin`.
+scripts/draw_figures.py draws the pages from these files.
 """
 
 import datetime
@@ -27,7 +27,7 @@ PROCESSORS = {
     ("GenuineIntel", 6, 173): "granite-rapids",
     ("GenuineIntel", 6, 207): "emerald-rapids",
 }
-# AMD's, by family and models.
+# AMD processors, by family and range of models.
 ZEN = [
     (23, range(0x00, 0x100), "zen2"),
     (25, range(0x00, 0x10), "zen3"),
@@ -58,13 +58,13 @@ def machine():
 
 
 def commit_of(ref):
-    """The twelve digits of a commit of this repository."""
+    """The first twelve digits of a commit of this repository."""
     return subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", ref], check=True,
                           capture_output=True, text=True).stdout.strip()
 
 
 def text(document):
-    """The JSON of a document, a line for each field and each row."""
+    """The JSON text of a document, with one line for each field and each row."""
     fields = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
               for key, value in document.items() if key != "rows"]
     rows = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in document["rows"])
@@ -73,10 +73,10 @@ def text(document):
 
 def write(bench, rows, *, commit, command, threads=None, date=None, statistic="least",
            folder=RESULTS, on=None):
-    """Writes FOLDER/MACHINE/DATE-BENCH.json, and returns its path.
+    """Writes FOLDER/MACHINE/DATE-BENCH.json and returns its path.
 
-    `commit` is the one that was measured, as twelve digits, `command` the command line, and `on`
-    the machine's short name (default: this one's).
+    `commit` is the measured commit, twelve digits; `command` the command line; `on` the short name
+    of the machine (default: this one).
     """
     date, on = date or datetime.date.today().isoformat(), on or machine()
     path = pathlib.Path(folder) / on / f"{date}-{bench}.json"

@@ -1,8 +1,8 @@
-"""Rows of bench/results (see records.py) from the files that the programs of bench/ write.
+"""Makes the rows of bench/results (see records.py) from the files of the programs in bench/.
 
-All numbers are medians. A ratio is the median of the ratios of the rounds, for in a round both
-sides meet the same load of the machine; it is above 1 where ours is faster in units of speed
-(GFLOP/s, GB/s, calls/s, tokens/s) and where ours is more in units of time and memory (s, B).
+All values are medians. A ratio is the median of the ratios of the rounds, since in a round both
+sides meet the same load of the machine. In units of speed (GFLOP/s, GB/s, calls/s, tokens/s) a
+ratio above 1 means that ours is faster, in units of time and memory (s, B) that ours is more.
 """
 
 import statistics
@@ -11,9 +11,9 @@ from goal_lines import HEAD_SIZES, PASSES, find, forward_limits, limits_with_bac
 
 
 def row(name, shape, unit, ours, peer=None, peer_version=None, amount=None):
-    """`ours` and `peer` are the seconds of the rounds, or with `amount` None other numbers.
+    """A row. `ours` and `peer` are the seconds of the rounds or, with `amount` None, other values.
 
-    amount: how much of the unit a call does, such as its operations in units of 10^9.
+    amount: the work of a call in the unit's numerator, such as its operations in units of 10^9.
     """
     def shown(rounds):
         middle = statistics.median(rounds)
@@ -29,14 +29,15 @@ def row(name, shape, unit, ours, peer=None, peer_version=None, amount=None):
 
 
 def sums(rows, side):
-    """Seconds of `side` by round, all passes together; None where a pass has no such side."""
+    """The seconds of `side` per round over all passes; None if a pass does not have it."""
     if not all(side in each for each in rows):
         return None
     return [sum(seconds) for seconds in zip(*(each[side]["seconds"] for each in rows))]
 
 
 def attention(document):
-    """Times plain attention, or where a kind is plain the share of the peak; peers; memory."""
+    """Rows with the time as a multiple of plain attention's, or for plain kinds with the fraction
+    of the peak; rows of peers and of memory."""
     cells = dict.fromkeys((each["kind"], each["length"], each["head_dim"])
                           for each in document["measured"])
     for (kind, length, size), (passes, names) in ((c, p) for c in cells for p in PASSES.items()):
@@ -65,7 +66,7 @@ def attention(document):
 
 
 def decoding(document, measured):
-    """Decoding, and its two products in turn with nothing between, beside reading alone."""
+    """Rows of decoding, and of its two products alone, beside reading alone."""
     shape = f"forward, {document['cache']} keys, D {measured['head_dim']}"
     for name, side in ((measured["kind"], "ours"), (f"{measured['kind']}, products", "products")):
         if side in measured:
@@ -74,7 +75,7 @@ def decoding(document, measured):
 
 
 def kernels(measured):
-    """Each step alone on one core; "limit" is all of them with the products at the peak."""
+    """Rows of each step alone on one core; "limit" is their sum with the products at the peak."""
     for each in measured["kernels"]["measured"]:
         name = "in turn" if each["step"] == "all" else each["step"]
         shape = f"{each['kernel']}, D {each['head_dim']}, one core"
@@ -131,7 +132,7 @@ def memory(document):
 
 
 def rows(name, measured):
-    """The rows of the file `name` of goals.py; `measured` has all files by name."""
+    """The rows of the file `name` of goals.py; `measured` maps names to files."""
     document = measured[name]
     writers = {"kernels": lambda document: kernels(measured), "position": position,
                "turning": turning, "training": training, "memory": memory,

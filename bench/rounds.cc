@@ -7,7 +7,7 @@
 namespace sextant::bench {
 namespace {
 
-// Seconds of one of `repeats` calls.
+// Seconds per call, the mean of `repeats` calls.
 double timed(const Contestant& contestant, int repeats) {
   double sum = 0;
   for (int n = 0; n < repeats; ++n) {

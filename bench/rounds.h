@@ -1,5 +1,5 @@
-// Timing of several things beside each other: rounds in which each has its turn, so that whatever
-// else the machine does hits them alike.
+// Interleaved timing of several calls: each round runs all of them, so that other load on the
+// machine affects them alike.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,13 @@
 namespace sextant::bench {
 
 struct Seconds {
-  std::vector<double> rounds = {};  // of one call, in each round
+  std::vector<double> rounds = {};  // seconds of one call, one value per round
 
   double least() const;
   double median() const;
 };
 
-// How many times as long `a` took as `b`: the median over the rounds, in each of which both met the
-// same machine.
+// The median over the rounds of the ratio a / b; in a round both met the same load of the machine.
 double median_ratio(const Seconds& a, const Seconds& b);
 
 // `before` each call is not timed.
@@ -25,11 +24,11 @@ struct Contestant {
 
 struct RoundOptions {
   int rounds = 5;
-  double least_seconds = 0.02;  // of a timing; shorter calls are repeated, at most 1000 times
+  double least_seconds = 0.02;  // per timing; shorter calls are repeated, at most 1000 times
 };
 
-// The seconds of each contestant. Each is called once before any clock starts, for the first call
-// finds cold caches and touches new memory.
+// The seconds of each contestant. Each is called once before the first timing, since the first call
+// has cold caches and touches new memory.
 std::vector<Seconds> take_turns(const std::vector<Contestant>& contestants,
                                 const RoundOptions& options);
 

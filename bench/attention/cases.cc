@@ -1,6 +1,6 @@
-// The kinds of attention that are timed. What can be made once per model or per length (masks,
-// index matrices, cosines, ALiBi's bias) is made before the clock starts, for both sides. What only
-// eager needs grows with queries x keys, and is made when eager is asked for.
+// The cases of bench_attention. Data that is made once per model or per length (masks, index
+// matrices, cosines, ALiBi's bias) is made before the timing, for both sides. The data of the eager
+// side alone grows with queries x keys, and is made only if the eager side runs.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using Visible = std::function<KeyRange(int64_t)>;
 using Made = std::unique_ptr<Workload>;
 using Forward = Workload::Forward;
 
-constexpr int64_t kShawClip = 16;      // the paper's best
-constexpr int64_t kDebertaClip = 256;  // of released models
+constexpr int64_t kShawClip = 16;      // the best value of the paper
+constexpr int64_t kDebertaClip = 256;  // the value of released models
 constexpr int64_t kBlockQueries = 256;
 
 KeyRange past(int64_t position) { return {0, position + 1}; }
@@ -29,7 +29,7 @@ int64_t window_of(const Sizes& sizes) {
   return sizes.window > 0 ? sizes.window : std::max<int64_t>(sizes.length / 8, 1);
 }
 
-// Attention of the last `queries` of `length` positions without anything to do with where they are.
+// Attention of the last `queries` of `length` positions, without a position encoding.
 Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const Visible& visible) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>(name, sizes, queries, n, visible);
@@ -60,7 +60,7 @@ Made window(const Sizes& sizes) {
   });
 }
 
-// One number per head and distance, not trained.
+// A fixed bias per head and distance.
 Made alibi(const Sizes& sizes) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>("alibi", sizes, n, n, past);
@@ -92,7 +92,7 @@ Made alibi(const Sizes& sizes) {
   return made;
 }
 
-// One trained number per head and bucket.
+// A trained bias per head and bucket.
 Made t5(const Sizes& sizes) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>("t5", sizes, n, n, past);
@@ -113,7 +113,8 @@ Made t5(const Sizes& sizes) {
   return made;
 }
 
-// What methods give whose biases know the query's own position: some queries of a text at a time.
+// A bias per head, query and distance, for methods whose bias depends on the position of the query;
+// they compute attention in blocks of queries.
 Made query_bias(const Sizes& sizes) {
   const int64_t n = sizes.length, queries = block_of(sizes);
   auto made = std::make_unique<Workload>("query-bias", sizes, queries, n, past);
@@ -163,7 +164,7 @@ Made shaw(const std::string& name, const Sizes& sizes, bool values) {
 Made shaw_keys(const Sizes& sizes) { return shaw("shaw-keys", sizes, false); }
 Made shaw_both(const Sizes& sizes) { return shaw("shaw", sizes, true); }
 
-// Transformer-XL's term q_i . R[i - j]: a vector per head and distance.
+// Transformer-XL's term q_i . R[i - j], with a vector R per head and distance.
 Made every_distance(const Sizes& sizes) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>("every-distance", sizes, n, n, past);
@@ -223,13 +224,13 @@ Made rope(const Sizes& sizes) {
   return made;
 }
 
-// Which keys are nearer than `width`.
+// A mask of the keys whose distance is below `width`.
 at::Tensor nearer(int64_t width, int64_t n) {
   const auto is_near = [width](int64_t distance) { return distance < width ? 1 : 0; };
   return by_distance(n, n, is_near).to(at::kBool);
 }
 
-// ReRoPE: distances beyond a window are the window. The official code makes both score matrices.
+// ReRoPE: distances are clipped to the window. The official code computes both score matrices.
 Made rerope(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
   const int64_t width = window_of(sizes);
@@ -248,9 +249,9 @@ Made rerope(const Sizes& sizes) {
   return made;
 }
 
-// Leaky ReRoPE: distances beyond a window grow by a 16th.
+// Leaky ReRoPE: distances beyond a window grow at 1/16 of the rate.
 Made leaky_rerope(const Sizes& sizes) {
-  constexpr int64_t kFactor = 16;  // the official code's
+  constexpr int64_t kFactor = 16;  // as in the official code
   const int64_t n = sizes.length, d = sizes.head_dim;
   const int64_t width = window_of(sizes);
   auto made = std::make_unique<Workload>("leaky-rerope", sizes, n, n, past);
@@ -273,10 +274,10 @@ Made leaky_rerope(const Sizes& sizes) {
   return made;
 }
 
-// One query for each batch entry on a long cache. Eager multiplies a group of heads as if it were a
-// group of queries, so it need not repeat the keys.
+// One query for each batch entry on a long cache. The eager side treats the heads of a group as
+// queries of one head, so that it does not repeat the keys.
 Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
-  sizes.batch *= 4;  // so that no cache holds the keys
+  sizes.batch *= 4;  // so that the keys are larger than the processor's caches
   sizes.group = group;
   sizes.as_cached = true;
   auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, past);

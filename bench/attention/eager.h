@@ -1,4 +1,4 @@
-// The pieces that eager versions of attention are made of, as their authors write them.
+// Building blocks of eager attention, in the form of the official code of the methods.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,15 +10,15 @@
 
 namespace sextant::bench {
 
-// softmax(scores + mask) v, mask as `mask_of` makes it.
+// softmax(scores + mask) v, with a mask of `mask_of`.
 at::Tensor weighted(const at::Tensor& scores, const at::Tensor& mask, const at::Tensor& v);
 
-// [queries, keys]: 0 where a query (the last `queries` of `keys` positions) sees, -infinity
-// elsewhere; undefined if every query sees every key.
+// [queries, keys]: 0 for keys that a query (the queries are the last of `keys` positions) sees,
+// -infinity for the others; undefined if every query sees every key.
 at::Tensor mask_of(int64_t queries, int64_t keys,
                    const std::function<KeyRange(int64_t position)>& visible);
 
-// int64 [queries, keys] of a function of the distance.
+// The matrix f(distance), int64 [queries, keys].
 at::Tensor by_distance(int64_t queries, int64_t keys,
                        const std::function<int64_t(int64_t distance)>& f);
 
@@ -32,7 +32,8 @@ Angles angles(const Rotation& rotation, int64_t head_dim, int64_t first, int64_t
 // x cos + rotate_half(x) sin
 at::Tensor rotated(const at::Tensor& x, const Angles& angles);
 
-// Transformer-XL's: y[i, j] = x[i, rows - 1 - i + j], by padding and looking at the memory askew.
+// Transformer-XL's shift, y[i, j] = x[i, rows - 1 - i + j], by padding and a view with another row
+// length.
 at::Tensor rel_shift(const at::Tensor& x);
 
 }  // namespace sextant::bench

@@ -23,7 +23,7 @@ ggml_type type_of(const at::Tensor& x) {
   }
 }
 
-// A graph of two rotations at most and attention, over memory that tensors own.
+// A graph of up to two rotations and attention, on the memory of tensors.
 class Graph {
  public:
   Graph(const GgmlAttention& a, int threads)
@@ -47,7 +47,7 @@ class Graph {
     graph_ = ggml_new_graph(context_.get());
     ggml_build_forward_expand(graph_, result);
     ggml_threadpool_params pool = ggml_threadpool_params_default(threads);
-    pool.poll = 0;  // threads that spin between calls would take the cores from the others
+    pool.poll = 0;  // spinning threads between calls would take the cores from the other side
     pool_ = {ggml_threadpool_new(&pool), ggml_threadpool_free};
     plan_ = ggml_graph_plan(graph_, threads, pool_.get());
     work_.resize(plan_.work_size);
@@ -63,7 +63,7 @@ class Graph {
  private:
   static constexpr size_t kTensors = 16;
 
-  // ggml counts dimensions from the innermost.
+  // ggml counts dimensions from the innermost one.
   ggml_tensor* on_tensor(const at::Tensor& x) {
     held_.push_back(x);
     ggml_tensor* t =
@@ -73,7 +73,7 @@ class Graph {
     return t;
   }
 
-  // Memory for what an operator makes, as a tensor of its shape.
+  // Allocates the result of an operator, as a tensor of its shape.
   at::Tensor with_memory(ggml_tensor* t) {
     const at::Tensor& x =
         held_.emplace_back(at::empty({t->ne[3], t->ne[2], t->ne[1], t->ne[0]}, at::kFloat));
@@ -81,8 +81,8 @@ class Graph {
     return x;
   }
 
-  // x, [batch, heads, rows, columns], with each row turned by its index. ggml turns the third
-  // dimension's.
+  // Rotates each row of x, [batch, heads, rows, columns], by its index. ggml takes the positions
+  // along the third dimension.
   ggml_tensor* rotated(ggml_tensor* x, const at::Tensor& of) {
     ggml_tensor* rows = ggml_new_tensor_1d(context_.get(), GGML_TYPE_I32, of.size(2));
     rows->data = held_.emplace_back(at::arange(of.size(2), at::kInt)).data_ptr();

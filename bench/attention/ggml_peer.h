@@ -1,4 +1,4 @@
-// Attention by ggml's operators on its CPU backend, forward, where the build found ggml.
+// The forward pass of attention by ggml's operators on its CPU backend, if the build found ggml.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,23 +7,23 @@
 
 namespace sextant::bench {
 
-// What ggml has operators for. Results are float32.
+// The attention that ggml's operators can compute. Results are float32.
 struct GgmlAttention {
-  // [batch, heads, rows, columns] of one type, float32, bfloat16 or float16, but q float32; columns
-  // lie together.
+  // [batch, heads, rows, columns] with contiguous columns. k and v have one type, float32, bfloat16
+  // or float16; q is float32.
   at::Tensor q, k, v;
-  at::Tensor mask;  // [queries, keys], float32, added to scores (times a slope, if there are); or
-                    // undefined
+  // [queries, keys], float32, added to the scores (times a slope if most_bias is not 0); or
+  // undefined.
+  at::Tensor mask;
   double scale = 1;
-  double most_bias = 0;  // 8: the mask is times ALiBi's slope of each head, which is ggml's own
-  bool turns = false;    // q and k, in half-split pairs of base 10000, at their rows
+  double most_bias = 0;  // 8: ggml multiplies the mask by ALiBi's slope of each head
+  bool turns = false;    // rotates q and k at their rows, in half-split pairs of base 10000
 };
 
 bool has_ggml();
 
-// Makes what is made once for many calls, and gives what computes the result, [batch, heads,
-// queries, columns] in a tensor that the next call overwrites. Throws Error where has_ggml() is
-// false.
+// Builds the graph once and returns a function that computes the result, [batch, heads, queries,
+// columns], in a tensor that its next call overwrites. Throws Error if has_ggml() is false.
 std::function<at::Tensor()> ggml_attention(const GgmlAttention& attention, int threads);
 
 }  // namespace sextant::bench

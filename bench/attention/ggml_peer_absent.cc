@@ -1,4 +1,4 @@
-// Of a build without ggml.
+// The functions of ggml_peer.h in a build without ggml.
 #include "bench/attention/ggml_peer.h"
 #include "sextant/base/error.h"
 

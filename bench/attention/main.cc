@@ -1,13 +1,14 @@
 // bench_attention: time and peak memory of attention, forward and backward, for every kind of
-// operand, beside the same thing written with libtorch's operators and, forward, beside ggml's
-// where the build found it.
+// operand, beside the same attention with libtorch's operators and, for the forward pass, with
+// ggml's, if the build found it.
 //
-// GFLOP/s count the products of plain attention over the pairs that are seen: 2 of them forward, 5
-// backward; what tables and turns cost beside shows as a lower figure, and as a ratio to the plain
-// kind of the same mask (no positions; for the piecewise rotations, rope) in the same rounds.
-// Shares are of the peak in the same rounds, too, for that changes with what else the machine does.
-// Decoding is bound by memory: GB/s count each operand read once. Memory is what the pass adds to
-// the process at its highest: forward without gradients, backward forward and backward together.
+// GFLOP/s count the products of plain attention over the visible pairs, 2 forward and 5 backward,
+// so that the cost of tables and rotations appears as a lower figure. It also appears as a ratio to
+// the plain kind of the same mask in the same rounds (without positions; rope for the piecewise
+// rotations). Results are fractions of the peak of the same rounds, since the peak changes with the
+// load of the machine. Decoding is bound by memory; GB/s count each operand once. Memory is the
+// peak growth of the process: in the forward pass without gradients, in the backward pass of both
+// passes together.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
@@ -37,7 +38,7 @@ const std::map<std::string, at::ScalarType> kDtypes = {
 
 struct Options {
   Sizes sizes;
-  std::string dtype = "float32";  // of sizes
+  std::string dtype = "float32";  // becomes sizes.dtype
   std::vector<int64_t> lengths = {Sizes{}.length}, head_sizes = {64, 128};
   MeasureOptions measure = {.ggml = has_ggml()};
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -95,7 +96,7 @@ void check_names(const std::vector<std::string>& wanted) {
   }
 }
 
-// All wanted kinds of one size. decoding: those that decode too.
+// Measures all requested kinds at one size; the decoding kinds only if `decoding`.
 void run_size(const Options& o, const Sizes& sizes, bool decoding, const Executor& executor,
               nlohmann::json& all) {
   const Backend& backend = sextant::backend(o.backend);
@@ -160,13 +161,13 @@ nlohmann::json run(Options o) {
           {"measured", all}};
 }
 
-// libgomp's threads spin after each parallel region and take the cores from everyone else,
-// libtorch's own BLAS included (two threads then take three times as long as one); it reads this
-// when it is loaded, which is before main.
+// By default libgomp's threads spin after each parallel region and take the cores from all other
+// threads, even from libtorch's own BLAS (two threads then take three times as long as one).
+// libgomp reads the variable when it is loaded, which is before main().
 void start_again_with_passive_openmp(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
-  execv("/proc/self/exe", argv);  // comes back only if it cannot; then the numbers are worse
+  execv("/proc/self/exe", argv);  // returns only on failure; the times are then worse
 }
 
 }  // namespace

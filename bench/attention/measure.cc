@@ -39,7 +39,7 @@ void check_agreement(Workload& w, const Backend& backend, const Executor& execut
   check(w, "libtorch", w.disagreement(), wide ? kWide : kNarrow);
   if (ggml && w.ggml) {
     w.ggml_forward(executor.workers());
-    // It rounds queries, and sums of values, to 16 bits where keys have them.
+    // ggml rounds queries, and sums of values, to 16 bits if the keys have 16 bits.
     check(w, "ggml", w.disagreement_with_ggml(),
           wide && w.score.k.format == Format::kWide ? kWide : kNarrow);
   }
@@ -68,7 +68,7 @@ std::unique_ptr<Workload> plain_of(const Kind& kind, const Sizes& sizes) {
   return nullptr;
 }
 
-// Both directions of one kind.
+// The measurements of both passes of one kind.
 struct Match {
   Workload& w;
   Workload* plain;
@@ -76,7 +76,7 @@ struct Match {
   const Executor& executor;
   const MeasureOptions& options;
 
-  // All that a pass must read, but for a query of each head.
+  // Reads all data of a pass except for one query per head.
   void read_keys_and_values(int64_t streams) const {
     for (const auto& x : {w.score.k, w.score.v}) {
       const auto bytes = static_cast<size_t>(w.k.numel() * x.element_size());
@@ -84,11 +84,11 @@ struct Match {
     }
   }
 
-  // ggml: or null.
+  // ggml: may be null.
   void take_turns(const std::function<Call(Workload&)>& ours, const Contestant& eager,
                   const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
-    double at_peak = 0;  // operations of a call
+    double at_peak = 0;  // operations per call
     const bool multiplies = w.bound_by_memory && !w.is_turned();
     if (w.bound_by_memory)
       for (const int64_t streams : kPlacesAtOnce)
@@ -145,7 +145,7 @@ struct Match {
     };
     w.ours_forward(backend, executor);
     if (plain) plain->ours_forward(backend, executor);
-    // Eager's graph is spent by its backward pass.
+    // libtorch's backward pass frees the graph, so each one needs a forward pass before it.
     take_turns(ours, {eager_backward, eager_forward}, nullptr, measured);
     const Call ours_both = [this] {
       w.ours_forward(backend, executor);

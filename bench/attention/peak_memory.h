@@ -1,4 +1,4 @@
-// How much memory a piece of work needs beyond what is there when it starts.
+// The peak memory of a call beyond the memory at its start.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 
 namespace sextant::bench {
 
-// Bytes by which the resident memory of the process grew at its highest while `work` ran. Free
-// memory is given back to the system first, so what the allocator keeps is not mistaken for memory
-// that the work did not need. Nothing where the kernel does not let a process reset its high-water
-// mark.
+// The peak growth in bytes of the process's resident memory while `work` ran. Free memory is
+// returned to the system first, so that reused memory of the allocator counts as well. Empty if the
+// kernel does not let a process reset its high-water mark.
 std::optional<int64_t> peak_memory(const std::function<void()>& work);
 
 }  // namespace sextant::bench

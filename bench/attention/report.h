@@ -1,4 +1,4 @@
-// The table for people and the JSON for programs.
+// Measurements as a text table and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// One kind of attention, said twice: as operands of the score equation, and as the tensor
-// operations that one would write with libtorch.
+// A kind of attention in two forms: as operands of the score equation, and as tensor operations of
+// libtorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,22 +20,21 @@ namespace sextant::bench {
 
 struct Sizes {
   int64_t batch = 1, heads = 8, length = 2048, head_dim = 64;
-  int64_t group = 1;     // query heads that share one of the `heads` key heads
-  int64_t cache = 8192;  // keys of the decoding cases
-  int64_t window = 0;    // of the kinds that have one; 0: an eighth of the length
-  // How q, k and v lie in memory: float32, bfloat16 or float16. All else is float32.
+  int64_t group = 1;     // query heads per key head; there are `heads` key heads
+  int64_t cache = 8192;  // keys of the decoding kinds
+  int64_t window = 0;    // of the kinds with a window; 0: an eighth of the length
+  // The type of q, k and v in memory: float32, bfloat16 or float16. All else is float32.
   at::ScalarType dtype = at::kFloat;
-  // As models lay out q, k, v and what comes back: [batch, rows, heads, columns], not heads before
-  // rows.
+  // q, k, v and the result are [batch, rows, heads, columns], as in models, not heads before rows.
   bool rows_first = false;
-  bool as_cached = false;  // in huge pages, as KvCache has its keys and values
+  bool as_cached = false;  // in huge pages, like the keys and values of KvCache
 };
 
-// Owns what its score points to, and stays where it is.
+// Owns the operands of its score, which points into the object; it is therefore not movable.
 class Workload {
  public:
-  // The last `queries` of `keys` positions; all inputs are random. `visible` gives the run of keys
-  // that a position sees.
+  // The queries are the last of `keys` positions; all inputs are random. `visible` returns the
+  // range of keys that a position sees.
   Workload(std::string name, const Sizes& sizes, int64_t queries, int64_t keys,
            const std::function<KeyRange(int64_t position)>& visible);
   Workload(const Workload&) = delete;
@@ -44,64 +43,64 @@ class Workload {
   const std::string& name() const { return name_; }
   int64_t queries() const { return q.size(2); }
   int64_t keys() const { return k.size(2); }
-  // Query-key pairs that are seen, over all heads and batch entries.
+  // The number of visible query-key pairs, over all heads and batch entries.
   double pairs() const;
-  // Of q, k, v and the result: what a pass must read and write at least.
+  // The bytes of q, k, v and the result, which a pass reads and writes at least.
   double least_bytes() const;
 
-  // A random table [heads, rows, columns] that asks for a gradient if `trained`; its view is what
-  // the score wants. `map`: row of a distance; null: row = diagonal.
+  // Adds a random table [heads, rows, columns] to the score, with a gradient if `trained`. `map`:
+  // the row of a distance; null: row = diagonal.
   at::Tensor add_table(Table<float> Score<float>::*place, View<float> ScoreGrad<float>::*gradient,
                        int64_t heads, int64_t rows, int64_t columns,
                        const std::function<int64_t(int64_t distance)>& map = nullptr,
                        bool trained = true);
-  // The same for a number per batch entry, head, query and diagonal; a query bias asks for a
-  // gradient.
+  // Adds a query bias, [batch, heads, queries, diagonals], with a gradient.
   at::Tensor add_query_bias();
-  // Turns both sides of a sweep at their positions.
+  // Rotates both sides of a sweep at their positions.
   void rotate(size_t sweep, const Rotation& rotation);
-  // Splits what is seen: a second sweep over the keys at `window` and more, its queries turned by
-  // `window` positions, its keys not at all.
+  // Splits the visible keys: a second sweep covers distances from `window` on, with queries rotated
+  // by `window` positions and unrotated keys.
   void rectify(const Rotation& rotation, int64_t window);
-  // The same, but distances beyond the window grow on, slower by a factor.
+  // The same, but distances beyond the window continue to grow, slower by a factor.
   void leak(const Spectrum& spectrum, int64_t window, int64_t factor);
 
-  // What they write is kept for the next call, as a program that calls them again and again keeps
-  // it.
+  // The passes reuse their output tensors in the next call, as a program with repeated calls does.
   void ours_forward(const Backend& backend, const Executor& executor);
-  // From the result of the forward pass before; gradients of everything that is trained.
+  // Uses the result of the forward pass before it; computes the gradients of all trained tensors.
   void ours_backward(const Backend& backend, const Executor& executor);
   void eager_forward();
   void eager_backward();
-  void ggml_forward(int threads);  // those that were asked for first
+  void ggml_forward(int threads);  // the first call fixes the number of threads
 
-  // Drops results and gradients of both.
+  // Frees the results and gradients of all sides.
   void clear();
 
-  // The greatest difference between the two, relative to the greatest number, over the result and
-  // (if both have been backward) all gradients.
+  // The largest difference between ours and eager, relative to the largest magnitude, of the result
+  // and (after both backward passes) of all gradients.
   double disagreement() const;
-  // The same of ggml's result.
+  // The same between our result and ggml's.
   double disagreement_with_ggml() const;
 
-  // Whether any of its sweeps turns queries or keys.
+  // Whether any of its sweeps rotates queries or keys.
   bool is_turned() const;
 
   bool has_backward = true;
   bool bound_by_memory = false;  // few operations for each byte of the keys
-  // [batch, heads, rows, head_dim], float32, of numbers that sizes.dtype has.
+  // [batch, heads, rows, head_dim], float32, with values that are exact in sizes.dtype.
   at::Tensor q, k, v, d_out;
-  // Makes what eager needs once, and gives what computes the result from q, k, v and tables.
+  // Prepares the constant data of the eager side, and returns a function that computes the result
+  // from q, k, v and tables.
   using Forward = std::function<at::Tensor()>;
   std::function<Forward()> eager;
-  // What ggml has operators for: its terms, without q, k, v and the scale. Of other kinds null.
+  // The terms for ggml, without q, k, v and the scale; null for kinds that ggml has no operators
+  // for.
   std::function<GgmlAttention()> ggml;
   Score<float> score;
 
  private:
-  // x as the score reads it, in sizes.dtype.
+  // A view of x in sizes.dtype, the type that the score reads.
   AnyView<const float> stored(const at::Tensor& x);
-  // Cuts the runs at the window; those of the far keys are returned.
+  // Cuts the key ranges at the window and returns the ranges of the far keys.
   const KeyRange* split(int64_t window);
 
   struct Trained {
@@ -126,12 +125,12 @@ class Workload {
 
 View<float> view(const at::Tensor& x);  // of 4 dimensions
 
-// Every kind there is, in the order of the table.
+// All kinds, in the order of the table.
 struct Kind {
   std::string name, about;
   std::unique_ptr<Workload> (*make)(const Sizes& sizes);
-  std::string beside = {};  // the kind of the same mask without what is special here; or none
-  bool decodes = false;     // its size is that of the cache, whatever the length
+  std::string beside = {};  // the plain kind of the same mask; empty: none
+  bool decodes = false;     // the number of keys is Sizes::cache, not the length
 };
 const std::vector<Kind>& kinds();
 

@@ -1,6 +1,6 @@
-// The steps of plain attention backward. All queries of a text meet a unit of keys, a block of
-// kQueryBlock at a time, and their sums of dq lie in memory. All else is near: scratch of the task,
-// and rows of do, which have been looked at for what is not finite.
+// The steps of the backward pass of plain attention. All queries of a sequence go through one unit
+// of keys in blocks of kQueryBlock; their sums of dq are in memory. All other data is in cache:
+// scratch of the task, and rows of do, which the kernel has read before to find non-finite values.
 #include <algorithm>
 #include <cstddef>
 
@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
-// c = a b for the strips from `row` on: b is a unit of keys or values in panels, c lines.
+// c = a b for one strip: a is rows, b a unit of keys or values in panels, c lines of scores.
 void strip_product_step(int64_t unit, int64_t columns, const float* rows, const float* panels,
                         float* lines) {
   multiply<Sum::kNew>(kStrip, unit / kLanes, columns, LeftRows{rows, columns},
@@ -66,14 +66,15 @@ HWY_EXPORT(queries_step);
 
 constexpr int64_t kQueries = 2048;
 
-// Each function does the work of one block of queries, or of one strip of it.
+// Each function does the work of one block of queries, or of one strip of a block.
 class Backward {
  public:
   explicit Backward(int64_t columns)
       : columns_(columns),
         unit_(cpu::backward_unit(columns)),
         numbers_(filled([&](cpu::Arena& arena) { lay_out(arena); })) {
-    // Of about what it is for scores near 0: weights stay weights however often they are made anew.
+    // About the log-sum-exp of scores near 0, so that the weights stay in range however often they
+    // are computed.
     std::fill_n(lse_, cpu::kQueryBlock, 6.0F);
   }
 
@@ -104,7 +105,7 @@ class Backward {
   int64_t unit() const { return unit_; }
 
  private:
-  // In the order of cpu::BackwardScratch.
+  // The order is that of cpu::BackwardScratch.
   void lay_out(cpu::Arena& arena) {
     for (float** of_keys : {&keys_, &key_rows_, &key_grads_})
       *of_keys = arena.floats(unit_ * columns_);
@@ -123,7 +124,7 @@ class Backward {
   int64_t columns_, unit_, first_ = 0;
   float *keys_, *key_rows_, *key_grads_, *query_rows_, *values_, *value_grads_;
   float *lse_, *mean_, *weights_, *grads_, *query_grads_, *query_sums_, *d_out_;
-  AlignedFloats numbers_;  // last: what is laid out in it comes before
+  AlignedFloats numbers_;  // the last member, since its initializer sets the pointers above
 };
 
 }  // namespace

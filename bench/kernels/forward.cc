@@ -1,4 +1,4 @@
-// The steps of plain attention forward. 512 queries share a unit of keys.
+// The steps of the forward pass of plain attention. 512 queries share a unit of keys.
 #include <cstddef>
 
 #include "bench/kernels/steps.h"
@@ -51,7 +51,7 @@ HWY_EXPORT(merge_step);
 
 constexpr int64_t kQueries = 512;
 
-// Each function does one strip's work.
+// Each function does the work of one strip.
 class Forward {
  public:
   explicit Forward(int64_t columns)
@@ -69,13 +69,13 @@ class Forward {
     HWY_DYNAMIC_DISPATCH(score_step)
     (columns_, queries_ + in_panels(row_, columns_), keys_, scores_);
   }
-  void softmax_strip() {  // weights = e^(scores - most)
+  void softmax_strip() {  // weights = e^(scores - row_max)
     HWY_DYNAMIC_DISPATCH(softmax_step)(scores_, strip_.row_max, weights_);
   }
-  void multiply_pv() {  // out = weights v, and the sum of the weights
+  void multiply_pv() {  // out = weights v, row_sum = sum of the weights
     HWY_DYNAMIC_DISPATCH(pv_step)(columns_, weights_, values_, strip_);
   }
-  void merge() {  // with what was mixed of earlier units
+  void merge() {  // with the state of earlier units
     HWY_DYNAMIC_DISPATCH(merge_step)(columns_, strip_, all_.at(row_, columns_));
   }
   void next() { row_ = (row_ + cpu::kStrip) % kQueries; }
@@ -85,7 +85,7 @@ class Forward {
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr, *scores_ = nullptr,
         *weights_ = nullptr;
   cpu::SoftmaxState strip_, all_;
-  AlignedFloats numbers_;  // last: what is laid out in it comes before
+  AlignedFloats numbers_;  // the last member, since its initializer sets the pointers above
 };
 
 }  // namespace

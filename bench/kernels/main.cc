@@ -1,11 +1,11 @@
-// bench_kernels: what the steps of attention cost on one core, each alone and one after the other,
-// as shares of the multiply-add peak. The rows "all" are what the passes could reach at most, with
-// nothing lost to masks, packing and tasks. The last lines are what tables of vectors make of plain
-// forward at least.
+// bench_kernels: cost of the steps of attention on one core, each alone and one after the other, as
+// fractions of the multiply-add peak. The rows "all" are upper bounds of the passes, without the
+// cost of masks, packing and tasks. The last line is a lower bound of the forward pass with a row
+// for each distance, as a multiple of the plain one.
 //
-// Where the other thread of a core is busy, be it another machine's, steps lose more than the peak
-// does, for they issue more instructions for each multiplication: so medians are given beside the
-// best.
+// If the other hardware thread of the core is busy, even with another virtual machine, the steps
+// lose more than the peak does, since they issue more instructions per multiplication. Medians are
+// therefore printed beside the best times.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -32,10 +32,10 @@ struct Options {
 
 struct Timed {
   Steps steps;
-  std::vector<Seconds> times = {};  // of each step, for one part
+  std::vector<Seconds> times = {};  // per step, of one part
 };
 
-// In rounds that all steps share.
+// Times the steps of all groups in the same rounds.
 std::vector<Timed> time_all(std::vector<Steps> groups, const RoundOptions& options) {
   std::vector<Contestant> contestants;
   for (const Steps& steps : groups)
@@ -73,7 +73,7 @@ Seconds sum_of(const std::vector<Seconds>& times) {
   return sum;
 }
 
-// The steps of plain forward with q A, and q k + q A for q k.
+// The sum of the forward steps with q A added and q k replaced by q k + q A.
 Seconds with_table(std::vector<Seconds> forward, const Timed& table) {
   forward[0] = table.times[1];
   forward.push_back(table.times[0]);

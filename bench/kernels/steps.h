@@ -1,5 +1,5 @@
-// The steps of the attention kernels, each alone, on numbers that lie where they lie in the kernel:
-// strips or blocks of queries in turn meet one unit of keys.
+// The steps of the attention kernels, each timed alone, on scratch memory with the layout of the
+// kernel. Strips or blocks of queries go one after the other through one unit of keys.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,30 @@ namespace sextant::bench {
 
 struct Step {
   std::string name;
-  double operations;           // of its products, a multiplication and an addition being two; or 0
+  double operations;           // of its products, two per multiply-add; 0 without products
   std::function<void()> call;  // over all strips or blocks
 };
 
 struct Steps {
-  std::string name, part;  // what a time is of: "strip of ..."
-  int64_t parts = 0;       // in a call
+  std::string name, part;  // part: the work that a time refers to, such as "strip of ..."
+  int64_t parts = 0;       // per call
   std::vector<Step> list;
 };
 
-// columns: of q, k and v, a multiple of cpu::kLanes. The last step is all of them, one after the
-// other.
+// columns: of q, k and v, a multiple of cpu::kLanes. The last step, "all", runs all others one
+// after the other.
 Steps forward_steps(int64_t columns);
 Steps backward_steps(int64_t columns);
 
-// What a table of vectors makes of plain attention: q A; q k with these added; and collect, where
-// it is one of values and keys are near. Its rows are one for each distance, or it is clipped and
-// all keys are so far that they meet one row, whose number only the backward pass adds.
+// The steps of attention with a table of vectors A by distance: q A; q k with q A added; and
+// scatter_add, which a table on values needs for near keys. every_distance: a row for each
+// distance. far_tile: a clipped table and keys so far that all of them use one row; the forward
+// pass leaves the product with this row out of the scores, since it cancels in softmax, so that
+// only the backward pass adds it.
 Steps every_distance_steps(int64_t columns);
 Steps far_tile_steps(int64_t columns);
 
-// Query `row` in panels of queries.
+// The offset of query `row` in panels of queries.
 constexpr int64_t in_panels(int64_t row, int64_t columns) {
   return cpu::round_down(row, cpu::kLanes) * columns + row % cpu::kLanes;
 }
@@ -45,7 +47,7 @@ constexpr double operations_of_product(int64_t rows, int64_t columns, int64_t de
   return 2.0 * static_cast<double>(rows * columns * depth);
 }
 
-// What does one(kernel) and kernel.next() for each part.
+// A function that calls one(kernel) and then kernel.next() for each part.
 template <class Kernel, class One>
 std::function<void()> each_part(std::shared_ptr<Kernel> kernel, int64_t parts, One one) {
   return [kernel, parts, one] {

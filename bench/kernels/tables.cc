@@ -1,5 +1,5 @@
-// What tables of vectors make of the steps of plain attention: products with the rows that a strip
-// meets; scores, to which these are added, each to its key's; and weights summed by row.
+// The steps of attention with tables of vectors by distance: products of queries with the rows that
+// a strip needs; scores with these products added; and weights summed by row.
 #include <algorithm>
 #include <cstddef>
 
@@ -20,14 +20,14 @@ namespace HWY_NAMESPACE {
 using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
-// The first panel of several is known from the unit before.
+// With several panels, the products of the first are known from the unit before.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
                float* panel, float* products) {
   multiply_onward(kStrip, columns, LeftColumns{queries, kLanes},
                   RightPanels{panels, kLanes * columns}, rows, rows > kLanes, panel, products);
 }
 
-// met: the rows, of which there are products from a multiple of kLanes on.
+// met: the rows with products, from a multiple of kLanes on.
 void table_score_step(const RowMap& map, int64_t diagonal, KeyRange met, int64_t columns,
                       const float* queries, const float* keys, const float* products,
                       float* scores) {
@@ -57,13 +57,13 @@ HWY_EXPORT(rows_step);
 HWY_EXPORT(table_score_step);
 HWY_EXPORT(collect_step);
 
-constexpr int64_t kQueries = 512;                          // that share a unit of keys
-constexpr int64_t kDiagonals = kQueries + cpu::kUnit - 1;  // that they meet
+constexpr int64_t kQueries = 512;                          // queries that share a unit of keys
+constexpr int64_t kDiagonals = kQueries + cpu::kUnit - 1;  // diagonals of these queries and keys
 
-// Each function does one strip's work.
+// Each function does the work of one strip.
 class Tables {
  public:
-  // row_at: of each diagonal; empty: a row for each.
+  // row_at: the row of each diagonal; empty: each diagonal has its own row.
   Tables(int64_t columns, const std::vector<int32_t>& row_at)
       : columns_(columns), map_(row_at, kDiagonals, false), numbers_(filled([&](cpu::Arena& arena) {
           queries_ = arena.floats(kQueries * columns);
@@ -85,7 +85,7 @@ class Tables {
     (map_, diagonal(), met(), columns_, queries_ + in_panels(row_, columns_), keys_, products_,
      scores_);
   }
-  void scatter_add() {  // sums, by row, of weights
+  void scatter_add() {  // sums of weights by row
     HWY_DYNAMIC_DISPATCH(collect_step)
     (map_, diagonal(), cpu::rounded_out(met()), scores_, products_);
   }
@@ -97,7 +97,7 @@ class Tables {
   }
 
  private:
-  // Of the strip's first query and the unit's first key.
+  // The diagonal of the strip's first query and the unit's first key.
   int64_t diagonal() const { return kQueries - 1 - row_; }
   KeyRange met() const {
     return map_.rows_of(diagonal() - cpu::kStrip + 1, cpu::kUnit + cpu::kStrip - 1);
@@ -106,7 +106,7 @@ class Tables {
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
   float *queries_, *keys_, *panels_, *scores_, *panel_, *products_;
-  AlignedFloats numbers_;  // last: what is laid out in it comes before
+  AlignedFloats numbers_;  // the last member, since its initializer sets the pointers above
 };
 
 Steps steps_of(const std::string& name, int64_t columns, const std::vector<int32_t>& row_at) {

@@ -1,9 +1,9 @@
-// bench_position: what cos and sin of the positions of a text cost, in nanoseconds for each pair of
-// a position and a frequency, on one core.
+// bench_position: cost of cos and sin of the positions of a sequence, in nanoseconds per pair of a
+// position and a frequency, on one core.
 //
-// Ours are right to 0.53 ulp at any position. Beside them, in the same rounds: sincosf of glibc, of
-// a phase that was rounded to float32; and a table of cos and sin read from memory, which is what a
-// cache of angles costs when it is used.
+// Our values are correct to 0.53 ulp at any position. The same rounds time glibc's sincosf of a
+// phase that was rounded to float32, and a table of cos and sin that is read from memory, which is
+// the cost of using a cache of angles.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +49,7 @@ nlohmann::json time_length(const Options& o, int64_t length) {
   const int64_t pairs = static_cast<int64_t>(exact.pairs.size());
   std::vector<float> cos(static_cast<size_t>(length)), sin(cos.size());
   Table table(kTable);
-  volatile float seen = 0;  // so that what is read is wanted
+  volatile float seen = 0;  // keeps the compiler from removing the reads
   const PositionRun text = {.first = o.first, .count = length};
   const Contestant ours = {[&] {
     for (const Rotation::Pair& pair : exact.pairs)

@@ -24,7 +24,7 @@ float Table::sum_of_next(int64_t count) {
   if (at_ + count > static_cast<int64_t>(cos_.size())) at_ = 0;
   const float *cos = cos_.data() + at_, *sin = sin_.data() + at_;
   at_ += count;
-  // More sums than one addition takes cycles, so that memory is what is waited for.
+  // More independent sums than the latency of an addition, so that memory is the bottleneck.
   std::array<float, 4 * kLanes> sums = {};
   for (size_t n = 0; n + 2 * kLanes <= static_cast<size_t>(count); n += 2 * kLanes)
     for (size_t lane = 0; lane < 2 * kLanes; ++lane) {

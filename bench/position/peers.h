@@ -1,4 +1,4 @@
-// What others do where the library makes cos and sin of positions: how they are got without it.
+// Other ways to get cos and sin of positions, as peers of the library.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 
 namespace sextant::bench {
 
-// cos and sin of position * speed for positions first .. first + count - 1, the phase a float32
-// product as frameworks have it, by sincosf of the C library.
+// cos and sin of position * speed for positions first .. first + count - 1, by sincosf of the C
+// library. The phase is a float32 product, as in frameworks.
 void by_sincosf(float speed, int64_t first, int64_t count, float* cos, float* sin);
 
-// A cache of cos and sin made once, which no cache of the processor holds, read from one end to the
-// other.
+// A precomputed table of cos and sin, larger than the caches of the processor, read from one end to
+// the other.
 class Table {
  public:
-  explicit Table(int64_t pairs);  // numbers of cos; as many of sin
-  // Of the next `count` pairs; begins again where the table ends. count: a multiple of 16, at most
-  // `pairs`.
+  explicit Table(int64_t pairs);  // values of cos, and as many of sin
+  // The sum of the next `count` pairs; restarts at the end of the table. count: a multiple of 16,
+  // at most `pairs`.
   float sum_of_next(int64_t count);
 
  private:

@@ -1,9 +1,8 @@
-// bench_reading: how much memory gives while a core multiplies what it reads, in nanoseconds for
-// each KB and thread.
+// bench_reading: memory bandwidth while a core multiplies what it reads, in nanoseconds per KB and
+// thread.
 //
-// Decoding reads each key and value once and multiplies each of their numbers by one of every query
-// head that shares them. So this is how fast decoding could be, were it nothing but its
-// multiply-adds.
+// Decoding reads each key and value once, and multiplies each element once for every query head
+// that shares it. The result is the speed of decoding if it consisted of its multiply-adds alone.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -29,13 +28,13 @@ struct Options {
   std::string json;
 };
 
-// Loops of one number of multiply-adds.
+// The times of loops with the same number of multiply-adds per value.
 struct Row {
   int multiply_adds;
-  Seconds near, far, in_step;  // far: the fastest way of reading memory in its order
+  Seconds near, far, in_step;  // far: the fastest of the sequential access patterns
 };
 
-// What the numbers of a thread take: 1 KB is 256 of them.
+// kilobytes: per thread; 1 KB is 256 values.
 void print_row(const Row& row, const Seconds& alone, double kilobytes) {
   const auto ns = [&](const Seconds& x) {
     return fmt::format("{:>8.1f} {:>8.1f}", 1e9 * x.least() / kilobytes,
@@ -51,7 +50,7 @@ void print_row(const Row& row, const Seconds& alone, double kilobytes) {
 
 nlohmann::json run(const Options& o) {
   constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
-  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // of a thread
+  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // values per thread
   const std::vector<float, LinesAllocator<float>> numbers(
       static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
   const auto executor = make_thread_pool(o.threads);

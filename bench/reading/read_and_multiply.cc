@@ -17,12 +17,13 @@ namespace sextant::bench {
 namespace HWY_NAMESPACE {
 using namespace cpu::HWY_NAMESPACE;
 
-// More multiply-adds in flight than any machine's latency times its units.
+// At least as many multiply-adds in flight as the latency times the units of any machine.
 constexpr int kChains = 12;
-constexpr int kLines = 4;                      // at a time
-constexpr int64_t kLine = 16;                  // numbers
-constexpr int64_t kRow = 128, kStepRows = 16;  // in step
-constexpr int64_t kTile = kRow * kStepRows;  // also how far ahead is asked: 8 KB, which gained most
+constexpr int kLines = 4;                      // cache lines per step of the loop
+constexpr int64_t kLine = 16;                  // values per cache line
+constexpr int64_t kRow = 128, kStepRows = 16;  // of AccessPattern::in_step
+// 8 KB, which is also the prefetch distance: the one that gained most.
+constexpr int64_t kTile = kRow * kStepRows;
 constexpr int64_t kNear = 2 * kTile;
 
 template <int kEach, class At>
@@ -43,7 +44,7 @@ HWY_INLINE void multiply_lines(At at, V* sums) {
   };
   if constexpr (kEach > 0)
     times(std::make_index_sequence<size_t{kEach}>());
-  else  // read all the same
+  else  // without multiply-adds: only read
     for (int n = 0; n < kTileVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
 }
 
@@ -57,7 +58,7 @@ HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
   for (int64_t n = 0; n < share; n += kTile) {
     const float* const tile = from + (near ? n % kNear : n);
     for (int64_t m = 0; m < kTile; m += kLines * kLine / kHow.places) {
-      // So many lines of each place; or of as many rows the same.
+      // kLines cache lines, shared out among the streams, or one line each of kLines rows.
       const auto at = [&](int64_t line) HWY_ATTR -> const float* {
         if constexpr (kHow.in_step) {
           const int64_t all = m / kLine + line;

@@ -1,4 +1,4 @@
-// Loops that read numbers and multiply each a few times, and do nothing else.
+// Loops that read values and multiply each of them a few times.
 #pragma once
 
 #include <array>
@@ -7,14 +7,14 @@
 
 namespace sextant::bench {
 
-// Multiply-adds of each number that there are loops for.
+// The numbers of multiply-adds per value for which there are loops.
 inline constexpr std::array<int, 9> kMultiplyAdds = {0, 1, 2, 4, 8, 12, 16, 24, 32};
 
-// In which order, and whether lines are asked for ahead.
+// An order of reading, with or without prefetching.
 struct AccessPattern {
-  int places = 1;  // read in turns, each in the order of memory; 1, 2 or 4
-  // Rows of 128 numbers, sixteen at a time, line by line of all: as products read keys whose sums
-  // run in the order of the columns. Of one place, asked for.
+  int places = 1;  // interleaved sequential streams; 1, 2 or 4
+  // Sixteen rows of 128 values at a time, one cache line of each row in turn: the order of products
+  // with keys whose sums run over the columns. Only with one stream and with prefetching.
   bool in_step = false;
   bool asks = false;
 };
@@ -26,9 +26,9 @@ inline constexpr std::array<AccessPattern, 7> kWays = {{{1, false, false},
                                                         {4, false, true},
                                                         {1, true, true}}};
 
-// Reads `count` numbers from `from` on, a multiple of 8192, or the first 4096 of them, which the L1
-// cache holds, over and over. multiply_adds: of each number; one of kMultiplyAdds. way: which of
-// kWays. Returns a sum of all, so that they are wanted.
+// Reads `count` values from `from` on, a multiple of 8192. near: reads the first 4096 values, which
+// fit into the L1 cache, again and again instead. multiply_adds: per value, one of kMultiplyAdds.
+// way: index into kWays. Returns a sum of all values, so that the compiler keeps the reads.
 float read_and_multiply(const float* from, int64_t count, bool near, int multiply_adds, size_t way);
 
 }  // namespace sextant::bench

@@ -14,7 +14,7 @@
 #include <ATen/ops/softmax.h>
 #include <torch/types.h>
 
-// Includes nothing of what it uses.
+// These headers do not include what they use.
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 

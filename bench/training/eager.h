@@ -1,5 +1,4 @@
-// The lab's training step as one writes it with libtorch: its functions, its optimiser, its
-// clipping.
+// The laboratory's training step with libtorch's own functions, optimiser and gradient clipping.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +18,7 @@ class EagerTrainer {
   EagerTrainer(const Decoder& decoder, const lab::TrainingOptions& options);
   ~EagerTrainer();
 
-  // One step; its loss. rate: of learning.
+  // Makes one step with the learning rate `rate` and returns the loss.
   double advance(const lab::Batch& batch, double rate);
 
  private:

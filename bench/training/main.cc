@@ -1,6 +1,6 @@
-// bench_training: tokens that the lab's training step reads in a second, beside the same step
-// written with libtorch's functions, in rounds that take turns. Both begin with the same weights
-// and read the same batches; that their losses agree is checked.
+// bench_training: tokens per second of the laboratory's training step, beside the same step with
+// libtorch's functions, in interleaved rounds. Both start with the same weights and use the same
+// batches, and their losses must agree.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -33,7 +33,7 @@ struct Options {
   std::string json;
 };
 
-// Bytes drawn evenly: what they say costs nothing more or less.
+// Uniformly random bytes: the content of the tokens does not change the time.
 lab::Batches batches_of(const lab::Settings& settings, lab::Task task,
                         const lab::TrainingOptions& training) {
   if (task == lab::Task::kPairs) return lab::pair_batches(training, 0);
@@ -51,7 +51,7 @@ lab::Batches batches_of(const lab::Settings& settings, lab::Task task,
 }
 
 struct Contest {
-  double tokens = 0;  // of a step
+  double tokens = 0;  // per step
   Seconds ours, eager;
 };
 
@@ -109,7 +109,7 @@ json run(const Options& options) {
   return {{"threads", options.threads}, {"measured", all}};
 }
 
-// OpenBLAS and libgomp read these when they are loaded, which is before main.
+// OpenBLAS and libgomp read these variables when they are loaded, which is before main().
 void start_again_with_threads(int threads, char** argv) {
   const std::string count = std::to_string(threads);
   const char* const now = std::getenv("OPENBLAS_NUM_THREADS");

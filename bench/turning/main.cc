@@ -1,9 +1,9 @@
-// bench_turning: what it costs to turn queries and keys where they lie, beside copying as many
-// bytes and beside RoPE written with libtorch's operators, which makes new tensors from cosines
-// that it keeps.
+// bench_turning: time of RoPE in place on queries and keys, beside a copy of as many bytes and
+// beside RoPE with libtorch's operators, which makes new tensors from precomputed cosines and
+// sines.
 //
-// GB/s count each number read once and written once. Ours computes cos and sin of every position
-// anew.
+// GB/s count each element as read once and written once. Our call computes cos and sin of every
+// position in each call.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -53,7 +53,7 @@ View<float> view(const at::Tensor& x) {
           x.stride(0),         x.stride(1), x.stride(2), x.stride(3)};
 }
 
-// In one piece for each thread, so that the C library copies as it likes best.
+// One contiguous part per thread, so that the C library chooses the best way to copy.
 void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor) {
   const int64_t pieces = executor.workers();
   executor.run(pieces, [&](int64_t n, int) {
@@ -63,7 +63,7 @@ void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor
   });
 }
 
-// So that what is timed is RoPE.
+// Checks that the timed calls compute RoPE.
 void check_agreement(const at::Tensor& before, const at::Tensor& after, const Angles& angles) {
   const double wrong = (rotated(before, angles) - after).abs().max().item<double>();
   if (!(wrong < 1e-5))
