@@ -54,7 +54,7 @@ def commands(options):
     result = {
         "kernels": [programs / "bench_kernels", "--rounds", 20 * options.rounds],
         "position": [programs / "bench_position", "--rounds", 3 * options.rounds],
-        "turning": [programs / "bench_turning", *threads, "--rounds", 3 * options.rounds],
+        "turning": [programs / "bench_rotate", *threads, "--rounds", 3 * options.rounds],
         "training": [programs / "bench_training", "--rounds", 3 * options.rounds],
         "decoding": [*attention, "--no-eager", "--no-ggml", "--lengths", 64, "--kinds",
                      "decode,decode-gqa", "--rounds", 5 * options.rounds],
@@ -86,6 +86,16 @@ def commands(options):
            options.library or options.build / "lib" / "libsextant_torch.so", "memory.py",
            "--length", 32768, "--patience", 900)
     return result
+
+
+def build_program(build, target):
+    """Builds a program of bench/limits, which is not part of the default build. Does nothing in a
+    folder that is not CMake's, whose programs must exist."""
+    if not (build / "CMakeCache.txt").is_file():
+        return
+    if subprocess.run(["cmake", "--build", build, "--target", target], check=False).returncode:
+        raise SystemExit(f"goals: expected a build folder with the target {target} "
+                         f"(-DSEXTANT_BENCH=ON), but it could not be built in {build}")
 
 
 def run(name, command, environment, to):
@@ -166,6 +176,9 @@ def main():
             parser.error(f"--only: expected some of {', '.join(known)}, but got {name}")
     options.to.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in known if options.only is None or name in options.only]
+    # Before the first measurement, which a compiler beside it would disturb.
+    if "turning" in wanted and not (options.to / "turning.json").exists():
+        build_program(options.build, "bench_rotate")
     for n, name in enumerate(wanted, 1):
         file = options.to / f"{name}.json"
         if not file.exists():

@@ -1,4 +1,4 @@
-// bench_turning: time of RoPE in place on queries and keys, beside a copy of as many bytes and
+// bench_rotate: time of RoPE in place on queries and keys, beside a copy of as many bytes and
 // beside RoPE with libtorch's operators, which makes new tensors from precomputed cosines and
 // sines.
 //

@@ -1,5 +1,5 @@
-// bench_reading: memory bandwidth while a core multiplies what it reads, in nanoseconds per KB and
-// thread.
+// bench_read_bandwidth: memory bandwidth while a core multiplies what it reads, in nanoseconds per
+// KB and thread.
 //
 // Decoding reads each key and value once, and multiplies each element once for every query head
 // that shares it. The result is the speed of decoding if it consisted of its multiply-adds alone.
@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bench/limits/read_and_multiply.h"
 #include "bench/program.h"
-#include "bench/reading/read_and_multiply.h"
 #include "bench/rounds.h"
 #include "sextant/base/aligned_memory.h"
 #include "sextant/base/executor.h"

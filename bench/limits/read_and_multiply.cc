@@ -1,4 +1,4 @@
-#include "bench/reading/read_and_multiply.h"
+#include "bench/limits/read_and_multiply.h"
 
 #include <cstddef>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/reading/read_and_multiply.cc"
+#define HWY_TARGET_INCLUDE "bench/limits/read_and_multiply.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
 #include "hwy/cache_control.h"
