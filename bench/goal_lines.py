@@ -268,8 +268,9 @@ def position(results):
                    statistics.median(ns))
 
 
-def turning(results):
-    ours, copying = (results["turning"]["measured"][name] for name in ("turned in place", "copied"))
+def rotation(results):
+    measured = results["rotation"]["measured"]
+    ours, copying = measured["rotated in place"], measured["copied"]
     yield Line("q and k, D 128", copying["least"] / ours["least"], 0.9, False,
                copying["median"] / ours["median"])
 
@@ -310,7 +311,7 @@ GOALS = (
      ("eager-amx",)),
     ("10", "decoding, of the speed of reading", decoding, ("decoding",)),
     ("11", "cos and sin", position, ("position",)),
-    ("12", "turning in place, of the speed of copying", turning, ("turning",)),
+    ("12", "rotation in place, of the speed of copying", rotation, ("rotation",)),
     ("13", "memory of a training step, N 32768, beyond what it gives back", memory, ("memory",)),
     ("14", "training step, times libtorch's speed", training, ("training",)),
 )

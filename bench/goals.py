@@ -54,7 +54,7 @@ def commands(options):
     result = {
         "kernels": [programs / "bench_kernels", "--rounds", 20 * options.rounds],
         "position": [programs / "bench_position", "--rounds", 3 * options.rounds],
-        "turning": [programs / "bench_rotate", *threads, "--rounds", 3 * options.rounds],
+        "rotation": [programs / "bench_rotate", *threads, "--rounds", 3 * options.rounds],
         "training": [programs / "bench_training", "--rounds", 3 * options.rounds],
         "decoding": [*attention, "--no-eager", "--no-ggml", "--lengths", 64, "--kinds",
                      "decode,decode-gqa", "--rounds", 5 * options.rounds],
@@ -177,7 +177,7 @@ def main():
     options.to.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in known if options.only is None or name in options.only]
     # Before the first measurement, which a compiler beside it would disturb.
-    if "turning" in wanted and not (options.to / "turning.json").exists():
+    if "rotation" in wanted and not (options.to / "rotation.json").exists():
         build_program(options.build, "bench_rotate")
     for n, name in enumerate(wanted, 1):
         file = options.to / f"{name}.json"

@@ -79,8 +79,8 @@ def fire(length, heads, size):
 
 def sdpa(method, length, heads, size):
     flags = causal_flags(method, length, heads)
-    turn = Rope(length, size) if method == "rope" else lambda x: x
-    return lambda q, k, v: functional.scaled_dot_product_attention(turn(q), turn(k), v, **flags)
+    rotate = Rope(length, size) if method == "rope" else lambda x: x
+    return lambda q, k, v: functional.scaled_dot_product_attention(rotate(q), rotate(k), v, **flags)
 
 
 def flex(method, length, heads, size):
@@ -94,9 +94,9 @@ def flex(method, length, heads, size):
         def modify(score, b, h, i, j):
             return score - slopes[h] * (i - j)
 
-    turn = Rope(length, size) if method == "rope" else lambda x: x
+    rotate = Rope(length, size) if method == "rope" else lambda x: x
     compiled = torch.compile(flex_attention)
-    return lambda q, k, v: compiled(turn(q), turn(k), v, score_mod=modify, block_mask=mask)
+    return lambda q, k, v: compiled(rotate(q), rotate(k), v, score_mod=modify, block_mask=mask)
 
 
 def check(name, ours, theirs):

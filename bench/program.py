@@ -1,4 +1,4 @@
-"""Numbers and files on the command lines of the Python benchmarks."""
+"""Command-line values and files of the Python benchmarks."""
 
 import argparse
 import json

@@ -99,8 +99,8 @@ def position(document):
                   "ns a pair", ns["sextant"], ns["glibc sincosf"], "glibc sincosf")
 
 
-def turning(document):
-    ours, copying = (document["measured"][name] for name in ("turned in place", "copied"))
+def rotation(document):
+    ours, copying = document["measured"]["rotated in place"], document["measured"]["copied"]
     yield row("rotation in place", f"N {document['length']}, D {document['head_dim']}", "GB/s",
               ours["seconds"], copying["seconds"], "copying", document["bytes"] / 1e9)
 
@@ -135,7 +135,7 @@ def rows(name, measured):
     """The rows of the file `name` of goals.py; `measured` maps names to files."""
     document = measured[name]
     writers = {"kernels": lambda document: kernels(measured), "position": position,
-               "turning": turning, "training": training, "memory": memory,
+               "rotation": rotation, "training": training, "memory": memory,
                **{f"peers-{size}": lambda document, size=size: peers(document, size)
                   for size in HEAD_SIZES}}
     return list(writers.get(name, attention)(document))

@@ -16,21 +16,22 @@ namespace sextant::bench {
 namespace {
 
 using Visible = std::function<KeyRange(int64_t)>;
-using Made = std::unique_ptr<Workload>;
+using WorkloadPtr = std::unique_ptr<Workload>;
 using Forward = Workload::Forward;
 
 constexpr int64_t kShawClip = 16;      // the best value of the paper
 constexpr int64_t kDebertaClip = 256;  // the value of released models
 constexpr int64_t kBlockQueries = 256;
 
-KeyRange past(int64_t position) { return {0, position + 1}; }
+KeyRange causal_keys(int64_t position) { return {0, position + 1}; }
 
 int64_t window_of(const Sizes& sizes) {
   return sizes.window > 0 ? sizes.window : std::max<int64_t>(sizes.length / 8, 1);
 }
 
 // Attention of the last `queries` of `length` positions, without a position encoding.
-Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const Visible& visible) {
+WorkloadPtr plain(const std::string& name, const Sizes& sizes, int64_t queries,
+                  const Visible& visible) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>(name, sizes, queries, n, visible);
   Workload& w = *made;
@@ -43,17 +44,19 @@ Made plain(const std::string& name, const Sizes& sizes, int64_t queries, const V
   return made;
 }
 
-Visible everything(const Sizes& sizes) {
+Visible all_keys(const Sizes& sizes) {
   return [n = sizes.length](int64_t) { return KeyRange{0, n}; };
 }
 
 int64_t block_of(const Sizes& sizes) { return std::min(kBlockQueries, sizes.length); }
 
-Made causal(const Sizes& sizes) { return plain("causal", sizes, sizes.length, past); }
-Made full(const Sizes& sizes) { return plain("full", sizes, sizes.length, everything(sizes)); }
-Made block(const Sizes& sizes) { return plain("block", sizes, block_of(sizes), past); }
+WorkloadPtr causal(const Sizes& sizes) { return plain("causal", sizes, sizes.length, causal_keys); }
+WorkloadPtr full(const Sizes& sizes) { return plain("full", sizes, sizes.length, all_keys(sizes)); }
+WorkloadPtr block(const Sizes& sizes) {
+  return plain("block", sizes, block_of(sizes), causal_keys);
+}
 
-Made window(const Sizes& sizes) {
+WorkloadPtr window(const Sizes& sizes) {
   const int64_t width = window_of(sizes);
   return plain("window", sizes, sizes.length, [width](int64_t i) {
     return KeyRange{i - width + 1, i + 1};
@@ -61,9 +64,9 @@ Made window(const Sizes& sizes) {
 }
 
 // A fixed bias per head and distance.
-Made alibi(const Sizes& sizes) {
+WorkloadPtr alibi(const Sizes& sizes) {
   const int64_t n = sizes.length;
-  auto made = std::make_unique<Workload>("alibi", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("alibi", sizes, n, n, causal_keys);
   Workload& w = *made;
   const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
                                        w.score.diagonals.count, 1, nullptr, false);
@@ -80,22 +83,22 @@ Made alibi(const Sizes& sizes) {
         by_distance(n, n, [&w](int64_t d) { return w.score.diagonals.index(d); });
     const at::Tensor bias =
         table.select(0, 0).squeeze(-1).index_select(1, diagonal.flatten()).view({-1, n, n}) +
-        mask_of(n, n, past);
+        mask_of(n, n, causal_keys);
     return [&w, bias] {
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale, bias, w.v);
     };
   };
   w.ggml = [n] {
     const at::Tensor distance = by_distance(n, n, [](int64_t d) { return d; });
-    return GgmlAttention{.mask = mask_of(n, n, past) - distance, .most_bias = 8};
+    return GgmlAttention{.mask = mask_of(n, n, causal_keys) - distance, .most_bias = 8};
   };
   return made;
 }
 
 // A trained bias per head and bucket.
-Made t5(const Sizes& sizes) {
+WorkloadPtr t5(const Sizes& sizes) {
   const int64_t n = sizes.length;
-  auto made = std::make_unique<Workload>("t5", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("t5", sizes, n, n, causal_keys);
   Workload& w = *made;
   const T5Buckets buckets({.bidirectional = false});
   const auto bucket = [&](int64_t d) { return buckets.bucket(d); };
@@ -104,7 +107,7 @@ Made t5(const Sizes& sizes) {
   w.eager = [&w, table, buckets, n]() -> Forward {
     const at::Tensor index =
         by_distance(n, n, [&buckets](int64_t d) { return buckets.bucket(d); }).flatten();
-    return [&w, table, index, n, mask = mask_of(n, n, past)] {
+    return [&w, table, index, n, mask = mask_of(n, n, causal_keys)] {
       const at::Tensor bias =
           table.select(0, 0).squeeze(-1).index_select(1, index).view({-1, n, n});
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale + bias, mask, w.v);
@@ -115,14 +118,14 @@ Made t5(const Sizes& sizes) {
 
 // A bias per head, query and distance, for methods whose bias depends on the position of the query;
 // they compute attention in blocks of queries.
-Made query_bias(const Sizes& sizes) {
+WorkloadPtr query_bias(const Sizes& sizes) {
   const int64_t n = sizes.length, queries = block_of(sizes);
-  auto made = std::make_unique<Workload>("query-bias", sizes, queries, n, past);
+  auto made = std::make_unique<Workload>("query-bias", sizes, queries, n, causal_keys);
   Workload& w = *made;
   w.score.diagonals.count = n;
   const at::Tensor table = w.add_query_bias();
   w.eager = [&w, table, queries, n]() -> Forward {
-    return [&w, table, mask = mask_of(queries, n, past)] {
+    return [&w, table, mask = mask_of(queries, n, causal_keys)] {
       return weighted(at::matmul(w.q, w.k.transpose(2, 3)) * w.score.scale + rel_shift(table), mask,
                       w.v);
     };
@@ -131,49 +134,49 @@ Made query_bias(const Sizes& sizes) {
 }
 
 // Shaw's clipped vectors on keys and, with `values`, on values; shared by the heads.
-Made shaw(const std::string& name, const Sizes& sizes, bool values) {
+WorkloadPtr shaw(const std::string& name, const Sizes& sizes, bool values) {
   const int64_t n = sizes.length, d = sizes.head_dim;
-  auto made = std::make_unique<Workload>(name, sizes, n, n, everything(sizes));
+  auto made = std::make_unique<Workload>(name, sizes, n, n, all_keys(sizes));
   Workload& w = *made;
   const auto row = [](int64_t distance) {
     return std::clamp(-distance, -kShawClip, kShawClip) + kShawClip;
   };
   const at::Tensor keys = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query, 1,
                                       2 * kShawClip + 1, d, row);
-  at::Tensor of_values;
+  at::Tensor value_rows;
   if (values) {
-    of_values = w.add_table(&Score<float>::on_value, &ScoreGrad<float>::on_value, 1,
-                            2 * kShawClip + 1, d, row);
+    value_rows = w.add_table(&Score<float>::on_value, &ScoreGrad<float>::on_value, 1,
+                             2 * kShawClip + 1, d, row);
   }
-  w.eager = [&w, keys, of_values, sizes, n, row]() -> Forward {
+  w.eager = [&w, keys, value_rows, sizes, n, row]() -> Forward {
     const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
-    return [&w, keys, of_values, index] {
+    return [&w, keys, value_rows, index] {
       const at::Tensor near = at::matmul(w.q, keys.transpose(2, 3)).gather(-1, index);
       const at::Tensor weights =
           at::softmax((at::matmul(w.q, w.k.transpose(2, 3)) + near) * w.score.scale, -1);
       at::Tensor out = at::matmul(weights, w.v);
-      if (!of_values.defined()) return out;
+      if (!value_rows.defined()) return out;
       const at::Tensor by_row =
           at::zeros({w.q.size(0), w.q.size(1), w.q.size(2), 2 * kShawClip + 1})
               .scatter_add(-1, index, weights);
-      return out + at::matmul(by_row, of_values);
+      return out + at::matmul(by_row, value_rows);
     };
   };
   return made;
 }
-Made shaw_keys(const Sizes& sizes) { return shaw("shaw-keys", sizes, false); }
-Made shaw_both(const Sizes& sizes) { return shaw("shaw", sizes, true); }
+WorkloadPtr shaw_keys(const Sizes& sizes) { return shaw("shaw-keys", sizes, false); }
+WorkloadPtr shaw_both(const Sizes& sizes) { return shaw("shaw", sizes, true); }
 
 // Transformer-XL's term q_i . R[i - j], with a vector R per head and distance.
-Made every_distance(const Sizes& sizes) {
+WorkloadPtr every_distance(const Sizes& sizes) {
   const int64_t n = sizes.length;
-  auto made = std::make_unique<Workload>("every-distance", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("every-distance", sizes, n, n, causal_keys);
   Workload& w = *made;
   w.score.diagonals = {.farthest = n - 1, .count = n};
   const at::Tensor table = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
                                        sizes.heads, n, sizes.head_dim);
   w.eager = [&w, table, n]() -> Forward {
-    return [&w, table, mask = mask_of(n, n, past)] {
+    return [&w, table, mask = mask_of(n, n, causal_keys)] {
       const at::Tensor far = rel_shift(at::matmul(w.q, table.transpose(2, 3)));
       return weighted((at::matmul(w.q, w.k.transpose(2, 3)) + far) * w.score.scale, mask, w.v);
     };
@@ -182,9 +185,9 @@ Made every_distance(const Sizes& sizes) {
 }
 
 // DeBERTa's content-to-position and position-to-content terms, clipped.
-Made deberta(const Sizes& sizes) {
+WorkloadPtr deberta(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
-  auto made = std::make_unique<Workload>("deberta", sizes, n, n, everything(sizes));
+  auto made = std::make_unique<Workload>("deberta", sizes, n, n, all_keys(sizes));
   Workload& w = *made;
   const auto row = [](int64_t distance) {
     return std::clamp<int64_t>(distance + kDebertaClip, 0, 2 * kDebertaClip - 1);
@@ -207,20 +210,20 @@ Made deberta(const Sizes& sizes) {
   return made;
 }
 
-Made rope(const Sizes& sizes) {
+WorkloadPtr rope(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
-  auto made = std::make_unique<Workload>("rope", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("rope", sizes, n, n, causal_keys);
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
   w.rotate(0, rotation);
   w.eager = [&w, rotation, n, d]() -> Forward {
-    return [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, past)] {
+    return [&w, at = angles(rotation, d, 0, n), mask = mask_of(n, n, causal_keys)] {
       return weighted(
           at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3)) * w.score.scale, mask,
           w.v);
     };
   };
-  w.ggml = [n] { return GgmlAttention{.mask = mask_of(n, n, past), .turns = true}; };
+  w.ggml = [n] { return GgmlAttention{.mask = mask_of(n, n, causal_keys), .rotates = true}; };
   return made;
 }
 
@@ -231,16 +234,16 @@ at::Tensor nearer(int64_t width, int64_t n) {
 }
 
 // ReRoPE: distances are clipped to the window. The official code computes both score matrices.
-Made rerope(const Sizes& sizes) {
+WorkloadPtr rerope(const Sizes& sizes) {
   const int64_t n = sizes.length, d = sizes.head_dim;
   const int64_t width = window_of(sizes);
-  auto made = std::make_unique<Workload>("rerope", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("rerope", sizes, n, n, causal_keys);
   Workload& w = *made;
   const Rotation rotation = sextant::rotation(rotary({.dim = d}));
   w.rectify(rotation, width);
   w.eager = [&w, rotation, width, n, d]() -> Forward {
     return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
-            far_at = angles(rotation, d, width, 1), mask = mask_of(n, n, past)] {
+            far_at = angles(rotation, d, width, 1), mask = mask_of(n, n, causal_keys)] {
       const at::Tensor near = at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3));
       const at::Tensor far = at::matmul(rotated(w.q, far_at), w.k.transpose(2, 3));
       return weighted(at::where(is_near, near, far) * w.score.scale, mask, w.v);
@@ -250,11 +253,11 @@ Made rerope(const Sizes& sizes) {
 }
 
 // Leaky ReRoPE: distances beyond a window grow at 1/16 of the rate.
-Made leaky_rerope(const Sizes& sizes) {
+WorkloadPtr leaky_rerope(const Sizes& sizes) {
   constexpr int64_t kFactor = 16;  // as in the official code
   const int64_t n = sizes.length, d = sizes.head_dim;
   const int64_t width = window_of(sizes);
-  auto made = std::make_unique<Workload>("leaky-rerope", sizes, n, n, past);
+  auto made = std::make_unique<Workload>("leaky-rerope", sizes, n, n, causal_keys);
   Workload& w = *made;
   const Spectrum spectrum = rotary({.dim = d});
   Spectrum slower = spectrum;
@@ -264,7 +267,7 @@ Made leaky_rerope(const Sizes& sizes) {
   w.eager = [&w, rotation = sextant::rotation(spectrum), far_rotation, width, n, d]() -> Forward {
     return [&w, is_near = nearer(width, n), at = angles(rotation, d, 0, n),
             far_query = angles(far_rotation, d, width * (kFactor - 1), n),
-            far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, past)] {
+            far_key = angles(far_rotation, d, 0, n), mask = mask_of(n, n, causal_keys)] {
       const at::Tensor near = at::matmul(rotated(w.q, at), rotated(w.k, at).transpose(2, 3));
       const at::Tensor far =
           at::matmul(rotated(w.q, far_query), rotated(w.k, far_key).transpose(2, 3));
@@ -276,33 +279,33 @@ Made leaky_rerope(const Sizes& sizes) {
 
 // One query for each batch entry on a long cache. The eager side treats the heads of a group as
 // queries of one head, so that it does not repeat the keys.
-Made decode(const std::string& name, Sizes sizes, int64_t group, bool turns) {
+WorkloadPtr decode(const std::string& name, Sizes sizes, int64_t group, bool rotates) {
   sizes.batch *= 4;  // so that the keys are larger than the processor's caches
   sizes.group = group;
   sizes.as_cached = true;
-  auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, past);
+  auto made = std::make_unique<Workload>(name, sizes, 1, sizes.cache, causal_keys);
   Workload& w = *made;
   w.has_backward = false;
   w.bound_by_memory = true;
   const Rotation rotation = sextant::rotation(rotary({.dim = sizes.head_dim}));
-  if (turns) w.rotate(0, rotation);
-  w.eager = [&w, sizes, rotation, turns]() -> Forward {
+  if (rotates) w.rotate(0, rotation);
+  w.eager = [&w, sizes, rotation, rotates]() -> Forward {
     const int64_t n = sizes.cache, d = sizes.head_dim;
-    return [&w, sizes, turns, query_at = angles(rotation, d, n - 1, 1),
+    return [&w, sizes, rotates, query_at = angles(rotation, d, n - 1, 1),
             key_at = angles(rotation, d, 0, n)] {
-      const at::Tensor q = turns ? rotated(w.q, query_at) : w.q;
-      const at::Tensor k = turns ? rotated(w.k, key_at) : w.k;
+      const at::Tensor q = rotates ? rotated(w.q, query_at) : w.q;
+      const at::Tensor k = rotates ? rotated(w.k, key_at) : w.k;
       const at::Tensor groups = q.view({sizes.batch, sizes.heads, sizes.group, sizes.head_dim});
       return weighted(at::matmul(groups, k.transpose(2, 3)) * w.score.scale, {}, w.v)
           .view(w.q.sizes());
     };
   };
-  if (!turns) w.ggml = [] { return GgmlAttention{}; };
+  if (!rotates) w.ggml = [] { return GgmlAttention{}; };
   return made;
 }
-Made decode_each(const Sizes& sizes) { return decode("decode", sizes, 1, false); }
-Made decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8, false); }
-Made decode_rotated(const Sizes& sizes) { return decode("decode-rope", sizes, 1, true); }
+WorkloadPtr decode_each(const Sizes& sizes) { return decode("decode", sizes, 1, false); }
+WorkloadPtr decode_grouped(const Sizes& sizes) { return decode("decode-gqa", sizes, 8, false); }
+WorkloadPtr decode_rotated(const Sizes& sizes) { return decode("decode-rope", sizes, 1, true); }
 
 }  // namespace
 

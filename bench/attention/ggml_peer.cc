@@ -33,7 +33,7 @@ class Graph {
     ggml_cpu_init();
     ggml_tensor* q = on_tensor(a.q);
     ggml_tensor* k = on_tensor(a.k);
-    if (a.turns) {
+    if (a.rotates) {
       q = rotated(q, a.q);
       k = rotated(k, a.k);
     }

@@ -17,7 +17,7 @@ struct GgmlAttention {
   at::Tensor mask;
   double scale = 1;
   double most_bias = 0;  // 8: ggml multiplies the mask by ALiBi's slope of each head
-  bool turns = false;    // rotates q and k at their rows, in half-split pairs of base 10000
+  bool rotates = false;  // rotates q and k at their rows, in half-split pairs of base 10000
 };
 
 bool has_ggml();

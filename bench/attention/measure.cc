@@ -89,9 +89,9 @@ struct Match {
                   const Call& ggml, Measured& measured) const {
     std::vector<Contestant> contestants = {{ours(w)}};
     double at_peak = 0;  // operations per call
-    const bool multiplies = w.bound_by_memory && !w.is_turned();
+    const bool multiplies = w.bound_by_memory && !w.is_rotated();
     if (w.bound_by_memory)
-      for (const int64_t streams : kPlacesAtOnce)
+      for (const int64_t streams : kStreamCounts)
         contestants.push_back({[this, streams] { read_keys_and_values(streams); }});
     else
       contestants.push_back({[&] { at_peak = options.at_peak(executor); }});
@@ -103,9 +103,9 @@ struct Match {
     auto next = times.begin();
     measured.ours.time = *next++;
     if (w.bound_by_memory) {
-      const auto readings = std::span(next, kPlacesAtOnce.size());
+      const auto readings = std::span(next, kStreamCounts.size());
       measured.reading = *std::ranges::min_element(readings, {}, &Seconds::least);
-      next += kPlacesAtOnce.size();
+      next += kStreamCounts.size();
     } else {
       measured.multiplying = *next++;
       for (double& seconds : measured.multiplying->rounds) seconds *= measured.operations / at_peak;

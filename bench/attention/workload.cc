@@ -80,7 +80,7 @@ double Workload::pairs() const {
   return count * static_cast<double>(q.size(0) * q.size(1));
 }
 
-bool Workload::is_turned() const {
+bool Workload::is_rotated() const {
   return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
     return sweep.query.rotation != nullptr || sweep.key.rotation != nullptr;
   });

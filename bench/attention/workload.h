@@ -82,7 +82,7 @@ class Workload {
   double disagreement_with_ggml() const;
 
   // Whether any of its sweeps rotates queries or keys.
-  bool is_turned() const;
+  bool is_rotated() const;
 
   bool has_backward = true;
   bool bound_by_memory = false;  // few operations for each byte of the keys

@@ -21,18 +21,18 @@ using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
 // copy: buffer for one unit of keys or values.
-void multiply_head(const Problem& p, const BatchFrame& block, int64_t key_head,
-                   const GroupedQueries& joined, float* copy) {
-  const int64_t keys = block.frame.keys, queries = p.group * block.frame.queries;
+void multiply_head(const Problem& p, const BatchFrame& batch_frame, int64_t key_head,
+                   const GroupedQueries& grouped, float* copy) {
+  const int64_t keys = batch_frame.frame.keys, queries = p.group * batch_frame.frame.queries;
   for (int64_t first = 0; first < keys; first += p.unit) {
-    const KeyRange some = {0, std::min(p.unit, keys - first)};
-    const DecodeUnit unit = {{p, block, Side::kKey, first, some.last},
+    const KeyRange keys_of_unit = {0, std::min(p.unit, keys - first)};
+    const DecodeUnit unit = {{p, batch_frame, Side::kKey, first, keys_of_unit.last},
                              key_head,
-                             some,
+                             keys_of_unit,
                              keys - first,
                              rows_at_once(p.score, queries)};
-    multiply_plain_keys(unit, rounded_out(some), queries, 0, copy, joined);
-    decode_pv(unit, some, queries, copy, joined);
+    multiply_plain_keys(unit, rounded_out(keys_of_unit), queries, 0, copy, grouped);
+    decode_pv(unit, keys_of_unit, queries, copy, grouped);
   }
 }
 
@@ -48,14 +48,14 @@ HWY_EXPORT(multiply_head);
 // The buffers of a worker.
 struct Scratch {
   explicit Scratch(const cpu::Problem& p)
-      : numbers(filled([&](cpu::Arena& arena) {
-          joined.emplace(p, p.score.q.rows, arena);
+      : memory(filled([&](cpu::Arena& arena) {
+          grouped.emplace(p, p.score.q.rows, arena);
           copy = arena.floats(p.unit * std::max(p.depth16, p.width16));
         })) {}
 
-  std::optional<cpu::GroupedQueries> joined;
+  std::optional<cpu::GroupedQueries> grouped;
   float* copy = nullptr;
-  AlignedFloats numbers;  // the last member, since its initializer sets the pointers above
+  AlignedFloats memory;  // the last member, since its initializer sets the pointers above
 };
 
 }  // namespace
@@ -69,7 +69,7 @@ void multiply_cached(const Score<float>& score, const Executor& executor) {
   executor.run(heads * static_cast<int64_t>(problem.blocks.size()), [&](int64_t n, int worker) {
     Scratch& scratch = scratches[static_cast<size_t>(worker)];
     HWY_DYNAMIC_DISPATCH(multiply_head)
-    (problem, problem.blocks[static_cast<size_t>(n / heads)], n % heads, *scratch.joined,
+    (problem, problem.blocks[static_cast<size_t>(n / heads)], n % heads, *scratch.grouped,
      scratch.copy);
   });
 }

@@ -26,52 +26,53 @@ constexpr int64_t kRow = 128, kStepRows = 16;  // of AccessPattern::in_step
 constexpr int64_t kTile = kRow * kStepRows;
 constexpr int64_t kNear = 2 * kTile;
 
-template <int kEach, class At>
-HWY_INLINE void multiply_lines(At at, V* sums) {
+template <int kEach, class LineAt>
+HWY_INLINE void multiply_lines(LineAt line_at, V* sums) {
   constexpr int kTileVectors = kLines * kVectors;
   V read[kTileVectors];
   for (int n = 0; n < kTileVectors; ++n)
-    read[n] = hn::LoadU(F32(), at(n / kVectors) + n % kVectors * kVectorLanes);
-  const auto each = [&]<size_t... kVector>(size_t time, std::index_sequence<kVector...>) HWY_ATTR {
+    read[n] = hn::LoadU(F32(), line_at(n / kVectors) + n % kVectors * kVectorLanes);
+  const auto each = [&]<size_t... kVector>(size_t repeat, std::index_sequence<kVector...>)
+      HWY_ATTR {
     const auto step = [&](size_t n) HWY_ATTR {
-      const size_t chain = (time * kTileVectors + n) % kChains;
+      const size_t chain = (repeat * kTileVectors + n) % kChains;
       sums[chain] = hn::MulAdd(read[n], read[n], sums[chain]);
     };
     (step(kVector), ...);
   };
-  const auto times = [&]<size_t... kTime>(std::index_sequence<kTime...>) HWY_ATTR {
-    (each(kTime, std::make_index_sequence<size_t{kTileVectors}>()), ...);
+  const auto all_repeats = [&]<size_t... kRepeat>(std::index_sequence<kRepeat...>) HWY_ATTR {
+    (each(kRepeat, std::make_index_sequence<size_t{kTileVectors}>()), ...);
   };
   if constexpr (kEach > 0)
-    times(std::make_index_sequence<size_t{kEach}>());
+    all_repeats(std::make_index_sequence<size_t{kEach}>());
   else  // without multiply-adds: only read
     for (int n = 0; n < kTileVectors; ++n) sums[n % kChains] = hn::Add(read[n], sums[n % kChains]);
 }
 
-template <int kEach, size_t kWay>
-HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
-  constexpr AccessPattern kHow = kWays[kWay];
+template <int kEach, size_t kPattern>
+HWY_NOINLINE float run(const float* values, int64_t count, bool near) {
+  constexpr AccessPattern kAccess = kAccessPatterns[kPattern];
   const F32 d;
   V sums[kChains];
   for (int n = 0; n < kChains; ++n) sums[n] = hn::Zero(d);
-  const int64_t share = count / kHow.places;
+  const int64_t share = count / kAccess.streams;
   for (int64_t n = 0; n < share; n += kTile) {
-    const float* const tile = from + (near ? n % kNear : n);
-    for (int64_t m = 0; m < kTile; m += kLines * kLine / kHow.places) {
+    const float* const tile = values + (near ? n % kNear : n);
+    for (int64_t m = 0; m < kTile; m += kLines * kLine / kAccess.streams) {
       // kLines cache lines, shared out among the streams, or one line each of kLines rows.
-      const auto at = [&](int64_t line) HWY_ATTR -> const float* {
-        if constexpr (kHow.in_step) {
-          const int64_t all = m / kLine + line;
-          return tile + all % kStepRows * kRow + all / kStepRows * kLine;
+      const auto line_at = [&](int64_t line) HWY_ATTR -> const float* {
+        if constexpr (kAccess.in_step) {
+          const int64_t line_index = m / kLine + line;
+          return tile + line_index % kStepRows * kRow + line_index / kStepRows * kLine;
         } else {
-          constexpr int64_t kOfPlace = kLines / kHow.places;
-          return tile + (near ? 0 : line / kOfPlace * share) + m + line % kOfPlace * kLine;
+          constexpr int64_t kStreamLines = kLines / kAccess.streams;
+          return tile + (near ? 0 : line / kStreamLines * share) + m + line % kStreamLines * kLine;
         }
       };
-      if constexpr (kHow.asks)
+      if constexpr (kAccess.prefetches)
         for (int64_t line = 0; line < kLines; ++line)
-          hwy::Prefetch((kHow.in_step ? tile + m + line * kLine : at(line)) + kTile);
-      multiply_lines<kEach>(at, sums);
+          hwy::Prefetch((kAccess.in_step ? tile + m + line * kLine : line_at(line)) + kTile);
+      multiply_lines<kEach>(line_at, sums);
     }
   }
   V sum = hn::Zero(d);
@@ -79,20 +80,21 @@ HWY_NOINLINE float run(const float* from, int64_t count, bool near) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-float run_one_of(const float* from, int64_t count, bool near, int multiply_adds, size_t way) {
+float run_loop(const float* values, int64_t count, bool near, int multiply_adds, size_t pattern) {
   float sum = 0;
-  const auto one_of = [&]<size_t kWay, size_t... kAt>(std::index_sequence<kAt...>) {
-    (void)((multiply_adds == kMultiplyAdds[kAt] &&
-            (sum = run<kMultiplyAdds[kAt], kWay>(from, count, near), true)) ||
+  const auto run_multiply_adds = [&]<size_t kPattern, size_t... kIndex>(
+      std::index_sequence<kIndex...>) {
+    (void)((multiply_adds == kMultiplyAdds[kIndex] &&
+            (sum = run<kMultiplyAdds[kIndex], kPattern>(values, count, near), true)) ||
            ...);
   };
-  const auto one_way = [&]<size_t... kWay>(std::index_sequence<kWay...>) {
-    (void)((way == kWay &&
-            (one_of.template operator()<kWay>(std::make_index_sequence<kMultiplyAdds.size()>()),
-             true)) ||
+  const auto run_pattern = [&]<size_t... kPattern>(std::index_sequence<kPattern...>) {
+    (void)((pattern == kPattern && (run_multiply_adds.template operator()<kPattern>(
+                                        std::make_index_sequence<kMultiplyAdds.size()>()),
+                                    true)) ||
            ...);
   };
-  one_way(std::make_index_sequence<kWays.size()>());
+  run_pattern(std::make_index_sequence<kAccessPatterns.size()>());
   return sum;
 }
 
@@ -103,12 +105,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sextant::bench {
 namespace {
-HWY_EXPORT(run_one_of);
+HWY_EXPORT(run_loop);
 }  // namespace
 
-float read_and_multiply(const float* from, int64_t count, bool near, int multiply_adds,
-                        size_t way) {
-  return HWY_DYNAMIC_DISPATCH(run_one_of)(from, count, near, multiply_adds, way);
+float read_and_multiply(const float* values, int64_t count, bool near, int multiply_adds,
+                        size_t pattern) {
+  return HWY_DYNAMIC_DISPATCH(run_loop)(values, count, near, multiply_adds, pattern);
 }
 
 }  // namespace sextant::bench

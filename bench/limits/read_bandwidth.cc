@@ -49,33 +49,34 @@ void print_row(const Row& row, const Seconds& alone, double kilobytes) {
 }
 
 nlohmann::json run(const Options& o) {
-  constexpr int64_t kNumbers = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
-  const int64_t share = kNumbers / o.threads / 8192 * 8192;          // values per thread
-  const std::vector<float, LinesAllocator<float>> numbers(
+  constexpr int64_t kValues = int64_t{1} << 26, kMargin = 1 << 16;  // 256 MB
+  const int64_t share = kValues / o.threads / 8192 * 8192;          // values per thread
+  const std::vector<float, LinesAllocator<float>> values(
       static_cast<size_t>(share * o.threads + kMargin), 1e-3F);
   const auto executor = make_thread_pool(o.threads);
   std::vector<float> sums(static_cast<size_t>(o.threads));
   std::vector<Contestant> contestants;
-  const auto add = [&](int multiply_adds, bool near, size_t way) {
-    contestants.push_back({[&, multiply_adds, near, way] {
+  const auto add = [&](int multiply_adds, bool near, size_t pattern) {
+    contestants.push_back({[&, multiply_adds, near, pattern] {
       executor->run(o.threads, [&](int64_t n, int) {
         sums[static_cast<size_t>(n)] +=
-            read_and_multiply(numbers.data() + n * share, share, near, multiply_adds, way);
+            read_and_multiply(values.data() + n * share, share, near, multiply_adds, pattern);
       });
     }});
   };
   for (const int multiply_adds : kMultiplyAdds) {
     add(multiply_adds, true, 0);
-    for (size_t way = 0; way < kWays.size(); ++way) add(multiply_adds, false, way);
+    for (size_t pattern = 0; pattern < kAccessPatterns.size(); ++pattern)
+      add(multiply_adds, false, pattern);
   }
   const std::vector<Seconds> times = take_turns(contestants, o.rounds);
   std::vector<Row> rows;
   for (size_t n = 0; n < kMultiplyAdds.size(); ++n) {
-    const auto first = times.begin() + static_cast<ptrdiff_t>(n * (1 + kWays.size()));
+    const auto first = times.begin() + static_cast<ptrdiff_t>(n * (1 + kAccessPatterns.size()));
     Row row = {kMultiplyAdds[n], *first, {}, {}};
-    for (size_t way = 0; way < kWays.size(); ++way) {
-      const Seconds& far = first[static_cast<ptrdiff_t>(1 + way)];
-      if (kWays[way].in_step)
+    for (size_t pattern = 0; pattern < kAccessPatterns.size(); ++pattern) {
+      const Seconds& far = first[static_cast<ptrdiff_t>(1 + pattern)];
+      if (kAccessPatterns[pattern].in_step)
         row.in_step = far;
       else if (row.far.rounds.empty() || far.least() < row.far.least())
         row.far = far;

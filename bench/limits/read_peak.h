@@ -11,7 +11,7 @@
 namespace sextant::bench {
 
 // The numbers of concurrent streams per worker that are tried.
-inline constexpr std::array<int64_t, 4> kPlacesAtOnce = {1, 2, 4, 8};
+inline constexpr std::array<int64_t, 4> kStreamCounts = {1, 2, 4, 8};
 
 struct ReadPeak {
   double bytes = 0;     // per second, all workers together
@@ -23,7 +23,7 @@ struct ReadPeak {
 ReadPeak read_peak(const Executor& executor);
 
 // Reads `memory`, which is aligned to 8 bytes, except for a rest of less than 2 KB at its end.
-// streams: one of kPlacesAtOnce.
+// streams: one of kStreamCounts.
 void read_all(std::span<const std::byte> memory, int64_t streams, const Executor& executor);
 
 }  // namespace sextant::bench

@@ -54,11 +54,11 @@ View<float> view(const at::Tensor& x) {
 }
 
 // One contiguous part per thread, so that the C library chooses the best way to copy.
-void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor) {
+void copy(const at::Tensor& source, const at::Tensor& target, const Executor& executor) {
   const int64_t pieces = executor.workers();
   executor.run(pieces, [&](int64_t n, int) {
-    const int64_t first = from.numel() * n / pieces, last = from.numel() * (n + 1) / pieces;
-    std::memcpy(to.data_ptr<float>() + first, from.data_ptr<float>() + first,
+    const int64_t first = source.numel() * n / pieces, last = source.numel() * (n + 1) / pieces;
+    std::memcpy(target.data_ptr<float>() + first, source.data_ptr<float>() + first,
                 sizeof(float) * static_cast<size_t>(last - first));
   });
 }
@@ -67,7 +67,7 @@ void copy(const at::Tensor& from, const at::Tensor& to, const Executor& executor
 void check_agreement(const at::Tensor& before, const at::Tensor& after, const Angles& angles) {
   const double wrong = (rotated(before, angles) - after).abs().max().item<double>();
   if (!(wrong < 1e-5))
-    fail("bench: turning: expected both sides to agree to 1e-5, but got " + std::to_string(wrong));
+    fail("bench: rotate: expected both sides to agree to 1e-5, but got " + std::to_string(wrong));
 }
 
 nlohmann::json run(const Options& o) {
@@ -82,11 +82,11 @@ nlohmann::json run(const Options& o) {
   std::vector<int64_t> rotary_positions;
   for (int64_t n = 0; n < o.length; ++n) rotary_positions.push_back(n);
   const View<float> views[] = {view(q), view(k)};
-  const auto turn = [&] {
+  const auto rotate = [&] {
     rotate_rows(views, {.rotation = &exact, .rotary_positions = rotary_positions.data()},
                 *executor);
   };
-  turn();
+  rotate();
   check_agreement(q_copy, q, kept);
   check_agreement(k_copy, k, kept);
 
@@ -98,14 +98,14 @@ nlohmann::json run(const Options& o) {
     rotated(q, kept);
     rotated(k, kept);
   }};
-  const std::vector<Seconds> seconds = take_turns({{turn}, copying, eager}, o.rounds);
+  const std::vector<Seconds> seconds = take_turns({{rotate}, copying, eager}, o.rounds);
   const double bytes = 2.0 * sizeof(float) * static_cast<double>(q.numel() + k.numel());
   fmt::print("{} positions, batch {}, {} and {} heads of {}; {} threads, {} rounds\n\n", o.length,
              o.batch, o.heads, o.key_heads, o.columns, o.threads, o.rounds.rounds);
   fmt::print("{:<18} {:>17} {:>8} {:>18}\n", "", "ms", "", "speed, of copying");
   fmt::print("{:<18} {:>8} {:>8} {:>8} {:>9} {:>8}\n", "", "least", "median", "GB/s", "least",
              "median");
-  const char* const names[] = {"turned in place", "copied", "libtorch's eager"};
+  const char* const names[] = {"rotated in place", "copied", "libtorch's eager"};
   nlohmann::json measured;
   for (size_t n = 0; n < seconds.size(); ++n) {
     fmt::print("{:<18} {:>8.2f} {:>8.2f} {:>8.1f} {:>9.2f} {:>8.2f}\n", names[n],
@@ -122,7 +122,7 @@ nlohmann::json run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Time of turning queries and keys in place beside copying them");
+  CLI::App app("Time of rotating queries and keys in place beside copying them");
   Options options;
   declare(app, options);
   CLI11_PARSE(app, argc, argv);

@@ -31,7 +31,7 @@ namespace {
 using torch::optim::AdamW;
 using torch::optim::AdamWOptions;
 
-at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
 }
@@ -57,7 +57,7 @@ struct EagerTrainer::State {
             .view({batch, length, 3 * heads, options.head_dim()})
             .transpose(1, 2)
             .chunk(3, 1);
-    const at::Tensor q = turned(qkv[0], cos, sin), k = turned(qkv[1], cos, sin);
+    const at::Tensor q = rotated(qkv[0], cos, sin), k = rotated(qkv[1], cos, sin);
     const double scale = 1 / std::sqrt(static_cast<double>(options.head_dim()));
     const at::Tensor p = at::softmax(at::matmul(q, k.transpose(2, 3)) * scale + mask, -1);
     const at::Tensor out = at::matmul(p, qkv[2]).transpose(1, 2).reshape(x.sizes());
