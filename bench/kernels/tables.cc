@@ -11,7 +11,8 @@
 #define HWY_TARGET_INCLUDE "bench/kernels/tables.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/score/scores-inl.h"
+#include "sextant/attention/cpu/score/tables-inl.h"
+#include "sextant/attention/cpu/score/terms-inl.h"
 #include "sextant/attention/cpu/tile/scatter-inl.h"
 
 HWY_BEFORE_NAMESPACE();

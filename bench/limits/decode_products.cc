@@ -12,7 +12,8 @@
 #define HWY_TARGET_INCLUDE "bench/limits/decode_products.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/forward/decode-inl.h"
+#include "sextant/attention/cpu/forward/decode_pv-inl.h"
+#include "sextant/attention/cpu/forward/decode_qk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::bench {

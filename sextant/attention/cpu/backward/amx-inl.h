@@ -15,6 +15,7 @@
 #include <array>
 
 #include "sextant/attention/cpu/backward/backward.h"
+#include "sextant/attention/cpu/backward/rotate_back-inl.h"
 #include "sextant/attention/cpu/backward/table_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/tile/bf16x3-inl.h"
@@ -238,6 +239,113 @@ inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_
       store(add(load(at + n), load(panel + n)), at + n);
   }
 }
+
+// The part of the backward walk that AMX does: of the units and tiles whose values fit into terms.
+class BackwardByAmx {
+ public:
+  BackwardByAmx(const Backward& backward, BackwardScratch& scratch)
+      : backward_(backward), p_(backward.problem), w_(scratch) {}
+
+  // Weights and score gradients of the tile fit into terms, as do the operands of its products.
+  bool weights_fit() const { return weights_fit_; }
+  bool grads_fit() const { return grads_fit_; }
+
+  // The unit has its keys and values.
+  void start_unit(int64_t rows) {
+    unit_fits_ =
+        p_.terms > 0 && put_unit_in_terms(p_, rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
+  }
+
+  // The tile has its queries. False if AMX does not serve it.
+  bool start_tile(RotationsSeen rotations, Matrix d_out, int64_t rows) {
+    weights_fit_ = grads_fit_ = unit_fits_ && rows > kStrip && put_queries(rotations, d_out, rows);
+    return weights_fit_;
+  }
+
+  // q k^T in every rotation, and do v^T.
+  void multiply_tile(const Tile& t) const {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    for (size_t rotation = 0; rotation < p_.rotations.list.size(); ++rotation)
+      if (t.rotations.has(rotation))
+        multiply_panels(halves, p_.depth16, w_.queries.terms[rotation], w_.queries.term_step,
+                        w_.keys.terms[rotation], w_.keys.term_step, by.products[rotation]);
+    multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
+                    w_.grads);
+  }
+
+  // Weights and score gradients of two strips, while they are in the L1 cache. With several
+  // rotations, put_rotation() splits the gradients of each later.
+  void put_strips(const Tile& t, int64_t first) {
+    const KeyRange columns = t.columns.all();
+    weights_fit_ = put_weights_in_terms(first, columns, w_.weights, w_.tiled) && weights_fit_;
+    if (!t.rotations.several)
+      grads_fit_ = put_grads_in_terms(first, columns, w_.grads, w_.tiled) && grads_fit_;
+  }
+  // Fills the half of the last step of sums that has no strips.
+  void end_strips(int64_t strips, KeyRange columns) const {
+    if (strips % 4 == 0) return;
+    pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
+    pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
+  }
+  // Score gradients of one of several rotations.
+  void put_rotation(const Tile& t, const float* lines) {
+    const KeyRange columns = t.columns.all();
+    grads_fit_ = true;
+    for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
+      grads_fit_ = put_grads_in_terms(n, columns, lines, w_.tiled) && grads_fit_;
+  }
+
+  void collect_values(const Tile& t) const {
+    const BackwardTiled& by = w_.tiled;
+    add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step, by.weights,
+               by.line_step, by.value_sums);
+  }
+
+  // Gradients of q, which stay in turned_grads, and of k.
+  void collect_rotation(const Tile& t, const FrameRows& queries, int64_t unit, size_t rotation) {
+    const BackwardTiled& by = w_.tiled;
+    const Halves halves = halves_of(t.columns);
+    if (backward_.wants_queries()) {
+      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[rotation],
+                         by.key_step, w_.turned_grads);
+      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
+    }
+    if (backward_.grad.k)
+      add_across(halves, p_.depth16, by.queries_across[rotation], by.query_step, by.grads,
+                 by.line_step, by.key_sums[rotation]);
+  }
+
+  // Adds the sums that AMX made to the unit's gradients.
+  void finish_unit(int64_t rows) const {
+    const BackwardTiled& by = w_.tiled;
+    if (backward_.grad.v)
+      add_sums_across(by.value_sums, rows, p_.width16, by.panel, w_.value_grads);
+    for (size_t rotation = 0; backward_.grad.k && rotation < p_.rotations.list.size(); ++rotation)
+      add_sums_across(by.key_sums[rotation], rows, p_.depth16, by.panel,
+                      w_.key_grads.rotated[rotation]);
+  }
+
+ private:
+  bool put_queries(RotationsSeen rotations, Matrix d_out, int64_t rows) const {
+    const BackwardTiled& to = w_.tiled;
+    bool fit = put_rows_in_terms(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
+                                 to.d_out_across_step);
+    for (size_t rotation = 0; rotation < p_.rotations.list.size(); ++rotation)
+      if (rotations.has(rotation))
+        fit = put_rows_in_terms({w_.query_rows.rotated[rotation], p_.depth16}, rows, p_.depth16,
+                                w_.queries.terms[rotation], w_.queries.term_step,
+                                to.queries_across[rotation], to.query_step) &&
+              fit;
+    return fit;
+  }
+
+  const Backward& backward_;
+  const Problem& p_;
+  BackwardScratch& w_;
+  bool unit_fits_ = false;  // keys and values of the unit
+  bool weights_fit_ = false, grads_fit_ = false;
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu

@@ -30,6 +30,47 @@ inline HWY_NOINLINE void unpack_rows(const Problem& p, const float* const* panel
       unpack(panels[rotation], to.rotated[rotation]);
 }
 
+// Queries of a head, and the rotations in which they see a unit of keys.
+struct RotatedQueries {
+  const FrameRows& rows;
+  const AnyView<const float>& x;
+  int64_t head, unit;
+  RotationsSeen rotations;
+};
+
+HWY_INLINE const float* const* rotate_queries(const RotatedQueries& q, const Panels& to,
+                                              const Panels& grown, float* factors) {
+  const Problem& p = q.rows.problem;
+  pack_rows(q.rows, q.x, q.head, p.scale, to, q.rotations);
+  if (!grown.rotated) return to.rotated;
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation) {
+    if (!q.rotations.has(rotation)) continue;
+    if (p.rotations.list[rotation].grows)
+      grow_queries(q.rows, rotation, q.unit, to.rotated[rotation], factors,
+                   grown.rotated[rotation]);
+    else
+      std::copy_n(to.rotated[rotation], round_up(q.rows.rows, kLanes) * p.depth16,
+                  grown.rotated[rotation]);
+  }
+  return grown.rotated;
+}
+
+// Queries times the scale as rows, plain and rotated; by way of panels if any are rotated.
+inline HWY_NOINLINE void put_query_rows(const RotatedQueries& q, const Panels& panels,
+                                        const Panels& grown, float* factors, const RowSets& to) {
+  const Problem& p = q.rows.problem;
+  bool rotates = false;
+  for (size_t rotation = 0; rotation < p.rotations.list.size(); ++rotation)
+    rotates = rotates || (q.rotations.has(rotation) && to.rotated[rotation] != to.plain);
+  if (rotates) {
+    const float* const* rotated = rotate_queries(q, panels, grown, factors);
+    return unpack_rows(p, rotated, panels.plain, q.rows.rows, q.rotations, to);
+  }
+  copy_some(q.rows, q.x, q.head, {0, q.rows.rows}, to.plain, p.scale);
+  std::fill(to.plain + q.rows.rows * p.depth16,
+            to.plain + round_up(q.rows.rows, kLanes) * p.depth16, 0.0F);
+}
+
 HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size,
                             RotationsSeen rotations) {
   bool finite = !rows.plain || all_finite(rows.plain, size);

@@ -31,6 +31,7 @@ class BackwardWalk {
         sums_(sums),
         task_(backward.tasks[static_cast<size_t>(task)]),
         w_(scratch),
+        amx_(backward, scratch),
         query_sums_(scratch.query_sums) {}
 
   void walk() {
@@ -90,8 +91,7 @@ class BackwardWalk {
       if (w_.key_grads.rotated[rotation] != w_.key_grads.plain)
         std::fill_n(w_.key_grads.rotated[rotation], size, 0.0F);
     std::fill_n(w_.value_grads, p_.unit * p_.width16, 0.0F);
-    unit_fits_ =
-        p_.terms > 0 && put_unit_in_terms(p_, rows.rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
+    amx_.start_unit(rows.rows);
   }
 
   // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where
@@ -159,7 +159,7 @@ class BackwardWalk {
     const QueryTile query_tile = prepare_queries(queries, h, unit, rotations);
     const KeyTile key_tile = {keys, w_.keys.plain, w_.keys.rotated};
     const Matrix d_out = near_rows(queries, backward_.d_out, h, w_.d_out);
-    const bool by_amx = unit_fits_ && rows > kStrip && put_queries_in_terms(rotations, d_out, rows);
+    const bool by_amx = amx_.start_tile(rotations, d_out, rows);
     const Tile t = {.problem = p_,
                     .block = block,
                     .head = h,
@@ -172,57 +172,28 @@ class BackwardWalk {
                     .by_amx = by_amx};
     if (p_.on_key)
       multiply_keys(p_, query_tile, key_tile, t.columns.all(), w_.table_products, w_.key_products);
-    if (by_amx) multiply_tiles(t);
+    if (by_amx) amx_.multiply_tile(t);
     const KeyRange columns = t.columns.all();
-    weights_fit_ = grads_fit_ = by_amx;
     const int64_t strips = round_up(rows, kLanes) / kStrip;
     for (int64_t n = 0; n < strips; ++n) {
       fill_line_ends(t, n, columns);
       if (!empty(t.columns.strip(n))) strip(n, query_tile, key_tile, d_out, t);
-      if (by_amx && n % 2 == 1) pair_strips(t, n - 1);
+      if (by_amx && n % 2 == 1) amx_.put_strips(t, n - 1);
     }
-    if (by_amx && strips % 4 != 0) {  // half of a step of sums
-      pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
-      pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
-    }
+    if (by_amx) amx_.end_strips(strips, columns);
     collect_values(t, d_out);
     collect_products(t, queries, unit, g);
-  }
-
-  // False if some numbers do not fit.
-  bool put_queries_in_terms(RotationsSeen rotations, Matrix d_out, int64_t rows) const {
-    const BackwardTiled& to = w_.tiled;
-    bool fit = put_rows_in_terms(d_out, rows, p_.width16, to.d_out, to.d_out_step, to.d_out_across,
-                                 to.d_out_across_step);
-    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
-      if (rotations.has(rotation))
-        fit = put_rows_in_terms({w_.query_rows.rotated[rotation], p_.depth16}, rows, p_.depth16,
-                                w_.queries.terms[rotation], w_.queries.term_step,
-                                to.queries_across[rotation], to.query_step) &&
-              fit;
-    return fit;
-  }
-
-  // q k^T, in every way, and do v^T.
-  void multiply_tiles(const Tile& t) const {
-    const BackwardTiled& by = w_.tiled;
-    const Halves halves = halves_of(t.columns);
-    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
-      if (t.rotations.has(rotation))
-        multiply_panels(halves, p_.depth16, w_.queries.terms[rotation], w_.queries.term_step,
-                        w_.keys.terms[rotation], w_.keys.term_step, by.products[rotation]);
-    multiply_panels(halves, p_.width16, by.d_out, by.d_out_step, by.values, by.value_step,
-                    w_.grads);
   }
 
   // Rows of the block's queries, and what the softmax backwards needs of them.
   QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit,
                             RotationsSeen rotations) {
     const bool modulus = static_cast<bool>(p_.score.q_imag);
-    put_rows(queries, p_.score.q, h, unit, rotations, w_.queries, w_.grown, w_.query_rows);
+    put_query_rows({queries, p_.score.q, h, unit, rotations}, w_.queries, w_.grown, w_.factors,
+                   w_.query_rows);
     if (modulus)
-      put_rows(queries, p_.score.q_imag, h, unit, rotations, w_.imaginary, w_.grown_imaginary,
-               w_.imaginary_rows);
+      put_query_rows({queries, p_.score.q_imag, h, unit, rotations}, w_.imaginary,
+                     w_.grown_imaginary, w_.factors, w_.imaginary_rows);
     const float* mean = backward_.mean_of(task_.batch, h);
     for (int64_t i = 0; i < queries.rows; ++i) {
       const float lse = backward_.result.lse(task_.batch, h, queries.row() + i, 0);
@@ -237,39 +208,6 @@ class BackwardWalk {
             .rotated = w_.query_rows.rotated,
             .imaginary = modulus ? w_.imaginary_rows.rotated : nullptr,
             .in_rows = true};
-  }
-
-  // Queries as they are and turned, times scale, by way of panels where any are turned.
-  void put_rows(const FrameRows& queries, const AnyView<const float>& x, int64_t h, int64_t unit,
-                RotationsSeen rotations, const Panels& panels, const Panels& grown,
-                const RowSets& to) {
-    bool turns = false;
-    for (size_t rotation = 0; rotation < rotation_count(); ++rotation)
-      turns = turns || (rotations.has(rotation) && to.rotated[rotation] != to.plain);
-    if (turns) {
-      const float* const* rotated = rotate_queries(queries, x, h, unit, rotations, panels, grown);
-      return unpack_rows(p_, rotated, panels.plain, queries.rows, rotations, to);
-    }
-    copy_some(queries, x, h, {0, queries.rows}, to.plain, p_.scale);
-    std::fill(to.plain + queries.rows * p_.depth16,
-              to.plain + round_up(queries.rows, kLanes) * p_.depth16, 0.0F);
-  }
-
-  const float* const* rotate_queries(const FrameRows& queries, const AnyView<const float>& x,
-                                     int64_t h, int64_t unit, RotationsSeen rotations,
-                                     const Panels& to, const Panels& grown) {
-    pack_rows(queries, x, h, p_.scale, to, rotations);
-    if (!grown.rotated) return to.rotated;
-    for (size_t rotation = 0; rotation < rotation_count(); ++rotation) {
-      if (!rotations.has(rotation)) continue;
-      if (p_.rotations.list[rotation].grows)
-        grow_queries(queries, rotation, unit, to.rotated[rotation], w_.factors,
-                     grown.rotated[rotation]);
-      else
-        std::copy_n(to.rotated[rotation], round_up(queries.rows, kLanes) * p_.depth16,
-                    grown.rotated[rotation]);
-    }
-    return grown.rotated;
   }
 
   // The columns of a unit that each strip sees in some ways.
@@ -346,25 +284,14 @@ class BackwardWalk {
   }
 
   void collect_values(const Tile& t, Matrix d_out) {
-    const BackwardTiled& by = w_.tiled;
-    if (wants_values() && weights_fit_)
-      add_across(halves_of(t.columns), p_.width16, by.d_out_across, by.d_out_across_step,
-                 by.weights, by.line_step, by.value_sums);
+    if (wants_values() && amx_.weights_fit())
+      amx_.collect_values(t);
     else if (wants_values())
       collect_things(t.columns, t.exactly, w_.weights, kScoreStride, d_out, p_.width16,
                      w_.value_grads, AskForNext{&next_});
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
-  }
-
-  // What is collected of two strips, while it is near. Of several ways each has its own gradients,
-  // which are picked later.
-  void pair_strips(const Tile& t, int64_t first) {
-    const KeyRange columns = t.columns.all();
-    weights_fit_ = put_weights_in_terms(first, columns, w_.weights, w_.tiled) && weights_fit_;
-    if (!t.rotations.several)
-      grads_fit_ = put_grads_in_terms(first, columns, w_.grads, w_.tiled) && grads_fit_;
   }
 
   // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the
@@ -429,30 +356,10 @@ class BackwardWalk {
     }
   }
 
-  // As collect_way(), by tiles of AMX.
-  void collect_rotation_by_amx(const Tile& t, const FrameRows& queries, int64_t unit,
-                               size_t rotation) {
-    const BackwardTiled& by = w_.tiled;
-    const Halves halves = halves_of(t.columns);
-    if (backward_.wants_queries()) {
-      multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[rotation],
-                         by.key_step, w_.turned_grads);
-      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
-    }
-    if (wants_keys())
-      add_across(halves, p_.depth16, by.queries_across[rotation], by.query_step, by.grads,
-                 by.line_step, by.key_sums[rotation]);
-  }
-
   void collect_rotation(const Tile& t, const FrameRows& queries, int64_t unit, size_t rotation,
                         const float* lines, const RowSets& rows) {
-    if (t.by_amx && t.rotations.several) {
-      const KeyRange columns = t.columns.all();
-      grads_fit_ = true;
-      for (int64_t n = 0; n < round_up(t.rows(), kLanes) / kStrip; n += 2)
-        grads_fit_ = put_grads_in_terms(n, columns, lines, w_.tiled) && grads_fit_;
-    }
-    if (grads_fit_) return collect_rotation_by_amx(t, queries, unit, rotation);
+    if (t.by_amx && t.rotations.several) amx_.put_rotation(t, lines);
+    if (amx_.grads_fit()) return amx_.collect_rotation(t, queries, unit, rotation);
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride,
                                  w_.key_rows.rotated[rotation], p_.depth16, w_.turned_grads,
@@ -493,7 +400,7 @@ class BackwardWalk {
                  to.at(task_.batch, task_.key_head, rows.row() + j), to.column_stride);
     };
     bool adds = !backward_.keys_once;
-    if (p_.terms > 0) add_sums(rows.rows);
+    if (p_.terms > 0) amx_.finish_unit(rows.rows);
     if (wants_values()) give(backward_.grad.v, w_.value_grads, p_.width16, adds);
     if (!wants_keys()) return;
     if (w_.key_grads.plain) {
@@ -507,15 +414,6 @@ class BackwardWalk {
       give(backward_.grad.k, grads, p_.depth16, adds);
       adds = true;
     }
-  }
-
-  // What tiles of AMX added up.
-  void add_sums(int64_t rows) const {
-    const BackwardTiled& by = w_.tiled;
-    if (wants_values()) add_sums_across(by.value_sums, rows, p_.width16, by.panel, w_.value_grads);
-    for (size_t rotation = 0; wants_keys() && rotation < rotation_count(); ++rotation)
-      add_sums_across(by.key_sums[rotation], rows, p_.depth16, by.panel,
-                      w_.key_grads.rotated[rotation]);
   }
 
   // No query sees the unit's keys.
@@ -541,10 +439,9 @@ class BackwardWalk {
   const TableSums& sums_;
   const BackwardTask& task_;
   BackwardScratch& w_;
+  BackwardByAmx amx_;
   float* query_sums_;
   bool keys_finite_ = true;
-  bool unit_fits_ = false;                        // its keys and values lie in parts
-  bool weights_fit_ = false, grads_fit_ = false;  // those of a block do
   Next next_;
 };
 

@@ -6,6 +6,8 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/forward/forward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
+#include "sextant/attention/cpu/forward/amx-inl.h"
+#include "sextant/attention/cpu/forward/decode-inl.h"
 #include "sextant/attention/cpu/forward/strips-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,7 +15,12 @@ namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
 void forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
-  ForwardTask(forward, item, scratch).attend();
+  if (scratch.grouped.rows16 > 0)
+    ForwardDecode(forward, item, scratch).attend();
+  else if (forward.problem.terms > 0 && item.rows > kStrip)
+    ForwardByAmx(forward, item, scratch).attend();
+  else
+    ForwardByStrips(forward, item, scratch).attend();
 }
 
 void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {

@@ -1,0 +1,273 @@
+// Scores of few queries, of all heads of a group at once, with one unit of keys.
+//
+// Keys are multiplied some rows at a time, while those that come next are on their way into the L1
+// cache. Each sum has the order that multiply() gives it, so a token decoded has the bits that it
+// has in the whole text.
+#if defined(SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_
+#undef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+#include "sextant/attention/cpu/forward/decode_rows-inl.h"
+#include "sextant/attention/cpu/forward/forward.h"
+#include "sextant/attention/cpu/prepare-inl.h"
+#include "sextant/attention/cpu/tile/multiply-inl.h"
+#include "sextant/attention/cpu/tile/prefetch.h"
+#include "sextant/base/simd/transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+inline constexpr int64_t kKeysAtOnce = 8;
+inline constexpr int64_t kColumnsAtOnce = 8;
+// Queries that keys in the lanes are best for; of more, queries are the lanes.
+inline constexpr int64_t kFewQueries = kVectors == 1 ? 8 : 4;
+
+// Those, asked for in the order in which they lie, one line among the steps of the arithmetic for
+// each that is read: so they come as they are used up, and in bursts of four or eight they took 5
+// to 10 % longer on a Zen 5. No processor's own prefetching follows rows that are read in step.
+class ColumnPrefetch {
+ public:
+  ColumnPrefetch() = default;  // asks for nothing
+  explicit ColumnPrefetch(const Stretch& rows) {
+    if (rows.soon_of) lines_ = {rows.soon_at, *rows.soon_of, rows.soon_count};
+  }
+  // For so many lines.
+  template <int64_t kCount>
+  HWY_INLINE void prefetch() {
+    for (int64_t n = 0; n < kCount; ++n) lines_.prefetch<Prefetcher::Into::kL1Once>();
+  }
+
+ private:
+  Prefetcher lines_;
+};
+
+// Keys wherever they lie.
+struct KeysAt {
+  const float* data;
+  int64_t row_step, column_step;
+};
+
+// to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a
+// panel. The rows are read as they lie, so nothing is packed. Sums have the order of multiply().
+template <int kKeys, class D>
+HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const float* queries,
+                                      float* to, ColumnPrefetch& ahead) {
+  hn::Vec<D> sum[kKeys];
+  for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
+  constexpr int64_t kSteps = kLanes / kKeys;  // that read as much as a line
+  for (int64_t c = 0; c < depth; c += kSteps) {
+    ahead.prefetch<1>();
+    const int64_t stop = std::min(c + kSteps, depth);
+    for (int64_t n = c; n < stop; ++n) {
+      const auto query = hn::LoadU(d, queries + n * kLanes);
+      for (int i = 0; i < kKeys; ++i)
+        sum[i] = hn::MulAdd(hn::Set(d, keys.data[i * keys.row_step]), query, sum[i]);
+      keys.data += keys.column_step;
+    }
+  }
+  for (int i = 0; i < kKeys; ++i) hn::StoreU(sum[i], d, to + i * kLanes);
+}
+
+// The products of kLanes keys (`count` of them there) with up to kLanes queries, as a square
+// [key][query].
+template <class D>
+HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, KeysAt keys,
+                                  const float* queries, float* square, ColumnPrefetch ahead) {
+  for (int64_t lane = 0; lane < rows; lane += static_cast<int64_t>(hn::MaxLanes(d))) {
+    int64_t j = 0;
+    const auto from = [&]() -> KeysAt {
+      return {keys.data + j * keys.row_step, keys.row_step, keys.column_step};
+    };
+    for (; j + kKeysAtOnce <= count; j += kKeysAtOnce)
+      multiply_rows_of_keys<kKeysAtOnce>(d, depth, from(), queries + lane,
+                                         square + j * kLanes + lane, ahead);
+    for (; j < count; ++j)
+      multiply_rows_of_keys<1>(d, depth, from(), queries + lane, square + j * kLanes + lane, ahead);
+  }
+}
+
+// Rows of keys where they lie, beside each other's columns.
+template <class Number>  // float, Bfloat16 or Float16
+struct KeyRows {
+  const Number* data;
+  int64_t row_step;
+};
+
+// The products of kSquares times kLanes keys with kRows queries of a panel: to[query][key]. Keys
+// are the lanes, eight columns at a time, which fills vectors where queries are few. Sums have the
+// order of multiply().
+template <int kRows, int kSquares, class Number>
+HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, const float* queries,
+                                         float* to, ColumnPrefetch& ahead) {
+  const F32 d;
+  // As many vectors of keys at once as have registers for their columns: a query's number is spread
+  // once for them.
+  constexpr int kTileVectors = kSquares * kVectors, kTogether = std::max(1, kSquares / kVectors);
+  // Rows are found from one of eight (or less), so that there are registers for where they are.
+  constexpr int kNear = std::min(kVectorLanes, 8);
+  constexpr int64_t kLines =
+      kSquares * kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
+  const int64_t near_step = kNear * keys.row_step;
+  V sum[kRows][kTileVectors];
+  for (int i = 0; i < kRows; ++i)
+    for (int p = 0; p < kTileVectors; ++p) sum[i][p] = hn::Zero(d);
+  for (int64_t c = 0; c < depth; c += kColumnsAtOnce) {
+    for (int p = 0; p < kTileVectors; p += kTogether) {
+      V column[kTogether][kColumnsAtOnce];
+      for (int t = 0; t < kTogether; ++t)
+        sextant::HWY_NAMESPACE::load_eight_columns(
+            d,
+            [&](auto lanes, int row, int n) HWY_ATTR {
+              const int key = (p + t) * kVectorLanes + row;
+              return load_as(lanes,
+                             keys.data + key / kNear * near_step + key % kNear * keys.row_step + n);
+            },
+            column[t]);
+#if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
+#pragma GCC unroll 8
+#endif
+      for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
+        if (p == 0 && n % (kColumnsAtOnce / std::min(kLines, kColumnsAtOnce)) == 0)
+          ahead.prefetch<std::max<int64_t>(kLines / kColumnsAtOnce, 1)>();
+        for (int i = 0; i < kRows; ++i) {
+          const V query = hn::Set(d, queries[(c + n) * kLanes + i]);
+          for (int t = 0; t < kTogether; ++t)
+            sum[i][p + t] = hn::MulAdd(column[t][n], query, sum[i][p + t]);
+        }
+      }
+    }
+    keys.data += kColumnsAtOnce;
+  }
+  for (int i = 0; i < kRows; ++i)
+    for (int p = 0; p < kTileVectors; ++p)
+      hn::StoreU(sum[i][p], d, to + i * kScoreStride + p * kVectorLanes);
+}
+
+// <q, k> of kRows queries with the unit's keys `range`, as they lie.
+template <int kRows, class Number>
+HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, const float* queries,
+                                     float* to) {
+  const Problem& p = unit.keys.problem;
+  const AnyView<const float>& k = p.score.k;
+  const int64_t in_step = kVectors == 1 ? rows_at_once(p.score, 1) : 0;
+  for (int64_t j = range.first; j < range.last;) {
+    const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
+    KeyRows<Number> keys = {static_cast<const Number*>(stretch.at), k.row_stride};
+    ColumnPrefetch ahead(stretch);
+    const int64_t stop = std::min(j + stretch.count, range.last);
+    const auto multiply_some = [&](auto squares) HWY_ATTR {
+      multiply_columns_of_keys<kRows, squares()>(p.depth, keys, queries, to + j, ahead);
+      keys.data += squares() * kLanes * keys.row_step;
+      return squares() * kLanes;
+    };
+    if constexpr (kVectors == 1)
+      while (std::min(in_step, stop - j) >= 2 * kLanes)
+        j += multiply_some(std::integral_constant<int, 2>());
+    while (j < stop) j += multiply_some(std::integral_constant<int, 1>());
+  }
+}
+
+// The same of so many queries, and maybe some more: as many as the first of the numbers that is
+// enough.
+template <int kRows, int... kMoreRows>
+HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
+                                       const float* queries, float* to) {
+  if constexpr (kRows <= kFewQueries)
+    if (rows <= kRows)
+      return with_type(unit.keys.problem.score.k.format, nullptr, [&](const auto* none) HWY_ATTR {
+        multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, range, queries, to);
+      });
+  if constexpr (sizeof...(kMoreRows) > 0)
+    multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, to);
+}
+
+// <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for
+// sixteen of them in float32.
+inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
+                                             size_t rotation, float* wide,
+                                             const GroupedQueries& grouped) {
+  const Problem& p = unit.keys.problem;
+  const AnyView<const float>& k = p.score.k;
+  int64_t j = columns.first;
+  if (rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0) {
+    const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
+    multiply_keys_as_lanes<1, 2, 4, 8>(rows, unit, {j, whole}, grouped.queries[rotation],
+                                       grouped.products[rotation]);
+    j = std::max(j, whole);
+  }
+  HWY_ALIGN float square[kLanes * kLanes] = {};
+  for (; j < columns.last; j += kLanes) {
+    const int64_t count = std::min(kLanes, unit.keys.rows - j);
+    KeysAt keys = {wide, p.depth16, 1};
+    if (k.format == Format::kWide)
+      keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
+              k.column_stride};
+    else
+      copy_some(unit.keys, k, unit.key_head, {j, j + count}, wide);
+    for (int64_t row = 0; row < rows; row += kLanes) {
+      const int64_t some = std::min(kLanes, rows - row);
+      const float* queries = grouped.queries[rotation] + row * p.depth16;
+      const ColumnPrefetch ahead =
+          row == 0 ? ColumnPrefetch(stretch_of(unit, Reads::kKeys, j)) : ColumnPrefetch();
+      // NOLINTNEXTLINE(bugprone-branch-clone): the tags differ
+      if (some <= kLanes / 2)
+        multiply_square(hn::CappedTag<float, kLanes / 2>(), p.depth, count, some, keys, queries,
+                        square, ahead);
+      else
+        multiply_square(F32(), p.depth, count, some, keys, queries, square, ahead);
+      std::fill(square + count * kLanes, square + kLanes * kLanes, 0.0F);
+      unpack_panel(square, kLanes, kLanes, grouped.products[rotation] + row * kScoreStride + j,
+                   kScoreStride);
+    }
+  }
+}
+
+// <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of
+// them.
+inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange columns,
+                                              int64_t rows, size_t rotation, const Panels& keys,
+                                              const GroupedQueries& grouped) {
+  const Problem& p = unit.keys.problem;
+  // As many blocks as a thin product wants; their panels stay in a near cache.
+  constexpr int64_t kPiece = 4 * kLanes;
+  const int64_t panel = kLanes * p.depth16;
+  for (int64_t j = columns.first; j < columns.last; j += kPiece) {
+    const KeyRange piece = {j, std::min({j + kPiece, columns.last, unit.keys.rows})};
+    pack_rows(
+        {p, unit.keys.block, Side::kKey, unit.keys.first + piece.first, piece.last - piece.first},
+        p.score.k, unit.key_head, 1, keys, {rotation, false});
+    const int64_t blocks = round_up(piece.last - piece.first, kLanes) / kLanes;
+    for (int64_t row = 0; row < rows; row += kLanes)
+      multiply<Sum::kNew>(std::min(kLanes, rows - row), blocks, p.depth,
+                          LeftColumns{grouped.queries[rotation] + row * p.depth16, kLanes},
+                          RightPanels{keys.rotated[rotation], panel},
+                          grouped.products[rotation] + row * kScoreStride + j, kScoreStride);
+  }
+}
+
+// Products with the keys in every way. seen: which ways see them.
+inline void multiply_grouped(const DecodeUnit& unit, KeyRange columns, int64_t rows,
+                             RotationsSeen seen, const Panels& keys,
+                             const GroupedQueries& grouped) {
+  for (size_t rotation = 0; rotation < unit.keys.problem.rotations.list.size(); ++rotation) {
+    if (!seen.has(rotation)) continue;
+    if (unit.keys.problem.rotations.list[rotation].key.rotation)
+      multiply_packed_keys(unit, columns, rows, rotation, keys, grouped);
+    else
+      multiply_plain_keys(unit, columns, rows, rotation, keys.rotated[rotation], grouped);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

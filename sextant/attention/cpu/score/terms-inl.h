@@ -1,0 +1,275 @@
+// Terms that are added to the products of a strip as these are stored (epilogue.h): products with
+// tables, each at the keys that meet its row, and biases.
+#if defined(SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_
+#undef SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_
+#else
+#define SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "sextant/attention/cpu/score/strip.h"
+#include "sextant/attention/cpu/tile/epilogue.h"
+#include "sextant/attention/cpu/tile/lanes-inl.h"
+#include "sextant/attention/cpu/tile/scatter-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sextant::cpu {
+namespace HWY_NAMESPACE {
+
+// What is left out of the scores of a strip's queries, because a query's keys have it in common:
+// softmax takes no notice of it, and add() gives it to the greatest score. What a query sees
+// decides that, and not what its neighbours do.
+class LeftOut {
+ public:
+  // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not
+  // finite, which weights would show.
+  HWY_INLINE void look(const Strip& s, const TableProducts& products) {
+    const PackedTable& table = s.problem.on_query;
+    if (products.met.last - products.met.first == 1) {
+      const float* from = products.with(products.met.first);
+      for (int64_t i = 0; i < kStrip; ++i)
+        terms_[i] = i < s.rows ? from[i * products.row_step] : kNothingAdded;
+      rows_ = (1U << s.rows) - 1;
+      if (HWY_UNLIKELY(!finite())) keep_finite();
+    } else if (!each_surely_meets_several(s, table.map)) {
+      for (int64_t i = 0; i < s.rows; ++i)
+        if (const int64_t row = only_row_met(s, i, table); row >= 0) {
+          if (rows_ == 0) std::fill_n(terms_, kStrip, kNothingAdded);
+          terms_[i] = products.with(row)[i * products.row_step];
+          rows_ |= 1U << i;
+        }
+      if (rows_ != 0) keep_finite();
+    }
+  }
+  bool any() const { return rows_ != 0; }
+  bool of(int64_t i) const { return (rows_ >> i & 1U) != 0; }
+  bool of_all(int64_t rows) const { return rows_ + 1 == 1U << rows; }
+  HWY_INLINE void add(int64_t rows, float* row_max) const {
+    if (!any()) return;
+    if (HWY_LIKELY(rows == kStrip)) {
+      const Some some;
+      for (int i = 0; i < kStrip; i += kSome)
+        hn::StoreU(hn::Add(hn::LoadU(some, row_max + i), hn::LoadU(some, terms_ + i)), some,
+                   row_max + i);
+    } else {
+      for (int64_t i = 0; i < rows; ++i) row_max[i] += terms_[i];
+    }
+  }
+
+ private:
+  using Some = hn::CappedTag<float, kStrip>;
+  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some()));
+
+  // By vectors, for it is asked for each strip and unit.
+  HWY_INLINE bool finite() const {
+    bool all = true;
+    for (int i = 0; i < kStrip; i += kSome)
+      all = hn::AllTrue(Some(), hn::IsFinite(hn::LoadU(Some(), terms_ + i))) && all;
+    return all;
+  }
+  // Whether every query meets several rows, as far as is known without asking for each.
+  static bool each_surely_meets_several(const Strip& s, const RowMap& map) {
+    const KeyRange seen = s.seen_keys();
+    return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
+           seen.last - seen.first > 1 && s.visibility.sees_all(s.row / kStrip, seen);
+  }
+  void keep_finite() {
+    for (int64_t i = 0; i < kStrip; ++i)
+      if (!std::isfinite(terms_[i])) {
+        terms_[i] = kNothingAdded;
+        rows_ &= ~(1U << i);
+      }
+  }
+
+  unsigned rows_ = 0;    // bit i: of query i
+  float terms_[kStrip];  // kNothingAdded of others, if there are any
+};
+
+// What is added to the products of a strip.
+class ScoreEpilogue {
+ public:
+  // Of `rows` queries and `columns` of their unit; `count` terms, each of which is put once.
+  ScoreEpilogue(int64_t rows, KeyRange columns, int64_t count)
+      : rows_(rows), columns_(columns), count_(count), step_(count) {}
+  ScoreEpilogue(const ScoreEpilogue&) = delete;
+  EpilogueTerms all() const { return {list_, count_, step_}; }
+
+  // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j
+  // % kLanes].
+  HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
+    if (count_ == 1) {  // one for all blocks
+      *list_ = {data, row_step, block_step};
+      step_ = 0;
+      return;
+    }
+    for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, data += block_step)
+      *to = {data, row_step, 0};
+  }
+  // k . B; first_row: of the strip, in the tile.
+  HWY_INLINE void put_key_products(const KeyProducts& products, int64_t first_row) {
+    const EpilogueTerm* from = products.panels + columns_.first / kLanes;
+    for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, ++from)
+      *to = {from->data + first_row * from->row_step, from->row_step, 0};
+  }
+  // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and
+  // the first column. Products are read where they lie if rows rise. place: lines of a strip, to
+  // which go those that must be moved.
+  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
+                                     const TableProducts& products, float* place) {
+    const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
+      return spread_number(products.with(row), products.row_step, row);
+    };
+    const KeyRange met = products.met;
+    const int64_t before = rows_ - 1;  // the next query's diagonals are one before
+    if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
+    if (map.rises(diagonal - before, columns_.last - columns_.first + before))
+      return put(products.with(*map.rows(diagonal)), products.row_step - 1, kLanes);
+    EpilogueTerm* to = list_ + put_++;
+    for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
+      const int64_t at = diagonal + j - columns_.first, row = *map.rows(at);
+      if (map.rises(at - before, kLanes + before)) {
+        *to = {products.with(row), products.row_step - 1, 0};
+        continue;
+      }
+      const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
+      if (!far) spread_to(place + j, map, at, products);
+      *to = far ? EpilogueTerm{far, kLanes, 0} : EpilogueTerm{place + j, kScoreStride, 0};
+    }
+  }
+  // As that, but queries whose product is left out get nothing added.
+  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
+                                     const TableProducts& products, const LeftOut& left_out,
+                                     float* place) {
+    EpilogueTerm* to = list_ + put_++;
+    for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
+      spread_to(place + j, map, diagonal + j - columns_.first, products);
+      for (int64_t i = 0; i < rows_; ++i)
+        if (left_out.of(i)) store(set(kNothingAdded), place + j + i * kScoreStride);
+      *to = {place + j, kScoreStride, 0};
+    }
+  }
+
+ private:
+  static constexpr int64_t kMost = 4;
+  static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
+  const EpilogueTerm* end() const {
+    return list_ + (columns_.last - columns_.first) / kLanes * count_;
+  }
+
+  HWY_INLINE void spread_to(float* to, const RowMap& map, int64_t diagonal,
+                            const TableProducts& products) const {
+    gather_by_row(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first,
+                  to, kScoreStride);
+  }
+
+  // One number for each row, in all lanes: [rows][kLanes]. Null if there are too many already.
+  HWY_INLINE const float* spread_number(const float* numbers, int64_t step, int64_t table_row) {
+    int64_t n = 0;
+    while (n < spread_count_ && spread_rows_[n] != table_row) ++n;
+    if (n == kMostSpread) return nullptr;
+    float* const to = spread_ + n * kStrip * kLanes;
+    if (n < spread_count_) return to;
+    spread_rows_[spread_count_++] = table_row;
+    for (int64_t i = 0; i < rows_; ++i) store(set(numbers[i * step]), to + i * kLanes);
+    return to;
+  }
+
+  int64_t rows_;
+  KeyRange columns_;
+  int64_t count_, step_, put_ = 0;
+  EpilogueTerm list_[kMost * kUnit / kLanes];
+  int64_t spread_count_ = 0, spread_rows_[kMostSpread];
+  HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
+};
+
+// Products that are known, and what is added to them. from: may be `to`.
+HWY_INLINE void add_to_products(const Strip& s, const float* from,
+                                const EpilogueTerms& epilogue_terms, float* to) {
+  if (from == to && epilogue_terms.count == 0) return;
+  for (int64_t n = 0; n < s.count() / kLanes; ++n)
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const int64_t at = i * kScoreStride + s.columns.first + n * kLanes;
+      Lanes x = load(from + at);
+      for (int64_t m = 0; m < epilogue_terms.count; ++m) {
+        const EpilogueTerm& term = epilogue_terms.of(n)[m];
+        x = add(x, load(epilogue_terms.at(term, n) + i * term.row_step));
+      }
+      store(x, to + at);
+    }
+}
+
+// A query's row of `matrix` ([batch, heads, queries, diagonals]) beside the strip's columns: column
+// j meets element j of `data`, for the columns that have a diagonal.
+template <class T>
+struct DiagonalsOfQuery {
+  T* data;
+  KeyRange columns;
+};
+template <class T>
+HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>& matrix,
+                                                  int64_t i) {
+  const Frame& frame = s.queries.block->frame;
+  const int64_t first = s.diagonal(i) - s.columns.first;
+  T* row = matrix.at(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i);
+  return {row + first * matrix.column_stride,
+          intersect(s.columns, {-first, matrix.columns - first})};
+}
+
+// Where every column of every query has a diagonal, the numbers are one more term of the product:
+// the next query's begin one diagonal before.
+HWY_INLINE bool can_put_query_bias(const Strip& s) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
+         s.diagonal(0) + s.count() <= bias.columns;
+}
+HWY_INLINE void put_query_bias(const Strip& s, ScoreEpilogue& to) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  const auto [from, columns] = diagonals_of_query(s, bias, 0);
+  to.put(from + columns.first, bias.row_stride - 1, kLanes);
+}
+
+HWY_INLINE void add_query_bias(const Strip& s, float* to) {
+  const View<const float>& bias = s.problem.score.query_bias;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const auto [from, columns] = diagonals_of_query(s, bias, i);
+    float* line = to + i * kScoreStride;
+    int64_t j = columns.first;
+    for (; bias.column_stride == 1 && j + kLanes <= columns.last; j += kLanes)
+      store(add(load(line + j), load(from + j)), line + j);
+    for (; j < columns.last; ++j) line[j] += from[j * bias.column_stride];
+  }
+}
+
+// Adds the biases of the strip's keys, each query's less that of its last key.
+inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
+  const Problem& p = s.problem;
+  const hn::CappedTag<double, kLanes / 2> d64;
+  const hn::Rebind<float, decltype(d64)> d32;
+  constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(d64));
+  const Frame& frame = s.queries.block->frame;
+  const KeyRange seen = s.seen_keys();
+  const View<const double>& bias = p.score.key_bias;
+  const double* from = bias.at(frame.batch, s.queries.head, frame.key_row + seen.first);
+  const int64_t step = bias.row_stride, count = seen.last - seen.first;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const double origin = key_bias_origin(p.score, p.last_key, frame.batch, s.queries.head,
+                                          frame.query_row + s.queries.first + s.row + i);
+    float* line = to + i * kScoreStride + s.columns.first;
+    int64_t j = 0;
+    for (; step == 1 && j + kStep <= count; j += kStep)
+      hn::StoreU(
+          hn::Add(hn::LoadU(d32, line + j),
+                  hn::DemoteTo(d32, hn::Sub(hn::LoadU(d64, from + j), hn::Set(d64, origin)))),
+          d32, line + j);
+    for (; j < count; ++j) line[j] += static_cast<float>(from[j * step] - origin);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sextant::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
