@@ -48,7 +48,7 @@ void queries_step(int64_t unit, int64_t columns, const float* lines, const float
                   float* grads, float* sums) {
   collect_queries<Sum::kNew>(whole_band(unit), false, lines, kScoreStride, keys, columns, grads,
                              columns);
-  add_scaled(kQueryBlock * columns, 0.125F, grads, false, sums);
+  add_scaled(kQueryBlock * columns, 0.125F, grads, sums);
 }
 
 }  // namespace HWY_NAMESPACE

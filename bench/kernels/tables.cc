@@ -21,11 +21,10 @@ namespace HWY_NAMESPACE {
 using namespace cpu;
 using namespace cpu::HWY_NAMESPACE;
 
-// With several panels, the products of the first are known from the unit before.
 void rows_step(int64_t columns, const float* queries, const float* panels, int64_t rows,
-               float* panel, float* products) {
-  multiply_onward(kStrip, columns, LeftColumns{queries, kLanes},
-                  RightPanels{panels, kLanes * columns}, rows, rows > kLanes, panel, products);
+               float* products) {
+  multiply<Sum::kNew>(kStrip, rows / kLanes, columns, LeftColumns{queries, kLanes},
+                      RightPanels{panels, kLanes * columns}, products, rows);
 }
 
 // met: the rows with products, from a multiple of kLanes on.
@@ -71,7 +70,6 @@ class Tables {
           keys_ = arena.floats(cpu::kUnit * columns);
           panels_ = arena.floats(cpu::round_up(kDiagonals, cpu::kLanes) * columns);
           scores_ = arena.floats(cpu::kStrip * cpu::kScoreStride);
-          panel_ = arena.floats(kQueries * cpu::kLanes);
           products_ = arena.fenced_floats(cpu::kStrip * cpu::round_up(kDiagonals, cpu::kLanes));
         })) {}
 
@@ -79,7 +77,7 @@ class Tables {
     const KeyRange rows = cpu::rounded_out(met());
     HWY_DYNAMIC_DISPATCH(rows_step)
     (columns_, queries_ + in_panels(row_, columns_), panels_ + rows.first * columns_,
-     rows.last - rows.first, panel_ + row_ * cpu::kLanes, products_);
+     rows.last - rows.first, products_);
   }
   void score() {  // scores = q k + products
     HWY_DYNAMIC_DISPATCH(table_score_step)
@@ -94,7 +92,7 @@ class Tables {
 
   int64_t rows_multiplied() const {
     const KeyRange rows = cpu::rounded_out(met());
-    return std::max(cpu::kLanes, rows.last - rows.first - cpu::kLanes);
+    return rows.last - rows.first;
   }
 
  private:
@@ -106,7 +104,7 @@ class Tables {
 
   int64_t columns_, row_ = 0;
   cpu::RowMap map_;
-  float *queries_, *keys_, *panels_, *scores_, *panel_, *products_;
+  float *queries_, *keys_, *panels_, *scores_, *products_;
   AlignedFloats numbers_;  // the last member, since its initializer sets the pointers above
 };
 

@@ -101,15 +101,6 @@ struct KeyProducts {
   }
 };
 
-// q . A of a tile's queries, as much of it as is known before a strip is scored, or kept from one
-// to the next: the last panel that a strip meets, for its next unit begins there, or is of far keys
-// that meet no other.
-struct QueryProducts {
-  const float* whole = nullptr;  // with all rows of a short A, [queries][A.count16]; or null
-  float* panel = nullptr;        // with sixteen rows of a long one, [queries][kLanes]; or null
-  int64_t* panel_row = nullptr;  // [strips]: the first of these rows, or -1
-};
-
 // Where the scores of a strip go: [kStrip][kScoreStride] each.
 struct ScoreStrip {
   float* scores = nullptr;

@@ -162,7 +162,6 @@ struct BackwardScratch {
   // Sums of dq of one task, for which who runs it has memory of QueryGradients if tasks are cut;
   // and, if not, of one split.
   float *query_sums, *split_sums;
-  uint8_t* fresh;  // of each row of these sums: whether nothing is known of it
 };
 
 // In backward.cc, once for each SIMD target.

@@ -239,7 +239,6 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
   const bool own_sums = !b.cut && b.wants_queries();
   query_sums = own_sums ? arena.floats(b.query_sums_size()) : nullptr;
   split_sums = own_sums && b.splits > 1 ? arena.floats(b.query_sums_size()) : nullptr;
-  fresh = arena.take<uint8_t>(b.wants_queries() ? b.query_sums_rows() : 0);
 }
 
 }  // namespace sextant::cpu

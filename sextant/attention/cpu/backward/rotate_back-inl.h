@@ -103,13 +103,11 @@ inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t rotation, int64
   }
 }
 
-// to += factor * x, of a multiple of kLanes floats. fresh: as if `to` held zeros, whatever it
-// holds.
-inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, bool fresh,
-                                    float* to) {
-  const Lanes times = set(factor), zero = set(0);
+// to += factor * x, of a multiple of kLanes floats.
+inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, float* to) {
+  const Lanes times = set(factor);
   for (int64_t n = 0; n < count; n += kLanes)
-    store(mul_add(load(x + n), times, fresh ? zero : load(to + n)), to + n);
+    store(mul_add(load(x + n), times, load(to + n)), to + n);
 }
 
 // Writes a row, or adds it to one.

@@ -15,7 +15,6 @@
 #include "sextant/attention/cpu/backward/table_grads-inl.h"
 #include "sextant/attention/cpu/prepare-inl.h"
 #include "sextant/attention/cpu/score/scores-inl.h"
-#include "sextant/attention/cpu/tile/prefetch.h"
 #include "sextant/attention/cpu/tile/softmax_grad-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,7 +40,7 @@ class BackwardWalk {
       if (!first) query_sums_ = w_.split_sums;
       split(n);
       if (!first && backward_.wants_queries())
-        add_scaled(backward_.query_sums_size(), 1, query_sums_, false, all);
+        add_scaled(backward_.query_sums_size(), 1, query_sums_, all);
     }
   }
 
@@ -51,12 +50,9 @@ class BackwardWalk {
   size_t rotation_count() const { return p_.rotations.list.size(); }
 
   void split(int64_t n) {
-    const int64_t rows = backward_.wants_queries() ? backward_.query_sums_rows() : 0;
-    std::fill_n(w_.fresh, rows, uint8_t{1});
+    if (backward_.wants_queries()) std::fill_n(query_sums_, backward_.query_sums_size(), 0.0F);
     for (const UnitOfBlock& of : backward_.units[static_cast<size_t>(task_.batch)])
       if (of.unit % kSplits == n) unit(p_.blocks[of.block], of.unit);
-    for (int64_t row = 0; row < rows; ++row)
-      if (w_.fresh[row] != 0) std::fill_n(query_sums_ + row * p_.depth16, p_.depth16, 0.0F);
   }
 
   void unit(const BatchFrame& block, int64_t unit) {
@@ -94,66 +90,10 @@ class BackwardWalk {
     amx_.start_unit(rows.rows);
   }
 
-  // What the next tile of the unit reads and adds to: rows of q and do, and sums of dq; and, where
-  // each distance has a row of A, those that this tile does not meet.
-  struct Next {
-    Prefetcher queries, d_out, sums;
-    bool table = false;
-    Prefetcher table_panels, table_rows, table_sums;
-  };
-  struct AskForNext {
-    Next* next;
-    HWY_INLINE void before_tile() const {
-      constexpr int kLines = 2;  // of each: all in a block's products, and hardly more
-      for (int n = 0; n < kLines; ++n)
-        for (Prefetcher* lines : {&next->queries, &next->d_out, &next->sums})
-          lines->prefetch<Prefetcher::Into::kL2>();
-      if (HWY_LIKELY(!next->table)) return;
-      for (int n = 0; n < kLines; ++n)
-        for (Prefetcher* lines : {&next->table_panels, &next->table_rows, &next->table_sums})
-          lines->prefetch<Prefetcher::Into::kL2>();
-    }
-  };
-
-  // For the tile after that of `rows` queries from `first` on.
-  void look_ahead(const BatchFrame& block, int64_t first_key, int64_t g, int64_t first,
-                  int64_t rows) {
-    next_ = {};
-    if (g + 1 == p_.group) first += rows;
-    g = (g + 1) % p_.group;
-    rows = std::min(kQueryBlock, block.frame.queries - first);
-    if (rows <= 0) return;
-    const FrameRows queries = {p_, block, Side::kQuery, first, rows};
-    const int64_t h = task_.key_head * p_.group + g;
-    next_.queries = {queries.at(p_.score.q, h, 0), p_.score.q, rows};
-    next_.d_out = {queries.at(backward_.d_out, h, 0), backward_.d_out, rows};
-    const auto bytes = p_.depth16 * static_cast<int64_t>(sizeof(float));
-    if (backward_.grad.q)
-      next_.sums = {query_sums_ + sums_row(g, queries, 0) * p_.depth16, bytes, bytes, rows};
-    if (p_.on_query) look_ahead_in_table(h, block.diagonal + first_key - first - rows + 1, rows);
-  }
-
-  // For so many diagonals, the lowest of the tile.
-  void look_ahead_in_table(int64_t h, int64_t lowest, int64_t rows) {
-    const PackedTable& table = p_.on_query;
-    if (lowest < 0 || !table.map.rises(lowest, rows)) return;
-    const int64_t row = *table.map.rows(lowest), row16 = round_down(row, kLanes);
-    const auto lines = [&](const float* from, int64_t count) -> Prefetcher {
-      const int64_t bytes = count * table.columns16 * static_cast<int64_t>(sizeof(float));
-      return {from, bytes, bytes, 1};
-    };
-    next_.table = true;
-    next_.table_panels = lines(table.panel(h, row16), round_up(row + rows, kLanes) - row16);
-    next_.table_rows = lines(table.row(h, row), rows);
-    if (const float* sums = table_grad(table, sums_.on_query, h))
-      next_.table_sums = lines(sums + row * table.columns16, rows);
-  }
-
   void tile(const BatchFrame& block, int64_t unit, KeyRange keys, int64_t g, int64_t first,
             int64_t rows) {
     const int64_t h = task_.key_head * p_.group + g;
     const FrameRows queries = {p_, block, Side::kQuery, first, rows};
-    look_ahead(block, keys.first, g, first, rows);
     const RotationsSeen rotations =
         w_.visibility.rotations_seen(0, (rows + kStrip - 1) / kStrip, keys);
     const QueryTile query_tile = prepare_queries(queries, h, unit, rotations);
@@ -242,15 +182,15 @@ class BackwardWalk {
              const Tile& t) {
     const KeyRange columns = t.columns.strip(n);
     const int64_t at = n * kStrip * kScoreStride;
-    Strip s = {p_,      w_.visibility,   queries, keys, n * kStrip, t.columns.strip_rows(n),
-               columns, w_.key_products, {}};
+    Strip s = {p_,         w_.visibility,           queries, keys,
+               n * kStrip, t.columns.strip_rows(n), columns, w_.key_products};
     if (t.by_amx) {
       s.products = w_.tiled.products;
       s.product_row = s.row;
     }
     const bool keep = w_.real != nullptr;
     score_strip(s, {w_.second, w_.table_products},
-                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product}, nullptr);
+                {w_.weights + at, keep ? w_.real : w_.weights + at, w_.imaginary_product});
     const LeftRows left = {d_out.data + s.row * d_out.stride, d_out.stride};
     multiply_values(s, left, t.by_amx, w_.grads + at);
     const GradStrip g = {w_.weights + at,
@@ -269,7 +209,7 @@ class BackwardWalk {
     const auto multiply_and = [&](auto epilogue) HWY_ATTR {
       multiply<Sum::kNew>(s.rows, s.count() / kLanes, p_.width, d_out,
                           RightPanels{w_.values + s.columns.first / kLanes * panel, panel},
-                          lines + s.columns.first, kScoreStride, AskForNext{&next_}, epilogue);
+                          lines + s.columns.first, kScoreStride, Nothing(), epilogue);
     };
     if (!p_.on_value) return known ? void() : multiply_and(Nothing());
     ScoreEpilogue epilogue_terms(s.rows, s.columns, 1);
@@ -288,7 +228,7 @@ class BackwardWalk {
       amx_.collect_values(t);
     else if (wants_values())
       collect_things(t.columns, t.exactly, w_.weights, kScoreStride, d_out, p_.width16,
-                     w_.value_grads, AskForNext{&next_});
+                     w_.value_grads);
     if (sums_.on_value)
       collect_table(t, p_.on_value, w_.weights, d_out, w_.table_products,
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
@@ -363,21 +303,17 @@ class BackwardWalk {
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride,
                                  w_.key_rows.rotated[rotation], p_.depth16, w_.turned_grads,
-                                 p_.depth16, AskForNext{&next_});
+                                 p_.depth16);
       turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
     }
     if (wants_keys())
       collect_things(t.columns, t.exactly, lines, kScoreStride,
                      {rows.rotated[rotation], p_.depth16}, p_.depth16,
-                     w_.key_grads.rotated[rotation], AskForNext{&next_});
+                     w_.key_grads.rotated[rotation]);
   }
 
-  // To the sums from `row` on, which are not zeros before, for those would be one more pass through
-  // memory.
   void add_queries(const Tile& t, int64_t row) {
-    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, w_.fresh[row] != 0,
-               query_sums_ + row * p_.depth16);
-    std::fill_n(w_.fresh + row, t.rows(), uint8_t{0});
+    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, query_sums_ + row * p_.depth16);
   }
 
   // The row of query_sums_ that is of the first query of a tile.
@@ -442,7 +378,6 @@ class BackwardWalk {
   BackwardByAmx amx_;
   float* query_sums_;
   bool keys_finite_ = true;
-  Next next_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -91,43 +91,41 @@ struct Tile {
 };
 
 // c (+)= a b; exactly: see multiply_exactly().
-template <Sum kSum, class A, class Prefetch = Nothing>
+template <Sum kSum, class A>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
-                            RightRows b, float* c, int64_t c_row, Prefetch policy = {}) {
-  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row, policy);
+                            RightRows b, float* c, int64_t c_row) {
+  if (!exactly) return multiply<kSum>(rows, columns16 / kLanes, depth, a, b, c, c_row);
   for (int64_t i = 0; i < rows && kSum == Sum::kNew; ++i)
     std::fill_n(c + i * c_row, columns16, 0.0F);
   multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
 }
 
 // to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
-template <Sum kSum, class Prefetch = Nothing>
+template <Sum kSum>
 HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
-                                  const float* things, int64_t columns16, float* to, int64_t to_row,
-                                  Prefetch policy = {}) {
+                                  const float* things, int64_t columns16, float* to,
+                                  int64_t to_row) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
     const KeyRange range = band.strip(n);
     // As many rows at once as there are: tiles of six fit no single strip of eight.
     for (next = n + 1; next < band.strip_count() && band.strip(next) == range;) ++next;
     if (kSum == Sum::kAdded && empty(range)) continue;  // a new sum of nothing is 0
-    add_product<kSum>(exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
-                      range.last - range.first,
-                      LeftRows{lines + n * kStrip * line + range.first, line},
-                      RightRows{things + range.first * columns16, columns16},
-                      to + n * kStrip * to_row, to_row, policy);
+    add_product<kSum>(
+        exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
+        range.last - range.first, LeftRows{lines + n * kStrip * line + range.first, line},
+        RightRows{things + range.first * columns16, columns16}, to + n * kStrip * to_row, to_row);
   }
 }
 
 // to[thing] += sum over queries of lines(i, thing) * queries[i]: gradients of keys, values, tables.
-template <class Prefetch = Nothing>
-HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines, int64_t line,
-                                 Matrix queries, int64_t columns16, float* to,
-                                 Prefetch policy = {}) {
+inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines,
+                                        int64_t line, Matrix queries, int64_t columns16,
+                                        float* to) {
   band.each_rectangle([&](KeyRange things, KeyRange rows) HWY_ATTR {
     add_product<Sum::kAdded>(exactly, things.last - things.first, columns16, rows.last - rows.first,
                              LeftColumns{lines + rows.first * line + things.first, line},
                              RightRows{queries.data + rows.first * queries.stride, queries.stride},
-                             to + things.first * columns16, columns16, policy);
+                             to + things.first * columns16, columns16);
   });
 }
 

@@ -171,15 +171,12 @@ class ForwardByAmx : public ForwardByStrips {
     const auto meanwhile = [&] { pieces.multiply_share(); };
     each_strip(group, g, queries, keys, [&](const Strip& strip, int64_t n, float* lines) HWY_ATTR {
       const SoftmaxState to = group.to.at(group.row(n), p_.width16);
-      LeftOut left_out;
-      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary},
-                  &left_out);
+      score_strip(strip, {w_.second, w_.table_products}, {lines, lines, w_.strip.imaginary});
       with_terms([&](auto terms) HWY_ATTR {
         softmax_terms<terms()>(strip.rows, strip.columns, group.columns, lines, to.row_max,
                                group.weights + group.row(n) * kPairStride, w_.tiled.weight_step,
                                meanwhile);
       });
-      left_out.add(strip.rows, to.row_max);
     });
   }
 

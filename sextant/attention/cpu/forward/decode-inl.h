@@ -94,19 +94,13 @@ class ForwardDecode : public ForwardTask {
                      w_.keys, grouped);
     const bool scored =
         scores_are_products(p_) && rows.rows % kLanes == 0 && w_.visibility.sees_all(0, keys.keys);
-    if (p_.on_query) std::fill_n(grouped.left_out, all_rows, kNothingAdded);
     if (!scored)
       each_head(keys, columns, [&](const Strip& strip, float* lines, const SoftmaxState&) HWY_ATTR {
-        LeftOut left_out;
-        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr}, &left_out);
-        left_out.add(strip.rows, grouped.left_out + strip.product_row);
+        score_strip(strip, {w_.second, w_.table_products}, {lines, lines, nullptr});
       });
     for (int64_t row = 0; row < all_rows; row += kStrip)
       softmax_strip(std::min(kStrip, all_rows - row), columns, grouped.weights + row * kScoreStride,
                     grouped.unit.row_max + row, grouped.weight_panels + row * kUnit);
-    if (p_.on_query)
-      for (int64_t row = 0; row < all_rows; ++row)
-        grouped.unit.row_max[row] += grouped.left_out[row];
     decode_pv(decode_unit, mixed, all_rows, w_.values, grouped);
     const auto values = [&]() HWY_ATTR {
       return whole_rows(rows, p_.score.v, item_.key_head, w_.values);

@@ -53,7 +53,6 @@ struct GroupedQueries {
   float** products = nullptr;      // [ways] of [rows16][kScoreStride]
   float* weights = nullptr;        // [rows16][kScoreStride]; of one way, in place of its products
   float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
-  float* left_out = nullptr;       // [rows16], what LeftOut adds to unit.most; if there is an A
   SoftmaxState unit;
 
   GroupedQueries(const Problem& problem, int64_t rows, Arena& arena);
@@ -90,10 +89,7 @@ struct ForwardScratch {
   std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
   float* factors;
   KeyProducts key_products;
-  // q . A (operands.h): with all rows of a short A, [group][rows16][A.count16]; with a panel of a
-  // long one, [group][rows16][kLanes], and [group][strips] which.
-  float *query_products, *query_panels;
-  int64_t* query_panel_rows;
+  float* query_products;  // q . A with all rows of a short A, [group][rows16][A.count16]; or null
   float* table_products;
   ScoreStrip strip, second;
   float* weights;     // of a strip, as a panel: [kUnit][kStrip]

@@ -59,9 +59,8 @@ class ForwardTask {
       pack_rows(rows, p_.score.q, head(g), p_.scale, w_.heads[n]);
       if (p_.score.q_imag) pack_rows(rows, p_.score.q_imag, head(g), p_.scale, w_.imaginary[n]);
       if (w_.query_products)
-        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, all_query_products(g));
+        multiply_queries(p_, head(g), item_.rows, w_.heads[n].plain, query_products(g));
     }
-    if (w_.query_panels) std::fill_n(w_.query_panel_rows, p_.group * strips(), -1);
     w_.visibility.look(block_, item_.first, item_.rows);
     std::fill_n(w_.fresh, p_.group * strips(), uint8_t{1});
   }
@@ -78,13 +77,9 @@ class ForwardTask {
         clear(strip_rows(strip), p_.width16, partial(unit, g, strip));
   }
 
-  float* all_query_products(int64_t g) const {
-    return w_.query_products + g * w_.rows16 * p_.on_query.count16;
-  }
-  QueryProducts query_products(int64_t g) const {
-    if (w_.query_products) return {all_query_products(g)};
-    if (!w_.query_panels) return {};
-    return {nullptr, w_.query_panels + g * w_.rows16 * kLanes, w_.query_panel_rows + g * strips()};
+  // q . A of a head's queries with all rows of a short A; or null.
+  float* query_products(int64_t g) const {
+    return w_.query_products ? w_.query_products + g * w_.rows16 * p_.on_query.count16 : nullptr;
   }
 
   // Heads that are decoded together lie one after the other without padding.

@@ -26,8 +26,6 @@ bool has_short_table(const Problem& p) {
   return p.on_query && p.on_query.count16 <= kFewRows;
 }
 
-bool has_long_table(const Problem& p) { return p.on_query && !has_short_table(p); }
-
 // The units that any of an item's queries sees.
 KeyRange units_seen(const Problem& p, const ForwardItem& item) {
   const Frame& frame = p.blocks[item.block].frame;
@@ -66,7 +64,6 @@ GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   else if (products)
     weights = products[0];
   weight_panels = arena.floats(rows16 * kUnit);
-  if (p.on_query) left_out = arena.floats(rows16);
   unit = SoftmaxState(rows16, p.width16, arena);
 }
 
@@ -106,9 +103,6 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
       key_products(p, rows16, arena),
       query_products(has_short_table(p) ? arena.floats(p.group * rows16 * p.on_query.count16)
                                         : nullptr),
-      query_panels(has_long_table(p) ? arena.floats(p.group * rows16 * kLanes) : nullptr),
-      query_panel_rows(has_long_table(p) ? arena.take<int64_t>(p.group * rows16 / kStrip)
-                                         : nullptr),
       table_products(arena.fenced_floats(kLanes * table_rows(p))),
       weights(arena.floats(kStrip * kUnit)),
       unit(kLanes, p.width16, arena),

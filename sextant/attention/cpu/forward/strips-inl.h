@@ -86,15 +86,13 @@ class ForwardByStrips : public ForwardTask {
       }
       const Strip strip = strip_of(n, g, queries, keys);
       const SoftmaxState to = cut() ? partial(unit, g, n) : fresh(g, n) ? all(g, n) : w_.unit;
-      LeftOut left_out;
-      score_strip(strip, {w_.second, w_.table_products}, w_.strip, &left_out);
+      score_strip(strip, {w_.second, w_.table_products}, w_.strip);
       if (p_.pairs)
         with_dots(p_.dots, [&](auto dots) HWY_ATTR {
           softmax_pairs<dots()>(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights);
         });
       else
         softmax_strip(strip.rows, strip.columns, w_.strip.scores, to.row_max, w_.weights);
-      left_out.add(strip.rows, to.row_max);
       multiply_pv(strip, w_.strip.scores, w_.weights,
                   {seen.first - keys.keys.first, seen.last - keys.keys.first}, values, value_rows,
                   w_.table_products, to.out, to.row_sum);

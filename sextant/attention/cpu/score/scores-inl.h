@@ -5,8 +5,7 @@
 //
 // Products get their other terms as they are stored (addends.h), and so do scores their biases b
 // and beta where there is no weight or modulus between the two; which terms there are is asked once
-// for each strip. Forward, the one number of q . A that all keys of a query may have in common is
-// not added to each (LeftOut). Keys that a query does not see get -infinity last, by overwriting,
+// for each strip. Keys that a query does not see get -infinity last, by overwriting,
 // so that nothing that stands in them, NaN included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
@@ -92,30 +91,19 @@ HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   }
 }
 
-// All scores of a strip as if every key were seen in one way. left_out: where what is left out may
-// be noted; or null.
+// All scores of a strip as if every key were seen in one rotation.
 HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScratch& scratch,
-                               const ScoreStrip& to, LeftOut* left_out) {
+                               const ScoreStrip& to) {
   const Problem& p = s.problem;
   const bool adds_bias = p.bias && !has_weight_or_modulus(p);
   const bool puts_query_bias = !has_weight_or_modulus(p) && can_put_query_bias(s);
-  TableProducts on_query;
-  bool adds_on_query = false;
-  if (p.on_query) {
-    on_query = query_products_of(s, scratch.table_products);
-    if (left_out) left_out->look(s, on_query);
-    adds_on_query = !left_out || !left_out->of_all(s.rows);
-  }
-  const int64_t count = int64_t{adds_on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
+  const int64_t count = int64_t{p.on_query ? 1 : 0} + (p.on_key ? 1 : 0) + (adds_bias ? 1 : 0) +
                         (puts_query_bias ? 1 : 0);
   ScoreEpilogue epilogue_terms(s.rows, s.columns, count);
-  if (adds_on_query) {
-    float* const place = s.products ? scratch.second.real : to.real;
-    if (left_out && left_out->any())
-      epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0), on_query, *left_out, place);
-    else
-      epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0), on_query, place);
-  }
+  if (p.on_query)
+    epilogue_terms.put_table_products(p.on_query.map, s.diagonal(0),
+                                      query_products_of(s, scratch.table_products),
+                                      s.products ? scratch.second.real : to.real);
   if (p.on_key) epilogue_terms.put_key_products(s.key_products, s.row);
   if (adds_bias) epilogue_terms.put(p.bias.head(s.queries.head) + s.diagonal(0), -1, kLanes);
   if (puts_query_bias) put_query_bias(s, epilogue_terms);
@@ -179,23 +167,19 @@ HWY_INLINE void merge_rotation(const Strip& s, size_t rotation, const float* fro
     });
 }
 
-// left_out: nothing yet; null where nothing may be.
 inline HWY_NOINLINE void score_strip(const Strip& s, const ScoreScratch& scratch,
-                                     const ScoreStrip& to, LeftOut* left_out) {
-  // Not where there are several ways: whether a strip sees more than one depends on neighbours.
-  const bool can_leave_out =
-      s.problem.rotations.list.size() == 1 && !has_weight_or_modulus(s.problem);
+                                     const ScoreStrip& to) {
   const RotationsSeen seen =
       s.visibility.rotations_seen(s.row / kStrip, s.row / kStrip + 1, s.seen_keys());
   if (!seen.several) {
-    score_rotation(s, seen.rotation, scratch, to, can_leave_out ? left_out : nullptr);
+    score_rotation(s, seen.rotation, scratch, to);
   } else {
     for (size_t rotation = 0; rotation < s.problem.rotations.list.size(); ++rotation) {
       Strip part = s;
       part.columns = columns_of(
           s.visibility.hull_keys_in(s.row / kStrip, s.seen_keys(), {rotation, false}), s.keys.keys);
       if (empty(part.columns)) continue;
-      score_rotation(part, rotation, scratch, scratch.second, nullptr);
+      score_rotation(part, rotation, scratch, scratch.second);
       merge_rotation(part, rotation, scratch.second.scores, to.scores);
       if (to.real != to.scores) merge_rotation(part, rotation, scratch.second.real, to.real);
       if (to.imaginary) merge_rotation(part, rotation, scratch.second.imaginary, to.imaginary);

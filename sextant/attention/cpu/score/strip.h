@@ -30,7 +30,8 @@ struct Strip {
   int64_t rows;  // at most kStrip
   KeyRange columns;
   const KeyProducts& key_products;  // of the tile's queries, if there is a B
-  QueryProducts query_products;
+  // q . A of the tile's queries with all rows of a short A, [queries][A.count16]; or null.
+  const float* query_products = nullptr;
   // <turn q, turn k> of the strip where it is known already, [ways] of [rows][kScoreStride]; or
   // null.
   const float* const* products = nullptr;

@@ -43,42 +43,14 @@ HWY_INLINE TableProducts multiply_table(const Strip& s, const PackedTable& table
   return made;
 }
 
-HWY_INLINE void copy_lanes(int64_t rows, const float* from, int64_t from_row, float* to,
-                           int64_t to_row) {
-  for (int64_t i = 0; i < rows; ++i) store(load(from + i * from_row), to + i * to_row);
-}
-
-// Products of `rows` rows x with `count` rows of a table, given by their panels: to[rows][count].
-// panel: what was kept of the unit before, [rows][kLanes], which is the first panel's if that is
-// known; then the last's.
-template <class A>
-HWY_INLINE void multiply_onward(int64_t rows, int64_t depth, A x, RightPanels table, int64_t count,
-                                bool first_known, float* panel, float* to) {
-  const int64_t known = first_known ? kLanes : 0;
-  if (first_known) copy_lanes(rows, panel, kLanes, to, count);
-  multiply<Sum::kNew>(rows, (count - known) / kLanes, depth, x, from_block(table, known / kLanes),
-                      to + known, count);
-  copy_lanes(rows, to + count - kLanes, count, panel, kLanes);
-}
-
-// q . A, from what is known of it if anything is.
+// q . A of a strip: as multiplied for the whole item, or made here in `products`.
 HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
   const PackedTable& table = s.problem.on_query;
-  const QueryProducts& known = s.query_products;
-  if (known.whole)
-    return {known.whole + s.row * table.count16, table.count16, 0, rows_met(s, table)};
+  if (const float* all = s.query_products)
+    return {all + s.row * table.count16, table.count16, 0, rows_met(s, table)};
   TableProducts made;
-  with_queries(s, s.queries.plain, s.problem.depth16, [&](auto queries) HWY_ATTR {
-    if (!known.panel) {
-      made = multiply_table(s, table, queries, products);
-      return;
-    }
-    made = TableProducts::of_panels(products, rows_met(s, table));
-    int64_t& panel_row = known.panel_row[s.row / kStrip];
-    multiply_onward(s.rows, table.columns, queries, panels_from(table, s.queries.head, made.first),
-                    made.row_step, panel_row == made.first, known.panel + s.row * kLanes, products);
-    panel_row = made.first + made.row_step - kLanes;
-  });
+  with_queries(s, s.queries.plain, s.problem.depth16,
+               [&](auto queries) HWY_ATTR { made = multiply_table(s, table, queries, products); });
   return made;
 }
 
@@ -86,27 +58,11 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
 inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
                                           const float* panels, float* to) {
   const PackedTable& table = p.on_query;
-  const int64_t panel = kLanes * p.depth16, whole = round_down(table.count, kLanes);
-  // A row or two more than whole panels: with queries for columns, which fill vectors.
-  const int64_t more = table.count - whole <= kThinRows ? table.count - whole : 0;
-  const int64_t blocks = more > 0 ? whole / kLanes : table.count16 / kLanes;
   for (int64_t i = 0; i < rows; i += kStrip)
     multiply<Sum::kNew>(
-        std::min(kStrip, rows - i), blocks, table.columns,
+        std::min(kStrip, rows - i), table.count16 / kLanes, table.columns,
         LeftColumns{panels + round_down(i, kLanes) * p.depth16 + i % kLanes, kLanes},
         panels_from(table, head, 0), to + i * table.count16, table.count16);
-  if (more == 0) return;
-  constexpr int64_t kQueries = kThinBlocks * kLanes;
-  HWY_ALIGN float across[kThinRows * kQueries];
-  for (int64_t i = 0; i < rows; i += kQueries) {
-    const int64_t some = std::min(kQueries, rows - i);
-    multiply<Sum::kNew>(more, round_up(some, kLanes) / kLanes, table.columns,
-                        LeftColumns{table.panel(head, whole), kLanes},
-                        RightPanels{panels + i * p.depth16, panel}, across, kQueries);
-    for (int64_t n = 0; n < some; ++n)
-      for (int64_t row = 0; row < more; ++row)
-        to[(i + n) * table.count16 + whole + row] = across[row * kQueries + n];
-  }
 }
 
 // k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel

@@ -19,75 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What is left out of the scores of a strip's queries, because a query's keys have it in common:
-// softmax takes no notice of it, and add() gives it to the greatest score. What a query sees
-// decides that, and not what its neighbours do.
-class LeftOut {
- public:
-  // q . A where a query meets but one row of A (far keys of a clipped table). Nothing that is not
-  // finite, which weights would show.
-  HWY_INLINE void look(const Strip& s, const TableProducts& products) {
-    const PackedTable& table = s.problem.on_query;
-    if (products.met.last - products.met.first == 1) {
-      const float* from = products.with(products.met.first);
-      for (int64_t i = 0; i < kStrip; ++i)
-        terms_[i] = i < s.rows ? from[i * products.row_step] : kNothingAdded;
-      rows_ = (1U << s.rows) - 1;
-      if (HWY_UNLIKELY(!finite())) keep_finite();
-    } else if (!each_surely_meets_several(s, table.map)) {
-      for (int64_t i = 0; i < s.rows; ++i)
-        if (const int64_t row = only_row_met(s, i, table); row >= 0) {
-          if (rows_ == 0) std::fill_n(terms_, kStrip, kNothingAdded);
-          terms_[i] = products.with(row)[i * products.row_step];
-          rows_ |= 1U << i;
-        }
-      if (rows_ != 0) keep_finite();
-    }
-  }
-  bool any() const { return rows_ != 0; }
-  bool of(int64_t i) const { return (rows_ >> i & 1U) != 0; }
-  bool of_all(int64_t rows) const { return rows_ + 1 == 1U << rows; }
-  HWY_INLINE void add(int64_t rows, float* row_max) const {
-    if (!any()) return;
-    if (HWY_LIKELY(rows == kStrip)) {
-      const Some some;
-      for (int i = 0; i < kStrip; i += kSome)
-        hn::StoreU(hn::Add(hn::LoadU(some, row_max + i), hn::LoadU(some, terms_ + i)), some,
-                   row_max + i);
-    } else {
-      for (int64_t i = 0; i < rows; ++i) row_max[i] += terms_[i];
-    }
-  }
-
- private:
-  using Some = hn::CappedTag<float, kStrip>;
-  static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some()));
-
-  // By vectors, for it is asked for each strip and unit.
-  HWY_INLINE bool finite() const {
-    bool all = true;
-    for (int i = 0; i < kStrip; i += kSome)
-      all = hn::AllTrue(Some(), hn::IsFinite(hn::LoadU(Some(), terms_ + i))) && all;
-    return all;
-  }
-  // Whether every query meets several rows, as far as is known without asking for each.
-  static bool each_surely_meets_several(const Strip& s, const RowMap& map) {
-    const KeyRange seen = s.seen_keys();
-    return map.rises(s.diagonal(s.rows - 1), s.count() + s.rows - 1) &&
-           seen.last - seen.first > 1 && s.visibility.sees_all(s.row / kStrip, seen);
-  }
-  void keep_finite() {
-    for (int64_t i = 0; i < kStrip; ++i)
-      if (!std::isfinite(terms_[i])) {
-        terms_[i] = kNothingAdded;
-        rows_ &= ~(1U << i);
-      }
-  }
-
-  unsigned rows_ = 0;    // bit i: of query i
-  float terms_[kStrip];  // kNothingAdded of others, if there are any
-};
-
 // What is added to the products of a strip.
 class ScoreEpilogue {
  public:
@@ -137,18 +68,6 @@ class ScoreEpilogue {
       const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
       if (!far) spread_to(place + j, map, at, products);
       *to = far ? EpilogueTerm{far, kLanes, 0} : EpilogueTerm{place + j, kScoreStride, 0};
-    }
-  }
-  // As that, but queries whose product is left out get nothing added.
-  HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
-                                     const TableProducts& products, const LeftOut& left_out,
-                                     float* place) {
-    EpilogueTerm* to = list_ + put_++;
-    for (int64_t j = columns_.first; j < columns_.last; j += kLanes, to += count_) {
-      spread_to(place + j, map, diagonal + j - columns_.first, products);
-      for (int64_t i = 0; i < rows_; ++i)
-        if (left_out.of(i)) store(set(kNothingAdded), place + j + i * kScoreStride);
-      *to = {place + j, kScoreStride, 0};
     }
   }
 

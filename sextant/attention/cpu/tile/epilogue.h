@@ -12,9 +12,6 @@ struct EpilogueTerm {  // without defaults, so that lists of them are not writte
   int64_t row_step, block_step;
 };
 
-// For those that get nothing added: -0 changes no number, where 0 would make 0 of -0.
-inline constexpr float kNothingAdded = -0.0F;
-
 // `count` of them for each block, at least one, added one after the other: those of block j are
 // of(j)[0] and so on. step: count, or 0 where there is one for all blocks, which its block_step
 // tells apart.

@@ -76,9 +76,9 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// What a product asks for meanwhile, that it or who comes after it will read from far away:
-// before_tile(); or beside each row of b lines(blocks) lines from start(b, blocks) on, which
-// step(blocks) moves on from row to row, one by one among the row's multiply-adds.
+// The prefetch policy of a product: Nothing, or one that asks for lines(blocks) cache lines beside
+// each row of b, one by one among the row's multiply-adds: from start(b, blocks) on, which
+// step(blocks) moves on from row to row.
 struct Nothing {};
 template <class Prefetch>
 inline constexpr bool kAsksByRow = requires {
@@ -155,7 +155,6 @@ template <Sum kSum, int kRows, int kBlocks, class A, class B, class Prefetch, cl
           class Total>
 HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
                               const Prefetch& policy, const Plus& epilogue, Total totals) {
-  if constexpr (requires { policy.before_tile(); }) policy.before_tile();
   const F32 d;
   const Totals::Some some;
   constexpr int kTileVectors = kBlocks * kVectors;
