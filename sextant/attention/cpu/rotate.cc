@@ -74,7 +74,7 @@ HWY_INLINE void rotate_gathered(const PairRun& run, int64_t n, int64_t count, co
   }
 }
 
-HWY_INLINE void ask_for(const float* at) { Prefetcher::ask_at<Prefetcher::Into::kL1>(at); }
+HWY_INLINE void ask_for(const float* at) { Prefetcher::prefetch_at<Prefetcher::Into::kL1>(at); }
 
 // soon: the row that is turned some rows later, whose lines are asked for meanwhile.
 HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* sin,

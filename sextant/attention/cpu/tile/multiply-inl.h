@@ -1,17 +1,16 @@
-// The one matrix product of the kernels, whose operands are described by steps:
+// The one matrix product of the kernels, whose operands are described by strides:
 //
 //   c[i][j] (+)= sum over k of  a(i, k) * b(k, j)         i < rows, j < 16 * blocks, k < depth
 //
-//   a(i, k) = a.data[i * a.row_step + k * a.depth_step]            one float, spread to all lanes
-//   b(k, j) = b.data[k * b.depth_step + (j / 16) * b.block_step + j % 16]
+//   a(i, k) = a.data[i * a.row_step + k * a.depth_step]            one float, broadcast to all
+//   lanes b(k, j) = b.data[k * b.depth_step + (j / 16) * b.block_step + j % 16]
 //
-// Scores (queries in panels, keys in panels), mixtures (weights by rows, values by rows) and the
-// products with a transposed left side (dv = p^T do) differ in their steps only. The sum over k
-// runs in order with fused multiply-add and one accumulator for each c, so a result does not depend
-// on which other rows or columns were computed with it. What else is to be added to a c (addends.h)
-// comes after the whole sum, while it is still in its register: the bits are those of a pass that
-// adds it later. Of pairs (pairs-inl.h) a(i, k) and b(k, j) hold two numbers each, whose products
-// are added both.
+// Scores (queries in panels, keys in panels), weighted values (weights by rows, values by rows) and
+// the products with a transposed left side (dv = p^T do) differ only in their strides. The sum over
+// k runs in order with fused multiply-add and one accumulator for each c, so a result does not
+// depend on the rows or columns that are computed with it. Further terms of c (epilogue.h) are
+// added after the whole sum, while it is still in its register: the bits are those of a later pass.
+// With pairs (pairs-inl.h) a(i, k) and b(k, j) hold two values each, and both products are added.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_INL_H_
@@ -21,7 +20,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "sextant/attention/cpu/tile/epilogue.h"
 #include "sextant/attention/cpu/tile/lanes-inl.h"
@@ -31,38 +33,80 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// A tile of `rows` rows, one of the kRows.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus,
-          class Total>
-HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
-                                const Prefetch& policy, const Plus& epilogue, Total totals) {
-  (void)((rows == kRows &&
-          (multiply_tile<kSum, kRows, kBlocks>(depth, a, b, c, c_row, policy, epilogue, totals),
-           true)) ||
-         ...);
+// The rows of the next tile by the rows that are left: [n] for n rows, the last one for more.
+using Heights = std::array<int8_t, 15>;
+constexpr Heights powers_of_two(int most) {
+  Heights heights = {};
+  for (int n = 1; n <= 14; ++n) {
+    int8_t& rows = heights[static_cast<size_t>(n)];
+    for (rows = 1; 2 * rows <= std::min(n, most);) rows = static_cast<int8_t>(2 * rows);
+  }
+  return heights;
 }
+// 16 = 6 + 5 + 5 and 7 = 4 + 3; and 8 = 5 + 3 where 3 rows have two blocks, else 4 + 4.
+inline constexpr Heights kSixesOfOne = {0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 5, 6, 6, 5, 6};
+inline constexpr Heights kSixesOfFour = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5, 6, 6, 5, 6};
 
-// As that, with totals: a function of its own, for g++ gives the others worse code beside it.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus>
-HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
-                                 int64_t c_row, const Prefetch& policy, const Plus& epilogue,
-                                 Totals totals) {
-  multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, policy, epilogue, totals);
-}
+// A column of tiles, `blocks` wide. Tiles of more than `wide_rows` rows have one block only, and
+// lie side by side. Here AVX2 does 8 rows of a column of two:
+//
+//      +---------+---------+
+//      |  5 x 1  |  5 x 1  |
+//      +---------+---------+
+//      |       3 x 2       |
+//      +-------------------+
+struct TileColumn {
+  int blocks;
+  Heights heights;
+  int wide_rows = kStrip;
+  int64_t least_rows = 1, most_rows = std::numeric_limits<int64_t>::max();  // of its products
 
-// As that, and if it is the first tile with the totals, if there are any.
-template <Sum kSum, int kBlocks, int... kRows, class A, class B, class Prefetch, class Plus,
-          class Total>
-HWY_INLINE void multiply_some(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
-                              float* c, int64_t c_row, const Prefetch& policy, const Plus& epilogue,
-                              [[maybe_unused]] Total totals) {
-  if constexpr (Total::kTileVectors > 0)
-    if (HWY_UNLIKELY(first))
-      return multiply_first<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, policy, epilogue,
-                                                     totals);
-  multiply_one_of<kSum, kBlocks, kRows...>(rows, depth, a, b, c, c_row, policy, epilogue,
-                                           NoTotals());
+  // The rows of the next tile; 0 if none are left.
+  constexpr int64_t next_rows(int64_t rows_left) const {
+    if (least_rows == most_rows) return rows_left;
+    return heights[static_cast<size_t>(std::min<int64_t>(rows_left, 14))];
+  }
+  // The blocks of a tile of so many rows; 0 if the column has none.
+  constexpr int blocks_of(int rows) const {
+    for (int64_t n = least_rows; n <= std::min<int64_t>(most_rows, 14); ++n)
+      if (next_rows(n) == rows) return rows > wide_rows ? 1 : blocks;
+    return 0;
+  }
+  // The number of such columns in what is left of a product. Columns of three leave two blocks or
+  // four: 16 = 4 * 3 + 4 and 8 = 2 * 3 + 2.
+  constexpr int64_t times(int64_t rows, int64_t blocks_left) const {
+    if (rows < least_rows || rows > most_rows) return 0;
+    const int64_t most = blocks_left / blocks;
+    return blocks == 3 && blocks_left % 3 == 1 ? std::max<int64_t>(most - 1, 0) : most;
+  }
+};
+
+// The columns of each target, in the order in which they take the blocks of a product. Accumulators
+// and the vectors that feed them must fit 32 registers (AVX-512, NEON) or 16, and be enough to
+// outlast the latency of a multiply-add: for that, thin products need more blocks. AVX2 has ten or
+// twelve accumulators: eight, 4 rows x 1 block, outlast the latency on paper only, and reach 61 to
+// 92 % of the peak. With AVX-512 a strip takes one tile of 8 x 3 where columns of four would take
+// two, each of which reads all of b.
+constexpr auto tile_columns_of_target() {
+  if constexpr (kVectors == 1)
+    return std::array{
+        TileColumn{.blocks = kThinBlocks, .heights = powers_of_two(2), .most_rows = kThinRows},
+        TileColumn{.blocks = 3, .heights = powers_of_two(8), .least_rows = 8, .most_rows = 8},
+        TileColumn{.blocks = 4, .heights = kSixesOfFour},
+        TileColumn{.blocks = 2, .heights = powers_of_two(8)},
+        TileColumn{.blocks = 1, .heights = powers_of_two(8)}};
+  else if constexpr (kVectors == 2)
+    return std::array{
+        TileColumn{.blocks = kThinBlocks, .heights = powers_of_two(1), .most_rows = kThinRows},
+        TileColumn{.blocks = 2, .heights = kSixesOfOne, .wide_rows = 3},
+        TileColumn{.blocks = 1, .heights = kSixesOfOne}};
+  else
+    return std::array{
+        TileColumn{.blocks = kThinBlocks, .heights = powers_of_two(1), .most_rows = kThinRows},
+        TileColumn{.blocks = 1, .heights = powers_of_two(HWY_ARCH_ARM ? 4 : 2)}};
 }
+inline constexpr auto kTileColumns = tile_columns_of_target();
+static_assert(kStrip == 8, "columns of three blocks have 8 rows");
 
 template <class A>
 requires requires(A a) { a.row_step; }
@@ -88,160 +132,121 @@ HWY_INLINE EpilogueTerms from_block(EpilogueTerms x, int64_t j) {
 }
 HWY_INLINE Nothing from_row(Nothing, int64_t) { return {}; }
 HWY_INLINE Nothing from_block(Nothing, int64_t) { return {}; }
-// Rows after the first read what was asked for with those.
+// Rows of tiles after the first read lines that the first has prefetched.
 template <class Prefetch>
 HWY_INLINE Prefetch for_row(const Prefetch& policy, int64_t i) {
-  if constexpr (kAsksByRow<Prefetch>)
+  if constexpr (kPrefetchesByRow<Prefetch>)
     return i == 0 ? policy : policy.nothing();
   else
     return policy;
 }
 
-// All rows of kBlocks blocks, by kMostRows of them (a power of two) at once or fewer. totals: with
-// the first.
-template <Sum kSum, int kBlocks, int kMostRows, class A, class B, class Prefetch, class Plus,
-          class Total>
-HWY_NOINLINE void multiply_blocks(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
-                                  Prefetch policy, Plus epilogue, Total totals) {
-  int64_t i = 0;
-  const auto by = [&](auto some) HWY_ATTR {
-    for (; i + some() <= rows; i += some())
-      multiply_some<kSum, kBlocks, some()>(some(), i == 0, depth, from_row(a, i), b, c + i * c_row,
-                                           c_row, for_row(policy, i), from_row(epilogue, i),
-                                           totals);
-  };
-  if constexpr (kMostRows >= 8) by(std::integral_constant<int, 8>());
-  if constexpr (kMostRows >= 4) by(std::integral_constant<int, 4>());
-  if constexpr (kMostRows >= 2) by(std::integral_constant<int, 2>());
-  by(std::integral_constant<int, 1>());
+// The tile of a column of tiles that has `rows` rows, which are kLeast to kMost.
+template <Sum kSum, size_t kColumn, int kLeast, int kMost, class A, class B, class Prefetch,
+          class Epilogue, class Total>
+HWY_INLINE void multiply_one_of(int64_t rows, int64_t depth, A a, B b, float* c, int64_t c_row,
+                                const Prefetch& policy, const Epilogue& epilogue, Total totals) {
+  constexpr int kBlocks = kTileColumns[kColumn].blocks_of(kMost);
+  if constexpr (kBlocks > 0)
+    if (rows == kMost)
+      return multiply_tile<kSum, kMost, kBlocks>(depth, a, b, c, c_row, policy, epilogue, totals);
+  if constexpr (kMost > kLeast)
+    multiply_one_of<kSum, kColumn, kLeast, kMost - 1>(rows, depth, a, b, c, c_row, policy, epilogue,
+                                                      totals);
 }
 
-// Of `rows` that are left to do, how many the next tile takes: 16 = 6 + 5 + 5, 7 = 4 + 3, and 8 = 5
-// + 3 with AVX2, which does 3 rows by two blocks, or 4 + 4 with AVX-512.
-constexpr int64_t next_rows(int64_t rows) {
-  constexpr std::array<int8_t, 14> kByOnes = {0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 5, 6, 6, 5};
-  constexpr std::array<int8_t, 14> kByFours = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5, 6, 6, 5};
-  return rows >= 14 ? 6 : (kVectors == 1 ? kByFours : kByOnes)[static_cast<size_t>(rows)];
+// The same with totals, as a function of its own, because g++ makes worse code of the others beside
+// it.
+template <Sum kSum, size_t kColumn, int kLeast, int kMost, class A, class B, class Prefetch,
+          class Epilogue>
+HWY_NOINLINE void multiply_first(int64_t rows, int64_t depth, const A& a, const B& b, float* c,
+                                 int64_t c_row, const Prefetch& policy, const Epilogue& epilogue,
+                                 Totals totals) {
+  multiply_one_of<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy, epilogue,
+                                                totals);
 }
 
-// As multiply_blocks, by AVX2's tiles: 6, 5 or, if need be, 4 rows and one block, or up to 3 rows
-// and two blocks; `times` times kBlocks blocks, one or two. By reference, because g++ copies what
-// was just written in halves as a whole, which waits for the cache.
-template <Sum kSum, int kBlocks, class A, class B, class Prefetch, class Plus, class Total>
-HWY_NOINLINE void multiply_narrow(int64_t rows, int64_t times, int64_t depth, const A& a,
-                                  const B& b, float* c, int64_t c_row, Prefetch policy,
-                                  Plus epilogue, Total totals) {
-  for (int64_t n = 0; n < times; ++n, c += kBlocks * kLanes) {
-    const B right = from_block(b, n * kBlocks);
-    const Plus block_plus = from_block(epilogue, n * kBlocks);
-    int64_t i = 0;
-    for (int64_t next; (next = next_rows(rows - i)) > 3; i += next)
-      for (int j = 0; j < kBlocks; ++j)
-        multiply_some<kSum, 1, 6, 5, 4>(next, n + i + j == 0, depth, from_row(a, i),
-                                        from_block(right, j), c + i * c_row + j * kLanes, c_row,
-                                        for_row(policy, i), from_block(from_row(block_plus, i), j),
-                                        totals);
-    multiply_some<kSum, kBlocks, 3, 2, 1>(rows - i, n + i == 0, depth, from_row(a, i), right,
-                                          c + i * c_row, c_row, for_row(policy, i),
-                                          from_row(block_plus, i), totals);
+// The same, with totals if there are any and the tile is the first of its product.
+template <Sum kSum, size_t kColumn, int kLeast, int kMost, class A, class B, class Prefetch,
+          class Epilogue, class Total>
+HWY_INLINE void multiply_next(int64_t rows, [[maybe_unused]] bool first, int64_t depth, A a, B b,
+                              float* c, int64_t c_row, const Prefetch& policy,
+                              const Epilogue& epilogue, [[maybe_unused]] Total totals) {
+  if constexpr (Total::kTileVectors > 0)
+    if (HWY_UNLIKELY(first))
+      return multiply_first<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy,
+                                                          epilogue, totals);
+  multiply_one_of<kSum, kColumn, kLeast, kMost>(rows, depth, a, b, c, c_row, policy, epilogue,
+                                                NoTotals());
+}
+
+// All rows of `times` columns of tiles: first the tall tiles of one block, then those as wide as
+// the column. The operands are references, for g++ copies as a whole what was just written in
+// halves, which waits for the store.
+template <Sum kSum, size_t kColumn, class A, class B, class Prefetch, class Epilogue, class Total>
+HWY_NOINLINE void multiply_columns(int64_t rows, int64_t times, int64_t depth, const A& a,
+                                   const B& b, float* c, int64_t c_row, Prefetch policy,
+                                   Epilogue epilogue, Total totals) {
+  constexpr TileColumn kTiles = kTileColumns[kColumn];
+  constexpr int kWide = kTiles.wide_rows;
+  for (int64_t n = 0; n < times; ++n, c += kTiles.blocks * kLanes) {
+    int64_t i = 0, next;
+    if constexpr (kWide < kStrip)
+      for (; (next = kTiles.next_rows(rows - i)) > kWide; i += next)
+        for (int j = 0; j < kTiles.blocks; ++j)
+          multiply_next<kSum, kColumn, kWide + 1, kStrip>(
+              next, n + i + j == 0, depth, from_row(a, i), from_block(b, n * kTiles.blocks + j),
+              c + i * c_row + j * kLanes, c_row, for_row(policy, i),
+              from_block(from_row(epilogue, i), n * kTiles.blocks + j), totals);
+    for (; i < rows; i += next) {
+      next = kTiles.next_rows(rows - i);
+      multiply_next<kSum, kColumn, 1, kWide>(
+          next, n + i == 0, depth, from_row(a, i), from_block(b, n * kTiles.blocks), c + i * c_row,
+          c_row, for_row(policy, i), from_block(from_row(epilogue, i), n * kTiles.blocks), totals);
+    }
   }
 }
 
-// As multiply_blocks, by AVX-512's tiles of four blocks, `times` times.
-template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
-HWY_NOINLINE void multiply_fours(int64_t rows, int64_t times, int64_t depth, const A& a, const B& b,
-                                 float* c, int64_t c_row, Prefetch policy, Plus epilogue,
-                                 Total totals) {
-  for (int64_t n = 0; n < times; ++n, c += 4 * kLanes)
-    for (int64_t i = 0, next; i < rows; i += next) {
-      next = next_rows(rows - i);
-      multiply_some<kSum, 4, 6, 5, 4, 3, 2, 1>(
-          next, n + i == 0, depth, from_row(a, i), from_block(b, n * 4), c + i * c_row, c_row,
-          for_row(policy, i), from_block(from_row(epilogue, i), n * 4), totals);
-    }
-}
-
-// kStrip rows by AVX-512's tiles of three blocks, `times` times.
-template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
-HWY_NOINLINE void multiply_threes(int64_t times, int64_t depth, const A& a, const B& b, float* c,
-                                  int64_t c_row, Prefetch policy, Plus epilogue, Total totals) {
-  for (int64_t n = 0; n < times; ++n, c += 3 * kLanes)
-    multiply_some<kSum, 3, kStrip>(kStrip, n == 0, depth, a, from_block(b, n * 3), c, c_row, policy,
-                                   from_block(epilogue, n * 3), totals);
-}
-
-// Of the blocks of a strip, those that AVX-512 does three at a time, which leaves four or two: 16 =
-// 4 * 3 + 4 and 8 = 2 * 3 + 2. By fours a strip has two tiles, each of which reads all of b.
-constexpr int64_t blocks_by_threes(int64_t rows, int64_t blocks) {
-  const int64_t others = blocks % 3 == 1 ? 4 : blocks % 3;
-  return kVectors == 1 && rows == kStrip ? std::max<int64_t>(blocks - others, 0) : 0;
-}
-
-// As multiply(), with totals: Totals, or NoTotals.
-template <Sum kSum, class A, class B, class Prefetch, class Plus, class Total>
+// The columns of tiles of a product, the first one with totals (Totals, or NoTotals).
+template <Sum kSum, class A, class B, class Prefetch, class Epilogue, class Total,
+          size_t... kColumn>
 HWY_INLINE void multiply_all(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
-                             int64_t c_row, Prefetch policy, Plus epilogue, Total totals) {
+                             int64_t c_row, Prefetch policy, Epilogue epilogue, Total totals,
+                             std::index_sequence<kColumn...>) {
   int64_t j = 0;
-  // f: makes `some` blocks at a time, the first of all with the totals.
-  const auto by = [&](int64_t some, int64_t times, auto f) HWY_ATTR {
+  const auto multiply_column = [&](auto column) HWY_ATTR {
+    constexpr int kBlocks = kTileColumns[column()].blocks;
+    // A strip of decoding reads b from memory: two tiles would read it twice.
+    const bool reads_twice = kPrefetchesByRow<Prefetch> && kBlocks == 4 && rows == kStrip;
+    const int64_t times = reads_twice ? 0 : kTileColumns[column()].times(rows, blocks - j);
     if (times == 0) return;
     if (j == 0)
-      f(a, b, c, epilogue, totals);
+      multiply_columns<kSum, column()>(rows, times, depth, a, b, c, c_row, policy, epilogue,
+                                       totals);
     else
-      f(a, from_block(b, j), c + j * kLanes, from_block(epilogue, j), NoTotals());
-    j += some * times;
+      multiply_columns<kSum, column()>(rows, times, depth, a, from_block(b, j), c + j * kLanes,
+                                       c_row, policy, from_block(epilogue, j), NoTotals());
+    j += times * kBlocks;
   };
-  const auto by_blocks = [&](auto some, auto most_rows) HWY_ATTR {
-    while (j + some() <= blocks)
-      by(some(), 1, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
-        multiply_blocks<kSum, some(), most_rows()>(rows, depth, l, r, to, c_row, policy, p, with);
-      });
-  };
-  using std::integral_constant;
-  if (rows <= kThinRows)
-    by_blocks(integral_constant<int, kThinBlocks>(), integral_constant<int, kThinRows>());
-  if constexpr (kVectors == 1) {
-    const int64_t threes = blocks_by_threes(rows, blocks) / 3;
-    by(3, threes, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_threes<kSum>(threes, depth, l, r, to, c_row, policy, p, with);
-    });
-    // What comes from far away is better read once.
-    const int64_t fours = kAsksByRow<Prefetch> && rows == kStrip ? 0 : (blocks - j) / 4;
-    by(4, fours, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_fours<kSum>(rows, fours, depth, l, r, to, c_row, policy, p, with);
-    });
-  }
-  if constexpr (kVectors == 2) {
-    const int64_t pairs = (blocks - j) / 2;
-    by(2, pairs, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_narrow<kSum, 2>(rows, pairs, depth, l, r, to, c_row, policy, p, with);
-    });
-    const int64_t ones = blocks - j;
-    by(1, ones, [&](const A& l, const B& r, float* to, const Plus& p, auto with) HWY_ATTR {
-      multiply_narrow<kSum, 1>(rows, ones, depth, l, r, to, c_row, policy, p, with);
-    });
-  } else {
-    by_blocks(integral_constant<int, kTileBlocks>(), integral_constant<int, kTileRows>());
-    if constexpr (kTileBlocks > 1)
-      by_blocks(integral_constant<int, 1>(), integral_constant<int, kTileRows>());
-  }
+  (multiply_column(std::integral_constant<size_t, kColumn>()), ...);
 }
 
-// plus: EpilogueTerms, or Nothing.
-template <Sum kSum, class A, class B, class Prefetch = Nothing, class Plus = Nothing>
+// epilogue: EpilogueTerms, or Nothing.
+template <Sum kSum, class A, class B, class Prefetch = Nothing, class Epilogue = Nothing>
 HWY_INLINE void multiply(int64_t rows, int64_t blocks, int64_t depth, A a, B b, float* c,
-                         int64_t c_row, Prefetch policy = {}, Plus epilogue = {}) {
-  multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, policy, epilogue, NoTotals());
+                         int64_t c_row, Prefetch policy = {}, Epilogue epilogue = {}) {
+  multiply_all<kSum>(rows, blocks, depth, a, b, c, c_row, policy, epilogue, NoTotals(),
+                     std::make_index_sequence<kTileColumns.size()>());
 }
 
 // c (+)= a b for a panel of up to kStrip rows, [depth][kStrip], and the totals of its rows:
-// totals[kStrip]. Of pairs: at least one block.
+// totals[kStrip]. Products of pairs need at least one block.
 template <Sum kSum, class B, class Prefetch = Nothing>
 HWY_INLINE void multiply_and_total(int64_t rows, int64_t blocks, int64_t depth, const float* panel,
                                    B b, float* c, int64_t c_row, float* totals,
                                    Prefetch policy = {}) {
   multiply_all<kSum>(rows, blocks, depth, LeftColumns{panel, kStrip}, b, c, c_row, policy,
-                     Nothing(), Totals{totals});
+                     Nothing(), Totals{totals}, std::make_index_sequence<kTileColumns.size()>());
   if (blocks > 0) return;
   for (int64_t i = 0; i < rows; ++i) {
     if (kSum == Sum::kNew) totals[i] = 0;

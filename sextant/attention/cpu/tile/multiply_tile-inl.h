@@ -1,9 +1,10 @@
-// One tile of the matrix product: its operands, and the loop that adds up its sums in registers.
+// One tile of the matrix product (multiply-inl.h): its operands, and the loop over k with all
+// accumulators in registers.
 //
-// The tile of accumulators stays in registers. A step of its sums loads rows + blocks numbers for
-// rows * blocks multiply-adds, and cores with AVX-512 load hardly more than one vector a cycle
-// beside two of those (Ice Lake: 1.15 measured, 8 x 2 then reach 75 to 80 % of the peak, 8 x 3 and
-// 6 x 4 90 to 97). AVX2's tiles reach 93 to 96 % of a Zen 3 core's.
+// A step of the loop loads rows + blocks values for rows * blocks multiply-adds, and cores with
+// AVX-512 load hardly more than one vector a cycle beside two multiply-adds (Ice Lake: 1.15
+// measured, 8 x 2 then reach 75 to 80 % of the peak, 8 x 3 and 6 x 4 90 to 97). AVX2's tiles reach
+// 93 to 96 % of a Zen 3 core's peak.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_TILE_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_TILE_INL_H_
@@ -11,10 +12,7 @@
 #define SEXTANT_ATTENTION_CPU_TILE_MULTIPLY_TILE_INL_H_
 #endif
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
-#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "sextant/attention/cpu/tile/epilogue.h"
@@ -26,42 +24,39 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Steps that are known when a tile is compiled need no registers for their multiples, nor
-// instructions that make these for each tile. So each way of lying in memory is a type.
-struct LeftRows {  // each row whole
+// Each layout is a type: strides that are known when a tile is compiled need no registers for their
+// multiples, nor instructions that make these for each tile.
+struct LeftRows {  // row-major
   const float* data;
   int64_t row_step;
   static constexpr int64_t depth_step = 1;
 };
-struct LeftColumns {  // each column whole: a panel, or a matrix that is multiplied transposed
+struct LeftColumns {  // column-major: a panel, or a matrix that is multiplied transposed
   const float* data;
   int64_t depth_step;
   static constexpr int64_t row_step = 1;
 };
 
-template <class Number>  // float; Bfloat16 or Float16, which are widened as they are read
-struct RightRowsOf {     // each row whole
+template <class Number>  // float; Bfloat16 or Float16, which are converted as they are loaded
+struct RightRowsOf {     // row-major
   const Number* data;
   int64_t depth_step;
   static constexpr int64_t block_step = kLanes;
 };
 using RightRows = RightRowsOf<float>;
-struct RightPanels {  // panels of sixteen columns, one behind the other
+struct RightPanels {  // panels of sixteen columns, one after the other
   const float* data;
   int64_t block_step;
   static constexpr int64_t depth_step = kLanes;
 };
 
-// Accumulators and what they are fed from must fit 32 registers (AVX-512, NEON) or 16. Of AVX2's,
-// ten or twelve are accumulators (next_rows() below): eight, 4 rows x 1 block, just outlast the
-// latency on paper, and reach 61 to 92 % of the peak by what else the machine does.
-inline constexpr int kTileRows = kVectors == 1 ? 8 : kVectors == 2 ? 6 : HWY_ARCH_ARM ? 4 : 2;
-inline constexpr int kTileBlocks = kVectors <= 2 ? 2 : 1;
-// One or two rows need more blocks, for their accumulators alone do not outlast the latency.
+// Thin products: their few rows need more blocks, for the accumulators of two blocks do not outlast
+// the latency of a multiply-add.
 inline constexpr int kThinRows = kVectors == 1 ? 2 : 1;
 inline constexpr int kThinBlocks = kVectors == 1 ? 8 : kVectors == 2 ? 4 : 2;
 
-enum class Sum { kNew, kAdded, kNewOfPairs, kNewOfDots };  // of dots: of pairs, by one instruction
+// kNewOfPairs: the operands hold pairs of bfloat16; kNewOfDots: their product is one instruction.
+enum class Sum { kNew, kAdded, kNewOfPairs, kNewOfDots };
 template <bool kDots>
 inline constexpr Sum kNewOfPairs = kDots ? Sum::kNewOfDots : Sum::kNewOfPairs;
 
@@ -76,18 +71,18 @@ HWY_INLINE hn::Vec<D> add_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D>
     return hn::MulAdd(a, b, sum);
 }
 
-// The prefetch policy of a product: Nothing, or one that asks for lines(blocks) cache lines beside
-// each row of b, one by one among the row's multiply-adds: from start(b, blocks) on, which
+// The prefetch policy of a product: Nothing, or one that prefetches lines(blocks) cache lines
+// beside each row of b, one by one among the row's multiply-adds: from start(b, blocks) on, which
 // step(blocks) moves on from row to row.
 struct Nothing {};
 template <class Prefetch>
-inline constexpr bool kAsksByRow = requires {
+inline constexpr bool kPrefetchesByRow = requires {
   Prefetch::lines(1);
 };
 
-// Totals of the left side, where that is a panel of kStrip rows: sums[i] (+)= the sum over k of
-// a(i, k). They are added up in the same order as c is, so that they are what c would be if b were
-// 1, bit by bit. The first tile of a product makes them for all rows.
+// Totals of the left side, a panel of kStrip rows: sums[i] (+)= the sum over k of a(i, k). They are
+// added up in the order of c, so that they have the bits that c would have if b were 1. The first
+// tile of a product makes them for all rows.
 struct Totals {
   using Some = hn::CappedTag<float, kStrip>;
   static constexpr int kSome = static_cast<int>(hn::MaxLanes(Some())),
@@ -107,9 +102,9 @@ HWY_INLINE hn::Vec<D> add_line(D d, hn::Vec<D> line, hn::Vec<D> sum) {
   }
 }
 
-// The loop of unknown length is outside, for g++ unrolls the others, which keeps sums in registers;
-// and it is said to be short, for g++ would rather keep its numbers in registers than those of the
-// sums' loop.
+// The loop of unknown length is the outer one, for g++ unrolls the inner ones, which keeps the sums
+// in registers. HWY_UNLIKELY says that it is short: g++ would else keep its variables in registers
+// rather than those of the loop over k.
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(const EpilogueTerms& epilogue, V (&sum)[kRows][kBlocks * kVectors]) {
   int64_t n = 0;
@@ -127,23 +122,23 @@ HWY_INLINE void add_to_tile(const EpilogueTerms& epilogue, V (&sum)[kRows][kBloc
 template <int kRows, int kBlocks>
 HWY_INLINE void add_to_tile(Nothing, V (&)[kRows][kBlocks * kVectors]) {}
 
-// What is asked for beside the rows of a tile: a line before() every so many of `all` multiply-adds
-// of a row. (Of a lambda g++ finds that it does nothing but ask, and drops it.)
+// Prefetches beside the rows of a tile: a line before() every so many of the `all` multiply-adds of
+// a row. It is no lambda, for g++ finds that a lambda does nothing but prefetch, and drops it.
 template <int kBlocks, class Prefetch, class B>
-struct Asking {
-  Asking(const Prefetch&, const B&) {}
+struct TilePrefetch {
+  TilePrefetch(const Prefetch&, const B&) {}
   HWY_INLINE void before(int, int) {}
   HWY_INLINE void next_row() {}
 };
 template <int kBlocks, class Prefetch, class B>
-requires kAsksByRow<Prefetch>
-struct Asking<kBlocks, Prefetch, B> {
-  Asking(const Prefetch& policy, const B& b)
+requires kPrefetchesByRow<Prefetch>
+struct TilePrefetch<kBlocks, Prefetch, B> {
+  TilePrefetch(const Prefetch& policy, const B& b)
       : at(policy.start(b.data, kBlocks)), step(policy.step(kBlocks)) {}
   HWY_INLINE void before(int n, int all) const {
     constexpr int kLines = Prefetch::lines(kBlocks);
     if (n * kLines % all < kLines)
-      Prefetcher::ask_at<Prefetcher::Into::kL1Once>(at + n * kLines / all * Prefetcher::kLine);
+      Prefetcher::prefetch_at<Prefetcher::Into::kL1Once>(at + n * kLines / all * Prefetcher::kLine);
   }
   HWY_INLINE void next_row() { at += step; }
 
@@ -151,23 +146,23 @@ struct Asking<kBlocks, Prefetch, B> {
   int64_t step;
 };
 
-template <Sum kSum, int kRows, int kBlocks, class A, class B, class Prefetch, class Plus,
+template <Sum kSum, int kRows, int kBlocks, class A, class B, class Prefetch, class Epilogue,
           class Total>
 HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
-                              const Prefetch& policy, const Plus& epilogue, Total totals) {
+                              const Prefetch& policy, const Epilogue& epilogue, Total totals) {
   const F32 d;
   const Totals::Some some;
   constexpr int kTileVectors = kBlocks * kVectors;
-  // Registers hold either all of the left side's floats at once, or the right side's vectors.
+  // Registers hold either the broadcast floats of the left side, or the vectors of the right side.
   constexpr bool kHoldLeft = kVectors == 2 && kTileVectors > kRows;
   V sum[kRows][kTileVectors];
   for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kTileVectors; ++j)
       sum[i][j] =
           kSum == Sum::kAdded ? hn::LoadU(d, c + i * c_row + j * kVectorLanes) : hn::Zero(d);
-  // A tile begins with what it adds to, which may lie far away: the next rows' is asked for
-  // meanwhile.
-  if constexpr (kSum == Sum::kAdded && !kAsksByRow<Prefetch>)
+  // A tile begins by loading the c that it adds to, which may be far away: that of the next rows is
+  // prefetched here.
+  if constexpr (kSum == Sum::kAdded && !kPrefetchesByRow<Prefetch>)
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kBlocks; ++j) hwy::Prefetch(c + (kRows + i) * c_row + j * kLanes);
   const auto right_at = [&](int j) HWY_ATTR {
@@ -179,7 +174,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
     if constexpr (Total::kTileVectors > 0 && kSum == Sum::kAdded)
       total[n] = hn::LoadU(some, totals.sums + n * Totals::kSome);
   }
-  Asking<kBlocks, Prefetch, B> asking(policy, b);
+  TilePrefetch<kBlocks, Prefetch, B> prefetch(policy, b);
   const auto add_row = [&]() HWY_ATTR {
     if constexpr (kHoldLeft) {
       V left[kRows];
@@ -187,7 +182,7 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
       for (int j = 0; j < kTileVectors; ++j) {
         const V right = right_at(j);
         for (int i = 0; i < kRows; ++i) {
-          asking.before(j * kRows + i, kRows * kTileVectors);
+          prefetch.before(j * kRows + i, kRows * kTileVectors);
           sum[i][j] = add_product<kSum>(d, left[i], right, sum[i][j]);
         }
       }
@@ -197,19 +192,19 @@ HWY_INLINE void multiply_tile(int64_t depth, A a, B b, float* c, int64_t c_row,
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a.data[i * a.row_step]);
         for (int j = 0; j < kTileVectors; ++j) {
-          asking.before(i * kTileVectors + j, kRows * kTileVectors);
+          prefetch.before(i * kTileVectors + j, kRows * kTileVectors);
           sum[i][j] = add_product<kSum>(d, left, right[j], sum[i][j]);
         }
       }
     }
     for (int n = 0; n < Total::kTileVectors; ++n)
       total[n] = add_line<kSum>(some, hn::LoadU(some, a.data + n * Totals::kSome), total[n]);
-    asking.next_row();
+    prefetch.next_row();
     a.data += a.depth_step;
     b.data += b.depth_step;
   };
-  // Counting and branching for each row of b takes slots of dispatch, which are what a core is
-  // short of whose other thread is busy: a tenth of the time there. Clang unrolls by itself.
+  // Counting and branching for each row of b takes dispatch slots, which are scarce on a core whose
+  // other thread is busy: a tenth of the time there. Clang unrolls by itself.
 #if HWY_COMPILER_GCC_ACTUAL
 #pragma GCC unroll 4
 #endif

@@ -1,7 +1,7 @@
-// Lines of memory that will be read, asked for one by one while something else is worked on.
+// Software prefetch of rows that will be read, one cache line at a time, during other work.
 //
-// What asks for a line keeps one of a core's dozen buffers until it has come; when all are taken,
-// it stands still. So they are asked for among the steps, or the tiles, of a product.
+// Each prefetch holds a line-fill buffer (about a dozen per core) until it completes; when they are
+// full the core stalls. So prefetches are spread over the steps of a product.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace sextant::cpu {
 
 class Prefetcher {
  public:
-  Prefetcher() = default;  // asks for nothing
-  // count: of rows of so many bytes, `step` bytes apart.
+  Prefetcher() = default;  // prefetches nothing of use
+  // `count` rows of `bytes` bytes, `step` bytes apart.
   Prefetcher(const void* first, int64_t bytes, int64_t step, int64_t count)
       : bytes_(bytes), step_(step), left_(count) {
     if (left_ <= 0 || bytes_ <= 0) return;
@@ -26,27 +26,26 @@ class Prefetcher {
     }
     end_ = at_ + bytes_;
   }
-  // Of x, whose rows must be whole in memory, or nothing is asked for.
+  // `count` rows of x; nothing if their columns are not adjacent.
   Prefetcher(const void* first, const AnyView<const float>& x, int64_t count)
       : Prefetcher(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
                    x.column_stride == 1 ? count : 0) {}
 
-  // Where to: more than an L1 cache holds, or what is read soon, or read soon and not again for
-  // long. Of what is read once nothing is pushed out of the other caches, and their traffic does
-  // not compete with reading: where two cores of a Zen 5 wait for memory, that is a tenth of their
-  // time.
-  enum class Into { kL2 = 2, kL1 = 3, kL1Once = 0 };
+  // The nearest cache that gets the lines. kL1Once is for lines that are read soon and not again
+  // for long: they evict nothing from the other caches, whose traffic then does not compete with
+  // reading (a tenth of the time where two cores of a Zen 5 wait for memory).
+  enum class Into { kL1 = 3, kL1Once = 0 };  // as __builtin_prefetch has them
 
-  // For the next line. After the last one it asks for that over and over.
+  // Prefetches the next line; after the last one, that one again.
   template <Into kInto>
   HWY_INLINE void prefetch() {
-    ask_at<kInto>(at_);
+    prefetch_at<kInto>(at_);
     at_ += kLine;
     if (HWY_UNLIKELY(at_ >= end_)) next_row();
   }
 
   template <Into kInto>
-  static HWY_INLINE void ask_at(const void* at) {
+  static HWY_INLINE void prefetch_at(const void* at) {
     constexpr int64_t kReading = 0;
     __builtin_prefetch(at, kReading, static_cast<int>(kInto));
   }
@@ -63,7 +62,7 @@ class Prefetcher {
     }
   }
 
-  static constexpr std::byte kNothing{};  // any address, for asking reads nothing
+  static constexpr std::byte kNothing{};  // any address, for a prefetch reads nothing
 
   int64_t bytes_ = 0, step_ = 0, left_ = 0;
   const std::byte *at_ = &kNothing, *end_ = at_;
