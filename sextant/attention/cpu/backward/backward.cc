@@ -1,54 +1,24 @@
 #include "sextant/attention/cpu/backward/backward.h"
 
-#include <cstddef>
-#include <optional>
-
-#include "sextant/base/simd/targets.h"
+#include "sextant/attention/cpu/own_file.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/backward/backward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/backward/strips-inl.h"
-#include "sextant/base/simd/amx.h"
+#include "hwy/highway.h"
+#if !(HWY_TARGET & SEXTANT_TARGETS_WITH_FILES)
+#include "sextant/attention/cpu/backward/kernels-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-int64_t longest_unit(int64_t columns) {
-  constexpr int64_t kFloats = kFloatsOfL2 / 8, kShortestUnit = 64;
-  int64_t unit = kUnit;
-  while (unit > kShortestUnit && unit * columns > kFloats) unit /= 2;
-  return unit;
-}
-
-// do . out of every query of one head.
-void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
-  const AnyView<const float>& a = backward.d_out;
-  const AnyView<const float>& b = backward.result.out;
-  const bool plain = a.column_stride == 1 && b.column_stride == 1;
-  for (int64_t i = 0; i < a.rows; ++i) {
-    const auto* const out = static_cast<const std::byte*>(b.at(batch, head, i));
-    Lanes sum = set(0);
-    int64_t c = 0;
-    with_type(a.format, a.at(batch, head, i), [&](const auto* x) HWY_ATTR {
-      for (; plain && c + kLanes <= a.columns; c += kLanes)
-        with_type(b.format, out + c * b.element_size(),
-                  [&](const auto* y) HWY_ATTR { sum = mul_add(load(x + c), load(y), sum); });
-    });
-    float rest = 0;
-    for (; c < a.columns; ++c) rest += a(batch, head, i, c) * b(batch, head, i, c);
-    mean[i] = sum_of(sum) + rest;
-  }
-}
-
+int64_t longest_unit(int64_t columns);
+void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean);
 void backward_task(const Backward& backward, const TableSums& sums, int64_t task,
-                   BackwardScratch& scratch) {
-  std::optional<amx::Tiles> tiles;
-  if (backward.problem.terms > 0) tiles.emplace();
-  BackwardWalk(backward, sums, task, scratch).walk();
-}
+                   BackwardScratch& scratch);
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu

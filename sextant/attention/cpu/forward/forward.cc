@@ -1,33 +1,23 @@
 #include "sextant/attention/cpu/forward/forward.h"
 
-#include "sextant/base/simd/targets.h"
+#include "sextant/attention/cpu/own_file.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/forward/forward.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/cpu/forward/amx-inl.h"
-#include "sextant/attention/cpu/forward/decode-inl.h"
-#include "sextant/attention/cpu/forward/strips-inl.h"
+#include "hwy/highway.h"
+#if !(HWY_TARGET & SEXTANT_TARGETS_WITH_FILES)
+#include "sextant/attention/cpu/forward/kernels-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-void forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
-  if (scratch.grouped.rows16 > 0)
-    ForwardDecode(forward, item, scratch).attend();
-  else if (forward.problem.terms > 0 && item.rows > kStrip)
-    ForwardByAmx(forward, item, scratch).attend();
-  else
-    ForwardByStrips(forward, item, scratch).attend();
-}
-
-void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch) {
-  ForwardTask(forward, item, scratch).merge_units();
-}
-
-int64_t most_item_floats() { return kFloatsOfL2 / 2; }
+void forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+void forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
+int64_t most_item_floats();
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sextant::cpu

@@ -1,0 +1,6 @@
+#define SEXTANT_OWN_TARGET HWY_AVX3
+#include "sextant/attention/cpu/own_file.h"
+
+#if SEXTANT_HAS_OWN_TARGET
+#include "sextant/attention/cpu/forward/kernels-inl.h"
+#endif
