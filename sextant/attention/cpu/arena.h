@@ -1,4 +1,4 @@
-// Scratch memory: one allocation, cut into pieces before any task runs.
+// Scratch memory: one allocation, cut into arrays before any task runs.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace sextant::cpu {
 
-// Hands out pieces of a block of floats. Without a block it only counts, so that the same layout
-// code first learns the size and then cuts:
+// Cuts arrays from a block of floats. Without a block it only counts, so that the same layout code
+// first measures the size and then cuts:
 //
 //   Arena measure;  layout(measure);  AlignedFloats block(measure.used());
 //   Arena arena(block.data());  layout(arena);
@@ -17,7 +17,7 @@ class Arena {
  public:
   explicit Arena(float* block = nullptr) : block_(block) {}
   float* floats(int64_t count) { return take<float>(count); }
-  // With a cache line on either side that may be read and written too.
+  // An array with a cache line on either side that may be read and written too.
   float* fenced_floats(int64_t count) {
     float* fence = floats(count + 2 * kLanes);
     return fence ? fence + kLanes : nullptr;

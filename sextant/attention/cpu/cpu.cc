@@ -1,4 +1,4 @@
-// The float32 backend: SIMD, tiled, threaded. sizes.h says how the score matrix is cut.
+// The float32 backend: SIMD, tiled, threaded. sizes.h shows the tiles of the score matrix.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -14,7 +14,7 @@ namespace sextant {
 namespace cpu {
 namespace {
 
-// Queries in no frame see nothing.
+// Writes the results of queries in no frame, which see no key.
 void write_outside_frames(const Problem& p, const Attended<float>& result) {
   const AnyView<float>& out = result.out;
   std::vector<char> inside;
@@ -33,7 +33,7 @@ void write_outside_frames(const Problem& p, const Attended<float>& result) {
   }
 }
 
-// One scratch for each worker, laid out by the same code that measures it.
+// One scratch for each worker; the code that lays it out measures it first.
 template <class Scratch>
 class Scratches {
  public:

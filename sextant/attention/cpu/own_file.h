@@ -1,5 +1,5 @@
-// Targets whose kernels are compiled in files of their own, beside the file with the dispatch: so
-// the slowest source takes a third of the time, and they build in parallel.
+// Targets whose kernels are compiled in files of their own, beside the file with the dispatch: the
+// files build in parallel, and the slowest takes half of the time of one file for all.
 //
 //   forward.cc    declares the kernels for each target, defines those of targets without a file of
 //                 their own, and dispatches

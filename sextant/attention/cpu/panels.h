@@ -1,4 +1,4 @@
-// Rows of q or k made ready for tiles: in panels of kLanes rows, one set for each way of turning.
+// Rows of q or k as tiles read them: in panels of kLanes rows, one set for each rotation.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@ namespace sextant::cpu {
 
 enum class Side { kQuery, kKey };
 
-// [rows / kLanes][depth16][kLanes] each.
+// Each set is [rows / kLanes][depth16][kLanes].
 struct Panels {
   bool has_plain = false;
-  float* plain = nullptr;     // as the method gave them; null if nobody reads them
-  float** rotated = nullptr;  // [ways]; plain where the way does not turn this side
-  // What is turned in pairs of columns, [depth16 / 2] for [depth16]; null if products are not of
-  // those.
+  float* plain = nullptr;     // not rotated; null if not needed
+  float** rotated = nullptr;  // [rotations]; plain where a rotation is the identity on this side
+  // The rotated rows with columns in pairs, [depth16 / 2] for [depth16]; null unless products are
+  // of pairs (pairs-inl.h).
   float** pairs = nullptr;
-  // What is turned in parts (bfloat16-inl.h), if products are of those: of queries [rows] of pairs
-  // of columns, of keys [rows / kLanes][pairs of columns][kLanes], part by part.
+  // The rotated rows split into bfloat16 terms (bf16x3-inl.h), one term after the other; null
+  // unless products are of terms. Queries are [rows][pairs of columns], keys [rows / kLanes][pairs
+  // of columns][kLanes].
   float** terms = nullptr;
   int64_t term_step = 0;
-  float* lines = nullptr;  // of a panel of queries: its rows
+  float* lines = nullptr;  // [kLanes][depth16]: the rows of one panel of queries
 
   Panels() = default;
-  // read_plain: besides the ways that turn nothing, a table reads the rows as they are.
+  // read_plain: a table reads the rows without rotation, whatever the rotations are.
   Panels(const Problem& problem, Side side, bool read_plain, int64_t rows, Arena& arena)
       : has_plain(read_plain),
         rotated(arena.take<float*>(static_cast<int64_t>(problem.rotations.list.size()))) {
@@ -57,7 +58,7 @@ struct Panels {
     }
   }
 
-  // What products read.
+  // The operand of products.
   const float* const* factors() const { return pairs ? pairs : rotated; }
 
   static const Rotation* rotation(const RotationPair& sides, Side side) {
@@ -65,33 +66,34 @@ struct Panels {
   }
 };
 
-// Some queries of one head, from `first` of the frame on, a multiple of kLanes.
+// Queries of one head. `first`, a multiple of kLanes, counts from the frame's first query.
 struct QueryTile {
   const BatchFrame* block = nullptr;
   int64_t head = 0, first = 0, rows = 0;
   const float* plain = nullptr;
-  const float* const* rotated = nullptr;    // [ways]; in pairs, if products are of those
-  const float* const* imaginary = nullptr;  // the same, or null: no modulus
-  bool in_rows = false;                     // [rows][depth16] each, and not panels
+  const float* const* rotated = nullptr;    // [rotations]; in pairs if products are of pairs
+  const float* const* imaginary = nullptr;  // the same for q_imag; null without a modulus
+  bool in_rows = false;                     // the sets are [rows][depth16] instead of panels
 };
 
 // The keys of one unit.
 struct KeyTile {
   KeyRange keys;  // of the frame
   const float* plain = nullptr;
-  const float* const* rotated = nullptr;  // [ways]; in pairs, if products are of those
+  const float* const* rotated = nullptr;  // [rotations]; in pairs if products are of pairs
 };
 
-// k . B of a tile of queries with a unit of keys.
+// Products k . B of a tile of queries with a unit of keys.
 struct KeyProducts {
-  // Of the tile's queries and sixteen keys each. Far keys of a clipped table have the same for all.
+  // One term for each sixteen keys and all of the tile's queries. Keys beyond the clip distance of
+  // a clipped table have one product for all queries.
   EpilogueTerm* panels = nullptr;  // [unit / kLanes]
   float* near = nullptr;           // [rows16][kScoreStride]
   float* far = nullptr;            // [kScoreStride]
-  float* across = nullptr;         // [kLanes][rows16], with keys for rows; kLanes wide when scoring
+  float* across = nullptr;         // scratch: [kLanes keys][rows16]; when scoring, [kLanes][kLanes]
 
   KeyProducts() = default;
-  // Of at most `rows16` queries; nothing if there is no B.
+  // For at most `rows16` queries; empty without B.
   KeyProducts(const Problem& problem, int64_t rows16, Arena& arena) {
     if (!problem.on_key) return;
     panels = arena.take<EpilogueTerm>(problem.unit / kLanes);
@@ -101,12 +103,12 @@ struct KeyProducts {
   }
 };
 
-// Where the scores of a strip go: [kStrip][kScoreStride] each.
+// Output of scoring a strip: [kStrip][kScoreStride] each.
 struct ScoreStrip {
   float* scores = nullptr;
-  // The product before weight and modulus. Without a need for it: `real` is `scores`.
+  // The product before weight and modulus; the same memory as `scores` if it is not needed.
   float* real = nullptr;
-  float* imaginary = nullptr;  // null: no modulus
+  float* imaginary = nullptr;  // null without a modulus
 };
 
 }  // namespace sextant::cpu

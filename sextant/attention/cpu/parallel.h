@@ -1,4 +1,4 @@
-// Sharing out work that may be too small to share.
+// Parallel loops whose work may be too small for threads.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace sextant::cpu {
 
-// Calls f(index, worker) once for each index in [0, count), which take about `seconds` together on
-// one core: as few tasks as are worth waking a thread for. Never changes what is computed, only who
-// computes it.
+// Calls f(index, worker) once for each index in [0, count). `seconds` is an estimate of the time of
+// all calls on one core; there are no more tasks than are worth waking a thread for. The split
+// changes which thread computes a value, and never the value.
 template <class F>
 void share_out(const Executor& executor, int64_t count, double seconds, F&& f) {
   constexpr double kSecondsOfTask = 1e-4;

@@ -18,7 +18,7 @@ bool same(const SideRotation& a, const SideRotation& b) {
          a.offset.size() == b.offset.size();
 }
 
-// Turns nothing: no pairs and no gain to give them.
+// The side without its rotation if that has no pairs, and hence no gain: the identity.
 SideRotation effective(const SideRotation& side) {
   return side.rotation && !side.rotation->pairs.empty() ? side : SideRotation{};
 }
@@ -28,7 +28,7 @@ bool grows(const SideRotation& side) {
                                               [](const auto& pair) { return pair.growth != 0; });
 }
 
-// Some rows of one side, whose phases are to be computed.
+// Rows of one side whose phases are computed.
 struct Rows {
   const SideRotation* side;
   int64_t batch, first, count;
@@ -40,8 +40,7 @@ struct Rows {
   }
 };
 
-// Times mostly run evenly, and an even run of phases is cheap. One list for each axis that pairs go
-// by.
+// Runs of evenly spaced times, one list for each axis of the pairs: phases of such a run are cheap.
 std::vector<std::vector<PositionRun>> time_runs(const Rows& rows) {
   std::vector<std::vector<PositionRun>> axes;
   for (const Rotation::Pair& pair : rows.side->rotation->pairs)
@@ -64,7 +63,7 @@ void fill_pair(const Rows& rows, const std::vector<std::vector<PositionRun>>& ax
   cos_sin_of_positions(pair.speed, offset, axes[static_cast<size_t>(pair.axis)], cos, sin);
 }
 
-// from: of the first row, among those that origins are counted over.
+// from: the index of the first row among all rows that have origins.
 void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t group, int64_t from,
                 float* cos, float* sin) {
   const Rotation& rotation = *rows.side->rotation;
@@ -84,11 +83,11 @@ void scale_pair(const Rows& rows, size_t f, const SidePhases& side, int64_t grou
   }
 }
 
-// Rows whose phases are made one pair at a time and then stand beside those of the others: as many
-// as stay in a near cache meanwhile.
+// Rows whose phases are computed one pair at a time and then interleaved: as many as stay in a near
+// cache.
 constexpr int64_t kPiece = 512;
 
-// The phases of rows from `from` on (a multiple of kLanes), at most kPiece of them. to: as
+// Computes the phases of at most kPiece rows from `from` (a multiple of kLanes) on. to:
 // SidePhases::of_panel(from).
 void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t from, float* to) {
   Rows rows = all;
@@ -108,7 +107,7 @@ void fill_piece(const Rows& all, const SidePhases& side, int64_t group, int64_t 
   }
 }
 
-// In self-attention both sides stand at the same times and share their phases.
+// Whether both sides have the same phases, as in self-attention.
 bool alike(const Rows& a, const Rows& b) {
   if (a.side->rotation != b.side->rotation || a.count != b.count ||
       !std::ranges::equal(a.side->offset, b.side->offset))
@@ -121,7 +120,7 @@ bool alike(const Rows& a, const Rows& b) {
   return true;
 }
 
-// The time of the middle row of each group.
+// The origin of each group is the time of its middle row.
 void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
   for (const Rotation::Pair& pair : side.rotation->pairs)
     side.axes = std::max<int64_t>(side.axes, pair.axis + 1);
@@ -146,8 +145,9 @@ Rotations rotations_of(const std::vector<Sweep>& sweeps) {
 }
 
 int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit) {
-  constexpr double kMostExponent = 16;  // twice, and once more in between: below e^88
-  double fastest = 0;                   // growth from one key to the next
+  // It occurs in the phases of q and k, and once more between their origins: below e^88.
+  constexpr double kMostExponent = 16;
+  double fastest = 0;  // growth from one key to the next
   for (const RotationPair& sides : rotations.list) {
     if (!sides.grows) continue;
     for (int64_t b = 0; b < (sides.key.batch_stride == 0 ? 1 : batch); ++b)

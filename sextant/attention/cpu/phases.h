@@ -1,8 +1,8 @@
-// How each row is turned: cos and sin of its phase for every pair, computed once for all heads.
+// The rotation of each row: cos and sin of its phase for every pair, computed once for all heads.
 //
-// They hold the gain and the growth too, so that turning a pair costs four multiplications whatever
-// the method. Growth (XPOS) cannot be held as it stands, for e^(growth * time) overflows at long
-// times; it is counted from an origin near by, and what the origins leave out,
+// They include the gain and the growth, so that rotating a pair costs four multiplications whatever
+// the method. Growth (XPOS) is counted from an origin near by, because e^(growth * time) overflows
+// at long times. The product of all factors,
 //
 //   e^(growth * (tq - tk)) = e^(growth * (tq - oq)) * e^(growth * (oq - ok)) * e^(growth * (ok -
 //   tk))
@@ -21,13 +21,14 @@
 
 namespace sextant::cpu {
 
-// One way of turning; sweeps that turn alike share it. Without a rotation: as the rows are.
+// The rotations of queries and keys in a sweep; sweeps with equal rotations share it. Null
+// rotations are the identity.
 struct RotationPair {
   SideRotation query, key;
   bool grows = false;
 };
 
-// The different turns among the sweeps, and which of them each sweep has.
+// The distinct rotation pairs of the sweeps, and the index of each sweep's pair.
 struct Rotations {
   std::vector<RotationPair> list;
   std::vector<size_t> of_sweep;
@@ -37,17 +38,17 @@ Rotations rotations_of(const std::vector<Sweep>& sweeps);
 // The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
 int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit);
 
-// The rows of one side of one frame, turned one way.
+// The phases of the rows of one side of one frame, in one rotation.
 struct SidePhases {
-  const Rotation* rotation = nullptr;  // null: not turned
-  // cos of kLanes rows, then their sin, for each pair in turn, as panels are turned: [rows /
+  const Rotation* rotation = nullptr;  // null: the identity
+  // cos of kLanes rows, then their sin, pair after pair, as rotate_panel() reads them: [rows /
   // kLanes][pairs][2][kLanes].
   const float* data = nullptr;
-  // Only with growth: the time from which it is counted, [origins][axes].
+  // The times from which growth is counted, [origins][axes]; empty without growth.
   std::vector<int64_t> origins;
   int64_t axes = 0;
 
-  // Of rows from `row` on, a multiple of kLanes: [pairs][2][kLanes].
+  // The phases of a panel, [pairs][2][kLanes]; `row`, its first, is a multiple of kLanes.
   const float* of_panel(int64_t row) const {
     return data + row * 2 * static_cast<int64_t>(rotation->pairs.size());
   }
@@ -57,15 +58,16 @@ struct FramePhases {
   SidePhases query, key;
 };
 
-// cos and sin of rows of one side, times the rotation's gain: of pair f and the i-th of the rows,
-// at [f * stride + i]. Without growth.
+// cos and sin of rows of one side, times the rotation's gain, [pairs][stride]. The rotation has no
+// growth.
 void fill_phases(const SideRotation& side, int64_t batch, KeyRange rows, int64_t stride, float* cos,
                  float* sin);
 
 class Phases {
  public:
   Phases() = default;
-  // One set for each of `frames` (with the batch entry that its times are read from) and way.
+  // One set for each rotation and each of `frames`, whose batch is the entry that its times come
+  // from.
   Phases(const Rotations& rotations, const std::vector<Frame>& frames, int64_t unit,
          const Executor& executor);
 

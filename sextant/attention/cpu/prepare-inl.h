@@ -1,4 +1,4 @@
-// Rows of q, k and v brought into the form that tiles read.
+// Packing of the rows of q, k and v into the layouts that tiles read.
 #if defined(SEXTANT_ATTENTION_CPU_PREPARE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_PREPARE_INL_H_
 #undef SEXTANT_ATTENTION_CPU_PREPARE_INL_H_
@@ -22,30 +22,31 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Rows [first, first + rows) of a frame, from `x` of one head; first is a multiple of kLanes.
+// Rows [first, first + rows) of one side of a frame; first is a multiple of kLanes.
 struct FrameRows {
   const Problem& problem;
   const BatchFrame& block;
   Side side;
   int64_t first, rows;
 
-  int64_t row() const {  // of the operand
+  int64_t row() const {  // the first of them in the operand
     return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
   }
-  // The i-th of them in memory; keys may lie in pages.
+  // The address of the i-th row; keys may be in pages.
   const void* at(const AnyView<const float>& x, int64_t head, int64_t i) const {
     if (side == Side::kQuery) return x.at(block.frame.batch, head, row() + i);
     const StoredRow stored = stored_row(problem.score, block.frame.batch, row() + i);
     return x.at(stored.batch, head, stored.row);
   }
-  // Sixteen rows from the i-th on, which may be beyond the last; null: there are none.
+  // The address of sixteen rows from the i-th on, which may be beyond the last of these rows; null
+  // if the operand ends before.
   const void* soon(const AnyView<const float>& x, int64_t head, int64_t i) const {
     const int64_t count = side == Side::kQuery ? x.rows : key_rows(problem.score);
     return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
   }
-  // From the i-th on, how many lie one after the other.
+  // The number of rows from the i-th on that are contiguous.
   int64_t together(int64_t i) const { return std::min(rows - i, in_page(i)); }
-  // The same of rows that may be beyond the last.
+  // The same, counting rows beyond the last.
   int64_t in_page(int64_t i) const {
     const Score<float>& s = problem.score;
     if (side == Side::kQuery || !s.pages) return std::numeric_limits<int64_t>::max();
@@ -57,12 +58,12 @@ struct FrameRows {
   }
 };
 
-// How far ahead of their use rows are asked for. The processor's own prefetching does not see
-// through rows that are read sixteen at a time.
+// Prefetch distance in rows. The hardware prefetcher does not follow rows that are read sixteen at
+// a time.
 inline constexpr int64_t kRowsAhead = 2 * kLanes;
 
-// One panel: `count` rows of x from the i-th on, which lie together (see kPageUnit), times factor.
-// ahead: as of pack_panel().
+// Packs one panel: `count` rows of x from the i-th on, which are contiguous (see kPageUnit), times
+// factor. ahead: see pack_panel().
 HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                               int64_t i, int64_t count, float factor, float* panel,
                               const void* ahead = nullptr) {
@@ -72,7 +73,7 @@ HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>&
   });
 }
 
-// All panels of those rows of x, times factor, as they are and turned in some ways.
+// Packs all panels of those rows of x, times factor: plain, and in some rotations.
 HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                           float factor, const Panels& to, RotationsSeen rotations = kAllRotations) {
   static_assert(kPageUnit % kLanes == 0);
@@ -91,17 +92,18 @@ HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, 
           std::copy_n(to.plain + at, kLanes * p.depth16, panel);
         else
           pack(panel);
-        turn_panel(rows.phases(rotation), rows.first + i, Rotate::kForth, panel);
+        rotate_panel(rows.phases(rotation), rows.first + i, Rotate::kForth, panel);
       }
       if (to.pairs) pair_panel(panel, p.depth16, to.pairs[rotation] + at / 2);
     }
   }
 }
 
-// What growth leaves to a tile of queries and keys (phases.h): a factor for each column of q.
+// The factors of growth between the origins of a tile of queries and a unit of keys (phases.h), one
+// for each column of q.
 HWY_INLINE void growth_factors(const Rotation& rotation, const int64_t* query_origin,
                                const int64_t* key_origin, int64_t depth16, float* factors) {
-  constexpr double kMostExponent = 64;  // where keys are hidden it may be anything but infinite
+  constexpr double kMostExponent = 64;  // hidden keys may get any finite factor
   std::fill_n(factors, depth16, 1.0F);
   for (const Rotation::Pair& pair : rotation.pairs) {
     const double apart = static_cast<double>(query_origin[pair.axis] - key_origin[pair.axis]);
@@ -110,7 +112,8 @@ HWY_INLINE void growth_factors(const Rotation& rotation, const int64_t* query_or
   }
 }
 
-// Panels of queries, times the growth factors that belong to a unit of keys; and in pairs, or null.
+// Multiplies panels of queries by the growth factors of a unit of keys. pairs: the result in pairs,
+// or null.
 HWY_INLINE void grow_queries(const FrameRows& queries, size_t rotation, int64_t unit,
                              const float* from, float* factors, float* to, float* pairs = nullptr) {
   const Problem& p = queries.problem;
@@ -128,7 +131,7 @@ HWY_INLINE void grow_queries(const FrameRows& queries, size_t rotation, int64_t 
   }
 }
 
-// Rows of a matrix whose rows are padded to whole lanes: the operand itself where it is so already.
+// A row-major matrix whose rows are padded to whole lanes: the operand itself if its rows are.
 struct Matrix {
   const float* data;
   int64_t stride;
@@ -150,7 +153,7 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
   }
 }
 
-// Copies the rows [some.first, some.last) of those of x, times factor.
+// Copies rows [some.first, some.last) of x, times factor.
 HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                           KeyRange some, float* to, float factor = 1) {
   const int64_t columns16 = round_up(x.columns, kLanes);
@@ -162,7 +165,7 @@ HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, 
   }
 }
 
-// Whether rows lie in memory as padded ones would.
+// Whether rows need no padding.
 inline bool has_whole_rows(const AnyView<const float>& x) {
   return x.column_stride == 1 && x.columns % kLanes == 0;
 }
@@ -175,9 +178,9 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& 
   return {copy, round_up(x.columns, kLanes)};
 }
 
-// The same, but rows with others between them are copied, too, for many queries read them again and
-// again: some KB apart they fall on few sets of the caches and do not stay there (4 KB apart, 8
-// heads of 128, they made the forward pass take 1.4 times as long on a Zen 3 core).
+// The same for rows that many queries read: they are also copied if they are not contiguous,
+// because rows some KB apart map to few sets of the caches and are evicted (4 KB apart, 8 heads of
+// 128, the forward pass took 1.4 times as long on a Zen 3 core).
 HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
                             float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
@@ -186,7 +189,7 @@ HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x
   return {copy, columns16};
 }
 
-// `count` rows, which lie `width16` apart, of a head to its rows from `row` on.
+// Writes `count` rows, which are `width16` apart, to a head's rows from `row` on.
 inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const AnyView<float>& to,
                                     int64_t batch, int64_t head, int64_t row, int64_t count) {
   to.visit([&](const auto& view) HWY_ATTR {
@@ -202,8 +205,8 @@ inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const An
   });
 }
 
-// Rows from their panels into parts, in the ways that are seen: those of queries row by row, of
-// keys in panels. False if some do not fit.
+// Splits the rows of panels into terms, in the rotations that are seen: queries row by row, keys
+// panel by panel. False if some values do not fit.
 template <int kCount>
 HWY_NOINLINE bool split_panels(const Panels& panels, Side side, int64_t rows, int64_t columns16,
                                RotationsSeen rotations, size_t rotation_count) {

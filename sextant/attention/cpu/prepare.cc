@@ -1,4 +1,4 @@
-// Tables, packed once for all tiles; and what is asked of the machine.
+// Tables, packed once for all tiles, and a query of the machine's instructions.
 #include "sextant/base/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Rows [row, row + kLanes) of one head.
+// Packs rows [row, row + kLanes) of one head.
 void pack_table_rows(const Table<float>& table, float factor, int64_t head, int64_t row,
                      PackedTable* vectors) {
   const View<const float>& x = table.rows;

@@ -34,10 +34,10 @@ PackedBias numbers(const Table<float>& table, const Diagonals& diagonals,
 }
 
 struct Reading {
-  bool rows = false;  // by rows, too
+  bool rows = false;  // whether it has row-major rows
   float factor = 1;
-  bool backwards = false;      // by tiles with keys for rows
-  bool any_row_order = false;  // scores and results do not sum over rows
+  bool backwards = false;      // whether its tiles have keys for rows
+  bool any_row_order = false;  // whether rows may be reversed: no result depends on their order
 };
 
 PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Reading& reading,
@@ -79,7 +79,7 @@ int64_t terms_of(Pass pass, const Score<float>& s) {
       return 1;
     case Pass::kForwardOfTerms:
       return 3;
-    case Pass::kBackwardOfTerms:  // gradients of a modulus go through vectors
+    case Pass::kBackwardOfTerms:  // gradients of a modulus need float32 products
       return s.q_imag ? 0 : 3;
     default:
       return 0;
@@ -104,7 +104,7 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
   unit = unit_of_growth(rotations, key_rows(s), s.q.batch, longest_unit);
 
   const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);
-  std::vector<Frame> stands(rotated ? 0 : 1);  // the frames whose phases differ
+  std::vector<Frame> stands(rotated ? 0 : 1);  // frames with different phases
   for (Frame frame : s.frames) {
     if (frame.queries == 0) continue;
     const bool every = frame.batch == kEveryBatch;
@@ -125,7 +125,8 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
 
   weight = numbers(s.weight, s.diagonals, executor);
   bias = numbers(s.bias, s.diagonals, executor);
-  // Sums of rows are the result forward, and the gradients of q and k backward.
+  // Weighted sums of rows are needed for the result forward, and for the gradients of q and k
+  // backward.
   const bool backward = pass == Pass::kBackward || pass == Pass::kBackwardOfTerms;
   on_query = vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, executor);
   on_key = vectors(s.on_key, s.diagonals,

@@ -1,5 +1,5 @@
-// What both directions know of a call before the first tile: which frames there are, how rows are
-// turned, and the tables in the form that tiles read them in. All of it is O(rows * columns).
+// The preparation of a call that forward and backward share: its frames, the phases of their rows,
+// and the tables in the layouts that tiles read. All of it is O(rows * columns).
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace sextant::cpu {
 
-// A frame of one batch entry. Inside it queries and keys are counted from its first ones.
+// A frame of one batch entry. Queries and keys are counted from its first ones.
 struct BatchFrame {
   Frame frame;           // batch is a batch entry
-  int64_t phases = 0;    // which Phases hold for it
-  int64_t diagonal = 0;  // of its first query and first key
+  int64_t phases = 0;    // index of its Phases
+  int64_t diagonal = 0;  // the diagonal of its first query and first key
 };
 
 // A table of one column, by diagonal: w or b.
@@ -31,27 +31,28 @@ struct PackedBias {
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
-  // Readable from -RowMap::kMargin on.
+  // The values of a head by diagonal, readable from -RowMap::kMargin on.
   const float* head(int64_t h) const {
     return data.data() + head_index(h) * stride + RowMap::kMargin;
   }
 };
 
-// What a call is for. kForwardOfBfloat16: forward with products of bfloat16. Of parts: with
-// products of numbers in three parts where the machine has AMX, and else as without.
+// The pass that a call makes. kForwardOfBfloat16 multiplies values that are rounded to bfloat16.
+// The passes of terms multiply float32 as sums of three bfloat16 terms on machines with AMX;
+// elsewhere they are as kForward and kBackward.
 enum class Pass { kForward, kForwardOfBfloat16, kForwardOfTerms, kBackward, kBackwardOfTerms };
 
-// A, B or C. Products (q . A) read it in panels, sums of its rows (weights . C) by rows; rows and
-// columns are padded with zeros to multiples of kLanes. The map of B counts diagonals backwards,
-// since its tiles have keys for rows: there the diagonal falls from one query to the next. Rows of
-// A and B may lie from last to first (map.rows_turned()).
+// A, B or C. Products (q . A) read it in panels, weighted sums of its rows (weights . C) row-major;
+// rows and columns are padded with zeros to multiples of kLanes. The map of B counts diagonals
+// backwards, since its tiles have keys for rows: there the diagonal falls from one query to the
+// next. Rows of A and B may be stored from last to first (map.rows_reversed()).
 struct PackedTable {
   int64_t heads = 0;  // 0: absent
   int64_t count = 0, columns = 0;
   int64_t count16 = 0, columns16 = 0;
   RowMap map;
   AlignedFloats panels, rows;   // no rows if the pass does not read them
-  std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: no infinity or NaN in a panel
+  std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: whether a panel has no infinity or NaN
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
@@ -77,12 +78,12 @@ struct Problem {
   int64_t group = 1;               // query heads that share a key head
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
-  int64_t terms = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
-  bool pairs = false;              // q k and p v are products of pairs (pairs-inl.h)
-  bool dots = false;               // which are one instruction
-  int64_t unit = 0;                // keys that are scored at once; a power of two, at least kLanes
-  std::vector<BatchFrame> blocks;  // by batch entry; every one has queries
-  std::vector<size_t> blocks_of_batch;  // [batch + 1]: where each entry's start
+  int64_t terms = 0;   // bfloat16 terms of a value in AMX products of many queries; 0: none
+  bool pairs = false;  // whether q k and p v multiply pairs (pairs-inl.h)
+  bool dots = false;   // whether such a product is one instruction
+  int64_t unit = 0;    // keys scored at once; a power of two, at least kLanes
+  std::vector<BatchFrame> blocks;       // ordered by batch entry; each has queries
+  std::vector<size_t> blocks_of_batch;  // [batch + 1]: the first block of each entry
   Rotations rotations;
   Phases phases;
   PackedBias weight, bias;
@@ -93,11 +94,11 @@ struct Problem {
   Problem(const Problem&) = delete;
 };
 
-// Whether products of pairs are one instruction on this machine (pairs-inl.h); in prepare.cc, for
-// targets differ.
+// Whether products of pairs are one instruction on this machine (pairs-inl.h). Defined in
+// prepare.cc, which is compiled for each target.
 bool has_dots_of_pairs();
 
-// Fills the panels of a table and, if asked, its rows; in prepare.cc, for it is done by vectors.
+// Fills the panels of a table and, if `rows`, its rows. Defined in prepare.cc, which uses SIMD.
 void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
                   const Executor& executor);
 

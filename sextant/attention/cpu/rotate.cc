@@ -22,7 +22,7 @@
 #define SEXTANT_ATTENTION_CPU_TURN_ONCE
 namespace sextant::cpu {
 
-// Consecutive pairs f = first_pair + n, of columns x + n * step and y + n * step.
+// Consecutive pairs: pair first_pair + n has columns x + n * step and y + n * step.
 struct PairRun {
   int64_t first_pair, count, x, y, step;
 
@@ -30,15 +30,14 @@ struct PairRun {
   bool neighbours() const { return step == 2 && y == x + 1; }  // x y x y ...
 };
 
-// cos and sin of some rows: [rows][stride], stride a multiple of kLanes.
+// cos and sin of a block of rows: [rows][stride], stride a multiple of kLanes.
 struct Angles {
   const float *cos, *sin;
   int64_t stride;
 };
 
-// So many bytes before they are turned rows are asked for: a core that waits for its own
-// prefetching turns half as many of them (Zen 5, where 12 KB would be 3 % better). An L1 cache of
-// 32 KB has room for them.
+// Prefetch distance in bytes, which fits an L1 cache of 32 KB. With the hardware prefetcher alone a
+// Zen 5 rotates half as many rows (there 12 KB would be 3 % better).
 inline constexpr int64_t kBytesAhead = 8192;
 
 }  // namespace sextant::cpu
@@ -48,14 +47,14 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// (x, y) turned as turn_panel() turns.
+// Rotates (x, y) as rotate_panel() does.
 HWY_INLINE void rotate_pair(V cos, V sin, V& x, V& y) {
   const V rotated = hn::NegMulAdd(y, sin, hn::Mul(x, cos));
   y = hn::MulAdd(x, sin, hn::Mul(y, cos));
   x = rotated;
 }
 
-// Up to kVectorLanes pairs of any columns.
+// Rotates up to kVectorLanes pairs of any columns.
 HWY_INLINE void rotate_gathered(const PairRun& run, int64_t n, int64_t count, const float* cos,
                                 const float* sin, int64_t column_stride, float* row) {
   const F32 d;
@@ -74,17 +73,17 @@ HWY_INLINE void rotate_gathered(const PairRun& run, int64_t n, int64_t count, co
   }
 }
 
-HWY_INLINE void ask_for(const float* at) { Prefetcher::prefetch_at<Prefetcher::Into::kL1>(at); }
+HWY_INLINE void prefetch(const float* at) { Prefetcher::prefetch_at<Prefetcher::Into::kL1>(at); }
 
-// soon: the row that is turned some rows later, whose lines are asked for meanwhile.
+// soon: the row to prefetch, which is rotated some rows later.
 HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* sin,
                            int64_t column_stride, float* row, const float* soon) {
   const F32 d;
   int64_t n = 0;
   if (column_stride == 1 && run.halves()) {
     for (; n + kVectorLanes <= run.count; n += kVectorLanes) {
-      ask_for(soon + run.x + n);
-      ask_for(soon + run.y + n);
+      prefetch(soon + run.x + n);
+      prefetch(soon + run.y + n);
       V x = hn::LoadU(d, row + run.x + n), y = hn::LoadU(d, row + run.y + n);
       rotate_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
                   y);
@@ -93,8 +92,8 @@ HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* si
     }
   } else if (column_stride == 1 && run.neighbours()) {
     for (; n + kVectorLanes <= run.count; n += kVectorLanes) {
-      ask_for(soon + run.x + 2 * n);
-      ask_for(soon + run.x + 2 * n + kVectorLanes);
+      prefetch(soon + run.x + 2 * n);
+      prefetch(soon + run.x + 2 * n + kVectorLanes);
       V x, y;
       hn::LoadInterleaved2(d, row + run.x + 2 * n, x, y);
       rotate_pair(hn::LoadU(d, cos + run.first_pair + n), hn::LoadU(d, sin + run.first_pair + n), x,
@@ -125,7 +124,7 @@ void rotate_block(const std::vector<PairRun>& runs, const Angles& angles, const 
     }
 }
 
-// From [pairs][rows], as phases come, to [rows][pairs]; both multiples of kLanes.
+// Transposes phases from [pairs][rows] to [rows][pairs]; both are multiples of kLanes.
 void transpose_angles(int64_t pairs, int64_t rows, const float* from, float* to) {
   for (int64_t row = 0; row < rows; row += kLanes)
     unpack_panel(from + row, rows, pairs, to + row * pairs, pairs);
@@ -178,7 +177,7 @@ void rotate_views(std::span<const View<float>> views, const SideRotation& side,
                   const Executor& executor) {
   if (views.empty()) return;
   check(views, side);
-  // Enough for an even run of phases to be cheap; their angles stay in the L2 cache.
+  // A block is long enough for cheap phases, and its cos and sin stay in the L2 cache.
   constexpr int64_t kMostRows = 256;
   constexpr double kSecondsOfFloat = 3e-10;
   const std::vector<PairRun> runs = runs_of(*side.rotation);

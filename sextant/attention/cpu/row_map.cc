@@ -20,8 +20,8 @@ RowMap::RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backward
     const int32_t step = row_[static_cast<size_t>(n)] - row_[static_cast<size_t>(n - 1)];
     rises += step > 0 ? 1 : step < 0 ? -1 : 0;
   }
-  rows_turned_ = rises < 0;
-  if (rows_turned_)
+  rows_reversed_ = rises < 0;
+  if (rows_reversed_)
     for (int32_t& row : row_) row = static_cast<int32_t>(rotate_rows - 1) - row;
 
   stays_to_.resize(row_.size());

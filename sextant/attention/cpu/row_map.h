@@ -1,12 +1,12 @@
-// Which table row each diagonal of the score matrix meets, made ready for sixteen keys at a time.
+// The table row that each diagonal of the score matrix meets, prepared for sixteen keys at a time.
 //
 // A clipped table maps most diagonals like this, and a bucketed one has many such steps:
 //
 //   row     0 0 0 0 0 0 1 2 3 4 5 6 6 6 6 6
 //           constant    rising      constant
 //
-// so sixteen neighbours mostly want one row, or sixteen rows in a line; the rest come in such
-// pieces.
+// so sixteen neighbours mostly meet one row, or sixteen consecutive rows; the others are split into
+// such pieces.
 #pragma once
 
 #include <algorithm>
@@ -19,29 +19,30 @@
 
 namespace sextant::cpu {
 
-// To multiples of kLanes.
+// Rounds out to multiples of kLanes.
 constexpr KeyRange rounded_out(KeyRange rows) {
   return {round_down(rows.first, kLanes), round_up(rows.last, kLanes)};
 }
 
 class RowMap {
  public:
-  // Tiles reach past the diagonals that are seen; there they meet the nearest row, unused.
+  // Tiles reach past the diagonals that are seen; there they meet the nearest row, whose product is
+  // not used.
   static constexpr int64_t kMargin = 1024;
 
   RowMap() = default;
-  // row_at empty: row = diagonal. backwards: counted from the last diagonal. rotate_rows: where
-  // rows would fall from one diagonal to the next, those of a table of so many are counted from its
-  // last, for tiles want rows that rise; 0: they stay.
+  // row_at empty: row = diagonal. backwards: diagonals are counted from the last. rotate_rows: the
+  // number of rows of a table that may be reversed, or 0. It is if its rows would fall from one
+  // diagonal to the next, for tiles are faster where rows rise.
   RowMap(std::span<const int32_t> row_at, int64_t diagonals, bool backwards,
          int64_t rotate_rows = 0);
 
-  bool rows_reversed() const { return rows_turned_; }
+  bool rows_reversed() const { return rows_reversed_; }
 
-  // Rows of the diagonals from here on; here >= -kMargin.
+  // The rows of the diagonals from `diagonal`, at least -kMargin, on.
   const int32_t* rows(int64_t diagonal) const { return row_.data() + kMargin + diagonal; }
 
-  // How many diagonals from here on, this one included, meet the same row; or rows that rise by one
+  // The number of diagonals from `diagonal` on that meet the same row, or rows that rise by one
   // each.
   int64_t same(int64_t diagonal) const {
     return stays_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
@@ -49,10 +50,10 @@ class RowMap {
   int64_t rising(int64_t diagonal) const {
     return rises_to_[static_cast<size_t>(kMargin + diagonal)] - (kMargin + diagonal);
   }
-  // Whether `count` diagonals, at least one, do.
+  // Whether `count` diagonals, at least one, do so.
   bool stays(int64_t diagonal, int64_t count) const { return same(diagonal) >= count; }
   bool rises(int64_t diagonal, int64_t count) const { return rising(diagonal) >= count; }
-  // From the least to the greatest row of `count` diagonals.
+  // The range from the least to the greatest row of `count` diagonals.
   KeyRange rows_of(int64_t diagonal, int64_t count) const {
     if (!monotone_) return look_for_rows_of(diagonal, count);
     const auto [low, high] = std::minmax(*rows(diagonal), *rows(diagonal + count - 1));
@@ -62,13 +63,13 @@ class RowMap {
  private:
   KeyRange look_for_rows_of(int64_t diagonal, int64_t count) const;
 
-  bool rows_turned_ = false;
+  bool rows_reversed_ = false;
   bool monotone_ = true;  // rows never fall, or never rise
   std::vector<int32_t> row_;
-  // The next diagonal, counted from the margin's first, that another row meets or that does not go
-  // on rising.
+  // For each diagonal, counted from the margin's first, the next one with another row, and the next
+  // one where rows stop rising.
   std::vector<int32_t> stays_to_, rises_to_;
-  std::vector<int32_t> low_, high_;  // of each kLanes diagonals
+  std::vector<int32_t> low_, high_;  // the least and greatest row of each kLanes diagonals
 };
 
 }  // namespace sextant::cpu

@@ -1,4 +1,4 @@
-// Which keys some consecutive queries of a frame see, counted from the frame's first key.
+// The keys that consecutive queries of a frame see, counted from the frame's first key.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@ inline KeyRange intersect(KeyRange a, KeyRange b) {
   return {std::max(a.first, b.first), std::min(a.last, b.last)};
 }
 inline bool empty(KeyRange range) { return range.first >= range.last; }
-// The shortest run that holds both.
+// The shortest range that contains both.
 inline KeyRange hull(KeyRange a, KeyRange b) {
   if (empty(a)) return b;
   if (empty(b)) return a;
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
 
-// Which ways some strips see some keys in: one of them, or several and maybe every one.
+// The rotations in which strips see keys: one, or several, which may be all of them.
 struct RotationsSeen {
   size_t rotation = 0;
   bool several = false;
@@ -32,7 +32,7 @@ inline constexpr RotationsSeen kAllRotations = {0, true};
 
 class Visibility {
  public:
-  // Room for `rows` queries.
+  // Memory for `rows` queries.
   Visibility(const Problem& problem, int64_t rows, Arena& arena)
       : problem_(&problem),
         sweeps_(static_cast<int64_t>(problem.score.sweeps.size())),
@@ -41,7 +41,7 @@ class Visibility {
         hulls_(arena.take<KeyRange>(sweeps_ * rows_ / kStrip)),
         common_(arena.take<KeyRange>(sweeps_ * rows_ / kStrip)) {}
 
-  // Looks at queries [first, first + rows) of a block.
+  // Sets the ranges of queries [first, first + rows) of a block.
   void look(const BatchFrame& block, int64_t first, int64_t rows) {
     all_ = {};
     for (int64_t n = 0; n < sweeps_; ++n) {
@@ -64,14 +64,14 @@ class Visibility {
 
   int64_t sweeps() const { return sweeps_; }
   KeyRange range(int64_t sweep, int64_t row) const { return key_ranges_[sweep * rows_ + row]; }
-  // Holds the runs of a strip's queries.
+  // The hull of the ranges of a strip's queries.
   KeyRange hull_keys(int64_t sweep, int64_t strip) const {
     return hulls_[sweep * rows_ / kStrip + strip];
   }
-  // Holds the runs of all queries.
+  // The hull of the ranges of all queries.
   KeyRange all() const { return all_; }
 
-  // Of a strip, clipped to `keys`, in the sweeps of some ways.
+  // The hull of a strip, clipped to `keys`, over the sweeps of some rotations.
   KeyRange hull_keys_in(int64_t strip, KeyRange keys,
                         RotationsSeen rotations = kAllRotations) const {
     KeyRange all;
@@ -103,7 +103,7 @@ class Visibility {
     return seen;
   }
 
-  // Calls f(run) for each run of keys within `keys` that `row` sees in the sweeps of some ways.
+  // Calls f(range) for each range within `keys` that `row` sees in the sweeps of some rotations.
   template <class F>
   void each_range(int64_t row, KeyRange keys, RotationsSeen rotations, F&& f) const {
     for (int64_t n = 0; n < sweeps_; ++n) {
@@ -113,7 +113,7 @@ class Visibility {
     }
   }
 
-  // Sets to `value` what `row` does not see of `keys`; line[0] belongs to keys.first.
+  // Writes `value` for each of `keys` that `row` does not see; line[0] belongs to keys.first.
   void fill_unseen(int64_t row, KeyRange keys, float value, float* line) const {
     for (int64_t at = keys.first; at < keys.last;) {
       KeyRange next = {keys.last, keys.last};
@@ -134,7 +134,7 @@ class Visibility {
   int64_t sweeps_, rows_;
   KeyRange* key_ranges_;
   KeyRange* hulls_;
-  KeyRange* common_;  // what all queries of a strip see, by strip as bands_
+  KeyRange* common_;  // [sweeps][strips]: the keys that all queries of a strip see
   KeyRange all_;
 };
 

@@ -1,9 +1,9 @@
-// The products of the backward pass by tiles of AMX: of a block of queries with a unit of keys,
+// The products of the backward pass by tiles of AMX, for a block of queries and a unit of keys:
 //
 //   s = q k^T      dp = do v^T      dv^T += do^T p      dk^T += q^T ds      dq = ds k
 //
-// Gradients of keys and values grow with columns for rows, so that weights and score gradients,
-// which are the right sides then, are paired as they lie.
+// Gradients of keys and values accumulate transposed, so that weights and score gradients are the
+// right operands, and are paired without a transpose.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_AMX_INL_H_
@@ -27,10 +27,10 @@ namespace HWY_NAMESPACE {
 
 inline constexpr int kThreeTerms = 3;
 inline constexpr int64_t kHalves = kQueryBlock / kAmxRows;
-// A half of a block's queries are the rows of a product, or a step of its sums.
+// Half of a block's queries are the rows of a product, or a step of its sums.
 static_assert(kAmxRows == amx::kDepth);
 
-// A unit's keys, in every way, and values. False if some do not fit.
+// Splits a unit's keys, in every rotation, and values into terms. False if some values do not fit.
 inline HWY_NOINLINE bool put_unit_in_terms(const Problem& p, int64_t rows, const Panels& keys,
                                            const RowSets& key_rows, const float* values,
                                            const BackwardTiled& to) {
@@ -50,12 +50,12 @@ inline HWY_NOINLINE bool put_unit_in_terms(const Problem& p, int64_t rows, const
   return fit;
 }
 
-// The row of a half's queries that is in a lane of a line across, paired with that of the next
-// strip.
+// The query of a half that is in `lane` of a transposed row; its pair is the query kStrip further
+// on.
 constexpr int64_t row_across(int64_t lane) { return lane / kStrip * 2 * kStrip + lane % kStrip; }
 
-// Rows of a half, from `first` on, in the lanes from the p-th on, at some columns: x[n] is the
-// (column + n)-th. Zeros for rows that there are not.
+// Loads the transpose of a square of a half that begins with row `first`: x[n] is column column +
+// n, in the lanes from the p-th on. Missing rows are 0.
 HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, int64_t column,
                             V* x) {
   for (int64_t n = 0; n < kVectorLanes; ++n) {
@@ -65,7 +65,7 @@ HWY_INLINE void load_across(Matrix m, int64_t rows, int64_t first, int64_t p, in
   sextant::HWY_NAMESPACE::transpose_in_registers(F32(), x);
 }
 
-// Up to kQueryBlock rows, as they are and across. False if some do not fit.
+// Splits up to kQueryBlock rows into terms, row-major and across. False if some values do not fit.
 inline HWY_NOINLINE bool put_rows_in_terms(Matrix x, int64_t rows, int64_t columns16, float* to,
                                            int64_t to_step, float* across, int64_t across_step) {
   const bool fit = pair_columns<kThreeTerms>(x.data, x.stride, rows, columns16, to, to_step).all();
@@ -83,7 +83,7 @@ inline HWY_NOINLINE bool put_rows_in_terms(Matrix x, int64_t rows, int64_t colum
   return fit;
 }
 
-// Columns of a unit that each half of a block sees.
+// The columns of a unit that each half of a block sees.
 using Halves = std::array<KeyRange, kHalves>;
 HWY_INLINE Halves halves_of(const Band& band) {
   constexpr int64_t kStrips = kAmxRows / kStrip;
@@ -95,14 +95,14 @@ HWY_INLINE Halves halves_of(const Band& band) {
   return halves;
 }
 
-// How many halves from the h-th on see the same.
+// The number of halves from the h-th on that see the same columns.
 HWY_INLINE int64_t alike(const Halves& halves, int64_t h) {
   const auto first = halves.begin() + h;
   return std::find_if(first, halves.end(), [&](KeyRange range) { return !(range == *first); }) -
          first;
 }
 
-// Rows in parts times panels in parts: to[kQueryBlock][kScoreStride], in the columns that each half
+// Rows times panels, both in terms: to[kQueryBlock][kScoreStride], in the columns that each half
 // sees.
 HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const float* rows,
                                 int64_t row_step, const float* panels, int64_t panel_step,
@@ -124,7 +124,7 @@ HWY_INLINE void multiply_panels(const Halves& halves, int64_t columns16, const f
   }
 }
 
-// sums += x^T lines, across. lines: [rows][kScoreStride] in pairs; x: across.
+// sums += x^T lines. lines: [rows][kScoreStride] in pairs; x and sums: across.
 HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float* x, int64_t x_step,
                            const float* lines, int64_t line_step, float* sums) {
   constexpr int64_t kRow = kQueryBlock / 2;
@@ -145,7 +145,7 @@ HWY_INLINE void add_across(const Halves& halves, int64_t columns16, const float*
   }
 }
 
-// Zeros for two strips that there are not.
+// Writes zeros for two missing strips.
 HWY_INLINE void pair_no_strips(int64_t first, KeyRange columns, float* to, int64_t term_step) {
   for (int n = 0; n < kThreeTerms; ++n)
     for (int64_t i = first / 2 * kStrip; i < (first / 2 + 1) * kStrip; ++i)
@@ -153,8 +153,8 @@ HWY_INLINE void pair_no_strips(int64_t first, KeyRange columns, float* to, int64
                 to + n * term_step + i * kScoreStride + columns.last, 0.0F);
 }
 
-// Weights of two strips from the first on, whose lines of a block these are, in pairs of queries.
-// False if some are infinite or NaN.
+// Splits the weights of two strips from the first on, in pairs of queries. lines: those of the
+// block. False if some are infinite or NaN.
 inline HWY_NOINLINE bool put_weights_in_terms(int64_t first, KeyRange columns, const float* lines,
                                               const BackwardTiled& to) {
   Greatest seen;
@@ -170,12 +170,12 @@ inline HWY_NOINLINE bool put_weights_in_terms(int64_t first, KeyRange columns, c
   return seen.finite();
 }
 
-// Score gradients of two strips, in pairs of queries and in pairs of keys. False if some line's
-// greatest does not fit.
+// Splits the score gradients of two strips, in pairs of queries and in pairs of keys. False if the
+// greatest of some line does not fit.
 inline HWY_NOINLINE bool put_grads_in_terms(int64_t first, KeyRange columns, const float* lines,
                                             const BackwardTiled& to) {
   bool fit = true;
-  // In whole steps of keys; zeros for those outside.
+  // Keys go in whole steps; those outside of `columns` are 0.
   const int64_t stop = round_up(columns.last, amx::kDepth);
   for (int64_t i = 0; i < kStrip; ++i) {
     const int64_t row = first * kStrip + i;
@@ -203,7 +203,7 @@ inline HWY_NOINLINE bool put_grads_in_terms(int64_t first, KeyRange columns, con
   return fit;
 }
 
-// to = lines times keys: [kQueryBlock][depth16].
+// to[kQueryBlock][depth16] = lines times keys.
 HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, const float* rows,
                                    int64_t row_step, const float* keys, int64_t key_step,
                                    float* to) {
@@ -229,7 +229,7 @@ HWY_INLINE void multiply_key_lines(const Halves& halves, int64_t columns16, cons
   }
 }
 
-// to[rows][columns16] += sums, which lie across. panel: [columns16][kLanes].
+// to[rows][columns16] += the transpose of sums. panel: [columns16][kLanes].
 inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_t columns16,
                                          float* panel, float* to) {
   for (int64_t j = 0; j < rows; j += kLanes) {
@@ -240,29 +240,29 @@ inline HWY_NOINLINE void add_sums_across(const float* sums, int64_t rows, int64_
   }
 }
 
-// The part of the backward walk that AMX does: of the units and tiles whose values fit into terms.
+// The AMX strategy for the units and tiles of a task whose values fit into terms.
 class BackwardByAmx {
  public:
   BackwardByAmx(const Backward& backward, BackwardScratch& scratch)
       : backward_(backward), p_(backward.problem), w_(scratch) {}
 
-  // Weights and score gradients of the tile fit into terms, as do the operands of its products.
+  // Whether AMX serves the tile and its weights, or score gradients, fit into terms.
   bool weights_fit() const { return weights_fit_; }
   bool grads_fit() const { return grads_fit_; }
 
-  // The unit has its keys and values.
+  // Called when keys and values of the unit are packed.
   void start_unit(int64_t rows) {
     unit_fits_ =
         p_.terms > 0 && put_unit_in_terms(p_, rows, w_.keys, w_.key_rows, w_.values, w_.tiled);
   }
 
-  // The tile has its queries. False if AMX does not serve it.
+  // Called when the queries of the tile are packed. False if AMX does not serve it.
   bool start_tile(RotationsSeen rotations, Matrix d_out, int64_t rows) {
     weights_fit_ = grads_fit_ = unit_fits_ && rows > kStrip && put_queries(rotations, d_out, rows);
     return weights_fit_;
   }
 
-  // q k^T in every rotation, and do v^T.
+  // Computes q k^T in every rotation, and do v^T.
   void multiply_tile(const Tile& t) const {
     const BackwardTiled& by = w_.tiled;
     const Halves halves = halves_of(t.columns);
@@ -274,7 +274,7 @@ class BackwardByAmx {
                     w_.grads);
   }
 
-  // Weights and score gradients of two strips, while they are in the L1 cache. With several
+  // Splits weights and score gradients of two strips while they are in the L1 cache. With several
   // rotations, put_rotation() splits the gradients of each later.
   void put_strips(const Tile& t, int64_t first) {
     const KeyRange columns = t.columns.all();
@@ -288,7 +288,7 @@ class BackwardByAmx {
     pair_no_strips(strips, columns, w_.tiled.weights, w_.tiled.line_step);
     pair_no_strips(strips, columns, w_.tiled.grads, w_.tiled.line_step);
   }
-  // Score gradients of one of several rotations.
+  // Splits the score gradients of one of several rotations.
   void put_rotation(const Tile& t, const float* lines) {
     const KeyRange columns = t.columns.all();
     grads_fit_ = true;
@@ -302,14 +302,14 @@ class BackwardByAmx {
                by.line_step, by.value_sums);
   }
 
-  // Gradients of q, which stay in turned_grads, and of k.
+  // Computes gradients of q, which stay in rotated_grads, and of k.
   void collect_rotation(const Tile& t, const FrameRows& queries, int64_t unit, size_t rotation) {
     const BackwardTiled& by = w_.tiled;
     const Halves halves = halves_of(t.columns);
     if (backward_.wants_queries()) {
       multiply_key_lines(halves, p_.depth16, by.grad_rows, by.row_step, by.key_lines[rotation],
-                         by.key_step, w_.turned_grads);
-      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
+                         by.key_step, w_.rotated_grads);
+      rotate_back(queries, rotation, unit, w_.panel, w_.factors, w_.rotated_grads);
     }
     if (backward_.grad.k)
       add_across(halves, p_.depth16, by.queries_across[rotation], by.query_step, by.grads,
@@ -343,7 +343,7 @@ class BackwardByAmx {
   const Backward& backward_;
   const Problem& p_;
   BackwardScratch& w_;
-  bool unit_fits_ = false;  // keys and values of the unit
+  bool unit_fits_ = false;  // whether keys and values of the unit fit
   bool weights_fit_ = false, grads_fit_ = false;
 };
 

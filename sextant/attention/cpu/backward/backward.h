@@ -1,16 +1,16 @@
-// The backward pass: how it is cut, and what its tasks share.
+// The backward pass: its tasks, the scratch memory of a thread, and the sums of gradients.
 //
-// A task is one key head of one batch entry, or every so many-th unit of its keys. It walks over
-// its units and, for each, over the queries that see them, a block of kQueryBlock at a time; so dk
-// and dv of a unit are finished when it is left, and dq grows in memory of the task:
+// A task is one key head of one batch entry, or every kSplits-th unit of its keys. It walks over
+// its units and, for each, over the queries that see it, a block of kQueryBlock at a time; so dk
+// and dv of a unit are complete when the task leaves it, and dq accumulates in memory of the task:
 //
-//   scores again:  s = q k^T ..., p = e^(s - lse)     dv += p^T do
+//   s = q k^T ..., p = e^(s - lse)                    dv += p^T do
 //   dp = do v^T    ds = p (dp - sum_j p dp)           dq += ds k      dk += ds^T q
 //
-// Gradients of tables grow in memory of a lane, which is a fixed row of tasks. How many splits and
-// lanes there are follows from the shapes alone, and partial sums are added in their order, so the
-// gradients are the same bits for any number of threads. Those of q, k and v do not depend on what
-// else is in the batch either.
+// Gradients of tables accumulate in memory of a lane, which is a fixed sequence of tasks. The
+// numbers of splits and lanes follow from the shapes alone, and partial sums are added in a fixed
+// order, so the gradients have the same bits for any number of threads. The gradients of q, k and v
+// do not depend on the rest of the batch either.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ namespace sextant::cpu {
 
 inline constexpr int64_t kQueryBlock = 64;  // queries
 
-// Keys that are scored at once, for rows of at most `columns`. Of more, a unit's keys, values and
-// gradients would leave the L2 cache, whose size is guessed from the vectors that the machine has.
-// In backward.cc.
+// Keys that are scored at once, for rows of at most `columns`. With more, a unit's keys, values and
+// gradients would not fit into the L2 cache, whose size is a guess from the vector length. Defined
+// in backward.cc.
 int64_t backward_unit(int64_t columns);
 
 // One unit of keys of one block.
@@ -38,8 +38,8 @@ struct UnitOfBlock {
   int64_t unit = 0;
 };
 
-// dq of a query is added up over every kSplits-th unit of its keys, and these sums are then added
-// in their order, whether one task makes them or each a task of its own.
+// dq of a query is summed over every kSplits-th unit of its keys, and these sums are then added in
+// their order, whether one task makes all of them or each is a task.
 inline constexpr int64_t kSplits = 4;
 
 struct BackwardTask {
@@ -51,7 +51,7 @@ struct BackwardTask {
 // [first_head, first_head + heads); tables that all heads share have one head.
 struct TableSums {
   int64_t first_head = 0, heads = 0;
-  float* weight = nullptr;  // [heads][stride of Numbers]
+  float* weight = nullptr;  // [heads][PackedBias::stride]
   float* bias = nullptr;
   float* on_query = nullptr;  // [heads][count16][columns16]
   float* on_key = nullptr;
@@ -60,7 +60,7 @@ struct TableSums {
 
 struct TableTasks {
   int64_t first_task = 0, last_task = 0;
-  TableSums sums;    // its heads; in memory of TableGradients
+  TableSums sums;    // the heads of its tasks; the memory is TableGradients'
   int64_t size = 0;  // floats of all its sums
 };
 
@@ -69,21 +69,21 @@ struct Backward {
   const Attended<const float>& result;
   const AnyView<const float>& d_out;
   const ScoreGrad<float>& grad;
-  int64_t splits = 1;  // that have any unit
-  bool cut = false;    // each split is a task
-  // Each row of dk and dv is of one unit, which writes it; else units add to zeros.
+  int64_t splits = 1;  // those with any unit
+  bool cut = false;    // whether each split is a task
+  // Whether each row of dk and dv belongs to one unit, which writes it; else units add to zeros.
   bool keys_once = true;
   std::vector<BackwardTask> tasks;
   std::vector<std::vector<UnitOfBlock>> units;  // [batch]
   std::vector<TableTasks> lanes;
-  double seconds = 0;  // a guess of the work
+  double seconds = 0;  // estimate of the work
   AlignedFloats mean;  // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
            const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
 
   bool wants_queries() const { return grad.q || grad.q_imag; }
-  // Of dq of a task: [2 if modulus][group][queries][depth16].
+  // The sizes of dq of a task: [2 with a modulus][group][queries][depth16].
   int64_t queries() const { return problem.group * problem.score.q.rows; }
   int64_t queries_size() const { return queries() * problem.depth16; }
   int64_t query_sums_rows() const { return queries() * (problem.score.q_imag ? 2 : 1); }
@@ -101,34 +101,33 @@ struct Backward {
   void cut_lanes();
 };
 
-// Rows of q or k as matrices, for each way, and their gradients.
+// Rows of q or k as matrices, for each rotation, or their gradients.
 struct RowSets {
   float* plain = nullptr;
-  float** rotated = nullptr;  // [ways]
+  float** rotated = nullptr;  // [rotations]
 
   RowSets() = default;
   RowSets(const Panels& like, const Problem& problem, int64_t rows, Side side, Arena& arena);
 };
 
-// For tiles of AMX, all in three parts (bfloat16-inl.h) but the sums. Nothing if products are not
-// of parts. "Across": columns for rows, and pairs of queries. Queries are paired with those of the
-// next strip, so that two strips are paired while they are in the L1 cache.
+// Scratch for AMX; all but the sums are in three bfloat16 terms (bf16x3-inl.h). Empty unless
+// products are of terms. "Across" means transposed, with queries in pairs. Queries are paired with
+// those of the next strip, so that two strips are paired while they are in the L1 cache.
 struct BackwardTiled {
-  float** products =
-      nullptr;  // [ways] of [kQueryBlock][kScoreStride]; of one way, in the place of scores
-  float** key_lines = nullptr;       // [ways] of [unit / 2][depth16], pairs of keys
-  float* values = nullptr;           // panels, as Panels has keys
-  float** queries_across = nullptr;  // [ways] of [depth16][kQueryBlock / 2]
+  float** products = nullptr;        // [rotations] of [kQueryBlock][kScoreStride]; with one, scores
+  float** key_lines = nullptr;       // [rotations] of [unit / 2][depth16], pairs of keys
+  float* values = nullptr;           // panels with the layout of keys in Panels
+  float** queries_across = nullptr;  // [rotations] of [depth16][kQueryBlock / 2]
   float* d_out = nullptr;            // [kQueryBlock] of pairs of columns
   float* d_out_across = nullptr;     // [width16][kQueryBlock / 2]
   float* weights = nullptr;          // [kQueryBlock / 2][kScoreStride], pairs of queries
-  float* grads = nullptr;            // of scores, the same
+  float* grads = nullptr;            // score gradients, the same
   float* grad_rows = nullptr;        // the same, [kQueryBlock][kPairStride], pairs of keys
-  float** key_sums = nullptr;        // [ways] of [depth16][kScoreStride], keys across
+  float** key_sums = nullptr;        // [rotations] of [depth16][kScoreStride], keys across
   float* value_sums = nullptr;       // [width16][kScoreStride]
   float* panel = nullptr;            // [columns16][kLanes]
   int64_t key_step = 0, value_step = 0, query_step = 0, d_out_step = 0, d_out_across_step = 0,
-          line_step = 0, row_step = 0;  // from part to part
+          line_step = 0, row_step = 0;  // strides from term to term
 
   BackwardTiled() = default;
   BackwardTiled(const Problem& problem, float* scores, Arena& arena);
@@ -148,32 +147,32 @@ struct BackwardScratch {
   float* value_grads;  // [unit][width16]
   float* d_out;        // [kQueryBlock][width16], if it must be copied
   float *lse, *mean;   // [kQueryBlock]
-  // [kQueryBlock][kScoreStride]; those for gradients of modulus and of several ways may be null.
+  // [kQueryBlock][kScoreStride]; gradients of a modulus and of several rotations may be null.
   float *weights, *grads, *imaginary_grads, *rotation_grads, *rotation_imaginary_grads;
   KeyProducts key_products;
   // [kStrip][kScoreStride]; or null.
   ScoreStrip second;
   float *real, *imaginary_product, *weighted;
   float* table_products;  // [kQueryBlock][rows of a table]
-  float* turned_grads;    // [kQueryBlock][depth16]
+  float* rotated_grads;   // [kQueryBlock][depth16]
   float* panel;           // [depth16][kLanes]
   float* factors;         // [depth16]
   BackwardTiled tiled;
-  // Sums of dq of one task, for which who runs it has memory of QueryGradients if tasks are cut;
-  // and, if not, of one split.
+  // Sums of dq of a task, in memory of QueryGradients if each split is a task; and else sums of one
+  // split.
   float *query_sums, *split_sums;
 };
 
-// In backward.cc, once for each SIMD target.
+// Dispatch to the SIMD target of the machine, in backward.cc.
 void run_backward_mean(Backward& backward, int64_t batch, int64_t head);
 void run_backward_task(const Backward& backward, const TableSums& sums, int64_t task,
                        BackwardScratch& scratch);
 
-// Sums of tasks wait for those that are added to the same gradients, and are given out with the
-// last of them; then others have their memory. So there are as many as tasks that are under way,
-// and some more. Any thread may take and put.
+// Partial sums are kept until all tasks of the same gradient are done, then reduced in a fixed
+// order, and their memory is reused. So there are about as many as running tasks. Any thread may
+// take and put.
 
-// Memory for sums, all of one size, with anything in it; more is made when none is free.
+// A pool of uninitialised memory for sums, all of one size, which grows when none is free.
 class SumsPool {
  public:
   explicit SumsPool(int64_t size) : size_(size) {}
@@ -187,12 +186,12 @@ class SumsPool {
   std::vector<float*> free_;
 };
 
-// Sums of dq where each split is a task; they wait for those of the other splits of their head.
+// Sums of dq where each split is a task, kept until all splits of their head are done.
 class QueryGradients {
  public:
   explicit QueryGradients(const Backward& backward);
   float* take() { return pool_.take(); }
-  void put(int64_t task, float* sums);  // of a task that is done
+  void put(int64_t task, float* sums);  // after the task is done
 
  private:
   struct Head {
@@ -206,14 +205,14 @@ class QueryGradients {
   std::vector<Head> heads_;
 };
 
-// Sums of the gradients of tables; they wait for those of the other lanes of their heads, or, if
-// all heads share a table, of all lanes, which finish() adds up then.
+// Sums of the gradients of tables, kept until all lanes of their heads are done; if all heads share
+// a table, until finish() adds up all lanes.
 class TableGradients {
  public:
-  // Zeros for gradients that have no sums.
+  // The constructor writes zeros to gradients that have no sums.
   explicit TableGradients(const Backward& backward);
   const TableSums& take(int64_t lane);  // zeros
-  void put(int64_t lane);               // all of whose tasks are done
+  void put(int64_t lane);               // after all of its tasks are done
   void finish(const Executor& executor);
 
  private:
@@ -230,10 +229,10 @@ class TableGradients {
   std::mutex mutex_;
 };
 
-// In backward_plan.cc: cuts a lane's sums out of memory, or counts them.
+// Cuts a lane's sums out of memory, or counts them; in plan.cc.
 void lay_out(const Backward& backward, TableSums& sums, Arena& arena);
 
-// In backward_finish.cc. sums: of one task, or for each split of a head of its own.
+// Writes dq; in sums.cc. sums: those of one task, or one for each split of a head.
 void write_query_grads(const Backward& backward, const BackwardTask& task,
                        std::span<const float* const> sums);
 void write_sink_grads(const Backward& backward);

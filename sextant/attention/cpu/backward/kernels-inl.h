@@ -24,7 +24,7 @@ int64_t longest_unit(int64_t columns) {
   return unit;
 }
 
-// do . out of every query of one head.
+// mean = do . out, for every query of one head.
 void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
   const AnyView<const float>& a = backward.d_out;
   const AnyView<const float>& b = backward.result.out;

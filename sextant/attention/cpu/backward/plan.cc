@@ -7,11 +7,11 @@ namespace sextant::cpu {
 namespace {
 
 constexpr double kSecondsOfTask = 1e-4;
-// Enough to keep the cores of one machine busy; each costs memory for its own sums.
+// Enough for the cores of one machine; each needs memory for its sums.
 constexpr int64_t kTasks = 32;
 constexpr int64_t kLanesOfTasks = 64;
 constexpr int64_t kFloatsOfTables = int64_t{1} << 26;
-constexpr int64_t kFloatsOfQueries = int64_t{1} << 26;  // of dq, in all tasks' sums
+constexpr int64_t kFloatsOfQueries = int64_t{1} << 26;  // sums of dq of all tasks
 
 int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
@@ -22,7 +22,7 @@ bool grows(const Problem& p) {
                              [](const RotationPair& rotation) { return rotation.grows; });
 }
 
-// The keys of each frame of a batch entry, in their order.
+// The keys of each frame of a batch entry, sorted.
 std::vector<KeyRange> keys_of_frames(const Problem& p, int64_t batch) {
   std::vector<KeyRange> keys;
   for (size_t n = p.blocks_of_batch[static_cast<size_t>(batch)];
@@ -34,14 +34,14 @@ std::vector<KeyRange> keys_of_frames(const Problem& p, int64_t batch) {
   return keys;
 }
 
-// Whether two of them read the same key.
+// Whether two frames have a key in common.
 bool overlap(const std::vector<KeyRange>& keys) {
   for (size_t n = 1; n < keys.size(); ++n)
     if (keys[n].first < keys[n - 1].last) return true;
   return false;
 }
 
-// Whether each of so many rows is a key of one of them.
+// Whether each of `rows` rows is a key of exactly one frame.
 bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
   int64_t next = 0;
   for (const KeyRange& range : keys) {
@@ -81,7 +81,7 @@ Backward::Backward(const Problem& p, const Attended<const float>& attended,
 
 void Backward::cut_units() {
   const Problem& p = problem;
-  constexpr double kSecondsOfPair = 5e-11;  // of a query and a key, for each column of k and v
+  constexpr double kSecondsOfPair = 5e-11;  // per query, key, and column of k and v
   units.resize(static_cast<size_t>(p.score.q.batch));
   for (size_t n = 0; n < p.blocks.size(); ++n) {
     const Frame& frame = p.blocks[n].frame;
@@ -222,8 +222,8 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
   const auto strip_lines = [&](bool wanted) {
     return wanted ? arena.floats(kStrip * kScoreStride) : nullptr;
   };
-  const bool keep = p.weight || modulus;    // products, to be differentiated
-  const bool knows_products = p.terms > 0;  // whose terms lie in second then
+  const bool keep = p.weight || modulus;    // whether products are kept for their gradients
+  const bool knows_products = p.terms > 0;  // AMX: `second` holds the other terms
   second.scores = strip_lines(several || knows_products);
   second.real = keep ? strip_lines(several || knows_products) : second.scores;
   second.imaginary = strip_lines(several && modulus);
@@ -232,7 +232,7 @@ BackwardScratch::BackwardScratch(const Backward& b, Arena& arena)
   weighted = strip_lines(static_cast<bool>(p.weight));
 
   table_products = arena.fenced_floats(kQueryBlock * table_rows(p));
-  turned_grads = arena.floats(kQueryBlock * p.depth16);
+  rotated_grads = arena.floats(kQueryBlock * p.depth16);
   panel = arena.floats(kLanes * p.depth16);
   factors = arena.floats(p.depth16);
   tiled = BackwardTiled(p, weights, arena);

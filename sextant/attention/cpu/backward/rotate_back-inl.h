@@ -1,4 +1,4 @@
-// Rows of q and k for gradients, and gradients of turned rows turned back into those of rows.
+// Rows of q and k as factors of gradients, and gradients of rotated rows rotated back.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_ROTATE_BACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_ROTATE_BACK_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_ROTATE_BACK_INL_H_
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// The rows that panels hold, as they are and turned in some ways.
+// Unpacks panels into rows: plain, and in some rotations.
 inline HWY_NOINLINE void unpack_rows(const Problem& p, const float* const* panels,
                                      const float* plain, int64_t rows, RotationsSeen rotations,
                                      const RowSets& to) {
@@ -80,10 +80,10 @@ HWY_INLINE bool rows_finite(const Problem& p, const RowSets& rows, int64_t size,
   return finite;
 }
 
-// Gradients of rows turned one way, [rows][depth16], become gradients of the rows themselves. unit:
-// to whose growth the queries were turned.
-inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t rotation, int64_t unit,
-                                   float* panel, float* factors, float* grads) {
+// Overwrites gradients of rotated rows, [rows][depth16], with gradients of the rows. unit: the unit
+// of keys whose growth the queries have.
+inline HWY_NOINLINE void rotate_back(const FrameRows& rows, size_t rotation, int64_t unit,
+                                     float* panel, float* factors, float* grads) {
   const Problem& p = rows.problem;
   const SidePhases& phases = rows.phases(rotation);
   if (!phases.rotation) return;
@@ -98,19 +98,19 @@ inline HWY_NOINLINE void turn_back(const FrameRows& rows, size_t rotation, int64
       for (int64_t c = 0; c < p.depth16; ++c)
         store(mul(set(factors[c]), load(panel + c * kLanes)), panel + c * kLanes);
     }
-    turn_panel(phases, rows.first + i, Rotate::kBack, panel);
+    rotate_panel(phases, rows.first + i, Rotate::kBack, panel);
     unpack_panel(panel, kLanes, p.depth16, at, p.depth16);
   }
 }
 
-// to += factor * x, of a multiple of kLanes floats.
+// to += factor * x; count is a multiple of kLanes.
 inline HWY_NOINLINE void add_scaled(int64_t count, float factor, const float* x, float* to) {
   const Lanes times = set(factor);
   for (int64_t n = 0; n < count; n += kLanes)
     store(mul_add(load(x + n), times, load(to + n)), to + n);
 }
 
-// Writes a row, or adds it to one.
+// Writes a row, or adds it.
 HWY_INLINE void give_row(const float* from, int64_t columns, bool adds, float* to,
                          int64_t column_stride) {
   int64_t c = 0;

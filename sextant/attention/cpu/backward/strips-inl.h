@@ -1,4 +1,4 @@
-// One task of the backward pass: the units of one key head, and the queries that see them.
+// A task of the backward pass: the units of one key head, and the queries that see them.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_STRIPS_INL_H_
@@ -125,7 +125,7 @@ class BackwardWalk {
     collect_products(t, queries, unit, g);
   }
 
-  // Rows of the block's queries, and what the softmax backwards needs of them.
+  // The block's queries as rows, with lse and mean.
   QueryTile prepare_queries(const FrameRows& queries, int64_t h, int64_t unit,
                             RotationsSeen rotations) {
     const bool modulus = static_cast<bool>(p_.score.q_imag);
@@ -137,7 +137,7 @@ class BackwardWalk {
     const float* mean = backward_.mean_of(task_.batch, h);
     for (int64_t i = 0; i < queries.rows; ++i) {
       const float lse = backward_.result.lse(task_.batch, h, queries.row() + i, 0);
-      w_.lse[i] = lse == -kInfinity ? kInfinity : lse;  // e^(s - infinity): no weights
+      w_.lse[i] = lse == -kInfinity ? kInfinity : lse;  // weights e^(s - infinity) are 0
       w_.mean[i] = mean[queries.row() + i];
     }
     return {.block = &queries.block,
@@ -150,7 +150,7 @@ class BackwardWalk {
             .in_rows = true};
   }
 
-  // The columns of a unit that each strip sees in some ways.
+  // The columns of a unit that each strip sees in some rotations.
   Band bands(KeyRange keys, int64_t rows, RotationsSeen rotations = kAllRotations) const {
     Band band = {.rows = rows};
     for (int64_t n = 0; n < band.strip_count(); ++n)
@@ -159,8 +159,8 @@ class BackwardWalk {
     return band;
   }
 
-  // Zeros in the columns that other strips see and this one does not; and beside them, where tables
-  // read lines.
+  // Writes zeros in the columns that other strips see and this one does not, and in the margin,
+  // which tables read.
   void fill_line_ends(const Tile& t, int64_t strip, KeyRange columns) {
     const int64_t margin = p_.on_query || p_.on_value ? kLineMargin : 0;
     if (margin == 0 && (strip + 1) * kStrip <= t.rows() && t.columns.strip(strip) == columns)
@@ -177,7 +177,7 @@ class BackwardWalk {
     }
   }
 
-  // Weights and gradients of one strip.
+  // Weights and score gradients of one strip.
   void strip(int64_t n, const QueryTile& queries, const KeyTile& keys, Matrix d_out,
              const Tile& t) {
     const KeyRange columns = t.columns.strip(n);
@@ -203,7 +203,7 @@ class BackwardWalk {
     differentiate_strip(s, g, w_.weighted, sums_, backward_.grad);
   }
 
-  // lines = do (v + C); known: they are do v.
+  // lines = do (v + C). known: lines already hold do v.
   void multiply_values(const Strip& s, LeftRows d_out, bool known, float* lines) {
     const int64_t panel = kLanes * p_.width16;
     const auto multiply_and = [&](auto epilogue) HWY_ATTR {
@@ -213,7 +213,7 @@ class BackwardWalk {
     };
     if (!p_.on_value) return known ? void() : multiply_and(Nothing());
     ScoreEpilogue epilogue_terms(s.rows, s.columns, 1);
-    float* const place = known ? w_.second.scores : lines;  // of what lies beside what is known
+    float* const place = known ? w_.second.scores : lines;  // memory for gathered products
     epilogue_terms.put_table_products(p_.on_value.map, s.diagonal(0),
                                       multiply_table(s, p_.on_value, d_out, w_.table_products),
                                       place);
@@ -234,8 +234,8 @@ class BackwardWalk {
                     table_grad(p_.on_value, sums_.on_value, t.head), nullptr, 0);
   }
 
-  // Gradients of q and k, way by way. Those of q stay in w_.turned_grads until others need the
-  // place.
+  // Gradients of q and k, one rotation after the other. The gradients of q stay in w_.rotated_grads
+  // until the next ones overwrite them.
   void collect_products(const Tile& t, const FrameRows& queries, int64_t unit, int64_t g) {
     const bool wants = static_cast<bool>(backward_.grad.q);
     bool waiting = false;
@@ -265,10 +265,10 @@ class BackwardWalk {
       waiting = wants;
     }
     if (p_.on_query) {
-      if (!waiting) std::fill_n(w_.turned_grads, t.rows() * p_.depth16, 0.0F);
+      if (!waiting) std::fill_n(w_.rotated_grads, t.rows() * p_.depth16, 0.0F);
       collect_table(t, p_.on_query, w_.grads, {w_.query_rows.plain, p_.depth16}, w_.table_products,
                     table_grad(p_.on_query, sums_.on_query, t.head),
-                    wants ? w_.turned_grads : nullptr, p_.depth16);
+                    wants ? w_.rotated_grads : nullptr, p_.depth16);
       waiting = wants;
     }
     add_waiting();
@@ -282,7 +282,7 @@ class BackwardWalk {
     return {t.first_key + columns.first, t.first_key + columns.last};
   }
 
-  // Lines that hold only what is seen in one way.
+  // Copies rows with zeros for the keys that are not seen in one rotation.
   void pick_rotation(const Tile& t, size_t rotation, const float* from, float* to) const {
     const KeyRange keys = seen_keys(t), columns = t.columns.all();
     for (int64_t i = 0; i < round_up(t.rows(), kLanes); ++i) {
@@ -302,9 +302,9 @@ class BackwardWalk {
     if (amx_.grads_fit()) return amx_.collect_rotation(t, queries, unit, rotation);
     if (backward_.wants_queries()) {
       collect_queries<Sum::kNew>(t.columns, t.exactly, lines, kScoreStride,
-                                 w_.key_rows.rotated[rotation], p_.depth16, w_.turned_grads,
+                                 w_.key_rows.rotated[rotation], p_.depth16, w_.rotated_grads,
                                  p_.depth16);
-      turn_back(queries, rotation, unit, w_.panel, w_.factors, w_.turned_grads);
+      rotate_back(queries, rotation, unit, w_.panel, w_.factors, w_.rotated_grads);
     }
     if (wants_keys())
       collect_things(t.columns, t.exactly, lines, kScoreStride,
@@ -313,10 +313,10 @@ class BackwardWalk {
   }
 
   void add_queries(const Tile& t, int64_t row) {
-    add_scaled(t.rows() * p_.depth16, p_.scale, w_.turned_grads, query_sums_ + row * p_.depth16);
+    add_scaled(t.rows() * p_.depth16, p_.scale, w_.rotated_grads, query_sums_ + row * p_.depth16);
   }
 
-  // The row of query_sums_ that is of the first query of a tile.
+  // The row of query_sums_ of the first query of a tile.
   int64_t sums_row(int64_t g, const FrameRows& queries, int64_t imaginary) const {
     return (imaginary * p_.group + g) * p_.score.q.rows + queries.row();
   }
@@ -326,7 +326,7 @@ class BackwardWalk {
                 : nullptr;
   }
 
-  // The gradients of the unit's keys are whole: turns them back and gives them out.
+  // Rotates the unit's complete gradients back and writes them.
   void finish_unit(const BatchFrame& block, KeyRange keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
     const auto give = [&](const View<float>& to, const float* from, int64_t columns16,
@@ -346,13 +346,13 @@ class BackwardWalk {
     for (size_t rotation = 0; rotation < rotation_count(); ++rotation) {
       float* grads = w_.key_grads.rotated[rotation];
       if (grads == w_.key_grads.plain) continue;
-      turn_back(rows, rotation, 0, w_.panel, w_.factors, grads);
+      rotate_back(rows, rotation, 0, w_.panel, w_.factors, grads);
       give(backward_.grad.k, grads, p_.depth16, adds);
       adds = true;
     }
   }
 
-  // No query sees the unit's keys.
+  // Writes zeros for a unit that no query sees.
   void clear_unit(const BatchFrame& block, KeyRange keys) {
     for (const View<float>& to : {backward_.grad.k, backward_.grad.v})
       for (int64_t j = keys.first; to && j < keys.last; ++j)
@@ -360,7 +360,7 @@ class BackwardWalk {
           to(task_.batch, task_.key_head, block.frame.key_row + j, c) = 0;
   }
 
-  // Infinity and NaN make a row's product with `out` so, too, whatever `out` is.
+  // An infinity or NaN in a row of do makes its mean infinite or NaN, whatever `out` is.
   bool d_out_finite(int64_t rows) const {
     return std::all_of(w_.mean, w_.mean + rows, [](float mean) { return std::isfinite(mean); });
   }

@@ -1,4 +1,4 @@
-// The last step of the backward pass: adds partial sums in their order and gives gradients out.
+// The last step of the backward pass: adds partial sums in their order and writes gradients.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,12 +23,12 @@ void write_queries(const Backward& b, const BackwardTask& task, std::span<const 
     }
 }
 
-// Lanes whose sums are all that some heads' gradients are made of.
+// The lanes that have all sums of the gradients of their heads.
 struct Heads {
   const Backward& backward;
   std::span<const TableTasks> lanes;
 
-  // Calls f(head, the lanes' sums of it in their order) for each head of a table.
+  // Calls f(head, its sums in the order of the lanes) for each head of a table.
   template <class Table, class F>
   void each(const Table& table, float* TableSums::*which, int64_t size, F&& f) const {
     const bool shared = table.heads == 1;
@@ -156,7 +156,7 @@ TableGradients::TableGradients(const Backward& backward)
     if (grad && (!table || lanes_.empty())) zero(grad);
     shared = shared || (grad && table.heads == 1);
   });
-  int64_t last_head = 0;  // after those of the group
+  int64_t last_head = 0;  // end of the group's heads
   for (size_t n = 0; n < lanes_.size(); ++n) {
     const TableSums& sums = lanes_[n].sums;
     const auto lane = static_cast<int64_t>(n);
@@ -185,7 +185,7 @@ void TableGradients::put(int64_t lane) {
       *std::ranges::find_if(groups_, [&](const Group& some) { return lane < some.last_lane; });
   {
     const std::lock_guard lock(mutex_);
-    // The only group is left to all threads.
+    // finish() reduces a single group, with all threads.
     if (--group.missing > 0 || groups_.size() == 1) return;
   }
   write(group, serial_executor());

@@ -1,11 +1,12 @@
-// What a tile adds to gradients: products of the weights and score gradients of a block of queries
-// with the rows that they came from.
+// The gradients of a tile: products of the weights and score gradients of a block of queries with
+// rows of q, k, do and tables.
 //
-// Tables get theirs through sums by table row, E: of A, with queries for rows,
+// Gradients of tables are products with E, the score gradients summed by table row. A has queries
+// for rows,
 //
 //   E[i, r] = sum over keys j with row(d_ij) = r of e_ij       dq += E A      dA += E^T q
 //
-// of C the same with weights, and of B with keys for rows.
+// C is the same with weights, and B has keys for rows.
 #if defined(SEXTANT_ATTENTION_CPU_BACKWARD_TABLE_GRADS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_BACKWARD_TABLE_GRADS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_BACKWARD_TABLE_GRADS_INL_H_
@@ -26,9 +27,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What each strip of a block of queries has to do with a line of things (keys, rounded out to
-// multiples of kLanes, or rows of a table): a causal tile is a staircase, a tile of distances a
-// slanted band.
+// The range of things (keys, rounded out to multiples of kLanes, or rows of a table) that each
+// strip of a block of queries meets: a staircase for causal keys, a slanted band for rows by
+// distance.
 struct Band {
   int64_t rows = 0;  // queries
   std::array<KeyRange, kQueryBlock / kStrip> strips = {};
@@ -42,7 +43,7 @@ struct Band {
     return range;
   }
 
-  // Calls f(things, queries) so that these rectangles, as few and small as is easy, cover the band.
+  // Calls f(things, queries) for rectangles that cover the band.
   template <class F>
   void each_rectangle(F&& f) const {
     const KeyRange whole = all();
@@ -72,7 +73,7 @@ struct Band {
   }
 };
 
-// A tile of scores as its gradients are collected from: some queries, some columns of a unit.
+// A tile of scores whose gradients are collected: a block of queries and columns of a unit.
 struct Tile {
   const Problem& problem;
   const BatchFrame& block;
@@ -81,16 +82,16 @@ struct Tile {
   int64_t first_key;  // of the frame; column 0
   RotationsSeen rotations;
   Band columns;
-  bool exactly = false;  // something that must not be seen may be infinite or NaN
-  bool by_amx = false;   // products of q and k, and of do and v, are made already, of parts, which
-                         // the others take, too
+  bool exactly = false;  // a hidden operand may be infinite or NaN
+  bool by_amx = false;   // q k^T and do v^T come from AMX, and so do the other products of
+                         // the tile if its weights and gradients fit into terms
 
   int64_t rows() const { return columns.rows; }
-  // Of its first query and a column.
+  // The diagonal of its first query and a column.
   int64_t diagonal(int64_t column) const { return block.diagonal + first_key + column - first; }
 };
 
-// c (+)= a b; exactly: see multiply_exactly().
+// c (+)= a b. exactly: by multiply_exactly().
 template <Sum kSum, class A>
 HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64_t depth, A a,
                             RightRows b, float* c, int64_t c_row) {
@@ -100,16 +101,17 @@ HWY_INLINE void add_product(bool exactly, int64_t rows, int64_t columns16, int64
   multiply_exactly(rows, columns16 / kLanes, depth, a, b, c, c_row);
 }
 
-// to[i] (+)= sum over things of lines(i, thing) * things[thing]: gradients of queries.
+// Gradients of queries: to[i] (+)= sum over things of lines(i, thing) * things[thing].
 template <Sum kSum>
 HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* lines, int64_t line,
                                   const float* things, int64_t columns16, float* to,
                                   int64_t to_row) {
   for (int64_t n = 0, next; n < band.strip_count(); n = next) {
     const KeyRange range = band.strip(n);
-    // As many rows at once as there are: tiles of six fit no single strip of eight.
+    // Strips with equal ranges are one product: tiles of six rows do not fit a single strip of
+    // eight.
     for (next = n + 1; next < band.strip_count() && band.strip(next) == range;) ++next;
-    if (kSum == Sum::kAdded && empty(range)) continue;  // a new sum of nothing is 0
+    if (kSum == Sum::kAdded && empty(range)) continue;  // an empty new sum must still write 0
     add_product<kSum>(
         exactly, std::min(next * kStrip, band.rows) - n * kStrip, columns16,
         range.last - range.first, LeftRows{lines + n * kStrip * line + range.first, line},
@@ -117,7 +119,8 @@ HWY_NOINLINE void collect_queries(const Band& band, bool exactly, const float* l
   }
 }
 
-// to[thing] += sum over queries of lines(i, thing) * queries[i]: gradients of keys, values, tables.
+// Gradients of keys, values and tables: to[thing] += sum over queries of lines(i, thing) *
+// queries[i].
 inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const float* lines,
                                         int64_t line, Matrix queries, int64_t columns16,
                                         float* to) {
@@ -129,14 +132,14 @@ inline HWY_NOINLINE void collect_things(const Band& band, bool exactly, const fl
   });
 }
 
-// E, whose rows of the table are counted from the first of `range`; `sums` is room for it. Where
-// rows rise by one from key to key, lines are E as they lie, each read one number further on than
-// the one before it, and kLineMargin zeros beside the columns of each are what no key meets.
+// E, with table rows counted from the first of `range`; `sums` is memory for it. Where rows rise by
+// one from key to key, E is the lines themselves with a row stride of kScoreStride + 1; the zeros
+// in their margins are the rows that no key meets.
 inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const PackedTable& table, KeyRange range,
                                          const float* lines, float* sums) {
   const KeyRange columns = t.columns.all();
   const int64_t last = t.rows() - 1, lowest = t.diagonal(columns.first) - last;
-  // Beyond the last diagonal there are no rows, and all is 0.
+  // Diagonals beyond the last have no rows, and their gradients are 0.
   const int64_t diagonals =
       std::min(columns.last - columns.first + last, t.problem.score.diagonals.count - lowest);
   if (lowest >= 0 && diagonals > 0 && table.map.rises(lowest, diagonals))
@@ -153,12 +156,12 @@ inline HWY_NOINLINE LeftRows sums_by_row(const Tile& t, const PackedTable& table
   return {sums, count};
 }
 
-// A table with queries for rows: collects E from lines, adds E^T x to the table's gradient (if
-// there is one) and E T to x's (if there is one). sums: [kQueryBlock][rows of the table].
+// A table with queries for rows: sums lines by row into E, then adds E^T x to the table's gradient
+// and E T to x's gradient; either may be null. sums: [kQueryBlock][rows of the table].
 inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, const float* lines,
                                        Matrix x, float* sums, float* table_grad, float* x_grad,
                                        int64_t x_grad_row) {
-  Band rows = {.rows = t.rows()};  // of the table
+  Band rows = {.rows = t.rows()};  // ranges of table rows
   for (int64_t n = 0; n < t.columns.strip_count(); ++n) {
     const KeyRange columns = t.columns.strip(n);
     if (empty(columns)) continue;
@@ -167,7 +170,7 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, 
         t.diagonal(columns.first) - n * kStrip - more, columns.last - columns.first + more);
   }
   const KeyRange all = rows.all();
-  // From here on rows are counted from the first that occurs.
+  // From here on, table rows are counted from the first of `all`.
   for (KeyRange& range : rows.strips) range = {range.first - all.first, range.last - all.first};
   const LeftRows by_row = sums_by_row(t, table, all, lines, sums);
   if (x_grad)
@@ -179,8 +182,8 @@ inline HWY_NOINLINE void collect_table(const Tile& t, const PackedTable& table, 
                    table_grad + all.first * table.columns16);
 }
 
-// The same for B, with keys for rows, a panel of them at a time. keys: [unit][depth16], and so are
-// their gradients. across: [kLanes][kQueryBlock].
+// The same for B, with keys for rows, one panel at a time. keys, key_grads: [unit][depth16].
+// across: [kLanes][kQueryBlock].
 inline HWY_NOINLINE void collect_key_table(const Tile& t, const float* lines, const float* keys,
                                            float* across, float* sums, float* table_grad,
                                            float* key_grads) {

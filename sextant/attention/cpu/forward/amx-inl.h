@@ -188,9 +188,9 @@ class ForwardByAmx : public ForwardByStrips {
       for (int64_t i = 0; i < strip.rows; ++i)
         part.row_sum[i] = w_.tiled.totals[(group.row(n) + i) * amx::TileQueue::kTotals];
       if (p_.terms == 1)
-        finish_rounded_mix(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
+        finish_rounded_pv(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
       else
-        finish_mix(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
+        finish_pv(strip, lines, value_rows, w_.table_products, part.out, part.row_sum);
       if (cut())
         copy(strip.rows, part, partial(unit, g, n));
       else if (!group.fresh && fresh(g, n))

@@ -108,7 +108,7 @@ class ForwardDecode : public ForwardTask {
     if (p_.on_value || !all_finite(grouped.unit.out, all_rows * p_.width16))
       each_head(keys, columns,
                 [&](const Strip& strip, float* lines, const SoftmaxState& part) HWY_ATTR {
-                  finish_mix(strip, lines, values, w_.table_products, part.out, part.row_sum);
+                  finish_pv(strip, lines, values, w_.table_products, part.out, part.row_sum);
                 });
     take_unit(unit, all_rows);
   }

@@ -21,24 +21,24 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// While rows are read, asks for as many that are read soon: in the order in which they lie, if they
-// lie one behind the other, or else for the columns that are being read.
+// Prefetches as many rows as are read: in address order if they are contiguous, else in the columns
+// that are being read.
 template <class Number>
 struct RowPrefetch {
   const Number* read;      // the first row that is read
-  const std::byte* first;  // what is asked for beside it
-  int64_t rows = 0;        // whose lines are asked for before those beside the next columns
-  int64_t row = 0;         // bytes from a row that is asked for to the next
-  bool in_order = false;   // as they lie
+  const std::byte* first;  // the address prefetched beside it
+  int64_t rows = 0;        // rows prefetched beside one block of columns
+  int64_t row = 0;         // stride in bytes of the prefetched rows
+  bool in_order = false;   // whether they are contiguous
 
   static constexpr int lines(int blocks) {
     constexpr int kColumnBlock = static_cast<int>(kLanes * sizeof(Number));
     return (blocks * kColumnBlock + static_cast<int>(Prefetcher::kLine) - 1) /
            static_cast<int>(Prefetcher::kLine);
   }
-  // But what is read anyhow.
+  // The policy that prefetches only lines that are being read.
   RowPrefetch nothing() const { return {read, reinterpret_cast<const std::byte*>(read)}; }
-  // Beside the first row of a tile whose columns begin at `at`.
+  // The first line to prefetch beside a tile whose columns begin at `at`.
   HWY_INLINE const std::byte* start(const Number* at, int) const {
     return first + (at - read) * static_cast<int64_t>(sizeof(Number)) * rows;
   }
@@ -46,20 +46,19 @@ struct RowPrefetch {
   HWY_INLINE int64_t step(int blocks) const { return step_of(lines(blocks)); }
 };
 
-// Of `count` rows from `read` on, the n-th of a stretch.
+// The prefetch beside `count` rows from `read` on, the n-th of a stretch.
 template <class Number>
 RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
-  if (!rows.soon_of) return {read, reinterpret_cast<const std::byte*>(read)};
-  const AnyView<const float>& x = *rows.soon_of;
+  if (!rows.next_view) return {read, reinterpret_cast<const std::byte*>(read)};
+  const AnyView<const float>& x = *rows.next_view;
   const int64_t row = x.row_stride * x.element_size();
   const bool in_order = x.row_stride == x.columns;
-  return {read, static_cast<const std::byte*>(rows.soon_at) + n * row, in_order ? count : 1, row,
+  return {read, static_cast<const std::byte*>(rows.next_data) + n * row, in_order ? count : 1, row,
           in_order};
 }
 
-// Values mixed by the weights of all rows, and the sums of weights, into joined.unit. Those that
-// lie as they are mixed are read there; else a few are brought into `copy` just before, the next
-// ones in their place, for so it stays in the L1 cache.
+// p v and the row sums of p for all rows, into grouped.unit. Values are read in place if their rows
+// need no padding; else a few at a time are copied into `copy`, which stays in the L1 cache.
 inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_t rows, float* copy,
                                    const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
@@ -69,8 +68,8 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
   std::fill_n(grouped.unit.out, round_up(rows, kStrip) * p.width16, 0.0F);
   std::fill_n(grouped.unit.row_sum, round_up(rows, kStrip), 0.0F);
   const bool thin = rows <= kThinRows && blocks <= kThinBlocks;
-  const auto mix = [&](KeyRange values, const auto* from, int64_t stride,
-                       const auto& ahead) HWY_ATTR {
+  const auto multiply_values = [&](KeyRange values, const auto* from, int64_t stride,
+                                   const auto& ahead) HWY_ATTR {
     using Number = std::remove_cvref_t<decltype(*from)>;
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t some = std::min(kStrip, rows - row), count = values.last - values.first;
@@ -83,8 +82,8 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
                                       mine);
     }
   };
-  // Rows that one tile reads are not read again; else they stay in the L1 cache until all tiles
-  // have.
+  // Rows that one tile reads are read once; else they stay in the L1 cache until all tiles have
+  // read them.
   const int64_t row_max = thin ? kUnit : unit.ahead;
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
@@ -94,11 +93,12 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
         count = std::min(row_max, all.last - j);
         if (whole) {
           const auto* const at = from + (j - all.first) * v.row_stride;
-          mix({j, j + count}, at, v.row_stride, rows_ahead(stretch, at, j - all.first, count));
+          multiply_values({j, j + count}, at, v.row_stride,
+                          rows_ahead(stretch, at, j - all.first, count));
         } else {
           copy_some(unit.keys, v, unit.key_head, {j, j + count}, copy);
           const float* const at = copy;
-          mix({j, j + count}, at, p.width16, rows_ahead({}, at, 0, count));
+          multiply_values({j, j + count}, at, p.width16, rows_ahead({}, at, 0, count));
         }
       }
     });

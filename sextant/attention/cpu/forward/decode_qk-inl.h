@@ -1,8 +1,8 @@
 // Scores of few queries, of all heads of a group at once, with one unit of keys.
 //
-// Keys are multiplied some rows at a time, while those that come next are on their way into the L1
-// cache. Each sum has the order that multiply() gives it, so a token decoded has the bits that it
-// has in the whole text.
+// Keys are multiplied some rows at a time, while the next ones are prefetched into the L1 cache.
+// Sums have the order of multiply(), so a decoded token has the bits that it has in the whole
+// sequence.
 #if defined(SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_
 #undef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_QK_INL_H_
@@ -27,19 +27,19 @@ namespace HWY_NAMESPACE {
 
 inline constexpr int64_t kKeysAtOnce = 8;
 inline constexpr int64_t kColumnsAtOnce = 8;
-// Queries that keys in the lanes are best for; of more, queries are the lanes.
+// The most queries for which keys in the lanes are faster than queries in the lanes.
 inline constexpr int64_t kFewQueries = kVectors == 1 ? 8 : 4;
 
-// Those, asked for in the order in which they lie, one line among the steps of the arithmetic for
-// each that is read: so they come as they are used up, and in bursts of four or eight they took 5
-// to 10 % longer on a Zen 5. No processor's own prefetching follows rows that are read in step.
+// Prefetches the rows that a stretch reads soon, in address order, one line among the steps of the
+// arithmetic for each line that is read. In bursts of four or eight, decoding took 5 to 10 % longer
+// on a Zen 5. Hardware prefetchers do not follow rows that are read side by side.
 class ColumnPrefetch {
  public:
-  ColumnPrefetch() = default;  // asks for nothing
+  ColumnPrefetch() = default;  // prefetches nothing of use
   explicit ColumnPrefetch(const Stretch& rows) {
-    if (rows.soon_of) lines_ = {rows.soon_at, *rows.soon_of, rows.soon_count};
+    if (rows.next_view) lines_ = {rows.next_data, *rows.next_view, rows.next_count};
   }
-  // For so many lines.
+  // Prefetches kCount lines.
   template <int64_t kCount>
   HWY_INLINE void prefetch() {
     for (int64_t n = 0; n < kCount; ++n) lines_.prefetch<Prefetcher::Into::kL1Once>();
@@ -49,20 +49,20 @@ class ColumnPrefetch {
   Prefetcher lines_;
 };
 
-// Keys wherever they lie.
+// Keys by strides.
 struct KeysAt {
   const float* data;
   int64_t row_step, column_step;
 };
 
 // to[key][query] = the product of kKeys rows of keys and the queries in the lanes of `d` of a
-// panel. The rows are read as they lie, so nothing is packed. Sums have the order of multiply().
+// panel. The rows are read in place, so nothing is packed.
 template <int kKeys, class D>
 HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const float* queries,
                                       float* to, ColumnPrefetch& ahead) {
   hn::Vec<D> sum[kKeys];
   for (int i = 0; i < kKeys; ++i) sum[i] = hn::Zero(d);
-  constexpr int64_t kSteps = kLanes / kKeys;  // that read as much as a line
+  constexpr int64_t kSteps = kLanes / kKeys;  // steps that read a cache line
   for (int64_t c = 0; c < depth; c += kSteps) {
     ahead.prefetch<1>();
     const int64_t stop = std::min(c + kSteps, depth);
@@ -76,7 +76,7 @@ HWY_INLINE void multiply_rows_of_keys(D d, int64_t depth, KeysAt keys, const flo
   for (int i = 0; i < kKeys; ++i) hn::StoreU(sum[i], d, to + i * kLanes);
 }
 
-// The products of kLanes keys (`count` of them there) with up to kLanes queries, as a square
+// The products of kLanes keys, of which `count` exist, with up to kLanes queries, as a square
 // [key][query].
 template <class D>
 HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t rows, KeysAt keys,
@@ -94,24 +94,23 @@ HWY_NOINLINE void multiply_square(D d, int64_t depth, int64_t count, int64_t row
   }
 }
 
-// Rows of keys where they lie, beside each other's columns.
+// Row-major keys in place.
 template <class Number>  // float, Bfloat16 or Float16
 struct KeyRows {
   const Number* data;
   int64_t row_step;
 };
 
-// The products of kSquares times kLanes keys with kRows queries of a panel: to[query][key]. Keys
-// are the lanes, eight columns at a time, which fills vectors where queries are few. Sums have the
-// order of multiply().
+// The products of kSquares * kLanes keys with kRows queries of a panel: to[query][key]. Keys are
+// the lanes, eight columns at a time, which fills vectors where queries are few.
 template <int kRows, int kSquares, class Number>
 HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, const float* queries,
                                          float* to, ColumnPrefetch& ahead) {
   const F32 d;
-  // As many vectors of keys at once as have registers for their columns: a query's number is spread
+  // The vectors of keys whose columns fit into registers together: a query's value is broadcast
   // once for them.
   constexpr int kTileVectors = kSquares * kVectors, kTogether = std::max(1, kSquares / kVectors);
-  // Rows are found from one of eight (or less), so that there are registers for where they are.
+  // Row addresses are offsets from every eighth row, which saves registers.
   constexpr int kNear = std::min(kVectorLanes, 8);
   constexpr int64_t kLines =
       kSquares * kLanes * kColumnsAtOnce * int64_t{sizeof(Number)} / Prefetcher::kLine;
@@ -131,7 +130,7 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
                              keys.data + key / kNear * near_step + key % kNear * keys.row_step + n);
             },
             column[t]);
-#if HWY_COMPILER_GCC_ACTUAL  // which else keeps columns in memory
+#if HWY_COMPILER_GCC_ACTUAL  // g++ would else keep columns in memory
 #pragma GCC unroll 8
 #endif
       for (int64_t n = 0; n < kColumnsAtOnce; ++n) {
@@ -151,7 +150,7 @@ HWY_INLINE void multiply_columns_of_keys(int64_t depth, KeyRows<Number> keys, co
       hn::StoreU(sum[i][p], d, to + i * kScoreStride + p * kVectorLanes);
 }
 
-// <q, k> of kRows queries with the unit's keys `range`, as they lie.
+// <q, k> of kRows queries with the unit's keys `range`, in place.
 template <int kRows, class Number>
 HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, const float* queries,
                                      float* to) {
@@ -175,8 +174,7 @@ HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, con
   }
 }
 
-// The same of so many queries, and maybe some more: as many as the first of the numbers that is
-// enough.
+// The same for `rows` queries, rounded up to the first of the template's numbers that is enough.
 template <int kRows, int... kMoreRows>
 HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, KeyRange range,
                                        const float* queries, float* to) {
@@ -189,8 +187,8 @@ HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, Key
     multiply_keys_as_lanes<kMoreRows...>(rows, unit, range, queries, to);
 }
 
-// <q, k> of all rows with `columns` of the unit's keys, none of which is turned. wide: room for
-// sixteen of them in float32.
+// <q, k> of all rows with `columns` of the unit's keys, which have no rotation. wide: room for
+// sixteen keys in float32.
 inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange columns, int64_t rows,
                                              size_t rotation, float* wide,
                                              const GroupedQueries& grouped) {
@@ -230,13 +228,12 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
   }
 }
 
-// <turn q, turn k> of all rows with the unit's `columns`, in any way. keys: room for panels of
-// them.
+// <R q, R k> of all rows with the unit's `columns`, in one rotation. keys: room for their panels.
 inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange columns,
                                               int64_t rows, size_t rotation, const Panels& keys,
                                               const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
-  // As many blocks as a thin product wants; their panels stay in a near cache.
+  // Enough blocks for a thin product; their panels stay in a near cache.
   constexpr int64_t kPiece = 4 * kLanes;
   const int64_t panel = kLanes * p.depth16;
   for (int64_t j = columns.first; j < columns.last; j += kPiece) {
@@ -253,7 +250,7 @@ inline HWY_NOINLINE void multiply_packed_keys(const DecodeUnit& unit, KeyRange c
   }
 }
 
-// Products with the keys in every way. seen: which ways see them.
+// Products with the keys in every rotation that sees them.
 inline void multiply_grouped(const DecodeUnit& unit, KeyRange columns, int64_t rows,
                              RotationsSeen seen, const Panels& keys,
                              const GroupedQueries& grouped) {

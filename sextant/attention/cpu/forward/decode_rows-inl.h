@@ -1,5 +1,5 @@
 // The order in which decoding reads the rows of a unit of keys and values, and the rows that it
-// prefetches meanwhile.
+// prefetches while it does.
 #if defined(SEXTANT_ATTENTION_CPU_FORWARD_DECODE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_ROWS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_FORWARD_DECODE_ROWS_INL_H_
@@ -16,55 +16,57 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// A unit of keys and values of one head. Rows count from its first.
+// A unit of keys and values of one head. Rows are counted from its first.
 struct DecodeUnit {
   FrameRows keys;
   int64_t key_head;
-  KeyRange seen;  // that are read
-  int64_t stop;   // after the last that is read before something else is
-  int64_t ahead;  // rows are asked for so many rows before they are read
+  KeyRange seen;  // rows that are read
+  int64_t stop;   // end of the rows that are read in later units, too
+  int64_t ahead;  // prefetch distance in rows
 };
 
-// So many rows of keys or values, and as many that are asked for meanwhile, stay in the L1 cache.
-// More queries are multiplied with sixteen keys, or a few values, at a time, whose lines must all
-// have come when the first is read.
+// The number of rows of keys or values that stay in the L1 cache beside as many that are
+// prefetched. It is larger for more queries: these are multiplied with sixteen keys, or a few
+// values, at a time, whose lines must all have arrived when the first is read.
 inline int64_t rows_at_once(const Score<float>& s, int64_t queries) {
   const int64_t bytes = kVectors == 1 && queries > kThinRows ? 16384 : 8192;
   const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
   return std::clamp(round_down(bytes / std::max<int64_t>(each, 1), kLanes), kLanes, 4 * kLanes);
 }
+
 enum class Reads { kKeys, kValues };
 
-// Rows of a unit that lie together, and those that are read soon, which do, too.
+// Contiguous rows of a unit, and the contiguous rows to prefetch while they are read.
 struct Stretch {
   int64_t count;
   const void* at;
-  const AnyView<const float>* soon_of = nullptr;  // null: none
-  const void* soon_at = nullptr;
-  int64_t soon_count = 0;
+  const AnyView<const float>* next_view = nullptr;  // null: no prefetch
+  const void* next_data = nullptr;
+  int64_t next_count = 0;
 };
 
-// From the unit's `first` on. Values follow keys, and the next unit's keys those.
+// The stretch from the unit's row `first` on. Values are read after keys, and the next unit's keys
+// after values.
 inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
   const Score<float>& s = unit.keys.problem.score;
   const bool keys = reads == Reads::kKeys;
-  const AnyView<const float>* of = keys ? &s.k : &s.v;
+  const AnyView<const float>* view = keys ? &s.k : &s.v;
   const int64_t last = round_up(unit.seen.last, kLanes);
-  int64_t soon = first + unit.ahead;
+  int64_t next = first + unit.ahead;
   Stretch to = {std::min(unit.keys.in_page(first), last - first),
-                unit.keys.at(*of, unit.key_head, first)};
-  if (soon < last) {
-    to.count = std::min(to.count, last - soon);
+                unit.keys.at(*view, unit.key_head, first)};
+  if (next < last) {
+    to.count = std::min(to.count, last - next);
   } else {
-    of = keys ? &s.v : &s.k;
-    if (keys) soon += unit.seen.first - last;
+    view = keys ? &s.v : &s.k;
+    if (keys) next += unit.seen.first - last;
   }
-  const int64_t left = std::min(unit.stop - soon, unit.keys.in_page(soon));
-  if (left <= 0 || of->column_stride != 1) return to;
+  const int64_t left = std::min(unit.stop - next, unit.keys.in_page(next));
+  if (left <= 0 || view->column_stride != 1) return to;
   to.count = std::min(to.count, round_up(left, kLanes));
-  to.soon_of = of;
-  to.soon_at = unit.keys.at(*of, unit.key_head, soon);
-  to.soon_count = std::min(to.count, left);
+  to.next_view = view;
+  to.next_data = unit.keys.at(*view, unit.key_head, next);
+  to.next_count = std::min(to.count, left);
   return to;
 }
 

@@ -1,4 +1,4 @@
-// The forward pass: how it is cut, and what its tasks share.
+// The forward pass: its items, the scratch memory of a thread, and softmax states.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace sextant::cpu {
 
-// What is known of some queries after some of their keys: weights are e^(s - row_max), row_sum is
-// their sum and out the weighted sum of the values. Partial attention is a value: two of them over
-// different keys can be merged (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is
-// one merge after the other). Empty: row_max = -infinity, row_sum = 0.
+// The softmax state of queries after some of their keys: weights are e^(s - row_max), row_sum is
+// their sum, and out the weighted sum of the values. States over different keys can be merged
+// (Flash-Attention's running softmax, Milakov and Gimelshein 2018, is one merge after the other).
+// The empty state has row_max = -infinity and row_sum = 0.
 struct SoftmaxState {
   float* row_max = nullptr;  // [rows]
   float* row_sum = nullptr;  // [rows]
@@ -35,41 +35,42 @@ struct SoftmaxState {
   }
 };
 
-// Queries of all heads that share a key head, against some units of keys.
+// A task: queries of all heads that share a key head, against units of keys.
 struct ForwardItem {
   size_t block = 0;
   int64_t key_head = 0;
   int64_t first = 0, rows = 0;  // queries
   KeyRange units;
-  // Where each unit's result goes if they are merged later, counted from `first_unit`; or -1.
+  // The index of the results of the units, counted from `first_unit`, if these are merged later; or
+  // -1.
   int64_t partial = -1, first_unit = 0;
 };
 
-// Few queries (decoding) are multiplied with keys and values for all heads of the group at once, so
-// that each row of the cache is read once. Row g * queries + i is query i of head g.
+// Scratch for decoding: few queries are multiplied with keys and values for all heads of a group at
+// once, so that each row of the cache is read once. Row g * queries + i is query i of head g.
 struct GroupedQueries {
-  int64_t rows16 = 0;              // 0: items have too many queries for this
-  float** queries = nullptr;       // [ways] of [rows16 / kLanes][depth16][kLanes]
-  float** products = nullptr;      // [ways] of [rows16][kScoreStride]
-  float* weights = nullptr;        // [rows16][kScoreStride]; of one way, in place of its products
+  int64_t rows16 = 0;              // 0: items have too many queries
+  float** queries = nullptr;       // [rotations] of [rows16 / kLanes][depth16][kLanes]
+  float** products = nullptr;      // [rotations] of [rows16][kScoreStride]
+  float* weights = nullptr;        // [rows16][kScoreStride]; with one rotation, its products
   float* weight_panels = nullptr;  // [rows16 / kStrip][kUnit][kStrip]
   SoftmaxState unit;
 
   GroupedQueries(const Problem& problem, int64_t rows, Arena& arena);
 };
 
-// Many queries, by tiles of AMX: kAmxRows of a head are a group, and scores of the next one are
-// made while weights are made of the ones before. So there are several places for each. Nothing if
-// products are not of parts.
+// Scratch for AMX: kAmxRows queries of a head are a group. There are several buffers, because
+// weights of one group are made while AMX multiplies the groups before and after. Empty unless
+// products are of terms.
 struct Tiled {
   static constexpr int kScores = 3, kWeights = 2;
-  float** products[kScores] = {};  // [ways] of [kAmxRows][kScoreStride]
-  float* scores[kScores] = {};     // [kAmxRows][kScoreStride]; of one way, in place of its products
-  float* weights[kWeights] = {};   // in parts: [kAmxRows][kPairStride]
+  float** products[kScores] = {};  // [rotations] of [kAmxRows][kScoreStride]
+  float* scores[kScores] = {};     // [kAmxRows][kScoreStride]; with one rotation, its products
+  float* weights[kWeights] = {};   // in terms: [kAmxRows][kPairStride]
   SoftmaxState units[kWeights];    // [kAmxRows]
-  float* values = nullptr;         // in parts: [unit / 2][width16]
-  float* totals = nullptr;         // of a group's weights, [kAmxRows][amx::Pieces::kTotals]
-  int64_t weight_step = 0, value_step = 0;  // from part to part
+  float* values = nullptr;         // in terms: [unit / 2][width16]
+  float* totals = nullptr;  // row sums of a group's weights, [kAmxRows][amx::TileQueue::kTotals]
+  int64_t weight_step = 0, value_step = 0;  // strides from term to term
 
   Tiled(const Problem& problem, Arena& arena);
 };
@@ -77,39 +78,39 @@ struct Tiled {
 struct ForwardScratch {
   ForwardScratch(const Problem& problem, int64_t rows, Arena& arena);
 
-  int64_t rows16;  // queries of one head
+  int64_t rows16;  // rows of one head's queries, rounded up
   GroupedQueries grouped;
   Tiled tiled;
   Visibility visibility;
   Panels keys;
   float* values;              // [unit][width16], if v must be copied
   float* value_pairs;         // [unit / 2][width16], if products are of pairs
-  std::vector<Panels> heads;  // of queries, for each head of the group
+  std::vector<Panels> heads;  // queries of each head of the group
   std::vector<Panels> imaginary;
-  std::vector<Panels> grown, grown_imaginary;  // with growth: times what belongs to one unit
+  std::vector<Panels> grown, grown_imaginary;  // with growth: times the factors of one unit
   float* factors;
   KeyProducts key_products;
   float* query_products;  // q . A with all rows of a short A, [group][rows16][A.count16]; or null
   float* table_products;
   ScoreStrip strip, second;
-  float* weights;     // of a strip, as a panel: [kUnit][kStrip]
+  float* weights;     // of a strip, as a panel [kUnit][kStrip]
   SoftmaxState unit;  // of a strip
   SoftmaxState all;   // of all queries of an item: [group][rows16]
-  uint8_t* fresh;     // [group][strips]: nothing merged yet
+  uint8_t* fresh;     // [group][strips]: whether nothing is merged yet
 };
 
 struct Forward {
   const Problem& problem;
   const Attended<float>& result;
-  int64_t item_rows = 0;  // at most, of each head
+  int64_t item_rows = 0;  // most queries of each head in an item
   std::vector<ForwardItem> items;
-  std::vector<ForwardItem> merges;  // items whose units were cut; `units` are all of them
+  std::vector<ForwardItem> merges;  // items that were cut by units, with all of their units
   AlignedFloats softmax_states;
-  double seconds = 0;  // a guess of the work
+  double seconds = 0;  // estimate of the work
 
   Forward(const Problem& problem, const Attended<float>& result, int workers);
 
-  // Of one strip (counted over the heads of the group) of a cut item.
+  // The state of one strip, counted over the heads of the group, of an item that was cut.
   SoftmaxState partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
@@ -126,11 +127,11 @@ struct Forward {
   void cut_units(int workers);
 };
 
-// In forward.cc, once for each SIMD target.
+// Dispatch to the SIMD target of the machine, in forward.cc.
 void run_forward_item(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
 void run_forward_merge(const Forward& forward, const ForwardItem& item, ForwardScratch& scratch);
-// How many floats of queries and results an item may have, which share the L2 cache with a unit of
-// keys and values.
+// The most floats of queries and results of an item, which share the L2 cache with a unit of keys
+// and values.
 int64_t item_floats();
 
 }  // namespace sextant::cpu

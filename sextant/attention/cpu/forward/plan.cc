@@ -6,11 +6,11 @@
 namespace sextant::cpu {
 namespace {
 
-// Queries of each head in one item. Their panels and results, and the unit of keys and values that
-// passes by, share the L2 cache; the more queries, the less often keys are packed.
+// Queries of each head in one item. Their panels and results share the L2 cache with a unit of keys
+// and values; the more queries, the less often keys are packed.
 int64_t rows_of_item(const Problem& p) {
   constexpr int64_t kMostRows = 512;
-  constexpr int64_t kMostRowsWithKeyTable = 128;  // whose products are one float for each pair
+  constexpr int64_t kMostRowsWithKeyTable = 128;  // k . B has a float for each query and key
   const int64_t rows = item_floats() / (p.group * std::max(p.depth16 + p.width16, kLanes));
   return std::clamp(round_down(rows, kLanes), kLanes, p.on_key ? kMostRowsWithKeyTable : kMostRows);
 }
@@ -19,14 +19,14 @@ int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
 }
 
-// Few rows are multiplied with all queries of an item at once: with each unit of keys again would
-// be rounded up to kLanes rows, of which far keys (clipped tables) want one.
+// A short A is multiplied with all queries of an item at once. For each unit of keys again, the
+// product would be rounded up to kLanes rows, although keys beyond the clip distance need only one.
 bool has_short_table(const Problem& p) {
   constexpr int64_t kFewRows = 4 * kLanes;
   return p.on_query && p.on_query.count16 <= kFewRows;
 }
 
-// The units that any of an item's queries sees.
+// The hull of the units that an item's queries see.
 KeyRange units_seen(const Problem& p, const ForwardItem& item) {
   const Frame& frame = p.blocks[item.block].frame;
   KeyRange seen;
@@ -44,7 +44,7 @@ bool grows(const Problem& p) {
 
 }  // namespace
 
-// Where a product is more than that of q and k, heads go one by one.
+// Heads are not grouped where their products have a modulus, a B or growth.
 GroupedQueries::GroupedQueries(const Problem& p, int64_t rows, Arena& arena) {
   constexpr int64_t kMostRows = 4 * kLanes;
   if (rows > kStrip || p.group * rows > kMostRows || p.score.q_imag || p.on_key || grows(p)) return;
@@ -125,8 +125,8 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
 
 Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
     : problem(p), result(attended), item_rows(rows_of_item(p)) {
-  constexpr double kSecondsOfPair = 2e-11;  // of a query and a key, for each column of k and v
-  constexpr double kSecondsOfKey = 4e-10;   // for each column of k and v, from memory
+  constexpr double kSecondsOfPair = 2e-11;  // per query, key, and column of k and v
+  constexpr double kSecondsOfKey = 4e-10;   // per key and column of k and v, from memory
   const double columns = static_cast<double>(p.depth16 + p.width16);
   int64_t most_rows = 0;
   for (size_t n = 0; n < p.blocks.size(); ++n) {
@@ -145,12 +145,12 @@ Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
                 kSecondsOfKey * static_cast<double>(p.score.k.heads));
   }
   item_rows = most_rows;
-  std::ranges::reverse(items);  // causal queries see more keys the later they are: long items first
+  std::ranges::reverse(items);  // later causal queries see more keys: long items first
   cut_units(workers);
 }
 
-// A few queries over many keys (decoding) would keep few threads busy: their units become items, a
-// few units each, for every item has to prepare its queries.
+// Few queries over many keys (decoding) would keep few threads busy. They are cut into items of a
+// few units each; not of one unit, because every item prepares its queries.
 void Forward::cut_units(int workers) {
   constexpr int64_t kFewRows = 64;
   const Problem& p = problem;

@@ -1,12 +1,12 @@
 // The scores of a strip: kStrip queries of one head and some keys of one unit.
 //
-//   product   <turn q, turn k> + q . A + k . B         one for each way of turning
+//   product   <R q, R k> + q . A + k . B               one for each rotation R
 //   score     w * product (or its modulus) + b + beta  the scale is in q and B already
 //
-// Products get their other terms as they are stored (addends.h), and so do scores their biases b
-// and beta where there is no weight or modulus between the two; which terms there are is asked once
-// for each strip. Keys that a query does not see get -infinity last, by overwriting,
-// so that nothing that stands in them, NaN included, reaches a sum.
+// The other terms of a product are added before it is stored (epilogue.h), and so are the biases b
+// and beta if there is no weight or modulus; the list of terms is made once for each strip. The
+// scores of hidden keys are overwritten with -infinity last, so that none of their values, NaN
+// included, reaches a sum.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORE_SCORES_INL_H_
@@ -52,8 +52,9 @@ HWY_INLINE void key_product(const Strip& s, const float* queries, const float* k
     multiply_keys_of<Sum::kNew>(s, depth, depth16, queries, keys, to, epilogue);
 }
 
-// sqrt(a * a + b * b) without overflow in between. Max and Min may drop a NaN; the sum of both has
-// it, and is right, too, where the ratio is none: of zeros and of infinities.
+// sqrt(a * a + b * b) without intermediate overflow. Max and Min may drop a NaN, but the sum |a| +
+// |b| keeps it; the sum is also the result where the ratio is NaN: for two zeros and two
+// infinities.
 HWY_INLINE V modulus(V a, V b) {
   const F32 d;
   const V x = hn::Abs(a), y = hn::Abs(b), sum = hn::Add(x, y);
@@ -69,14 +70,14 @@ HWY_INLINE Lanes modulus(const Lanes& a, const Lanes& b) {
   return x;
 }
 
-// Without these, biases are more terms of a product.
+// Without either, biases are terms of the product.
 HWY_INLINE bool has_weight_or_modulus(const Problem& p) { return p.weight || p.score.q_imag; }
 
-// From products to scores, through weight and modulus.
+// Makes scores from products by weight and modulus.
 HWY_INLINE void finish_scores(const Strip& s, const ScoreStrip& to) {
   const Problem& p = s.problem;
   if (!has_weight_or_modulus(p)) return;
-  const Lanes sign = set(std::copysign(1.0F, p.scale));  // the modulus must not lose the scale's
+  const Lanes sign = set(std::copysign(1.0F, p.scale));  // a modulus must not lose it
   const float* weight = p.weight ? p.weight.head(s.queries.head) : nullptr;
   const float* bias = p.bias ? p.bias.head(s.queries.head) : nullptr;
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -123,13 +124,13 @@ HWY_INLINE void score_rotation(const Strip& s, size_t rotation, const ScoreScrat
   if (p.score.query_bias && !puts_query_bias) add_query_bias(s, to.scores);
 }
 
-// Whether scores are the products of q and k as they are, where all keys are seen.
+// Whether scores equal the products of q and k where all keys are seen.
 HWY_INLINE bool scores_are_products(const Problem& p) {
   return p.rotations.list.size() == 1 && !p.on_query && !p.on_key && !p.bias &&
          !p.score.query_bias && !p.score.key_bias && !has_weight_or_modulus(p) && !p.score.mask;
 }
 
-// Overwrites what the dense mask hides.
+// Overwrites the columns that the dense mask hides.
 HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
   const View<const uint8_t>& mask = s.problem.score.mask;
   if (!mask) return;
@@ -145,7 +146,7 @@ HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
   }
 }
 
-// Overwrites what the strip's queries do not see, whatever the reason.
+// Overwrites the columns that the strip's queries do not see, for whatever reason.
 HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
   const KeyRange seen = s.seen_keys();
   const bool whole =
@@ -158,7 +159,7 @@ HWY_INLINE void fill_hidden(const Strip& s, float value, float* lines) {
   fill_masked(s, value, lines);
 }
 
-// Takes over from the scores of one way those keys that are seen in that way.
+// Copies the scores of the keys that are seen in one rotation.
 HWY_INLINE void merge_rotation(const Strip& s, size_t rotation, const float* from, float* to) {
   for (int64_t i = 0; i < s.rows; ++i)
     s.visibility.each_range(s.row + i, s.seen_keys(), {rotation, false}, [&](KeyRange range) {

@@ -1,5 +1,5 @@
-// Products with tables of vectors: q . A of a strip, or of all queries of an item at once, and k .
-// B of a tile of queries with a unit of keys.
+// Products with tables of vectors: q . A for a strip or for all queries of an item, and k . B for a
+// tile of queries and a unit of keys.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_TABLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_TABLES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORE_TABLES_INL_H_
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Calls f with the strip's queries, which lie in panels or in rows. columns: of either.
+// Calls f with the strip's queries as a left operand; they are panels or rows of `columns` columns.
 template <class F>
 HWY_INLINE void with_queries(const Strip& s, const float* queries, int64_t columns, F&& f) {
   const int64_t row = s.row;
@@ -28,12 +28,12 @@ HWY_INLINE void with_queries(const Strip& s, const float* queries, int64_t colum
     f(LeftColumns{queries + round_down(row, kLanes) * columns + row % kLanes, kLanes});
 }
 
-// The panels of a table from a row on, a multiple of kLanes.
+// The panels of a table from `row` on, a multiple of kLanes.
 HWY_INLINE RightPanels panels_from(const PackedTable& table, int64_t head, int64_t row) {
   return {table.panel(head, row), kLanes * table.columns16};
 }
 
-// x . T for rows x, given by their panels. products: [s.rows][rows of T].
+// Multiplies rows x by the panels of a table that the strip meets. products: [s.rows][rows of T].
 template <class A>
 HWY_INLINE TableProducts multiply_table(const Strip& s, const PackedTable& table, A x,
                                         float* products) {
@@ -43,7 +43,7 @@ HWY_INLINE TableProducts multiply_table(const Strip& s, const PackedTable& table
   return made;
 }
 
-// q . A of a strip: as multiplied for the whole item, or made here in `products`.
+// q . A of a strip: as computed for the whole item, or computed here into `products`.
 HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
   const PackedTable& table = s.problem.on_query;
   if (const float* all = s.query_products)
@@ -54,7 +54,7 @@ HWY_INLINE TableProducts query_products_of(const Strip& s, float* products) {
   return made;
 }
 
-// q . A of some queries of a head, given by their panels, with all rows of A: to[rows][A.count16].
+// q . A for queries of a head, in panels, and all rows of A: to[rows][A.count16].
 inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_t rows,
                                           const float* panels, float* to) {
   const PackedTable& table = p.on_query;
@@ -65,15 +65,15 @@ inline HWY_NOINLINE void multiply_queries(const Problem& p, int64_t head, int64_
         panels_from(table, head, 0), to + i * table.count16, table.count16);
 }
 
-// k . B of a tile of queries with the keys of `columns`. Tiles of B have keys for rows, so a panel
-// of keys is multiplied and transposed, each product to its query; but far keys, all of whose
-// queries meet one row, have a number each.
+// k . B for a tile of queries and the keys of `columns`. Tiles of B have keys for rows, so the
+// products of a panel of keys are transposed to queries. Keys beyond the clip distance, all of
+// whose queries meet one row, have one product each.
 inline HWY_NOINLINE void multiply_keys(const Problem& p, const QueryTile& queries,
                                        const KeyTile& keys, KeyRange columns, float* products,
                                        const KeyProducts& to) {
   const PackedTable& table = p.on_key;
   const int64_t rows16 = round_up(queries.rows, kLanes), panel = kLanes * p.depth16;
-  // Of a key and the first query, counted as B's map counts.
+  // The diagonal of a key and the first query, as B's map counts.
   const auto diagonal = [&](int64_t j) {
     return p.score.diagonals.count - 1 - queries.block->diagonal - (keys.keys.first + j) +
            queries.first;

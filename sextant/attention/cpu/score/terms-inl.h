@@ -1,5 +1,5 @@
-// Terms that are added to the products of a strip as these are stored (epilogue.h): products with
-// tables, each at the keys that meet its row, and biases.
+// The terms that are added to the products of a strip before these are stored (epilogue.h):
+// products with tables, each at the keys that meet its row, and biases.
 #if defined(SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_SCORE_TERMS_INL_H_
@@ -19,17 +19,17 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What is added to the products of a strip.
+// The list of terms of a strip's products.
 class ScoreEpilogue {
  public:
-  // Of `rows` queries and `columns` of their unit; `count` terms, each of which is put once.
+  // The strip has `rows` queries and `columns` of its unit. Each of `count` terms is put once.
   ScoreEpilogue(int64_t rows, KeyRange columns, int64_t count)
       : rows_(rows), columns_(columns), count_(count), step_(count) {}
   ScoreEpilogue(const ScoreEpilogue&) = delete;
   EpilogueTerms all() const { return {list_, count_, step_}; }
 
-  // Of row i and column j, counted from the first: data[i * row_step + j / kLanes * block_step + j
-  // % kLanes].
+  // Puts a term whose value for row i and column j, counted from the first, is data[i * row_step +
+  // j / kLanes * block_step + j % kLanes].
   HWY_INLINE void put(const float* data, int64_t row_step, int64_t block_step) {
     if (count_ == 1) {  // one for all blocks
       *list_ = {data, row_step, block_step};
@@ -39,23 +39,24 @@ class ScoreEpilogue {
     for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, data += block_step)
       *to = {data, row_step, 0};
   }
-  // k . B; first_row: of the strip, in the tile.
+  // Puts k . B. first_row: the strip's first row in the tile.
   HWY_INLINE void put_key_products(const KeyProducts& products, int64_t first_row) {
     const EpilogueTerm* from = products.panels + columns_.first / kLanes;
     for (EpilogueTerm* to = list_ + put_++; to < end(); to += count_, ++from)
       *to = {from->data + first_row * from->row_step, from->row_step, 0};
   }
-  // x . T[row(diagonal)] for rows x and the one table of this strip. diagonal: of the first row and
-  // the first column. Products are read where they lie if rows rise. place: lines of a strip, to
-  // which go those that must be moved.
+  // Puts x . T[row(diagonal)] for rows x. diagonal: that of the first row and the first column.
+  // Where table rows rise, products are read in place; elsewhere they are gathered into `place`,
+  // the rows of a strip.
   HWY_INLINE void put_table_products(const RowMap& map, int64_t diagonal,
                                      const TableProducts& products, float* place) {
-    const auto number_of_each = [&](int64_t row) HWY_ATTR {  // far keys of a clipped table
-      return spread_number(products.with(row), products.row_step, row);
+    // The term of keys that all meet one row, as those beyond the clip distance.
+    const auto one_for_all = [&](int64_t row) HWY_ATTR {
+      return broadcast(products.with(row), products.row_step, row);
     };
     const KeyRange met = products.met;
-    const int64_t before = rows_ - 1;  // the next query's diagonals are one before
-    if (met.last - met.first == 1) return put(number_of_each(met.first), kLanes, 0);
+    const int64_t before = rows_ - 1;  // the diagonals of the next query are one less
+    if (met.last - met.first == 1) return put(one_for_all(met.first), kLanes, 0);
     if (map.rises(diagonal - before, columns_.last - columns_.first + before))
       return put(products.with(*map.rows(diagonal)), products.row_step - 1, kLanes);
     EpilogueTerm* to = list_ + put_++;
@@ -65,33 +66,34 @@ class ScoreEpilogue {
         *to = {products.with(row), products.row_step - 1, 0};
         continue;
       }
-      const float* far = map.stays(at - before, kLanes + before) ? number_of_each(row) : nullptr;
-      if (!far) spread_to(place + j, map, at, products);
+      const float* far = map.stays(at - before, kLanes + before) ? one_for_all(row) : nullptr;
+      if (!far) gather_to(place + j, map, at, products);
       *to = far ? EpilogueTerm{far, kLanes, 0} : EpilogueTerm{place + j, kScoreStride, 0};
     }
   }
 
  private:
   static constexpr int64_t kMost = 4;
-  static constexpr int64_t kMostSpread = 2;  // rows of a table: one on either side
+  static constexpr int64_t kMostBroadcasts = 2;  // table rows: one for each clip distance
   const EpilogueTerm* end() const {
     return list_ + (columns_.last - columns_.first) / kLanes * count_;
   }
 
-  HWY_INLINE void spread_to(float* to, const RowMap& map, int64_t diagonal,
+  HWY_INLINE void gather_to(float* to, const RowMap& map, int64_t diagonal,
                             const TableProducts& products) const {
     gather_by_row(map, diagonal, rows_, kLanes, products.data, products.row_step, products.first,
                   to, kScoreStride);
   }
 
-  // One number for each row, in all lanes: [rows][kLanes]. Null if there are too many already.
-  HWY_INLINE const float* spread_number(const float* numbers, int64_t step, int64_t table_row) {
+  // Broadcasts one value for each row to all lanes: [rows][kLanes]. Null if there is no memory
+  // left.
+  HWY_INLINE const float* broadcast(const float* numbers, int64_t step, int64_t table_row) {
     int64_t n = 0;
-    while (n < spread_count_ && spread_rows_[n] != table_row) ++n;
-    if (n == kMostSpread) return nullptr;
-    float* const to = spread_ + n * kStrip * kLanes;
-    if (n < spread_count_) return to;
-    spread_rows_[spread_count_++] = table_row;
+    while (n < broadcasts_ && broadcast_rows_[n] != table_row) ++n;
+    if (n == kMostBroadcasts) return nullptr;
+    float* const to = broadcast_ + n * kStrip * kLanes;
+    if (n < broadcasts_) return to;
+    broadcast_rows_[broadcasts_++] = table_row;
     for (int64_t i = 0; i < rows_; ++i) store(set(numbers[i * step]), to + i * kLanes);
     return to;
   }
@@ -100,11 +102,11 @@ class ScoreEpilogue {
   KeyRange columns_;
   int64_t count_, step_, put_ = 0;
   EpilogueTerm list_[kMost * kUnit / kLanes];
-  int64_t spread_count_ = 0, spread_rows_[kMostSpread];
-  HWY_ALIGN float spread_[kMostSpread * kStrip * kLanes];
+  int64_t broadcasts_ = 0, broadcast_rows_[kMostBroadcasts];
+  HWY_ALIGN float broadcast_[kMostBroadcasts * kStrip * kLanes];
 };
 
-// Products that are known, and what is added to them. from: may be `to`.
+// Adds the terms to products that are computed already. `from` may be `to`.
 HWY_INLINE void add_to_products(const Strip& s, const float* from,
                                 const EpilogueTerms& epilogue_terms, float* to) {
   if (from == to && epilogue_terms.count == 0) return;
@@ -120,8 +122,8 @@ HWY_INLINE void add_to_products(const Strip& s, const float* from,
     }
 }
 
-// A query's row of `matrix` ([batch, heads, queries, diagonals]) beside the strip's columns: column
-// j meets element j of `data`, for the columns that have a diagonal.
+// A query's row of a matrix [batch, heads, queries, diagonals], aligned with the strip: element j
+// of `data` belongs to column j, for the `columns` that have a diagonal.
 template <class T>
 struct DiagonalsOfQuery {
   T* data;
@@ -137,8 +139,8 @@ HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>&
           intersect(s.columns, {-first, matrix.columns - first})};
 }
 
-// Where every column of every query has a diagonal, the numbers are one more term of the product:
-// the next query's begin one diagonal before.
+// Where every column of every query has a diagonal, query_bias is a term of the product: the row of
+// the next query starts one diagonal earlier.
 HWY_INLINE bool can_put_query_bias(const Strip& s) {
   const View<const float>& bias = s.problem.score.query_bias;
   return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
@@ -162,7 +164,7 @@ HWY_INLINE void add_query_bias(const Strip& s, float* to) {
   }
 }
 
-// Adds the biases of the strip's keys, each query's less that of its last key.
+// Adds the biases of the strip's keys, relative to the bias of the query's last key (key_bias.h).
 inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
   const Problem& p = s.problem;
   const hn::CappedTag<double, kLanes / 2> d64;

@@ -1,6 +1,6 @@
-// Lines of numbers in parts and pairs (sextant/base/simd/bfloat16-inl.h), as AMX multiplies them:
-// two numbers sixteen columns or keys apart are a pair, so that neighbours stay neighbours; of 32
-// columns, pair i is columns i and 16 + i.
+// Rows of values split into bfloat16 terms and paired (sextant/base/simd/bfloat16-inl.h), as AMX
+// multiplies them: a pair is two values sixteen columns or keys apart, so that neighbours stay
+// neighbours; of 32 columns, pair i is columns i and 16 + i.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_BF16X3_INL_H_
@@ -25,7 +25,7 @@ using sextant::HWY_NAMESPACE::put_pairs;
 using sextant::HWY_NAMESPACE::split;
 using sextant::HWY_NAMESPACE::TermsOf;
 
-// As that for weights, which have no sign.
+// The same for weights, which have no sign.
 template <int kCount>
 HWY_INLINE TermsOf<kCount> split_weight(V x) {
   if constexpr (kCount == 1)
@@ -41,8 +41,8 @@ HWY_INLINE TermsOf<kCount> no_terms() {
   return terms;
 }
 
-// Lines of `lanes` numbers, a multiple of kLanes, each paired with that sixteen lines on; those
-// beyond the last are 0. line(i): where line i lies. to: lines of pairs, `to_step` apart.
+// Pairs rows of `lanes` values, a multiple of kLanes, each with the row sixteen further on; rows
+// beyond the last are 0. line(i): the address of row i. to: rows of pairs, `to_step` apart.
 template <int kCount, class Line>
 HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_step,
                           int64_t term_step, Line line) {
@@ -59,7 +59,7 @@ HWY_INLINE Fit pair_lines(int64_t lines, int64_t lanes, float* to, int64_t to_st
   return fit;
 }
 
-// Rows of `columns16` numbers, whose columns are paired. to: rows of amx::paired(columns16).
+// Pairs the columns of rows of `columns16` values. to: rows of amx::paired(columns16).
 template <int kCount>
 HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, int64_t columns16,
                             float* to, int64_t term_step) {
@@ -77,7 +77,7 @@ HWY_INLINE Fit pair_columns(const float* from, int64_t from_row, int64_t rows, i
   return fit;
 }
 
-// A panel of sixteen rows, [columns16][kLanes], into pairs of columns,
+// Pairs the columns of a panel of sixteen rows, [columns16][kLanes], into
 // [amx::paired(columns16)][kLanes].
 template <int kCount>
 HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* to,
@@ -86,8 +86,8 @@ HWY_INLINE Fit pair_panel_columns(const float* panel, int64_t columns16, float* 
                             [&](int64_t c) HWY_ATTR { return panel + c * kLanes; });
 }
 
-// The numbers of `columns` of a line, and zeros for the others of `all`, in pairs and parts: to[all
-// / 2].
+// Splits and pairs the weights of `columns` of a row, with zeros for the other columns of `all`:
+// to[all / 2].
 template <int kCount>
 HWY_INLINE void pair_line(const float* line, KeyRange columns, KeyRange all, float* to,
                           int64_t term_step) {

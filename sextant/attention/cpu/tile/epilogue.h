@@ -1,24 +1,22 @@
-// What is added to the numbers of a product as they are stored, so that no pass of its own adds it.
+// Terms that are added to the values of a product before they are stored, which saves a pass.
 #pragma once
 
 #include <cstdint>
 
 namespace sextant::cpu {
 
-// Of row i and kLanes columns, block j: data + i * row_step + j * block_step.
-struct EpilogueTerm {  // without defaults, so that lists of them are not written before they are
-                       // filled
+// The term of row i and block j of kLanes columns is data[i * row_step + j * block_step ...].
+struct EpilogueTerm {  // no defaults, so that lists are not initialised before they are filled
   const float* data;
   int64_t row_step, block_step;
 };
 
-// `count` of them for each block, at least one, added one after the other: those of block j are
-// of(j)[0] and so on. step: count, or 0 where there is one for all blocks, which its block_step
-// tells apart.
+// At least one term for each block, `count` in all, added one after the other: block j has
+// of(j)[0], of(j)[1] and so on. step: count, or 0 if all blocks share one term with a block_step.
 struct EpilogueTerms {
   const EpilogueTerm* of_blocks;
   int64_t count, step;
-  int64_t row = 0, block = 0;  // the product's first
+  int64_t row = 0, block = 0;  // the first row and block of the product
 
   const EpilogueTerm* of(int64_t j) const { return of_blocks + (block + j) * step; }
   const float* at(const EpilogueTerm& x, int64_t j) const {

@@ -1,8 +1,8 @@
-// Sixteen floats, whatever the vectors of the target are: one vector of AVX-512, two of AVX2, four
-// of SSE4 or NEON. All kernels count in these, so the order of their sums is the same on every
+// Sixteen floats, whatever the target's vector length: one vector of AVX-512, two of AVX2, four of
+// SSE4 or NEON. All kernels work in these units, so the order of their sums is the same on every
 // target.
 //
-// No include guard of the common kind: this file is compiled once for each target.
+// The include guard is Highway's, because this file is compiled once for each target.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_LANES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_LANES_INL_H_
@@ -30,18 +30,18 @@ using V = hn::Vec<F32>;
 inline constexpr int kVectorLanes = static_cast<int>(hn::MaxLanes(F32()));  // lanes of a vector
 inline constexpr int kVectors = 16 / kVectorLanes;
 
-// What an L2 cache holds, guessed from the vectors that the machine has: cores with AVX-512 have a
+// Floats that fit into the L2 cache, as a guess from the vector length: cores with AVX-512 have a
 // MB or more, many others half of that.
 inline constexpr int64_t kFloatsOfL2 = (kVectors == 1 ? 256 : 128) * 1024;
 
 struct Lanes {
   V part[kVectors];
-  // Declared here it has the target's attributes, without which g++ cannot make NEON's vectors in
-  // it.
+  // A declared constructor has the target's attributes, without which g++ cannot construct NEON's
+  // vectors.
   Lanes() = default;
 };
 
-// A vector of float32 from numbers of any format.
+// A vector of float32 from values of any format.
 template <class D>
 HWY_INLINE hn::Vec<D> load_as(D d, const float* from) {
   return hn::LoadU(d, from);
@@ -59,7 +59,8 @@ HWY_INLINE hn::Vec<D> load_as(D d, const Float16* from) {
   const hn::Rebind<hwy::float16_t, D> d16;
   return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
 #else
-  // As widened() does: Highway's own, where the machine has no such instruction, knows no infinity.
+  // The same steps as to_float(): Highway's conversion, where the machine has no instruction for
+  // it, does not handle infinity.
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint16_t, D> d16;
   const auto bits = hn::PromoteTo(di, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
@@ -87,7 +88,7 @@ HWY_INLINE Lanes load(const Number* from) {
   return x;
 }
 
-// Calls f with `at`, an address in the numbers of a view, as what lies there.
+// Calls f with `at` as a pointer to the type that `format` names.
 template <class F>
 HWY_INLINE void with_type(Format format, const void* at, F&& f) {
   switch (format) {
@@ -142,7 +143,7 @@ HWY_INLINE Lanes neg_mul_add(const Lanes& a, const Lanes& b, const Lanes& c) {
   return x;
 }
 
-// Of a NaN and a number: either, as the target likes.
+// With a NaN the result is either operand, depending on the target.
 HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
   Lanes x;
   for (int p = 0; p < kVectors; ++p) x.part[p] = hn::Max(a.part[p], b.part[p]);
@@ -155,7 +156,7 @@ HWY_INLINE Lanes exp(const Lanes& a) {
   return x;
 }
 
-// Lanes [first, last), and zeros.
+// Lanes [first, last), and zeros in the others.
 HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
   Lanes x;
   for (int p = 0; p < kVectors; ++p) {
@@ -170,7 +171,7 @@ HWY_INLINE Lanes only(const Lanes& a, int64_t first, int64_t last) {
   return x;
 }
 
-// In an order of the target.
+// The order of the sum depends on the target.
 HWY_INLINE float sum_of(const Lanes& x) {
   V sum = x.part[0];
   for (int p = 1; p < kVectors; ++p) sum = hn::Add(sum, x.part[p]);
@@ -183,10 +184,10 @@ HWY_INLINE float max_of(const Lanes& x) {
   return hn::GetLane(hn::MaxOfLanes(F32(), row_max));
 }
 
-// False if any of the floats (a multiple of kLanes) is infinite or NaN: those times 0 are NaN.
+// False if any of `count` floats (a multiple of kLanes) is infinite or NaN: times 0 these are NaN.
 inline HWY_NOINLINE bool all_finite(const float* x, int64_t count) {
   const Lanes zero = set(0);
-  constexpr int64_t kAtOnce = 4;  // sums, for one would wait for itself
+  constexpr int64_t kAtOnce = 4;  // independent sums, for latency
   Lanes sum[kAtOnce] = {zero, zero, zero, zero};
   int64_t n = 0;
   for (; n + kAtOnce * kLanes <= count; n += kAtOnce * kLanes)

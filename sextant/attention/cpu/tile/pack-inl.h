@@ -1,12 +1,12 @@
-// Rows into panels and back, and turning them there.
+// Rows to panels and back, and the rotation of panels.
 //
 //   rows                      panel: sixteen rows side by side
 //   r0: a0 a1 a2 ...          a0 b0 c0 ... (column 0 of the sixteen rows)
 //   r1: b0 b1 b2 ...    <->   a1 b1 c1 ...
 //   r2: c0 c1 c2 ...          a2 b2 c2 ...
 //
-// In a panel a pair of columns is two lines, so turning needs no shuffle, wherever a method puts
-// its pairs, and turns sixteen rows at once.
+// In a panel a pair of columns is two vectors, so a rotation needs no shuffle, whatever columns a
+// method pairs, and rotates sixteen rows at once.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_PACK_INL_H_
@@ -32,7 +32,7 @@ HWY_INLINE void transpose_strip(const V* x, float* to) {
   for (int i = 0; i < kStrip; ++i) hn::StoreU(x[i], F32(), to + i);
 }
 #else
-// to[j][i] = x[i][j] for kStrip rows x of kVectorLanes columns, which it spoils.
+// to[j][i] = x[i][j] for kStrip rows x of kVectorLanes columns, which are overwritten.
 HWY_INLINE void transpose_strip(V* x, float* to) {
   const F32 d;
   static_assert(kStrip == 8);
@@ -40,8 +40,7 @@ HWY_INLINE void transpose_strip(V* x, float* to) {
   if constexpr (kVectorLanes == 16) {
     using sextant::HWY_NAMESPACE::interleave_blocks;
     using sextant::HWY_NAMESPACE::interleave_pairs;
-    V pairs[kStrip];  // of rows 2 n and 2 n + 1; then, of a block of four columns, its first two or
-                      // its last two
+    V pairs[kStrip];  // rows 2 n and 2 n + 1 interleaved, then two of four columns
     for (int i = 0; i < kStrip; i += 2) {
       pairs[i] = hn::InterleaveLower(d, x[i], x[i + 1]);
       pairs[i + 1] = hn::InterleaveUpper(d, x[i], x[i + 1]);
@@ -67,8 +66,8 @@ HWY_INLINE void transpose_strip(V* x, float* to) {
 }
 #endif
 
-// to[j][i] = row(i)[j] for a kVectorLanes x kVectorLanes square; rows from `rows` on are 0, and not
-// asked for.
+// to[j][i] = row(i)[j] for a kVectorLanes x kVectorLanes square. Rows from `rows` on are 0, and
+// row() is not called for them.
 template <class Row>
 HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row row) {
   const F32 d;
@@ -82,17 +81,17 @@ HWY_INLINE void transpose_square(int64_t rows, float* to, int64_t to_row, Row ro
   for (int i = 0; i < kVectorLanes; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }
 
-// Sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and
-// columns up to the next multiple of kLanes, become 0. ahead: sixteen rows that will be wanted
-// soon, or null. They are asked for row by row, a few cache lines at a time: so the processor sees
-// one stream, which it then follows by itself, and memory works while rows are transposed.
+// Packs sixteen rows (of `columns`, by strides) times factor into a panel. Rows from `rows` on, and
+// columns up to the next multiple of kLanes, become 0. ahead: sixteen rows that are read soon, or
+// null. They are prefetched row by row, a few cache lines at a time: so the hardware prefetcher
+// sees one stream and follows it, and lines arrive while rows are transposed.
 template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t column_stride,
                              int64_t rows, int64_t columns, float factor, float* panel,
                              const Number* ahead = nullptr) {
-  constexpr int64_t kLine = 64 / sizeof(Number);  // of the cache, in numbers
+  constexpr int64_t kLine = 64 / sizeof(Number);  // values of a cache line
   constexpr int64_t kLinesAtOnce =
-      kLanes * kVectorLanes / kLine;  // of sixteen rows of kVectorLanes columns
+      kLanes * kVectorLanes / kLine;  // lines of sixteen rows of kVectorLanes columns
   const V times = hn::Set(F32(), factor);
   int64_t c = 0;
   if (column_stride == 1) {
@@ -117,8 +116,8 @@ HWY_NOINLINE void pack_panel(const Number* from, int64_t row_stride, int64_t col
   std::fill(panel + columns * kLanes, panel + round_up(columns, kLanes) * kLanes, 0.0F);
 }
 
-// The way back: sixteen lanes of lines that are `step` apart become rows of `columns16`, a multiple
-// of kLanes.
+// The inverse: sixteen lanes of vectors that are `step` apart become rows of `columns16`, a
+// multiple of kLanes.
 inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t columns16,
                                       float* to, int64_t to_row) {
   for (int64_t c = 0; c < columns16; c += kVectorLanes)
@@ -130,10 +129,10 @@ inline HWY_NOINLINE void unpack_panel(const float* panel, int64_t step, int64_t 
 
 enum class Rotate { kForth, kBack };
 
-// Turns sixteen rows of the frame, from `row` (a multiple of kLanes) on; or turns gradients back,
-// which is the transpose of turning.
-inline HWY_NOINLINE void turn_panel(const SidePhases& phases, int64_t row, Rotate rotate,
-                                    float* panel) {
+// Rotates sixteen rows of the frame, from `row` (a multiple of kLanes) on; or rotates gradients
+// back, which is the transpose.
+inline HWY_NOINLINE void rotate_panel(const SidePhases& phases, int64_t row, Rotate rotate,
+                                      float* panel) {
   const Lanes sign = set(rotate == Rotate::kForth ? 1.0F : -1.0F);
   const float* at = phases.of_panel(row);
   const int64_t to_next = 2 * kLanes * static_cast<int64_t>(phases.rotation->pairs.size());
@@ -142,7 +141,7 @@ inline HWY_NOINLINE void turn_panel(const SidePhases& phases, int64_t row, Rotat
     const Lanes x = load(panel + pair.first * kLanes), y = load(panel + pair.second * kLanes);
     store(neg_mul_add(y, sin, mul(x, cos)), panel + pair.first * kLanes);
     store(mul_add(x, sin, mul(y, cos)), panel + pair.second * kLanes);
-    // Long texts' phases lie far away, and the next rows are mostly turned next.
+    // Phases of a long sequence are not in a near cache, and mostly the next rows follow.
     hwy::Prefetch(at + to_next);
     hwy::Prefetch(at + to_next + kLanes);
     at += 2 * kLanes;

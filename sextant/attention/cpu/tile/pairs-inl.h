@@ -1,12 +1,12 @@
-// Pairs of bfloat16 in the place of one float32 each, and their product: the sums of the cpu-bf16
-// backend where there is no AMX.
+// Pairs of bfloat16, each in the place of one float32, and their product: the arithmetic of the
+// cpu-bf16 backend on machines without AMX.
 //
 //   pair = (x, y)      x in the lower 16 bits        c += a.x * b.x + a.y * b.y
 //
-// Columns 2 c and 2 c + 1 of queries and keys are paired, which are lines of a panel, and keys 2 j
-// and 2 j + 1 for weights and values. One instruction multiplies where the machine has AVX512_BF16
-// (or NEON's bfdot, which Highway knows from 1.2 on), and one pairs weights; elsewhere two
-// multiply-adds of what is widened again, which differs in how sums are rounded.
+// Of queries and keys, columns 2 c and 2 c + 1 are paired; of weights and values, keys 2 j and 2 j
+// + 1. With AVX512_BF16 (or NEON's bfdot, which Highway supports from 1.2 on) the product is one
+// instruction, and so is the pairing of weights; elsewhere the product is two multiply-adds of
+// values that are converted back to float32, which rounds sums differently.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_PAIRS_INL_H_
@@ -44,14 +44,14 @@ HWY_INLINE VD dot_in_steps(D d, VD a, VD b, VD sum) {
   return hn::MulAdd(lower(a), lower(b), hn::MulAdd(upper(a), upper(b), sum));
 }
 
-// As round() for weights, which have no sign, in half the time: of two the greater one.
+// round() for weights, which have no sign, in half the time: a tie goes away from zero.
 HWY_INLINE Bits<F32> round_weight(V x) {
   const hn::RebindToUnsigned<F32> d;
   constexpr uint32_t kGreatest = 0x7fff7fff;  // NaN, too, must not be carried into the sign
   return only_upper(hn::Add(hn::Min(hn::BitCast(d, x), hn::Set(d, kGreatest)), hn::Set(d, 0x8000)));
 }
 
-// Two vectors of weights, one after the other, rounded, as pairs of neighbours.
+// Rounds two consecutive vectors of weights into pairs of neighbours.
 HWY_INLINE V pair_in_steps(V first, V second) {
 #if HWY_TARGET == HWY_SCALAR
   return join(round_weight(first), round_weight(second));
@@ -61,10 +61,10 @@ HWY_INLINE V pair_in_steps(V first, V second) {
 #endif
 }
 
-// Both at once, rounded to even. Of the machines of this target none have the instructions, or some
-// do, or all.
+// The same by instructions, which round to even. kHaveDots: whether none, some or all machines of
+// this target have them.
 enum class Have { kNone, kSome, kAll };
-#if HWY_NATIVE_DOT_BF16  // not known, which is 0, before Highway 1.2
+#if HWY_NATIVE_DOT_BF16  // undefined, hence 0, before Highway 1.2
 inline constexpr Have kHaveDots = Have::kAll;
 inline bool has_dots() { return true; }
 template <class D, class VD = hn::Vec<D>>
@@ -110,7 +110,7 @@ HWY_INLINE void with_dots([[maybe_unused]] bool dots, F&& f) {
     f(std::false_type());
 }
 
-// Numbers of two rows, rounded, in pairs.
+// Rounds the values of two rows into pairs.
 template <class Number>  // float or Float16
 HWY_INLINE V pair_of(const Number* x, const Number* y) {
   return join(round(load_part(x)), round(load_part(y)));
@@ -120,8 +120,8 @@ HWY_INLINE V pair_of(const Bfloat16* x, const Bfloat16* y) {
   return join(hn::BitCast(d, load_part(x)), hn::BitCast(d, load_part(y)));
 }
 
-// Rows of keys in pairs, [width16] each, from rows of width16 numbers; what an odd one is paired
-// with is 0.
+// Pairs rows of width16 values, row 2 j with row 2 j + 1; the last of an odd number is paired with
+// 0.
 template <class Number>  // float, Bfloat16 or Float16
 HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows, int64_t width16,
                             float* to) {
@@ -136,7 +136,7 @@ HWY_NOINLINE void pair_rows(const Number* from, int64_t row_stride, int64_t rows
     }
 }
 
-// A panel of sixteen rows, [columns16][kLanes], into pairs of columns, [columns16 / 2][kLanes].
+// Pairs the columns of a panel of sixteen rows, [columns16][kLanes], into [columns16 / 2][kLanes].
 HWY_INLINE void pair_panel(const float* panel, int64_t columns16, float* to) {
   for (int64_t c = 0; c < columns16; c += 2, panel += 2 * kLanes, to += kLanes)
     for (int p = 0; p < kVectors; ++p)

@@ -1,10 +1,10 @@
-// Between rows of a tile and rows of a table. A tile's row i and lane j lie on diagonal
-// first - i + j, which meets table row map(first - i + j):
+// Data movement between rows of a tile and rows of a table. Row i and lane j of a tile are on
+// diagonal first - i + j, which meets table row map(first - i + j):
 //
-//   spread:   tile(i, j) = at(i, map(...))      products with table rows, to where they belong
-//   collect:  at(i, map(...)) += tile(i, j)     its transpose: weights, summed by table row
+//   gather_by_row:       tile(i, j) = at(i, map(...))      products with table rows, by key
+//   scatter_add_by_row:  at(i, map(...)) += tile(i, j)     the transpose: weights, by table row
 //
-// Sixteen lanes at a time, by how their rows lie (row_map.h).
+// Sixteen lanes are moved at a time, according to whether their rows are equal or rise (row_map.h).
 #if defined(SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_SCATTER_INL_H_
@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// at[row], but counted from the first row of a range.
+// at[row - first_row] for sixteen rows.
 HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row) {
   const I32 d;
   Lanes x;
@@ -33,7 +33,7 @@ HWY_INLINE Lanes gather(const float* at, const int32_t* rows, int64_t first_row)
   return x;
 }
 
-// A row of `count` lanes (a multiple of kLanes) whose lane 0 lies on `diagonal`.
+// Gathers a row of `count` lanes (a multiple of kLanes) whose lane 0 is on `diagonal`.
 HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, const float* at,
                            int64_t first_row, float* tile) {
   const int32_t* rows = map.rows(diagonal);
@@ -46,8 +46,8 @@ HWY_INLINE void spread_row(const RowMap& map, int64_t diagonal, int64_t count, c
   }
 }
 
-// Adds sixteen lanes piece by piece. Reads and writes back up to kLanes floats on either side of
-// what it adds to.
+// Adds sixteen lanes piece by piece. It reads and writes back up to kLanes floats on either side of
+// its target.
 HWY_INLINE void collect_pieces(const RowMap& map, int64_t diagonal, const Lanes& x,
                                int64_t first_row, float* at) {
   for (int64_t lane = 0, next; lane < kLanes; lane = next) {
@@ -74,7 +74,7 @@ HWY_INLINE void collect_row(const RowMap& map, int64_t diagonal, int64_t count, 
     const int64_t row = rows[j] - first_row;
     Lanes x = load(tile + j);
     if (const int64_t same = std::min(map.same(diagonal + j), count - j); same >= kLanes) {
-      // Far keys: many blocks of one row, added up before their lanes are.
+      // Keys beyond the clip distance: blocks of one row are added before their lanes are.
       for (const int64_t last = j + round_down(same, kLanes) - kLanes; j < last; j += kLanes)
         x = add(x, load(tile + j + kLanes));
       at[row] += sum_of(x);

@@ -1,4 +1,4 @@
-// From scores to weights, and merging what was attended in parts.
+// Weights from scores, and the merge of two softmax states.
 #if defined(SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_SOFTMAX_INL_H_
@@ -20,12 +20,12 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// What is subtracted in the exponent: -infinity - -infinity is no number, and a row without scores
-// must give zeros.
+// The value subtracted in the exponent: 0 for a row without scores, which must give zeros, because
+// -infinity - -infinity is NaN.
 HWY_INLINE float base_of(float row_max) { return row_max == -kInfinity ? 0 : row_max; }
 
-// The maxima of all rows of scores, so that no row waits for its own; and what is subtracted from
-// each.
+// The maxima of all rows of scores, found first so that no row waits for its own, and their
+// base_of().
 HWY_INLINE void find_most(int64_t rows, KeyRange columns, const float* scores, float* row_max,
                           float* base) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -43,8 +43,8 @@ HWY_INLINE V weights_of(const float* scores, float base) {
                                      hn::Sub(hn::LoadU(F32(), scores), hn::Set(F32(), base)));
 }
 
-// Turns the scores of up to kStrip queries, [rows][kScoreStride], into weights e^(score - most),
-// and puts them into a panel, too: [kUnit][kStrip].
+// Overwrites the scores of up to kStrip queries, [rows][kScoreStride], with weights e^(score -
+// max), and writes these into a panel as well: [kUnit][kStrip].
 inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* scores,
                                        float* row_max, float* panel) {
   float base[kStrip] = {};
@@ -62,8 +62,8 @@ inline HWY_NOINLINE void softmax_strip(int64_t rows, KeyRange columns, float* sc
   }
 }
 
-// As that with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16;
-// those in the place of scores are not (round_weights()).
+// The same with a panel of pairs, [kUnit / 2][kStrip], of weights that are rounded to bfloat16; the
+// weights in place of the scores are not rounded (round_weights()).
 template <bool kDots>
 HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, float* row_max,
                                 float* panel) {
@@ -86,7 +86,7 @@ HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, f
     };
     V pairs[kStrip];
     if (HWY_LIKELY(rows == kStrip && j >= columns.first && j + kBoth <= columns.last)) {
-#if HWY_COMPILER_GCC_ACTUAL  // which else keeps pairs in memory
+#if HWY_COMPILER_GCC_ACTUAL  // g++ would else keep pairs in memory
 #pragma GCC unroll 8
 #endif
       for (int64_t i = 0; i < kStrip; ++i) {
@@ -103,22 +103,22 @@ HWY_NOINLINE void softmax_pairs(int64_t rows, KeyRange columns, float* scores, f
   }
 }
 
-// How often soften_parts() calls `policy` for a row.
+// The number of calls of `policy` that softmax_terms() makes for a row.
 constexpr int64_t calls_of_row(int64_t columns) {
   return 2 * ((columns + kBetween - 1) / kBetween);
 }
 
-// As that for tiles of AMX: weights by rows, in pairs and parts (bfloat16-inl.h). all: columns that
-// are multiplied, multiples of amx::kDepth; those outside of `columns` get zeros. between: what is
-// done in between.
+// The same for tiles of AMX: weights row-major, split into terms and paired (bf16x3-inl.h). all:
+// the columns of the product, multiples of amx::kDepth; columns outside of `columns` get zeros.
+// policy(): is called every kBetween columns.
 template <int kCount, class Prefetch>
 HWY_NOINLINE void softmax_terms(int64_t rows, KeyRange columns, KeyRange all, float* scores,
                                 float* row_max, float* to, int64_t term_step, Prefetch policy) {
   float base[kStrip] = {};
   find_most(rows, columns, scores, row_max, base);
   for (int64_t i = 0; i < rows; ++i, scores += kScoreStride, to += kPairStride) {
-    // In two passes: the steps of one weight wait for each other, and those of both together fill a
-    // core's scheduler so that hardly two weights are under way.
+    // Exponentials and pairing are two passes: each is a chain of dependent steps, and both
+    // together fill a core's scheduler so that hardly two weights overlap.
     for (int64_t j = columns.first; j < columns.last;) {
       const int64_t end = std::min(j + kBetween, columns.last);
       for (; j < end; j += kVectorLanes)
@@ -132,8 +132,8 @@ HWY_NOINLINE void softmax_terms(int64_t rows, KeyRange columns, KeyRange all, fl
   }
 }
 
-// Merges `part` into `all`, of at most kLanes rows. Sums are merged as values are, so that they
-// stay what values would be that are all 1.
+// Merges `part` into `all`, at most kLanes rows. Sums are merged like values, so that they stay
+// equal to the result of values that are all 1.
 inline HWY_NOINLINE void merge(int64_t rows, int64_t width16, const SoftmaxState& part,
                                const SoftmaxState& all) {
   float keep[kLanes] = {}, take[kLanes] = {}, sum[kLanes] = {}, part_sum[kLanes] = {};

@@ -1,4 +1,5 @@
-// The softmax backwards, one strip at a time: from scores to weights and the gradients of products.
+// The backward pass of softmax, one strip at a time: from scores to weights and the gradients of
+// products.
 //
 //   p = e^(s - lse)      ds = p (dp - mean)      dp = do (v + C)      mean = do . out = sum_j p dp
 //
@@ -20,16 +21,16 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// Lines of a strip, [kStrip][kScoreStride] each.
+// The rows of a strip, [kStrip][kScoreStride] each.
 struct GradStrip {
-  float* weights;                 // scores before
-  float* grads;                   // of the (real) product
-  float* imaginary_grads;         // null: no modulus
+  float* weights;                 // holds scores first
+  float* grads;                   // gradients of the (real) product
+  float* imaginary_grads;         // null without a modulus
   const float *real, *imaginary;  // the product
   const float *lse, *mean;        // [kStrip]; lse: +infinity where a query sees nothing
 };
 
-// Adds a strip's lines to sums by diagonal; to[0] is diagonal 0.
+// Adds a strip's rows to sums by diagonal; to[0] is diagonal 0.
 inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float* to) {
   for (int64_t i = 0; i < s.rows; ++i) {
     const float* line = lines + i * kScoreStride;
@@ -39,8 +40,8 @@ inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float
   }
 }
 
-// A strip's lines as rows of a gradient by query and diagonal, of which no other strip writes
-// these.
+// Writes a strip's rows as rows of a gradient by query and diagonal. No other strip writes the same
+// elements.
 inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
                                          const View<float>& to) {
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -50,7 +51,7 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
   }
 }
 
-// Adds a strip's lines, over its queries, to the gradients of its keys' biases.
+// Adds a strip's rows to the gradients of its keys' biases.
 inline HWY_NOINLINE void add_to_key_bias(const Strip& s, const float* lines,
                                          const View<float>& to) {
   const KeyRange seen = s.seen_keys();
@@ -84,7 +85,8 @@ HWY_INLINE Lanes direction(const Lanes& x, const Lanes& size) {
   return y;
 }
 
-// From gradients of scores to gradients of products; products times gradients go to `weighted`.
+// Overwrites gradients of scores with gradients of products; products times gradients of scores go
+// to `weighted`.
 HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float* weighted) {
   const Problem& p = s.problem;
   const Lanes sign = set(std::copysign(1.0F, p.scale));
@@ -111,7 +113,7 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
   }
 }
 
-// g.grads holds dp.
+// g.grads holds dp first, and the gradients of products after.
 inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
                                              const TableSums& sums, const ScoreGrad<float>& grad) {
   const Problem& p = s.problem;

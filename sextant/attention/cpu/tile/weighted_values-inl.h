@@ -1,4 +1,4 @@
-// Values mixed by weights: out_i = sum_j p_ij (v_j + C[row(d_ij)]).
+// Weighted sums of values: out_i = sum_j p_ij (v_j + C[row(d_ij)]).
 #if defined(SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
 #undef SEXTANT_ATTENTION_CPU_TILE_WEIGHTED_VALUES_INL_H_
@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sextant::cpu {
 namespace HWY_NAMESPACE {
 
-// c += a * b like multiply(), but where a is 0, b is not read: b may hold what must not be seen.
+// c += a * b as multiply(), but b is not read where a is 0: b may hold infinities or NaN of hidden
+// keys.
 template <class A>
 HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, A a, RightRows b,
                                    float* c, int64_t c_row) {
@@ -35,7 +36,7 @@ HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
                        frame.key_row + key) != 0;
 }
 
-// out += p v, key by key and only over what each query sees.
+// out += p v, key by key, over the keys that each query sees.
 inline HWY_NOINLINE void multiply_pv_exactly(const Strip& s, const float* weights, Matrix values,
                                              float* out) {
   const int64_t width16 = s.problem.width16;
@@ -51,9 +52,9 @@ inline HWY_NOINLINE void multiply_pv_exactly(const Strip& s, const float* weight
     });
 }
 
-// out += W C, where W is the weights summed by table row. A query whose keys all meet one row (far
-// keys of a clipped table) has its total there: what a query sees decides that, and not what its
-// neighbours do. sums: [kStrip][rows of C].
+// out += W C, where W is the weights summed by table row. A query whose keys all meet one row
+// (beyond the clip distance) has its total there: that depends on its own keys and not on its
+// neighbours in the strip, so bits are batch invariant. sums: [kStrip][rows of C].
 inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, const float* totals,
                                       bool exactly, float* sums, float* out) {
   const PackedTable& table = s.problem.on_value;
@@ -61,7 +62,7 @@ inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, cons
   const KeyRange range = rows_met(s, table);
   const int64_t count = range.last - range.first;
   const float* rows = table.row(s.queries.head, range.first);
-  if (count == 1 && !exactly) {  // for all queries; so short a product is not worth its tiles
+  if (count == 1 && !exactly) {  // one row for all queries: too short a product for tiles
     for (int64_t i = 0; i < s.rows; ++i) {
       const Lanes total = set(totals[i]);
       for (int64_t c = 0; c < width16; c += kLanes)
@@ -85,27 +86,27 @@ inline HWY_NOINLINE void add_table_pv(const Strip& s, const float* weights, cons
     multiply<Sum::kAdded>(s.rows, width16 / kLanes, count, left, right, out, width16);
 }
 
-// From p v to p (v + C). values(): the Matrix of the unit's, which is seldom wanted. totals: of
-// each query's weights.
+// Completes p v to p (v + C). values(): gives the unit's values, which are needed only if the
+// result is not finite. totals: the sum of each query's weights.
 template <class Values>
-HWY_INLINE void finish_mix(const Strip& s, const float* weights, const Values& values,
-                           float* table_sums, float* out, const float* totals) {
+HWY_INLINE void finish_pv(const Strip& s, const float* weights, const Values& values,
+                          float* table_sums, float* out, const float* totals) {
   const int64_t width16 = s.problem.width16;
   if (s.problem.on_value) add_table_pv(s, weights, totals, false, table_sums, out);
   if (all_finite(out, s.rows * width16)) return;
-  // A weight of 0 has met an infinity or a NaN, maybe one that its query does not see.
+  // A weight of 0 was multiplied by an infinity or NaN, maybe of a hidden key.
   std::fill_n(out, s.rows * width16, 0.0F);
   multiply_pv_exactly(s, weights, values(), out);
   if (s.problem.on_value) add_table_pv(s, weights, totals, true, table_sums, out);
 }
 
-// Values of a unit: rows, or those in pairs (pair_rows()) if products are of these.
+// Values of a unit, as rows, or as pairs of rows (pair_rows()) if products are of pairs.
 struct Values {
   Matrix rows;
   const float* pairs = nullptr;
 };
 
-// Weights, [rows][kScoreStride], as pairs have them: the instruction rounds to even.
+// Rounds weights, [rows][kScoreStride], as pairing does: the instruction rounds to even.
 inline HWY_NOINLINE void round_weights(int64_t rows, KeyRange columns, bool dots, float* weights) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = columns.first; j < columns.last; j += kVectorLanes) {
@@ -115,18 +116,18 @@ inline HWY_NOINLINE void round_weights(int64_t rows, KeyRange columns, bool dots
     }
 }
 
-// As finish_mix() where p v was made of rounded weights and values.
+// finish_pv() for a p v of rounded weights and values.
 template <class Values>
-HWY_INLINE void finish_rounded_mix(const Strip& s, float* weights, const Values& values,
-                                   float* table_sums, float* out, const float* totals) {
+HWY_INLINE void finish_rounded_pv(const Strip& s, float* weights, const Values& values,
+                                  float* table_sums, float* out, const float* totals) {
   if (!s.problem.on_value && all_finite(out, s.rows * s.problem.width16)) return;
   round_weights(s.rows, s.columns, s.problem.dots, weights);
-  finish_mix(s, weights, values, table_sums, out, totals);
+  finish_pv(s, weights, values, table_sums, out, totals);
 }
 
-// out = p (v + C), and the sum of each query's weights. panel: of the weights, or of pairs of them.
-// seen: the columns that some query sees, not rounded out. rows: of values, where those in pairs
-// will not do.
+// out = p (v + C), and the sum of each query's weights. panel: the weights, or pairs of them. seen:
+// the columns that any query sees, not rounded out. rows(): gives values as rows, which a result
+// that is not finite needs.
 template <class Rows>
 HWY_INLINE void multiply_pv(const Strip& s, float* weights, const float* panel, KeyRange seen,
                             const Values& values, const Rows& rows, float* table_sums, float* out,
@@ -139,12 +140,12 @@ HWY_INLINE void multiply_pv(const Strip& s, float* weights, const float* panel, 
           s.rows, blocks, some.last - some.first, panel + some.first * kStrip,
           RightRows{values.pairs + some.first * width16, width16}, out, width16, sum);
     });
-    return finish_rounded_mix(s, weights, rows, table_sums, out, sum);
+    return finish_rounded_pv(s, weights, rows, table_sums, out, sum);
   }
   const auto [data, stride] = values.rows;
   multiply_and_total<Sum::kNew>(s.rows, blocks, seen.last - seen.first, panel + seen.first * kStrip,
                                 RightRows{data + seen.first * stride, stride}, out, width16, sum);
-  finish_mix(s, weights, rows, table_sums, out, sum);
+  finish_pv(s, weights, rows, table_sums, out, sum);
 }
 
 }  // namespace HWY_NAMESPACE
