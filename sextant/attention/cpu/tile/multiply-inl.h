@@ -187,7 +187,7 @@ template <Sum kSum, size_t kColumn, class A, class B, class Prefetch, class Epil
 HWY_NOINLINE void multiply_columns(int64_t rows, int64_t times, int64_t depth, const A& a,
                                    const B& b, float* c, int64_t c_row, Prefetch policy,
                                    Epilogue epilogue, Total totals) {
-  constexpr TileColumn kTiles = kTileColumns[kColumn];
+  constexpr const TileColumn& kTiles = kTileColumns[kColumn];
   constexpr int kWide = kTiles.wide_rows;
   for (int64_t n = 0; n < times; ++n, c += kTiles.blocks * kLanes) {
     int64_t i = 0, next;
