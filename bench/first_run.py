@@ -101,11 +101,11 @@ def row(name, ours, peer, version):
         times = [times[name] for times in rounds if name in times]
         return (min(times), max(times) / min(times)) if times else (None, None)
 
-    mine, spread = least(ours)
+    mine, variation = least(ours)
     theirs, _ = least(peer)
     return {"name": name, "shape": SHAPE, "ours": mine, "peer": theirs,
             "peer_version": version if theirs else None, "unit": "s", "rounds": len(ours),
-            "spread": spread, "ratio": mine / theirs if theirs else None}
+            "spread": variation, "ratio": mine / theirs if theirs else None}
 
 
 def main():

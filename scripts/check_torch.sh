@@ -9,8 +9,8 @@
 #
 # It tests the golden cases (sextant.conformance: tests/golden/data, and SEXTANT_GOLDEN or
 # ../shared/golden), the operators (tests/torch/load_library_test.py: opcheck, torch.compile) and
-# the Python package (tests/python). It needs torch 2.6 or later. A failing test does not stop the
-# others; the exit status is 0 if none failed.
+# the Python package (tests/python/package). It needs torch 2.6 or later. A failing test does not
+# stop the others; the exit status is 0 if none failed.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
@@ -63,5 +63,5 @@ cd "$builds"
 stage "$preset-conformance" "$python" -m sextant.conformance "${golden[@]}"
 say "        $(tail -n 1 "$builds/check-$preset-conformance.log")"
 stage "$preset-operators" "$python" "$root/tests/torch/load_library_test.py" "$SEXTANT_LIBRARY"
-stage "$preset-python" "$python" "$root/tests/python/test_sextant.py"
+stage "$preset-python" "$python" -m unittest discover -s "$root/tests/python/package"
 verdict

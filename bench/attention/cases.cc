@@ -68,8 +68,8 @@ WorkloadPtr alibi(const Sizes& sizes) {
   const int64_t n = sizes.length;
   auto made = std::make_unique<Workload>("alibi", sizes, n, n, causal_keys);
   Workload& w = *made;
-  const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
-                                       w.score.diagonals.count, 1, nullptr, false);
+  const at::Tensor table =
+      w.add_table(kBias, sizes.heads, w.score.diagonals.count, 1, nullptr, false);
   const std::vector<double> slopes = alibi_slopes(sizes.heads);
   for (int64_t h = 0; h < sizes.heads; ++h) {
     for (int64_t r = 0; r < table.size(2); ++r) {
@@ -102,8 +102,7 @@ WorkloadPtr t5(const Sizes& sizes) {
   Workload& w = *made;
   const T5Buckets buckets({.bidirectional = false});
   const auto bucket = [&](int64_t d) { return buckets.bucket(d); };
-  const at::Tensor table = w.add_table(&Score<float>::bias, &ScoreGrad<float>::bias, sizes.heads,
-                                       buckets.buckets(), 1, bucket);
+  const at::Tensor table = w.add_table(kBias, sizes.heads, buckets.buckets(), 1, bucket);
   w.eager = [&w, table, buckets, n]() -> Forward {
     const at::Tensor index =
         by_distance(n, n, [&buckets](int64_t d) { return buckets.bucket(d); }).flatten();
@@ -141,12 +140,10 @@ WorkloadPtr shaw(const std::string& name, const Sizes& sizes, bool values) {
   const auto row = [](int64_t distance) {
     return std::clamp(-distance, -kShawClip, kShawClip) + kShawClip;
   };
-  const at::Tensor keys = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query, 1,
-                                      2 * kShawClip + 1, d, row);
+  const at::Tensor keys = w.add_table(kOnQuery, 1, 2 * kShawClip + 1, d, row);
   at::Tensor value_rows;
   if (values) {
-    value_rows = w.add_table(&Score<float>::on_value, &ScoreGrad<float>::on_value, 1,
-                             2 * kShawClip + 1, d, row);
+    value_rows = w.add_table(kOnValue, 1, 2 * kShawClip + 1, d, row);
   }
   w.eager = [&w, keys, value_rows, sizes, n, row]() -> Forward {
     const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});
@@ -173,8 +170,7 @@ WorkloadPtr every_distance(const Sizes& sizes) {
   auto made = std::make_unique<Workload>("every-distance", sizes, n, n, causal_keys);
   Workload& w = *made;
   w.score.diagonals = {.farthest = n - 1, .count = n};
-  const at::Tensor table = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
-                                       sizes.heads, n, sizes.head_dim);
+  const at::Tensor table = w.add_table(kOnQuery, sizes.heads, n, sizes.head_dim);
   w.eager = [&w, table, n]() -> Forward {
     return [&w, table, mask = mask_of(n, n, causal_keys)] {
       const at::Tensor far = rel_shift(at::matmul(w.q, table.transpose(2, 3)));
@@ -192,10 +188,8 @@ WorkloadPtr deberta(const Sizes& sizes) {
   const auto row = [](int64_t distance) {
     return std::clamp<int64_t>(distance + kDebertaClip, 0, 2 * kDebertaClip - 1);
   };
-  const at::Tensor to_position = w.add_table(&Score<float>::on_query, &ScoreGrad<float>::on_query,
-                                             sizes.heads, 2 * kDebertaClip, d, row);
-  const at::Tensor to_content = w.add_table(&Score<float>::on_key, &ScoreGrad<float>::on_key,
-                                            sizes.heads, 2 * kDebertaClip, d, row);
+  const at::Tensor to_position = w.add_table(kOnQuery, sizes.heads, 2 * kDebertaClip, d, row);
+  const at::Tensor to_content = w.add_table(kOnKey, sizes.heads, 2 * kDebertaClip, d, row);
   w.score.scale = 1 / std::sqrt(3.0 * static_cast<double>(d));
   w.eager = [&w, to_position, to_content, sizes, n, row]() -> Forward {
     const at::Tensor index = by_distance(n, n, row).expand({sizes.batch, sizes.heads, n, n});

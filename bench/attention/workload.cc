@@ -92,21 +92,20 @@ double Workload::least_bytes() const {
          static_cast<double>(sizeof(float)) * static_cast<double>(d_out.numel());
 }
 
-at::Tensor Workload::add_table(Table<float> Score<float>::*place,
-                               View<float> ScoreGrad<float>::*gradient, int64_t heads, int64_t rows,
+at::Tensor Workload::add_table(const TablePlace& place, int64_t heads, int64_t rows,
                                int64_t columns, const std::function<int64_t(int64_t distance)>& map,
                                bool trained) {
   at::Tensor table =
       tables_.emplace_back(at::randn({1, heads, rows, columns}).requires_grad_(trained));
-  (score.*place).rows = read(view(table));
+  score.*place.rows = read(view(table));
   if (map) {
     std::vector<int32_t>& row_at = maps_.emplace_back();
     for (int64_t n = 0; n < score.diagonals.count; ++n) {
       row_at.push_back(static_cast<int32_t>(map(score.diagonals.distance(n))));
     }
-    (score.*place).row_at = row_at;
+    score.row_at.*place.row_at = row_at;
   }
-  if (trained) trained_.push_back({table, {}, gradient});
+  if (trained) trained_.push_back({table, {}, place.grad});
   return table;
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,21 @@ struct Sizes {
   bool as_cached = false;  // in huge pages, like the keys and values of KvCache
 };
 
+// Where a table, its row map and its gradient belong.
+struct TablePlace {
+  View<const float> Operands<float>::*rows;
+  std::span<const int32_t> RowMaps::*row_at;
+  AnyView<float> ScoreGrad<float>::*grad;
+};
+inline constexpr TablePlace kBias = {&Operands<float>::bias, &RowMaps::bias,
+                                     &ScoreGrad<float>::bias};
+inline constexpr TablePlace kOnQuery = {&Operands<float>::on_query, &RowMaps::on_query,
+                                        &ScoreGrad<float>::on_query};
+inline constexpr TablePlace kOnKey = {&Operands<float>::on_key, &RowMaps::on_key,
+                                      &ScoreGrad<float>::on_key};
+inline constexpr TablePlace kOnValue = {&Operands<float>::on_value, &RowMaps::on_value,
+                                        &ScoreGrad<float>::on_value};
+
 // Owns the operands of its score, which points into the object; it is therefore not movable.
 class Workload {
  public:
@@ -50,8 +66,7 @@ class Workload {
 
   // Adds a random table [heads, rows, columns] to the score, with a gradient if `trained`. `map`:
   // the row of a distance; null: row = diagonal.
-  at::Tensor add_table(Table<float> Score<float>::*place, View<float> ScoreGrad<float>::*gradient,
-                       int64_t heads, int64_t rows, int64_t columns,
+  at::Tensor add_table(const TablePlace& place, int64_t heads, int64_t rows, int64_t columns,
                        const std::function<int64_t(int64_t distance)>& map = nullptr,
                        bool trained = true);
   // Adds a query bias, [batch, heads, queries, diagonals], with a gradient.
@@ -105,7 +120,7 @@ class Workload {
 
   struct Trained {
     at::Tensor tensor, gradient;
-    View<float> ScoreGrad<float>::*place;
+    AnyView<float> ScoreGrad<float>::*place;
   };
 
   std::string name_;

@@ -62,7 +62,11 @@ struct Scratch {
 }  // namespace
 
 void multiply_cached(const Score<float>& score, const Executor& executor) {
-  const cpu::Problem problem(score, cpu::Pass::kForward, cpu::kUnit, executor);
+  const HostScore<float> host(score, score);
+  const cpu::PassPlan plan(score.frames, score.sweeps, score.diagonals,
+                           shape_of<float>(score, score), cpu::kUnit, executor);
+  Workspace memory;
+  const cpu::Problem problem(host, cpu::Pass::kForward, plan, plan.unit, memory, executor);
   std::vector<Scratch> scratches;
   scratches.reserve(static_cast<size_t>(executor.workers()));
   for (int worker = 0; worker < executor.workers(); ++worker) scratches.emplace_back(problem);

@@ -33,7 +33,7 @@ int main() {
   cache.append(sequence, k.view(), v.view());
   const CachedBatch::Entry entries[] = {{sequence, &rope}};
   const CachedBatch batch(cache, entries, /*queries=*/1);
-  Score<float> score = {.q = q.view(), .scale = 0.125};
+  Score<float> score = {{.q = q.view(), .scale = 0.125}};
   batch.place(score);  // keys, values, pages, positions
 
   const auto threads = make_thread_pool(2);

@@ -14,9 +14,9 @@ int main() {  // a query at position 1 and keys at 0 and 1, of one channel; ALiB
   cache.append(sequence, view(k, 2), view(v, 2));
   const sextant::CachedBatch::Entry entries[] = {{sequence}};
   const sextant::CachedBatch batch(cache, entries, /*queries=*/1);
-  sextant::Score<float> score = {.q = view(q, 1)};
-  batch.place(score);  // keys, values and positions; the query stands at the last key
-  score.bias.rows = {bias, 1, 1, 2, 1, 0, 0, 1, 1};
+  sextant::Score<float> score = {{.q = view(q, 1)}};
+  batch.place(score);  // keys, values and positions; the query's position is that of the last key
+  score.bias = {bias, 1, 1, 2, 1, 0, 0, 1, 1};
   sextant::attend<float>(score, {view(&out, 1), view(&lse, 1)}, sextant::cpu_backend(),
                          sextant::serial_executor());
   std::printf("%.4f\n", out);  // (10 e^-0.5 + 20) / (e^-0.5 + 1)

@@ -72,7 +72,7 @@ def attention(
     products (AMX, or AVX512_BF16 and Highway 1.2). After "high", and with at least 1024 queries,
     the forward pass multiplies float32 on AMX, where the machine has it: results are as accurate,
     but their last bits differ from those of a token that is decoded alone. The backward pass does
-    so by default.
+    so by default. Calls that train biases by key (fox) run in float32 at "medium", too.
 
     Positions: key n has position first_key + n, query n first_query + n. By default the last query
     has the position of the last key, as in decoding and with a memory. causal hides keys at higher

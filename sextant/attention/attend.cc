@@ -1,10 +1,12 @@
 #include "sextant/attention/attend.h"
 
-#include <array>
+#include <algorithm>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
-#include "sextant/attention/by_frame.h"
+#include "sextant/attention/check_plan.h"
 #include "sextant/attention/check_score.h"
 #include "sextant/base/error.h"
 
@@ -21,7 +23,7 @@ F served(const Backend& backend, F function, const char* type) {
   return function;
 }
 template <class T>
-Attend<T> forward_of(const Backend& backend) {
+auto forward_of(const Backend& backend) {
   if constexpr (std::is_same_v<T, float>) {
     return served(backend, backend.attend_f32, "float32");
   } else {
@@ -29,7 +31,7 @@ Attend<T> forward_of(const Backend& backend) {
   }
 }
 template <class T>
-AttendBackward<T> backward_of(const Backend& backend) {
+auto backward_of(const Backend& backend) {
   if constexpr (std::is_same_v<T, float>) {
     return served(backend, backend.attend_backward_f32, "float32");
   } else {
@@ -37,12 +39,22 @@ AttendBackward<T> backward_of(const Backend& backend) {
   }
 }
 
+std::vector<const Backend*>& joined() {
+  static std::vector<const Backend*> all = {&reference_backend(), &cpu_backend(),
+                                            &cpu_bfloat16_backend(), &cpu_bf16x3_backend()};
+  return all;
+}
+
 }  // namespace
 
-std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 4> all = {&reference_backend(), &cpu_backend(),
-                                                    &cpu_bfloat16_backend(), &cpu_bf16x3_backend()};
-  return all;
+std::span<const Backend* const> backends() { return joined(); }
+
+void join(const Backend& backend) {
+  for (const Backend* other : backends())
+    if (other->name == backend.name)
+      fail("attention: backend: expected a new name, but got \"" + std::string(backend.name) +
+           "\", which one has already");
+  joined().push_back(&backend);
 }
 
 const Backend& backend(std::string_view name) {
@@ -54,42 +66,84 @@ const Backend& backend(std::string_view name) {
   fail("attention: backend: expected one of " + names + ", but got \"" + std::string(name) + "\"");
 }
 
+PreparedPlan::PreparedPlan(Plan plan, const PlanShape& shape, const Backend& backend,
+                           const Context& context, Passes passes)
+    : plan_(std::move(plan)), shape_(shape), backend_(&backend), passes_(passes) {
+  check_plan(plan_, shape_);
+  last_page_ = sextant::last_page(plan_, shape_);
+  covers_distances_ = sextant::covers_distances(plan_, shape_);
+  if (backend.make_plan) own_ = backend.make_plan(plan_, shape_, passes, context);
+}
+
+template <class T>
+PlanShape shape_of(const Operands<T>& o, const Plan& plan) {
+  return {.batch = o.q.batch,
+          .heads = o.q.heads,
+          .key_heads = o.k.heads,
+          .queries = o.q.rows,
+          .keys = plan.pages ? plan.pages.rows : o.k.rows,
+          .page_rows = plan.pages ? o.k.rows : 0,
+          .columns = o.q.columns,
+          .value_columns = o.v.columns,
+          .modulus = static_cast<bool>(o.q_imag),
+          .key_table = static_cast<bool>(o.on_key)};
+}
+
+template <class T>
+void attend(const Operands<T>& operands, const PreparedPlan& plan, const Attended<T>& result,
+            const Context& context) {
+  check_operands(operands, plan);
+  check_attended(operands, result);
+  forward_of<T>(plan.backend())(operands, plan, result, context);
+}
+
+template <class T>
+void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
+                     const Attended<const T>& result, std::type_identity_t<AnyView<const T>> d_out,
+                     const ScoreGrad<T>& grad, const Context& context) {
+  check_operands(operands, plan);
+  check_attended(operands, result);
+  check_grad(operands, plan.plan(), d_out, grad);
+  backward_of<T>(plan.backend())(operands, plan, result, d_out, grad, context);
+}
+
 template <class T>
 void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
-            const Executor& executor) {
-  check_score(score);
-  check_attended(score, result);
-  const Attend<T> function = forward_of<T>(backend);
-  if (differs_by_frame(score)) {
-    attend_by_frame(score, result, executor, function);
-  } else {
-    function(score, result, executor);
-  }
+            const Context& context) {
+  check_qkv(score, score);
+  attend<T>(score,
+            PreparedPlan(score, shape_of<T>(score, score), backend, context, Passes::kForward),
+            result, context);
 }
 
 template <class T>
 void attend_backward(const Score<T>& score, const Attended<const T>& result,
                      std::type_identity_t<AnyView<const T>> d_out, const ScoreGrad<T>& grad,
-                     const Backend& backend, const Executor& executor) {
-  check_score(score);
-  check_attended(score, result);
-  check_grad(score, d_out, grad);
-  const AttendBackward<T> function = backward_of<T>(backend);
-  if (differs_by_frame(score)) {
-    attend_backward_by_frame(score, result, d_out, grad, executor, function);
-  } else {
-    function(score, result, d_out, grad, executor);
-  }
+                     const Backend& backend, const Context& context) {
+  check_qkv(score, score);
+  attend_backward<T>(score, PreparedPlan(score, shape_of<T>(score, score), backend, context),
+                     result, d_out, grad, context);
 }
 
-template void attend(const Score<float>&, const Attended<float>&, const Backend&, const Executor&);
-template void attend(const Score<double>&, const Attended<double>&, const Backend&,
-                     const Executor&);
+template PlanShape shape_of(const Operands<float>&, const Plan&);
+template PlanShape shape_of(const Operands<double>&, const Plan&);
+template void attend(const Operands<float>&, const PreparedPlan&, const Attended<float>&,
+                     const Context&);
+template void attend(const Operands<double>&, const PreparedPlan&, const Attended<double>&,
+                     const Context&);
+template void attend_backward(const Operands<float>&, const PreparedPlan&,
+                              const Attended<const float>&, AnyView<const float>,
+                              const ScoreGrad<float>&, const Context&);
+template void attend_backward(const Operands<double>&, const PreparedPlan&,
+                              const Attended<const double>&, AnyView<const double>,
+                              const ScoreGrad<double>&, const Context&);
+template void attend(const Score<float>&, const Attended<float>&, const Backend&, const Context&);
+template void attend(const Score<double>&, const Attended<double>&, const Backend&, const Context&);
 template void attend_backward(const Score<float>&, const Attended<const float>&,
                               AnyView<const float>, const ScoreGrad<float>&, const Backend&,
-                              const Executor&);
+                              const Context&);
 template void attend_backward(const Score<double>&, const Attended<const double>&,
                               AnyView<const double>, const ScoreGrad<double>&, const Backend&,
-                              const Executor&);
+                              const Context&);
 
 }  // namespace sextant

@@ -1,72 +1,134 @@
-// The two functions that are attention, and the backends that carry them out.
+// attend() and attend_backward(), and the backends that compute them.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
 
 #include "sextant/attention/score.h"
-#include "sextant/base/executor.h"
+#include "sextant/base/context.h"
 
 namespace sextant {
 
-// A backend is a value with a name, so that it can be listed, chosen and tested against another.
-// A null function: that scalar type is not served.
+class PreparedPlan;
+
+// The memory that holds a backend's operands, results and gradients.
+enum class Device { kHost, kCuda };
+
+// The passes for which a plan is prepared.
+enum class Passes { kForward, kBoth };
+
+// A backend is a value with a name, so that backends can be listed, chosen and tested against each
+// other. A null function means that the backend does not serve the scalar type.
 struct Backend {
   std::string_view name;
   std::string_view description;
-  // What q, k, weights and v are rounded to before they are multiplied; kWide: they are not.
+  Device device = Device::kHost;
+  // The type to which q, k, weights and v are rounded before they are multiplied; kWide: they are
+  // not rounded.
   Format products = Format::kWide;
-  // Whether bits of a query's result depend on the query and on what it sees alone, and not on what
-  // is computed beside it: then a token decoded has those that it has in the whole text.
+  // Batch invariance: a query's result is bitwise the same whatever else is in the call, so
+  // decoding reproduces prefill.
   bool batch_invariant = true;
-  void (*attend_f32)(const Score<float>&, const Attended<float>&, const Executor&) = nullptr;
-  void (*attend_backward_f32)(const Score<float>&, const Attended<const float>&,
-                              AnyView<const float> d_out, const ScoreGrad<float>&,
-                              const Executor&) = nullptr;
-  void (*attend_f64)(const Score<double>&, const Attended<double>&, const Executor&) = nullptr;
-  void (*attend_backward_f64)(const Score<double>&, const Attended<const double>&,
-                              AnyView<const double> d_out, const ScoreGrad<double>&,
-                              const Executor&) = nullptr;
+  // Makes the backend's own part of a plan that has been checked. Null: the backend has no such
+  // part.
+  std::unique_ptr<const BackendPlan> (*make_plan)(const Plan&, const PlanShape&, Passes,
+                                                  const Context&) = nullptr;
+  void (*attend_f32)(const Operands<float>&, const PreparedPlan&, const Attended<float>&,
+                     const Context&) = nullptr;
+  void (*attend_backward_f32)(const Operands<float>&, const PreparedPlan&,
+                              const Attended<const float>&, AnyView<const float> d_out,
+                              const ScoreGrad<float>&, const Context&) = nullptr;
+  void (*attend_f64)(const Operands<double>&, const PreparedPlan&, const Attended<double>&,
+                     const Context&) = nullptr;
+  void (*attend_backward_f64)(const Operands<double>&, const PreparedPlan&,
+                              const Attended<const double>&, AnyView<const double> d_out,
+                              const ScoreGrad<double>&, const Context&) = nullptr;
 };
 
 const Backend& reference_backend();  // float64 inside, naive: the oracle
 const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
-// As that, but forward q (times scale) and k, once they are turned, weights and v are rounded to
-// bfloat16, and products of those are added up in float32: up to twice as fast where the machine
-// multiplies bfloat16 (AMX, AVX512_BF16, or NEON's BF16 with Highway 1.2 or later), and slower than
-// cpu elsewhere. Each weight and value is off by up to 2^-9 of itself and each score by 2^-8 scale
-// |q| |k|, and of what is bfloat16 already by nothing; numbers of q and k beyond 3.39e38 are
-// infinite. Tables and biases are as in cpu, and so are few queries (8 at most, at once with a
-// group's heads), which are bound by memory, so that a token decoded has other bits than in the
-// whole text. Backward it is cpu.
+// The cpu backend with bfloat16 products in the forward pass: scale q and k (after rotation),
+// weights and v are rounded to bfloat16, and their products are summed in float32. It is up to
+// twice as fast where the machine multiplies bfloat16 (AMX, AVX512_BF16, or NEON's BF16 with
+// Highway 1.2 or later), and slower than cpu elsewhere. Each weight and value has an error of up to
+// 2^-9 of itself and each score of up to 2^-8 scale |q| |k|; values that are exact in bfloat16 have
+// none. Elements of q and k beyond 3.39e38 become infinite. Tables and biases are computed as in
+// cpu. So are calls of at most 8 queries (counted with the heads of a group), which are bound by
+// memory; the bits of a decoded token therefore differ from those of prefill. The backward pass is
+// cpu's.
 const Backend& cpu_bfloat16_backend();
-bool multiplies_bfloat16();  // whether this machine, in this build, has an instruction for it
+// Whether this machine, in this build, has an instruction for products of bfloat16.
+bool multiplies_bfloat16();
 
-// As cpu, within the same bounds, with products of float32 by Intel's AMX where the machine has it,
-// and else cpu. Each number is the exact sum of three bfloat16, and products of those are added up
-// in float32. Causal texts of 2048 take 0.67 to 0.76 of the time forward and 0.80 to 0.94 backward
-// (Granite Rapids), of 256 as long, and shorter ones longer. Few queries (8 at most), and blocks
-// with numbers that have no such parts (infinities, NaN, beyond 3.39e38 or smaller than 2^-100),
-// are as in cpu, so that a token decoded has other bits than in the whole text. Tables and moduli
-// are multiplied as in cpu. Of weights and score gradients below 2^-102 some of the last bits are
-// lost.
+// The cpu backend with float32 products by Intel's AMX, within the same error bounds; without AMX
+// it is cpu. Each value is the exact sum of three bfloat16 terms, and products of terms are summed
+// in float32. Causal sequences of 2048 tokens take 0.67 to 0.76 of cpu's time forward and 0.80 to
+// 0.94 backward (Granite Rapids), those of 256 tokens the same time, and shorter ones more. Calls
+// of at most 8 queries, and blocks with values that have no such terms (infinities, NaN, magnitudes
+// beyond 3.39e38 or below 2^-100), are computed as in cpu; the bits of a decoded token therefore
+// differ from those of prefill. Products with tables and of moduli are computed as in cpu. Weights
+// and score gradients below 2^-102 lose some of their last bits.
 const Backend& cpu_bf16x3_backend();
-bool multiplies_by_amx();  // whether this machine has it, as its system allows it to be used
+bool multiplies_by_amx();  // whether the machine has AMX and its system permits its use
 
+// All registered backends: the four above and those that join() added.
 std::span<const Backend* const> backends();
-const Backend& backend(std::string_view name);  // throws Error that lists the names there are
+// Adds a backend, which must live until the program ends, to the list of backends(). Throws Error
+// if its name is taken. No other thread may use backends() or backend() meanwhile.
+void join(const Backend& backend);
+const Backend& backend(std::string_view name);  // throws Error that lists the known names
 
-// Throw Error that names the operand if shapes, frames, runs or maps do not fit, or if the backend
-// does not serve T. Nothing is written then. The backward pass goes by the `out` it is given: if
-// that was rounded to 16 bits, so are gradients of scores off by p_ij times d_out . (what it was
-// rounded by).
+// A plan that has been checked and prepared for one backend and one shape. It is made once for a
+// layout and serves any number of calls, in any thread. The arrays that the plan points to must not
+// change while it is in use.
+class PreparedPlan {
+ public:
+  // Throws Error that names the field if frames, key ranges, rotations or pages do not fit the
+  // shape.
+  PreparedPlan(Plan plan, const PlanShape& shape, const Backend& backend,
+               const Context& context = {}, Passes passes = Passes::kBoth);
+
+  const Plan& plan() const { return plan_; }
+  const PlanShape& shape() const { return shape_; }
+  const Backend& backend() const { return *backend_; }
+  Passes passes() const { return passes_; }
+  const BackendPlan* of_backend() const { return own_.get(); }  // or null
+  int64_t last_page() const { return last_page_; }              // the highest page; -1: none
+  bool covers_distances() const { return covers_distances_; }   // a diagonal for each visible one
+
+ private:
+  Plan plan_;
+  PlanShape shape_;
+  const Backend* backend_;
+  Passes passes_;
+  int64_t last_page_ = -1;
+  bool covers_distances_ = true;
+  std::unique_ptr<const BackendPlan> own_;
+};
+
+template <class T>
+PlanShape shape_of(const Operands<T>& operands, const Plan& plan);
+
+// Both throw Error that names the operand if shapes do not fit, or if the backend does not serve T,
+// and then write nothing. The backward pass uses the given `out`: if that was rounded to 16 bits
+// with an error e, the score gradients have an error of p_ij d_out . e.
+template <class T>
+void attend(const Operands<T>& operands, const PreparedPlan& plan, const Attended<T>& result,
+            const Context& context = {});
+template <class T>
+void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
+                     const Attended<const T>& result, std::type_identity_t<AnyView<const T>> d_out,
+                     const ScoreGrad<T>& grad, const Context& context = {});
+
+// The same with a plan that is prepared for this call alone.
 template <class T>
 void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
-            const Executor& executor);
+            const Context& context = {});
 template <class T>
 void attend_backward(const Score<T>& score, const Attended<const T>& result,
                      std::type_identity_t<AnyView<const T>> d_out, const ScoreGrad<T>& grad,
-                     const Backend& backend, const Executor& executor);
+                     const Backend& backend, const Context& context = {});
 
 }  // namespace sextant

@@ -32,7 +32,7 @@ void fill(const View<T>& view, std::type_identity_t<T> value) {
   if (view) each_element(view, [&](T& x) { x = value; });
 }
 
-// Which rows and batch entries a frame has.
+// The rows and batch entries of a frame.
 struct Extent {
   Frame frame;
   int64_t batch, batches;
@@ -48,7 +48,7 @@ struct Extent {
 };
 
 template <class T>
-Extent extent(const Score<T>& s, size_t n) {
+Extent extent(const HostScore<T>& s, size_t n) {
   const Frame& frame = s.frames[n];
   const bool every = frame.batch == kEveryBatch;
   return {frame, every ? 0 : frame.batch, every ? s.q.batch : 1};
@@ -63,12 +63,16 @@ SideRotation side_of(SideRotation side, size_t n, int64_t batch, int64_t row) {
   return side;
 }
 
-// One frame as a score of its own. Holds the runs, which count keys as its k does.
+// One frame as a score of its own. It owns its key ranges, which count rows from the start of its
+// k.
 template <class T>
 class FrameScore {
  public:
-  FrameScore(const Score<T>& s, size_t n)
-      : extent_(extent(s, n)), first_key_(s.pages ? 0 : s.frames[n].key_row), score_(s) {
+  FrameScore(const HostScore<T>& s, size_t n)
+      : extent_(extent(s, n)),
+        first_key_(s.pages ? 0 : s.frames[n].key_row),
+        score_(s),
+        sweeps_(s.sweeps.begin(), s.sweeps.end()) {
     const auto& [frame, batch, batches] = extent_;
     score_.q = extent_.of_queries(s.q);
     score_.q_imag = extent_.of_queries(s.q_imag);
@@ -83,11 +87,13 @@ class FrameScore {
       score_.mask.data += first_key_ * s.mask.column_stride;
       score_.mask.columns = key_rows(score_);
     }
-    score_.frames = {{.queries = frame.queries,
-                      .query_position = frame.query_position,
-                      .key_row = frame.key_row - first_key_,
-                      .keys = frame.keys,
-                      .key_position = frame.key_position}};
+    frame_ = {.queries = frame.queries,
+              .query_position = frame.query_position,
+              .key_row = frame.key_row - first_key_,
+              .keys = frame.keys,
+              .key_position = frame.key_position};
+    score_.frames = {&frame_, 1};
+    score_.sweeps = sweeps_;
     score_.query_bias = extent_.of_queries(s.query_bias);
     if (s.key_bias) score_.key_bias = part(s.key_bias, batch, batches, first_key_, keys_of(s));
     key_ranges_.resize(s.sweeps.size());
@@ -95,11 +101,13 @@ class FrameScore {
   }
   FrameScore(const FrameScore&) = delete;
 
-  const Score<T>& score() const { return score_; }
+  const HostScore<T>& score() const { return score_; }
   const Extent& rows() const { return extent_; }
 
  private:
-  int64_t keys_of(const Score<T>& s) const { return s.pages ? s.pages.rows : extent_.frame.keys; }
+  int64_t keys_of(const HostScore<T>& s) const {
+    return s.pages ? s.pages.rows : extent_.frame.keys;
+  }
 
   void bind_sweep(const Sweep& sweep, size_t n, size_t w) {
     const auto& [frame, batch, batches] = extent_;
@@ -109,7 +117,7 @@ class FrameScore {
         const KeyRange range = sweep.key_ranges[b * sweep.batch_stride + frame.query_row + i];
         key_ranges_[w].push_back({range.first - first_key_, range.last - first_key_});
       }
-    Sweep& own = score_.sweeps[w];
+    Sweep& own = sweeps_[w];
     own.key_ranges = key_ranges_[w].data();
     own.batch_stride = sweep.batch_stride == 0 ? 0 : frame.queries;
     own.query = side_of(sweep.query, n, batch, frame.query_row);
@@ -117,19 +125,21 @@ class FrameScore {
   }
 
   Extent extent_;
-  int64_t first_key_;  // that row 0 of k is; keys in pages stay where they are
-  Score<T> score_;
+  int64_t first_key_;  // the key row at which the frame's k starts; 0 if k is in pages
+  HostScore<T> score_;
+  Frame frame_;
+  std::vector<Sweep> sweeps_;
   std::vector<std::vector<KeyRange>> key_ranges_;
 };
 
-// A gradient that frames add to.
+// The sum of the frames' gradients of one operand.
 template <class T>
 class Total {
  public:
   explicit Total(const View<T>& to)
       : to_(to), sum_(to ? static_cast<size_t>(to.batch * to.heads * to.rows * to.columns) : 0) {}
 
-  // Where one frame writes its share of rows [first, first + rows).
+  // The buffer for one frame's gradient of `rows` rows, which add() adds to the sum.
   View<T> share(int64_t batches, int64_t rows) {
     if (!to_) return {};
     own_.resize(static_cast<size_t>(batches * to_.heads * rows * to_.columns) + 1);
@@ -159,13 +169,13 @@ class Total {
   std::vector<T> own_;
 };
 
-// Those of tables: all rows in every frame.
+// The sums for tables, to which each frame contributes all rows.
 template <class T>
 struct TableTotals {
   Total<T> weight, bias, on_query, on_key, on_value;
   std::vector<double> sink;
 
-  explicit TableTotals(const ScoreGrad<T>& grad)
+  explicit TableTotals(const HostGrad<T>& grad)
       : weight(grad.weight),
         bias(grad.bias),
         on_query(grad.on_query),
@@ -174,25 +184,24 @@ struct TableTotals {
         sink(grad.sink.size()) {}
 
   template <class F>
-  void each(const ScoreGrad<T>& grad, F&& f) {
-    f(weight, &ScoreGrad<T>::weight, grad.weight), f(bias, &ScoreGrad<T>::bias, grad.bias);
-    f(on_query, &ScoreGrad<T>::on_query, grad.on_query);
-    f(on_key, &ScoreGrad<T>::on_key, grad.on_key);
-    f(on_value, &ScoreGrad<T>::on_value, grad.on_value);
+  void each(const HostGrad<T>& grad, F&& f) {
+    f(weight, &HostGrad<T>::weight, grad.weight), f(bias, &HostGrad<T>::bias, grad.bias);
+    f(on_query, &HostGrad<T>::on_query, grad.on_query);
+    f(on_key, &HostGrad<T>::on_key, grad.on_key);
+    f(on_value, &HostGrad<T>::on_value, grad.on_value);
   }
 };
 
 }  // namespace
 
-template <class T>
-bool differs_by_frame(const Score<T>& score) {
-  return std::ranges::any_of(score.sweeps, [](const Sweep& sweep) {
+bool differs_by_frame(std::span<const Sweep> sweeps) {
+  return std::ranges::any_of(sweeps, [](const Sweep& sweep) {
     return sweep.query.frame_stride != 0 || sweep.key.frame_stride != 0;
   });
 }
 
 template <class T>
-void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Executor& executor,
+void attend_by_frame(const HostScore<T>& score, const Attended<T>& result, const Context& context,
                      Attend<T> attend) {
   result.out.visit([](const auto& out) { fill(out, {}); });
   fill(result.lse, -std::numeric_limits<T>::infinity());
@@ -200,14 +209,14 @@ void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Exe
     if (score.frames[n].queries == 0) continue;
     const FrameScore<T> one(score, n);
     attend(one.score(), {one.rows().of_queries(result.out), one.rows().of_queries(result.lse)},
-           executor);
+           context);
   }
 }
 
 template <class T>
-void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& result,
-                              AnyView<const T> d_out, const ScoreGrad<T>& grad,
-                              const Executor& executor, AttendBackward<T> backward) {
+void attend_backward_by_frame(const HostScore<T>& score, const Attended<const T>& result,
+                              AnyView<const T> d_out, const HostGrad<T>& grad,
+                              const Context& context, AttendBackward<T> backward) {
   fill(grad.q, T{0});
   fill(grad.q_imag, T{0});
   fill(grad.query_bias, T{0});
@@ -218,22 +227,22 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
     if (score.frames[n].queries == 0) continue;
     const FrameScore<T> one(score, n);
     const Extent& rows = one.rows();
-    ScoreGrad<T> own = {.q = rows.of_queries(grad.q),
-                        .k = k.share(rows.batches, rows.frame.keys),
-                        .v = v.share(rows.batches, rows.frame.keys),
-                        .q_imag = rows.of_queries(grad.q_imag),
-                        .query_bias = rows.of_queries(grad.query_bias),
-                        .key_bias = key_bias.share(rows.batches, rows.frame.keys),
-                        .sink = sink};
-    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>& whole) {
+    HostGrad<T> own = {.q = rows.of_queries(grad.q),
+                       .k = k.share(rows.batches, rows.frame.keys),
+                       .v = v.share(rows.batches, rows.frame.keys),
+                       .q_imag = rows.of_queries(grad.q_imag),
+                       .query_bias = rows.of_queries(grad.query_bias),
+                       .key_bias = key_bias.share(rows.batches, rows.frame.keys),
+                       .sink = sink};
+    tables.each(grad, [&](Total<T>& total, View<T> HostGrad<T>::*field, const View<T>& whole) {
       own.*field = total.share(1, whole.rows);
     });
     backward(one.score(), {rows.of_queries(result.out), rows.of_queries(result.lse)},
-             rows.of_queries(d_out), own, executor);
+             rows.of_queries(d_out), own, context);
     k.add(own.k, rows.batch, rows.frame.key_row);
     v.add(own.v, rows.batch, rows.frame.key_row);
     key_bias.add(own.key_bias, rows.batch, rows.frame.key_row);
-    tables.each(grad, [&](Total<T>& total, View<T> ScoreGrad<T>::*field, const View<T>&) {
+    tables.each(grad, [&](Total<T>& total, View<T> HostGrad<T>::*field, const View<T>&) {
       total.add(own.*field, 0, 0);
     });
     for (size_t h = 0; h < sink.size(); ++h) tables.sink[h] += static_cast<double>(sink[h]);
@@ -245,17 +254,15 @@ void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& re
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(tables.sink[h]);
 }
 
-template bool differs_by_frame(const Score<float>&);
-template bool differs_by_frame(const Score<double>&);
-template void attend_by_frame(const Score<float>&, const Attended<float>&, const Executor&,
+template void attend_by_frame(const HostScore<float>&, const Attended<float>&, const Context&,
                               Attend<float>);
-template void attend_by_frame(const Score<double>&, const Attended<double>&, const Executor&,
+template void attend_by_frame(const HostScore<double>&, const Attended<double>&, const Context&,
                               Attend<double>);
-template void attend_backward_by_frame(const Score<float>&, const Attended<const float>&,
-                                       AnyView<const float>, const ScoreGrad<float>&,
-                                       const Executor&, AttendBackward<float>);
-template void attend_backward_by_frame(const Score<double>&, const Attended<const double>&,
-                                       AnyView<const double>, const ScoreGrad<double>&,
-                                       const Executor&, AttendBackward<double>);
+template void attend_backward_by_frame(const HostScore<float>&, const Attended<const float>&,
+                                       AnyView<const float>, const HostGrad<float>&, const Context&,
+                                       AttendBackward<float>);
+template void attend_backward_by_frame(const HostScore<double>&, const Attended<const double>&,
+                                       AnyView<const double>, const HostGrad<double>&,
+                                       const Context&, AttendBackward<double>);
 
 }  // namespace sextant

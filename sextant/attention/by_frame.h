@@ -1,34 +1,35 @@
-// Frames with speeds of their own (Turn::frame_stride), handed to a backend one by one.
+// Frames that have rotations of their own (SideRotation::frame_stride). Host backends process them
+// one after the other.
 //
-// A dynamic stretch turns all keys anew for each length of text, so nothing could be shared between
-// such frames anyway; memory stays that of one frame and its gradients, however many there are.
+// A dynamic stretch rotates all keys again for each length, so such frames cannot share rotated
+// keys. Processing them one by one needs the memory of one frame and its gradients.
 #pragma once
 
-#include "sextant/attention/score.h"
-#include "sextant/base/executor.h"
+#include "sextant/attention/host_score.h"
+#include "sextant/base/context.h"
 
 namespace sextant {
 
-// What a backend does with one score; see Backend.
+// The two passes of a host backend for a score whose frames share their rotations.
 template <class T>
-using Attend = void (*)(const Score<T>&, const Attended<T>&, const Executor&);
+using Attend = void (*)(const HostScore<T>&, const Attended<T>&, const Context&);
 template <class T>
-using AttendBackward = void (*)(const Score<T>&, const Attended<const T>&, AnyView<const T> d_out,
-                                const ScoreGrad<T>&, const Executor&);
+using AttendBackward = void (*)(const HostScore<T>&, const Attended<const T>&,
+                                AnyView<const T> d_out, const HostGrad<T>&, const Context&);
 
-template <class T>
-bool differs_by_frame(const Score<T>& score);
+bool differs_by_frame(std::span<const Sweep> sweeps);
 
-// Each frame as a score of its own, with one rotation for each turn. Rows in no frame get zeros and
-// lse = -infinity.
+// Attends each frame as a score of its own, with one rotation for each side of each sweep. Query
+// rows in no frame get zeros and lse = -infinity.
 template <class T>
-void attend_by_frame(const Score<T>& score, const Attended<T>& result, const Executor& executor,
+void attend_by_frame(const HostScore<T>& score, const Attended<T>& result, const Context& context,
                      Attend<T> attend);
 
-// The same for gradients. What frames share is summed in float64, in the order of the frames.
+// The backward pass. Gradients of operands that frames share are summed in float64, in the order of
+// the frames.
 template <class T>
-void attend_backward_by_frame(const Score<T>& score, const Attended<const T>& result,
-                              AnyView<const T> d_out, const ScoreGrad<T>& grad,
-                              const Executor& executor, AttendBackward<T> backward);
+void attend_backward_by_frame(const HostScore<T>& score, const Attended<const T>& result,
+                              AnyView<const T> d_out, const HostGrad<T>& grad,
+                              const Context& context, AttendBackward<T> backward);
 
 }  // namespace sextant

@@ -1,24 +1,22 @@
-// Whether operands fit together. All that a kernel takes for granted is checked here, once, before
-// anything is written; the cost is O(sweeps * rows), nothing beside O(rows * rows * D).
+// Checks that operands fit their plan and each other. Kernels rely on these checks, so they run
+// before anything is written.
 #pragma once
 
-#include <string>
-
-#include "sextant/attention/score.h"
+#include "sextant/attention/attend.h"
 
 namespace sextant {
 
-// Throw Error that names the operand, what was expected and what was got.
-template <class T>
-void check_score(const Score<T>& score);
-template <class T, class U>  // U: T or const T
-void check_attended(const Score<T>& score, const Attended<U>& attended);
-template <class T>
-void check_grad(const Score<T>& score, AnyView<const T> d_out, const ScoreGrad<T>& grad);
+// All of these throw Error that names the field, its expected value and its value.
 
-// name: the turn's. For `rows` rows of `columns`, by `rotation`, which is the turn's or one of
-// them.
-void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
-                    int64_t rows, int64_t columns);
+// Checks the scale and the sizes that q, k and v must share before a plan is prepared for them.
+template <class T>
+void check_qkv(const Operands<T>& operands, const Plan& plan);
+template <class T>
+void check_operands(const Operands<T>& operands, const PreparedPlan& plan);
+template <class T, class U>  // U: T or const T
+void check_attended(const Operands<T>& operands, const Attended<U>& attended);
+template <class T>
+void check_grad(const Operands<T>& operands, const Plan& plan, AnyView<const T> d_out,
+                const ScoreGrad<T>& grad);
 
 }  // namespace sextant

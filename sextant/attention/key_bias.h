@@ -1,6 +1,7 @@
-// Biases of keys relative to one key of each query, its last: c_j - c_r. Softmax does not see the
-// difference, and float32 holds c_j - c_r well where c itself has grown to thousands: the nearest
-// keys have the smallest numbers, whatever else is in the call.
+// Key biases relative to the bias of the last key r that a query sees: c_j - c_r. A term that is
+// equal for all keys of a query cancels in softmax. float32 represents c_j - c_r well even if c has
+// grown to thousands, because the differences are smallest for the nearest keys, whatever else is
+// in the call.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "sextant/attention/score.h"
+#include "sextant/attention/host_score.h"
 
 namespace sextant {
 
-// r of each query, [batch][queries]: the last key row that any sweep shows it; -1: none. Empty if
-// there is no key_bias.
+// r of each query, [batch][queries]: the last key row that the query sees in any sweep; -1: it sees
+// none. Empty if there is no key_bias.
 template <class T>
-std::vector<int64_t> last_keys(const Score<T>& s) {
+std::vector<int64_t> last_keys(const HostScore<T>& s) {
   if (!s.key_bias) return {};
   std::vector<int64_t> last(static_cast<size_t>(s.q.batch * s.q.rows), -1);
   for (const Frame& frame : s.frames) {
@@ -31,10 +32,10 @@ std::vector<int64_t> last_keys(const Score<T>& s) {
   return last;
 }
 
-// c_r; 0 where there is no such key or its bias is not finite. last: as last_keys() gives them.
+// c_r, or 0 if there is no such key or its bias is not finite. `last` is the result of last_keys().
 template <class T>
-double key_bias_origin(const Score<T>& s, const std::vector<int64_t>& last, int64_t b, int64_t h,
-                       int64_t i) {
+double key_bias_origin(const HostScore<T>& s, const std::vector<int64_t>& last, int64_t b,
+                       int64_t h, int64_t i) {
   if (!s.key_bias) return 0;
   const int64_t row = last[static_cast<size_t>(b * s.q.rows + i)];
   const double origin = row < 0 ? 0 : s.key_bias(b, h, row, 0);

@@ -297,30 +297,37 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
   expect_between("queries", queries, 0, kFarthestPosition);
   for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
   pages_per_sequence_ = (rows_ + cache.shape().page_rows - 1) / cache.shape().page_rows;
+  plan_.frames.reserve(entries.size());
+  key_positions_.reserve(entries.size() * static_cast<size_t>(rows_));
+  query_positions_.reserve(entries.size() * static_cast<size_t>(queries));
+  table_.reserve(entries.size() * static_cast<size_t>(pages_per_sequence_) + 1);
   for (size_t b = 0; b < entries.size(); ++b) {
     add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
     add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
   }
   table_.push_back(0);  // the table's address must not be null, even without rows
   for (const GrowingPlan& plan : plans_)
-    sweeps_.push_back({.query = {.rotation = plan.query,
-                                 .rotary_positions = query_positions_.data(),
-                                 .batch_stride = queries},
-                       .key = {.rotation = plan.key,
-                               .rotary_positions = key_positions_.data(),
-                               .batch_stride = rows_},
-                       .key_ranges = plan.key_ranges.data(),
-                       .batch_stride = queries});
+    plan_.sweeps.push_back({.query = {.rotation = plan.query,
+                                      .rotary_positions = query_positions_.data(),
+                                      .batch_stride = queries},
+                            .key = {.rotation = plan.key,
+                                    .rotary_positions = key_positions_.data(),
+                                    .batch_stride = rows_},
+                            .key_ranges = plan.key_ranges.data(),
+                            .batch_stride = queries});
+  plan_.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
+                     .count = std::max<int64_t>(rows_, 0)};
+  plan_.pages = {.at = table_.data(), .batch_stride = pages_per_sequence_, .rows = rows_};
 }
 
 void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
   const int64_t rows = cache.rows(sequence), first = cache.first_position(sequence);
   expect_between("queries", queries_, 0, rows);
-  frames_.push_back({.batch = b,
-                     .queries = queries_,
-                     .query_position = first + rows - queries_,
-                     .keys = rows,
-                     .key_position = first});
+  plan_.frames.push_back({.batch = b,
+                          .queries = queries_,
+                          .query_position = first + rows - queries_,
+                          .keys = rows,
+                          .key_position = first});
   for (int64_t n = 0; n < rows_; ++n) key_positions_.push_back(first + n);
   for (int64_t n = rows - queries_; n < rows; ++n) query_positions_.push_back(first + n);
   const std::span<const int64_t> pages = cache.pages(sequence);
@@ -345,7 +352,7 @@ size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
 
 // The queries of entry b see keys in the sweep of their own plan, and none in the other sweeps.
 void CachedBatch::add_runs(size_t own, int64_t b) {
-  const int64_t rows = frames_.back().keys;
+  const int64_t rows = plan_.frames.back().keys;
   for (size_t n = 0; n < plans_.size(); ++n) {
     std::vector<KeyRange>& key_ranges = plans_[n].key_ranges;
     key_ranges.resize(static_cast<size_t>((b + 1) * queries_));
@@ -354,14 +361,15 @@ void CachedBatch::add_runs(size_t own, int64_t b) {
   }
 }
 
+void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) const {
+  operands.k = cache.key_pages();
+  operands.v = cache.value_pages();
+}
+
 void CachedBatch::place(Score<float>& score) const {
   score.k = k_;
   score.v = v_;
-  score.pages = {.at = table_.data(), .batch_stride = pages_per_sequence_, .rows = rows_};
-  score.frames = frames_;
-  score.sweeps = sweeps_;
-  score.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
-                     .count = std::max<int64_t>(rows_, 0)};
+  static_cast<Plan&>(score) = plan_;
 }
 
 }  // namespace sextant

@@ -8,7 +8,7 @@
 // All pages have one size, and a page may belong to any number of sequences. A shared page is
 // copied before one of its sequences writes to it, so a fork needs no memory until it differs. With
 // page_rows as long as the longest sequence the cache is contiguous. Attention reads the pages in
-// place (score.h, Pages).
+// place (Pages in plan.h).
 //
 // Row n of a sequence has position first_position + n. Keys are stored unrotated, and kernels
 // rotate them when they read them: any spectrum is then exact, also one that is stretched
@@ -140,8 +140,13 @@ class CachedBatch {
   CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries);
   CachedBatch(const CachedBatch&) = delete;
 
-  // Sets k, v, pages, frames, sweeps (causal) and diagonals (all distances of the batch) of a
-  // score.
+  // Frames, sweeps (causal), diagonals (all distances of the batch) and pages. The same plan serves
+  // the caches of other layers, if they were filled by the same calls.
+  const Plan& plan() const { return plan_; }
+  // Sets k and v to the pages of `cache`, the batch's own or one that was filled by the same calls.
+  void set_keys(Operands<float>& operands, const KvCache& cache) const;
+
+  // Sets k, v and the plan of a score.
   void place(Score<float>& score) const;
 
   // Positions of keys, [entries, rows], and of queries, [entries, queries].
@@ -161,9 +166,8 @@ class CachedBatch {
   AnyView<const float> k_, v_;
   int64_t rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
-  std::vector<Frame> frames_;
   std::vector<GrowingPlan> plans_;
-  std::vector<Sweep> sweeps_;
+  Plan plan_;
 };
 
 }  // namespace sextant

@@ -7,6 +7,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/families/expression.h"
+#include "sextant/rope_config/layer_query_law.h"
 #include "sextant/rope_config/layer_values.h"
 #include "sextant/rope_config/shown.h"
 
@@ -339,37 +340,7 @@ class LayerReader {
           number_of_family(&Family::first_channel, "first channel", 0, double(kWidestHead));
       if (first) facts_.first_channel = static_cast<int64_t>(*first);
     }
-    read_query_law();
-  }
-
-  void read_query_law() {
-    if (family() != nullptr && !family()->query_laws.empty()) {
-      for (const FamilyQueryLaw& law : family()->query_laws) {
-        if (!law.when.empty() && !is_true(values_.of_expression(law.when))) continue;
-        if (!law.words.empty()) {
-          facts_.query_law = law.words;
-          return;
-        }
-        facts_.query_scale = {law.law == "llama4"      ? QueryLaw::kLlama4
-                              : law.law == "ministral" ? QueryLaw::kMinistral
-                                                       : QueryLaw::kLogn,
-                              static_cast<int64_t>(part_of_law(law.length, 1, 0x1p40)),
-                              law.strength.empty() ? 0 : part_of_law(law.strength, 0, 1e6)};
-        return;
-      }
-      return;
-    }
-    if (facts_.rotates || !is_true(fields_.value("attn_temperature_tuning"))) return;
-    facts_.query_scale = {QueryLaw::kLlama4,
-                          fields_.integer("floor_scale", 1, kLongestSequence).value_or(8192),
-                          fields_.number("attn_scale", 0, 1e6).value_or(0.1)};
-  }
-  double part_of_law(const std::string& expression, double low, double high) {
-    const json value = values_.of_expression(expression);
-    if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high)) {
-      fields_.bad(expression, "a number of the law for queries", value);
-    }
-    return value.get<double>();
+    read_query_law(fields_, values_, facts_);
   }
 
   void take_from_code(const std::string& name, double value) {

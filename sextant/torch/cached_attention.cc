@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/torch/operators/flat_operands.h"
+#include "sextant/torch/operators/tensor_data.h"
 
 namespace sextant {
 namespace {
@@ -21,7 +21,7 @@ int64_t pages_of(const KvCache& cache, int64_t rows) {
   return (rows + page_rows - 1) / page_rows;
 }
 
-// The pages of all texts in their order, int64 [1, pages].
+// The pages of all sequences in order, int64 [1, pages].
 at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequences,
                       int64_t count) {
   at::Tensor table = at::empty({1, count}, at::kLong);
@@ -31,17 +31,17 @@ at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequ
   return table;
 }
 
-// The cache's memory: valid until the cache changes.
+// The cache's memory as a tensor, which is valid until the cache changes.
 at::Tensor as_tensor(const AnyView<const float>& pages) {
   const at::ScalarType type = pages.format == Format::kBfloat16  ? at::kBFloat16
                               : pages.format == Format::kFloat16 ? at::kHalf
                                                                  : at::kFloat;
-  return at::from_blob(const_cast<void*>(pages.data),  // nothing writes to operands
+  return at::from_blob(const_cast<void*>(pages.data),  // operands are never written
                        {pages.batch, pages.heads, pages.rows, pages.columns}, type);
 }
 
 void check_plain(const KvCache& cache, std::span<const SequenceGrowth> sequences,
-                 const Operands& operands) {
+                 const TensorOperands& operands) {
   const bool turns = std::ranges::any_of(
       operands.sweeps, [](const SweepOperand& sweep) { return !sweep.rotation.pairs.empty(); });
   for (const SequenceGrowth& sequence : sequences)
@@ -92,7 +92,7 @@ at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCach
     k = gathered(k, table, layout.keys);
     v = gathered(v, table, layout.keys);
   }
-  Operands operands = plain_operands(q, k, v, layout);
+  TensorOperands operands = plain_operands(q, k, v, layout);
   if (!copied) operands.pages = table, operands.key_rows = layout.keys;
   operands = applied(method, std::move(operands), layout, layer, parameters);
   check_plain(cache, sequences, operands);

@@ -1,12 +1,12 @@
-// Methods over a cache of keys and values (sextant/cache/kv_cache.h), which holds them plain.
+// Attention of any method over a cache of unrotated keys and values (sextant/cache/kv_cache.h).
 //
-//   const Layout placement = continued(cache, texts);   // where the new rows will stand
-//   cache.append(...);                                     // for each text
-//   attend_cached(method, q, cache, texts, placement, layer, parameters);
+//   const Layout layout = continued(cache, sequences);   // the positions of the new rows
+//   cache.append(...);                                   // for each sequence
+//   attend_cached(method, q, cache, sequences, layout, layer, parameters);
 //
-// The rows of all texts lie one after the other in one batch entry, so that each text has its own
-// length and position, and a dynamic stretch its own factor. Keys are read from their pages; a
-// method that dresses keys is given a copy of them.
+// The rows of all sequences are concatenated in one batch entry, so each sequence has its own
+// length and position, and a dynamic stretch has a factor for each. Keys are read from their pages;
+// a method that changes keys gets a copy of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,21 +19,22 @@
 
 namespace sextant {
 
-// A text, and how many rows it grows by.
+// A sequence, and the number of rows that it grows by.
 struct SequenceGrowth {
   int64_t sequence = 0, rows = 0;
 };
 
-// Throws Error if a text is not in the cache, or is named twice.
+// The layout of the new rows and all keys of the sequences. Throws Error if a sequence is not in
+// the cache, or is listed twice.
 Layout continued(const KvCache& cache, std::span<const SequenceGrowth> sequences);
 
-// Takes back the growth that `placement` was for, as far as it has come.
+// Removes the rows of `layout` again from the sequences to which they have been appended so far.
 void shrink(KvCache& cache, std::span<const SequenceGrowth> sequences, const Layout& layout);
 
-// q [1, heads, rows of all texts, key_columns] -> [1, heads, rows, value_columns]. The cache holds
-// the new rows; `placement` is what continued() said before. Differentiable in q and the
-// parameters: keys and values are constants. Throws Error as placed() does, and if a text's keys
-// are held turned while the method turns keys, too.
+// q [1, heads, rows of all sequences, key_columns] -> [1, heads, rows, value_columns]. The cache
+// holds the new rows already; `layout` is the result of continued() before they were appended.
+// Differentiable in q and the parameters; keys and values are constants. Throws Error as applied()
+// does, and if the method rotates keys and those of a sequence are stored rotated.
 at::Tensor attend_cached(const Method& method, const at::Tensor& q, const KvCache& cache,
                          std::span<const SequenceGrowth> sequences, const Layout& layout,
                          int64_t layer, Parameters parameters);

@@ -10,7 +10,8 @@
 namespace sextant {
 namespace {
 
-// Positions are below this (sextant/attention/check_score.cc), so adding it to one cannot overflow.
+// Positions are at most half of this (sextant/attention/check_plan.cc), so sums with it cannot
+// overflow.
 constexpr int64_t kEverything = int64_t{1} << 53;
 
 [[noreturn]] void bad(const std::string& field, const std::string& expected, int64_t got) {
@@ -61,7 +62,7 @@ void check(const Layout& p) {
   if (p.first_key != 0) bad("first_key", "0, as sequences are packed", p.first_key);
 }
 
-// The distances that are seen, in the order of diagonals; empty if last < first.
+// The lowest and highest visible distance; there is none if farthest < nearest.
 struct Distances {
   int64_t nearest = 0, farthest = -1;
 };
@@ -84,7 +85,7 @@ Distances distances(const Layout& p) {
   return seen;
 }
 
-// For each query, at a position, the keys of its text at positions within_positions(position).
+// For each query, at a position, the keys of its sequence at positions within_positions(position).
 template <class F>
 at::Tensor key_ranges(const Layout& p, F&& within_positions) {
   at::Tensor result = at::empty({1, p.queries, 2}, at::kLong);

@@ -1,24 +1,27 @@
-// Where a layer's queries and keys lie, before any method has spoken.
+// The positions of a layer's queries and keys, which keys are visible, and packed sequences. A
+// layout is independent of the method.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "sextant/position/frame.h"
 
 namespace sextant {
 
-// Keys cover positions first_key .. first_key + keys - 1, queries first_query .. (the last ones,
-// when decoding). With `packed_queries` and `packed_keys` (cumulative lengths, starting at 0) the
-// rows hold several texts one after the other: the keys of each start again at position 0, its
-// queries are its last positions, and it sees itself only. Every batch entry is packed alike.
+class PlanCache;
+
+// Keys have positions first_key .. first_key + keys - 1, queries first_query .. (the last
+// positions, when decoding). With `packed_queries` and `packed_keys` (cumulative lengths, starting
+// at 0) the rows hold several sequences one after the other: the keys of each start at position 0,
+// its queries have its last positions, and it sees only itself. Every batch entry is packed alike.
 //
-// `cached` is the same for texts of a cache, each at positions of its own: their query rows follow
-// one another, their key rows lie apart (each begins with a page), and rows between them are
-// nobody's.
+// `cached` holds the sequences of a cache, each with positions of its own. Their query rows are
+// consecutive. The key rows of each start with a page, and rows between sequences belong to none.
 struct Layout {
   int64_t batch = 1;
   int64_t queries = 0, keys = 0;
@@ -26,47 +29,53 @@ struct Layout {
   bool causal = true;
   std::vector<int64_t> packed_queries = {}, packed_keys = {};
   std::vector<Frame> cached = {};
-  // bool [batch, heads, queries, keys], sizes of 1 are shared, false = hidden; or undefined
+  // bool [batch, heads, queries, keys] (sizes of 1 are shared), false = hidden; or undefined
   at::Tensor mask = {};
-  // int64 [1 or batch, axes, rows], or undefined: where rows stand for methods that turn them,
-  // instead of at their positions; what is seen, and distances, go by position all the same
+  // int64 [1 or batch, axes, rows], or undefined: the positions that rotations use instead of those
+  // above. Visibility and distances use the positions above.
   at::Tensor query_rotary_positions = {}, key_rotary_positions = {};
-  // int64 [batch, rows], or undefined: which text of a pair a row belongs to (XLNet)
+  // int64 [batch, rows], or undefined: the segment of each row (XLNet)
   at::Tensor query_segments = {}, key_segments = {};
-  // int64 [batch, queries], or undefined: which word of the vocabulary stands in each row
+  // int64 [batch, queries], or undefined: the token of each row
   at::Tensor token_ids = {};
 
-  // The lowest and highest query minus key position that is seen; causal: none below 0.
+  // The plans of attention with this layout, which layers and calls share; or null.
+  std::shared_ptr<PlanCache> plans = {};
+
+  // The lowest and highest visible distance; 0 or more if causal.
   int64_t nearest_distance() const;
   int64_t farthest_distance() const;
-  // How many distances lie between them; 0 if no query sees any key.
+  // The diagonals of these distances; none if no query sees any key.
   Diagonals diagonals() const;
 };
 
 // All throw Error if a size is negative or cumulative lengths do not fit.
-std::vector<Frame> sequences(const Layout& layout);  // one, or as many as are packed or cached
-at::Tensor frames(const Layout& layout);             // the same as int64 [texts, 7]
-at::Tensor visible_ranges(const Layout& layout);     // int64 [1, queries, 2], causal or whole
+std::vector<Frame> sequences(const Layout& layout);  // one, or the packed or cached ones
+at::Tensor frames(const Layout& layout);             // the same as int64 [sequences, 7]
+at::Tensor visible_ranges(const Layout& layout);     // int64 [1, queries, 2], causal or not
 at::Tensor query_positions(const Layout& layout);    // int64 [queries]
-at::Tensor key_positions(const Layout& layout);      // int64 [keys]; 0 for nobody's rows
-// The position of the first key of each query's text, int64 [queries].
+at::Tensor key_positions(const Layout& layout);      // int64 [keys]; 0 for rows of no sequence
+// The position of the first key of each query's sequence, int64 [queries].
 at::Tensor sequence_starts(const Layout& layout);
 
-// Where rows stand for methods that turn them: the times given, or else their positions, the same
-// on each axis. int64 [1 or batch, axes, rows]. Throws Error if those given are of another shape.
+// The positions that rotations use: the layout's rotary positions, or without them the positions of
+// rows, equal on all axes. int64 [1 or batch, axes, rows]. Throws Error if the layout's rotary
+// positions have another shape.
 at::Tensor query_rotary_positions(const Layout& layout, int64_t axes);
 at::Tensor key_rotary_positions(const Layout& layout, int64_t axes);
 
-// The words given. Throws Error if there are none, or if they are of another shape or type.
+// The layout's token ids. Throws Error if there are none, or if they have another shape or type.
 const at::Tensor& query_token_ids(const Layout& layout);
 
-// Runs as int64 [1, queries, 2]; none goes beyond a query's own text, but beyond the causal mask.
+// Ranges of keys as int64 [1, queries, 2]. They end with the query's sequence but ignore the causal
+// mask.
+//
 // The keys at distances -after .. before:
 at::Tensor near_ranges(const Layout& layout, int64_t before, int64_t after);
 // The first `count` keys:
 at::Tensor first_ranges(const Layout& layout, int64_t count);
-// The keys whose position is in the query's own chunk, or in one of `beside` chunks on either side:
-// positions from `origin` on are cut every `size`.
+// The keys in the query's chunk and in `beside` chunks on either side. Chunks are `size` positions
+// long, and one starts at `origin`:
 at::Tensor chunk_ranges(const Layout& layout, int64_t size, int64_t origin, int64_t beside = 0);
 
 }  // namespace sextant

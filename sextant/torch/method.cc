@@ -35,10 +35,10 @@ void check_parameters(const Method& method, Parameters parameters) {
 at::Tensor Method::embed(const at::Tensor& x, const Layout&, Parameters) const { return x; }
 at::Tensor Method::embed_last(const at::Tensor& x, const Layout&, Parameters) const { return x; }
 at::Tensor Method::key_columns(const at::Tensor&, int64_t, Parameters) const { return {}; }
-void Method::apply(Operands&, const Layout&, int64_t, Parameters) const {}
+void Method::apply(TensorOperands&, const Layout&, int64_t, Parameters) const {}
 
-Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const Layout& layout) {
+TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const Layout& layout) {
   if (q.dim() != 4) fail("attend: q: expected 4 dimensions, but got " + std::to_string(q.dim()));
   const auto head_dim = static_cast<double>(std::max<int64_t>(q.size(3), 1));
   return {.q = q,
@@ -48,7 +48,8 @@ Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tens
           .frames = frames(layout),
           .sweeps = {{.key_ranges = visible_ranges(layout)}},
           .farthest = layout.farthest_distance(),
-          .mask = layout.mask};
+          .mask = layout.mask,
+          .plans = layout.plans};
 }
 
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
@@ -58,8 +59,8 @@ at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at:
   return more.defined() ? at::cat({k, more.to(k.scalar_type())}, 3) : k;
 }
 
-Operands applied(const Method& method, Operands operands, const Layout& layout, int64_t layer,
-                 Parameters parameters) {
+TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
+                       int64_t layer, Parameters parameters) {
   check_parameters(method, parameters);
   if ((layout.query_rotary_positions.defined() || layout.key_rotary_positions.defined()) &&
       !method.reads_rotary_positions())
@@ -86,7 +87,7 @@ Operands applied(const Method& method, Operands operands, const Layout& layout, 
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters) {
-  const Operands operands =
+  const TensorOperands operands =
       applied(method, plain_operands(q, k, v, layout), layout, layer, parameters);
   return std::get<0>(attend(operands)).to(q.scalar_type());
 }

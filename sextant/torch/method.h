@@ -1,8 +1,8 @@
-// A position encoding: from trained parameters to operands of the score equation.
+// A position encoding: a function from trained parameters to operands of the score equation.
 //
-// A method is made by name and options (JSON), says which parameters it wants, and is a pure
-// function of them: it holds no tensor, so the lab's modules, Python's nn.Module and a checkpoint
-// mapping can each own the parameters in their own way, and autograd sees ordinary tensor code.
+// A method is made from its name and options (JSON), lists its parameters, and is a pure function
+// of them. It owns no trained tensor, so the lab's modules, an nn.Module of Python and a checkpoint
+// mapping can each own the parameters in their own form, and autograd records ordinary tensor code.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,10 +28,10 @@ struct ModelShape {
   int64_t head_dim = 0;
   int64_t width = 0;         // of the residual stream; heads * head_dim as a rule
   int64_t train_length = 0;  // L: positions seen in training
-  int64_t vocabulary = 0;    // words there are, for methods that tell them apart; 0: not known
+  int64_t vocabulary = 0;    // number of tokens, for methods that depend on token ids; 0: unknown
 };
 
-// The matrix, or its bias, by which a layer makes its queries or keys of its input.
+// The weight matrix, or the bias, of a layer's projection to queries or keys.
 struct LayerProjection {
   enum class Of { kQuery, kKey } of = Of::kQuery;
   int64_t layer = 0;
@@ -45,13 +45,14 @@ struct ParameterSpec {
   std::vector<int64_t> sizes;
   enum class Init { kZeros, kOnes, kNormal, kUniform } init = Init::kZeros;
   double init_low = 0, init_high = 0;  // kNormal: mean and standard deviation; kUniform: range
-  double learning_rate_scale = 1;  // T5's table learns 10 times faster than matrices, or too late
+  double learning_rate_scale = 1;      // T5's table needs a rate 10 times that of matrices
   bool weight_decay = false;
-  // A start that no distribution gives (a table of the paper), float64; overrides init.
+  // Initial values that are not from a distribution (a table of the paper), float64; they override
+  // init.
   at::Tensor initial = {};
-  // The method reads the layer's own projection here (share_att_key of DeBERTa v3): a model gives
-  // that one, or zeros for a bias that it has not, and trains nothing else. Who has no such layers
-  // owns it as any other.
+  // The parameter is the layer's own projection (share_att_key of DeBERTa v3): a model passes that
+  // tensor, or zeros for a bias that it lacks, and trains no other. Callers without such layers own
+  // the parameter like any other.
   std::optional<LayerProjection> same_as = std::nullopt;
 };
 
@@ -63,48 +64,47 @@ class Method {
   virtual ~Method() = default;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
 
-  // Whether only distances count, so that a shift of all positions changes nothing. False for all
-  // that add to the input or cut the text at fixed places.
+  // Whether results depend on distances only, so that a shift of all positions changes nothing.
+  // False for methods that add to the input or divide the sequence at fixed positions.
   virtual bool relative() const { return true; }
 
-  // Whether embed() goes by the words of a placement.
+  // Whether embed() uses the layout's token ids.
   virtual bool reads_token_ids() const { return false; }
 
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
   virtual at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const;
 
-  // Absolute positions in the last layers: what the last layer's queries and its residual stream
-  // start from, made of x, the output of the layer before; that layer's keys and values come from x
-  // itself. It runs last_layer_runs() times, each time on queries made of its own result and on the
-  // keys of x. All other methods return x, for which one run is a layer like any.
+  // Absolute positions in the last layer: returns the input of that layer's queries and residual
+  // stream. x is the output of the layer before, from which its keys and values are computed. The
+  // layer is applied last_layer_runs() times, each time with queries from its previous result and
+  // keys from x. All other methods return x and apply the layer once, as any other.
   virtual at::Tensor embed_last(const at::Tensor& x, const Layout& layout,
                                 Parameters parameters) const;
   virtual int64_t last_layer_runs() const { return 1; }
 
-  // What a layer's input says of each key besides the key: further columns of k, behind its
-  // head_dim own ones, which a cache keeps with it. x [batch, rows, width], what keys are projected
-  // from -> [batch, key_heads, rows, columns]. Undefined: none, as of most methods. See
-  // with_key_columns().
+  // Values for each key that are computed from the layer's input: further columns of k behind its
+  // head_dim own ones, which a cache stores with the key. x [batch, rows, width], the input of the
+  // key projection -> [batch, key_heads, rows, columns]. Most methods have none and return an
+  // undefined tensor. See with_key_columns().
   virtual at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const;
 
-  // Whether place() goes by the times that a placement may give; where none does, giving them is an
-  // Error.
+  // Whether apply() uses the layout's rotary positions. If not, a layout with them is an Error.
   virtual bool reads_rotary_positions() const { return false; }
 
-  // Whether place() changes keys or values. A cache then hands it a copy of what queries see, and
-  // the pages where they lie otherwise.
+  // Whether apply() changes keys or values. If so, a cache passes a copy of the visible ones;
+  // otherwise it passes its pages.
   virtual bool changes_keys() const { return false; }
 
-  // Relative methods: changes the operands that plain attention would have (q, k, v, scale
-  // 1/sqrt(head_dim), one sweep over what is visible, no tables).
-  virtual void apply(Operands& operands, const Layout& layout, int64_t layer,
+  // Relative methods: changes the operands of plain attention (q, k, v, scale 1/sqrt(head_dim), one
+  // sweep over the visible keys, no tables).
+  virtual void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
                      Parameters parameters) const;
 };
 
 struct MethodInfo {
   std::string name;      // kebab case, as users type it
   std::string summary;   // one line: paper, year
-  std::string formula;   // one line of ASCII: clauses of docs/methods/NAME.md, "; " between them
+  std::string formula;   // one line of ASCII: clauses of docs/methods/NAME.md, joined by "; "
   std::string defaults;  // JSON object: every option with its default; null: the model's own size
   std::unique_ptr<Method> (*make)(const ModelShape& shape, const nlohmann::json& options);
 };
@@ -112,30 +112,31 @@ struct MethodInfo {
 // All methods, sorted by name.
 std::span<const MethodInfo> methods();
 
-// By name ("alibi") and options, which are laid over the method's defaults. Throws Error for an
-// unknown name (listing those there are), an unknown option or a value out of range.
+// Makes a method from its name ("alibi") and options, which override the method's defaults. Throws
+// Error for an unknown name (with a list of the known ones), an unknown option or a value out of
+// range.
 std::unique_ptr<Method> make_method(std::string_view name, const ModelShape& shape,
                                     const nlohmann::json& options);
 
-// A method's defaults with `options` laid over them. Throws Error as make_method() does.
+// A method's defaults, overridden by `options`. Throws Error as make_method() does.
 nlohmann::json complete_options(std::string_view name, const nlohmann::json& options);
 
-// What Method::place() starts from.
-Operands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const Layout& layout);
+// The operands of plain attention, which Method::apply() changes.
+TensorOperands plain_operands(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const Layout& layout);
 
 // k [batch, key_heads, rows, head_dim] with the method's further columns, if it has any.
 at::Tensor with_key_columns(const Method& method, const at::Tensor& k, const at::Tensor& x,
                             int64_t layer, Parameters parameters);
 
-// `operands`, placed by the method. Throws Error if `parameters` are not those of
-// method.parameters(), in number and in shape, or if the placement has what the method does not
-// read.
-Operands applied(const Method& method, Operands operands, const Layout& layout, int64_t layer,
-                 Parameters parameters);
+// `operands` after the method's apply(). Throws Error if the number or shapes of `parameters`
+// differ from method.parameters(), or if the layout has rotary positions that the method does not
+// use.
+TensorOperands applied(const Method& method, TensorOperands operands, const Layout& layout,
+                       int64_t layer, Parameters parameters);
 
-// The operands of plain attention, placed by the method, attended: [batch, heads, queries, Dv].
-// k is with_key_columns(). Throws Error as placed() does.
+// Attention with the method: the result [batch, heads, queries, Dv] of plain_operands() after
+// applied(). k comes from with_key_columns(). Throws Error as applied() does.
 at::Tensor attend_with(const Method& method, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const Layout& layout, int64_t layer,
                        Parameters parameters);

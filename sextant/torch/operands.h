@@ -1,13 +1,14 @@
 // The operands of the score equation (sextant/attention/score.h) as tensors.
 //
-// Methods fill this struct; attend() hands it to the operator sextant::attend, which knows its
-// gradients for q, k, v, the tables and the sink. Index tensors (frames, runs, times, maps) live
-// on the CPU and are never differentiated.
+// Methods change this struct, and attend() computes the result. It is differentiable in q, k, v,
+// q_imag, the tables, the biases and the sink. Index tensors (frames, key ranges, rotary positions,
+// row maps, pages) are on the CPU and have no gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -16,7 +17,9 @@
 
 namespace sextant {
 
-// w, b, A, B or C: rows by distance. Undefined rows: the term is absent.
+class PlanCache;
+
+// w, b, A, B or C: a table with rows by distance. Undefined rows: the term is absent.
 struct TableOperand {
   at::Tensor rows = {};    // [1 or heads, R, columns]; weight, bias: [1 or heads, R]
   at::Tensor row_at = {};  // int32 [diagonals], diagonal -> row; undefined: row = diagonal
@@ -24,8 +27,8 @@ struct TableOperand {
 
 struct SweepOperand {
   at::Tensor key_ranges = {};  // int64 [1 or batch, queries, 2]: key rows [first, last)
-  Rotation rotation = {};      // no pairs: q and k as they are
-  // One for each frame, with the pairs of `rotation` at speeds and gains of their own; or empty.
+  Rotation rotation = {};      // no pairs: q and k are not rotated
+  // A rotation for each frame, with the pairs of `rotation` but other speeds and gains; or empty.
   std::vector<Rotation> of_frames = {};
   at::Tensor query_rotary_positions = {},
              key_rotary_positions = {};                   // int64 [1 or batch, axes, rows]
@@ -35,25 +38,25 @@ struct SweepOperand {
 // A block of consecutive query rows.
 struct QueryBlock {
   int64_t first = 0;                    // query row
-  std::vector<int64_t> positions = {};  // of each row; entry by entry, if these differ by entry
+  std::vector<int64_t> positions = {};  // of each row; for each entry in turn if entries differ
 };
 
-// Operands::query_bias where all of it would be queries x keys numbers: attend() evaluates it for a
-// block of queries at a time, and once more for gradients.
+// A TensorOperands::query_bias that would need queries x keys elements as a whole: attend()
+// evaluates it for a block of queries at a time, and again for gradients.
 struct LazyQueryBias {
-  std::vector<at::Tensor> inputs = {};  // what they are made of, and where gradients go
+  std::vector<at::Tensor> inputs = {};  // the arguments of `rows`, to which gradients flow
   // [1 or heads, positions, diagonals], or [batch, heads, queries, diagonals]: a differentiable
   // function of the inputs. Empty: none.
   std::function<at::Tensor(const std::vector<at::Tensor>& inputs, const QueryBlock& queries,
                            const Diagonals& diagonals)>
       rows = {};
-  Diagonals diagonals = {};  // the distances there are
-  // Queries at lower positions go by Operands::bias, which gives them what `rows` would.
+  Diagonals diagonals = {};  // of all visible distances
+  // Queries at lower positions use TensorOperands::bias, which has the values of `rows` for them.
   int64_t from = 0;
-  int64_t at_once = 0;  // for how many queries attend() asks; 0: what is good for speed and memory
+  int64_t at_once = 0;  // queries of a block; 0: a number chosen for speed and memory
 };
 
-struct Operands {
+struct TensorOperands {
   at::Tensor q = {}, k = {}, v = {};  // [batch, heads, rows, columns]
   at::Tensor q_imag = {};             // of the shape of q, or undefined
   double scale = 1;
@@ -63,19 +66,22 @@ struct Operands {
   TableOperand weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
   at::Tensor query_bias = {};  // [1 or batch, 1 or heads, queries, diagonals], or undefined
   LazyQueryBias lazy_query_bias = {};
-  // float64 [1 or batch, 1 or heads, keys], or undefined: a number per key and head. Sums over
-  // thousands of keys belong here: their differences reach the scores before they are rounded.
+  // float64 [1 or batch, 1 or heads, keys], or undefined. Sums over thousands of keys belong here:
+  // their differences are computed in float64, and rounded when they are added to scores.
   at::Tensor key_bias = {};
   at::Tensor sink = {};  // [heads], or undefined
   at::Tensor mask = {};  // bool [batch, heads, queries, keys] (sizes of 1 are shared), or undefined
   // int64 [1 or batch, pages of an entry], or undefined. k and v are then [pages, heads, page rows,
-  // columns] and an entry's `key_rows` keys lie in the pages that it names.
+  // columns], and the `key_rows` keys of an entry are in its pages.
   at::Tensor pages = {};
   int64_t key_rows = 0;
+  // The cache in which attend() looks up and keeps the plan of frames, sweeps, row maps and pages;
+  // null: it makes a plan for this call.
+  std::shared_ptr<PlanCache> plans = {};
 };
 
 // (out [batch, heads, queries, Dv], lse [batch, heads, queries]), differentiable. With a key_bias,
-// lse is less by the bias of the query's last key, and a gradient of lse is an error.
-std::tuple<at::Tensor, at::Tensor> attend(const Operands& operands);
+// the bias of the query's last key is subtracted from lse, and a gradient of lse is an error.
+std::tuple<at::Tensor, at::Tensor> attend(const TensorOperands& operands);
 
 }  // namespace sextant

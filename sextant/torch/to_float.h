@@ -1,9 +1,9 @@
-// Tensors of 16-bit numbers (bfloat16, float16): kept so, and computed with in float32.
+// Tensors of 16-bit types (bfloat16, float16), which are stored in 16 bits and computed in float32.
 //
-// attend_with() and its like take them for q, k, v, the parameters and what is embedded, and give
-// results of the type of q (or x). A method never sees them where it computes: placed() hands it
-// parameters, q, and, if it changes_keys(), k and v in float32; of these, what it leaves alone goes
-// to the kernel as it was given.
+// attend_with() and similar functions accept them for q, k, v, parameters and inputs of embed(),
+// and their results have the type of q (or x). Methods compute in float32: applied() converts
+// parameters and q, and also k and v if the method changes_keys(). Tensors that the method does not
+// change are passed to the kernel in their original type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,12 +16,12 @@ inline bool is_narrow(const at::Tensor& x) {
   return x.defined() && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf);
 }
 
-// The type in which a tensor's numbers are computed with.
+// The type in which a tensor's elements are computed.
 inline at::ScalarType wide_type(const at::Tensor& x) {
   return is_narrow(x) ? at::kFloat : x.scalar_type();
 }
 
-// x as it is, or in float32 if it is narrow; differentiable.
+// x itself, or x converted to float32 if it is narrow; differentiable.
 inline at::Tensor to_float(const at::Tensor& x) { return is_narrow(x) ? x.to(at::kFloat) : x; }
 
 template <class Tensors>

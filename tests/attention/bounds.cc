@@ -28,9 +28,10 @@ struct Pair {
 // Calls f for every pair of every head.
 template <class F>
 void each_pair(const Score<double>& score, const Result<double>& exact, F&& f) {
+  const HostScore<double> host(score, score);
   for (int64_t b = 0; b < score.q.batch; ++b) {
     for (int64_t h = 0; h < score.q.heads; ++h) {
-      const Head head(score, b, h);
+      const Head head(host, b, h);
       head.each_query([&](const Frame& frame, int64_t i) {
         head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
           const double s = head.score(head.product(n, i, j, diagonal), i, j, diagonal);
@@ -86,7 +87,7 @@ void add(Tensor<double>& bounds, const reference::HeadTable<double>& table, cons
 // Adds to the bounds of the operands of the score, given d_score, a bound of the score's gradient.
 void add_score(const Pair& at, double d_score, Gradients<double>& g) {
   const Head& head = at.head;
-  const Score<double>& s = head.s;
+  const HostScore<double>& s = head.s;
   const int64_t b = head.b, h = head.h, key_head = head.key_head;
   const Sweep& sweep = s.sweeps[at.sweep];
   const auto k = turned_magnitudes(head.k[at.sweep], at.j, sweep.key);

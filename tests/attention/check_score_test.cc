@@ -50,10 +50,11 @@ struct Case {
                      .key = {&rotation, rotary_positions.data()},
                      .key_ranges = key_ranges.data()}};
     score.diagonals = {.farthest = 4, .count = 7};
-    score.bias = {view<const double>(bias, 1, 4, 7, 1), {}};
-    score.on_query = {view<const double>(table, 1, 1, 3, 6), row_at};
+    score.bias = view<const double>(bias, 1, 4, 7, 1);
+    score.on_query = view<const double>(table, 1, 1, 3, 6);
     score.on_key = score.on_query;
-    score.on_value = {view<const double>(value_table, 1, 1, 3, 3), row_at};
+    score.row_at = {.on_query = row_at, .on_key = row_at, .on_value = row_at};
+    score.on_value = view<const double>(value_table, 1, 1, 3, 3);
     score.query_bias = view<const double>(query_bias, 2, 4, 3, 7);
     score.key_bias = view<const double>(key_bias, 2, 4, 5, 1);
     score.sink = sink;
@@ -136,18 +137,17 @@ const std::vector<Wrong> kWrong = {
      },
      "sweeps[0]", "different"},
     {"Diagonals", [](Case& c) { c.score.diagonals.farthest = 3; }, "diagonals", "3"},
-    {"BiasHeads", [](Case& c) { c.score.bias.rows.heads = 2; }, "bias.rows.heads", "got 2"},
-    {"BiasRows", [](Case& c) { c.score.bias.rows.rows = 6; }, "bias.rows.rows", "got 6"},
-    {"TableMap", [](Case& c) { c.row_at[3] = 3; }, "on_query.row_at", "got 3"},
+    {"BiasHeads", [](Case& c) { c.score.bias.heads = 2; }, "bias.heads", "got 2"},
+    {"BiasRows", [](Case& c) { c.score.bias.rows = 6; }, "bias.rows", "got 6"},
+    {"TableMap", [](Case& c) { c.row_at[3] = 3; }, "row_at.on_query", "got 3"},
     {"TableMapLength",
      [](Case& c) {
        c.row_at.pop_back();
-       c.score.on_query.row_at = c.row_at;
+       c.score.row_at.on_query = c.row_at;
      },
-     "on_query.row_at", "got 6"},
-    {"TableColumns", [](Case& c) { c.score.on_value.rows.columns = 2; }, "on_value.rows.columns",
-     "got 2"},
-    {"BiasBatch", [](Case& c) { c.score.bias.rows.batch = 2; }, "bias.rows.batch", "got 2"},
+     "row_at.on_query", "got 6"},
+    {"TableColumns", [](Case& c) { c.score.on_value.columns = 2; }, "on_value.columns", "got 2"},
+    {"BiasBatch", [](Case& c) { c.score.bias.batch = 2; }, "bias.batch", "got 2"},
     {"QueryBiasRows", [](Case& c) { c.score.query_bias.rows = 4; }, "query_bias.rows", "got 4"},
     {"KeyBiasRows", [](Case& c) { c.score.key_bias.rows = 4; }, "key_bias.rows", "got 4"},
     {"QueryBiasColumns", [](Case& c) { c.score.query_bias.columns = 6; }, "query_bias.columns",

@@ -43,10 +43,10 @@ double score_error(const Score<double>& s) {
   if (s.q_imag) most *= 1 + longest(s.q_imag) / longest(s.q);
   for (const Sweep& sweep : s.sweeps)
     if (sweep.query.rotation) most *= std::pow(sweep.query.rotation->gain, 2);
-  double weight = s.weight.rows ? 0 : 1;
-  for (int64_t h = 0; h < s.weight.rows.heads; ++h)
-    for (int64_t r = 0; r < s.weight.rows.rows; ++r)
-      weight = std::max(weight, std::abs(s.weight.rows(0, h, r, 0)));
+  double weight = s.weight ? 0 : 1;
+  for (int64_t h = 0; h < s.weight.heads; ++h)
+    for (int64_t r = 0; r < s.weight.rows; ++r)
+      weight = std::max(weight, std::abs(s.weight(0, h, r, 0)));
   return 2 * kRounding * most * weight;
 }
 

@@ -145,15 +145,15 @@ TEST(CpuBits, OfMemoryOutsideResultsAndGradientsStay) {
     const Attended<float> like = random.new_attended();
     const ScoreGrad<float> grad_like = random.new_grad();
     const Attended<float> result = {fenced(like.out.as<float>()), fenced(like.lse)};
-    ScoreGrad<float> grad = {.q = fenced(grad_like.q),
-                             .k = fenced(grad_like.k),
-                             .v = fenced(grad_like.v),
-                             .q_imag = fenced(grad_like.q_imag),
-                             .weight = fenced(grad_like.weight),
-                             .bias = fenced(grad_like.bias),
-                             .on_query = fenced(grad_like.on_query),
-                             .on_key = fenced(grad_like.on_key),
-                             .on_value = fenced(grad_like.on_value)};
+    ScoreGrad<float> grad = {.q = fenced(grad_like.q.as<float>()),
+                             .k = fenced(grad_like.k.as<float>()),
+                             .v = fenced(grad_like.v.as<float>()),
+                             .q_imag = fenced(grad_like.q_imag.as<float>()),
+                             .weight = fenced(grad_like.weight.as<float>()),
+                             .bias = fenced(grad_like.bias.as<float>()),
+                             .on_query = fenced(grad_like.on_query.as<float>()),
+                             .on_key = fenced(grad_like.on_key.as<float>()),
+                             .on_value = fenced(grad_like.on_value.as<float>())};
     attend(random.score, result, cpu_backend(), serial_executor());
     attend_backward(random.score, as_const(result), random.d_out, grad, cpu_backend(),
                     serial_executor());

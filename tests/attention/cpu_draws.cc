@@ -137,8 +137,8 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   const auto grad_bounds = oracle::gradient_bounds(same.score, exact, d_out);
   const ScoreGrad<float>& grad = got.grad;
   const auto heads = static_cast<int64_t>(grad.sink.size());
-  const View<float> sink = {grad.sink.data(), 1, 1, 1, heads};
-  const View<float>* const views[] = {
+  const AnyView<float> sink = View<float>{grad.sink.data(), 1, 1, 1, heads};
+  const AnyView<float>* const views[] = {
       &grad.q,        &grad.k,      &grad.v,        &grad.q_imag,     &grad.weight,   &grad.bias,
       &grad.on_query, &grad.on_key, &grad.on_value, &grad.query_bias, &grad.key_bias, &sink};
   size_t n = 0;

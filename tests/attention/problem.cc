@@ -6,9 +6,10 @@ namespace sextant::oracle {
 namespace {
 
 template <class T>
-Table<T> table(const OwnedTable<T>& owned) {
-  if (owned.rows.data.empty()) return {};
-  return {owned.rows.view(), owned.row_at};
+void bind_table(const OwnedTable<T>& owned, View<const T>& rows, std::span<const int32_t>& row_at) {
+  if (owned.rows.data.empty()) return;
+  rows = owned.rows.view();
+  row_at = owned.row_at;
 }
 
 SideRotation turn(const OwnedSweep& sweep, const std::vector<int64_t>& rotary_positions,
@@ -24,7 +25,7 @@ SideRotation turn(const OwnedSweep& sweep, const std::vector<int64_t>& rotary_po
 
 template <class T>
 Score<T> Problem<T>::score() const {
-  Score<T> s{.q = q.view(), .k = k.view(), .v = v.view(), .scale = scale, .frames = frames};
+  Score<T> s = {{.q = q.view(), .k = k.view(), .v = v.view(), .scale = scale}, {.frames = frames}};
   for (const OwnedSweep& sweep : sweeps) {
     const bool shared = static_cast<int64_t>(sweep.key_ranges.size()) == q.rows;
     s.sweeps.push_back(
@@ -35,11 +36,11 @@ Score<T> Problem<T>::score() const {
   }
   s.diagonals = diagonals;
   if (!q_imag.data.empty()) s.q_imag = q_imag.view();
-  s.weight = table(weight);
-  s.bias = table(bias);
-  s.on_query = table(on_query);
-  s.on_key = table(on_key);
-  s.on_value = table(on_value);
+  bind_table(weight, s.weight, s.row_at.weight);
+  bind_table(bias, s.bias, s.row_at.bias);
+  bind_table(on_query, s.on_query, s.row_at.on_query);
+  bind_table(on_key, s.on_key, s.row_at.on_key);
+  bind_table(on_value, s.on_value, s.row_at.on_value);
   s.sink = sink;
   if (!mask.data.empty()) {
     s.mask = mask.view();

@@ -17,11 +17,12 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
   place();
   see();
   if (o.rotated) rotate();
-  if (o.weight) score.weight = table(1, 1);
-  if (o.bias) score.bias = table(1, 2);
-  if (o.on_query) score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1);
-  if (o.on_key) score.on_key = table(o.columns, 1);
-  if (o.on_value) score.on_value = table(o.value_columns, 1);
+  if (o.weight) score.weight = table(1, 1, score.row_at.weight);
+  if (o.bias) score.bias = table(1, 2, score.row_at.bias);
+  if (o.on_query)
+    score.on_query = table(o.columns > 2 ? o.columns - 1 : o.columns, 1, score.row_at.on_query);
+  if (o.on_key) score.on_key = table(o.columns, 1, score.row_at.on_key);
+  if (o.on_value) score.on_value = table(o.value_columns, 1, score.row_at.on_value);
   if (o.query_bias) {
     // One column more than the diagonals need.
     const int64_t shared = o.shared_tables ? 1 : o.batch;
@@ -118,7 +119,8 @@ View<T> RandomScore<T>::drawn(int64_t batch, int64_t heads, int64_t rows, int64_
 }
 
 template <class T>
-Table<T> RandomScore<T>::table(int64_t columns, double scale) {
+View<const T> RandomScore<T>::table(int64_t columns, double scale,
+                                    std::span<const int32_t>& row_at) {
   const int64_t clip = options_.clip, count = score.diagonals.count;
   if (clip > 0 && row_at_.empty())
     for (int64_t n = 0; n < count; ++n)
@@ -126,7 +128,8 @@ Table<T> RandomScore<T>::table(int64_t columns, double scale) {
           static_cast<int32_t>(std::clamp(score.diagonals.distance(n), -clip, clip) + clip));
   const int64_t rows = clip > 0 ? 2 * clip + 1 : count;
   const int64_t heads = options_.shared_tables ? 1 : options_.heads;
-  return {as_const(drawn(1, heads, rows, columns, scale)), row_at_};
+  row_at = row_at_;
+  return as_const(drawn(1, heads, rows, columns, scale));
 }
 
 // If there are as many queries as keys, so there are in each packed sequence.
@@ -245,11 +248,11 @@ ScoreGrad<T> RandomScore<T>::new_grad(T fill) {
                        .k = like(score.k),
                        .v = like(score.v),
                        .q_imag = like(score.q_imag),
-                       .weight = like(score.weight.rows),
-                       .bias = like(score.bias.rows),
-                       .on_query = like(score.on_query.rows),
-                       .on_key = like(score.on_key.rows),
-                       .on_value = like(score.on_value.rows),
+                       .weight = like(score.weight),
+                       .bias = like(score.bias),
+                       .on_query = like(score.on_query),
+                       .on_key = like(score.on_key),
+                       .on_value = like(score.on_value),
                        .query_bias = like(score.query_bias)};
   if (score.key_bias) grad.key_bias = new_view(o.batch, o.heads, o.keys, 1, fill);
   grad.sink = memory_.emplace_back(score.sink.size(), fill);

@@ -72,7 +72,7 @@ class RandomScore {
   template <class Number>
   View<Number> laid_out(std::deque<std::vector<Number>>& memory, int64_t batch, int64_t heads,
                         int64_t rows, int64_t columns, Number fill);
-  Table<T> table(int64_t columns, double scale);
+  View<const T> table(int64_t columns, double scale, std::span<const int32_t>& row_at);
   void place();
   void see();
   void rotate();

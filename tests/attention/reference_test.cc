@@ -75,17 +75,17 @@ void expect_gradients_agree(const RandomOptions& options) {
   const View<double> d_sink = {grad.sink.data(), 1, 1, 1, static_cast<int64_t>(grad.sink.size())};
   const Operand sink = {s.sink.data(), 1, 1, 1, static_cast<int64_t>(s.sink.size())};
   const std::tuple<const char*, Operand, View<double>> operands[] = {
-      {"q", s.q.as<double>(), grad.q},
-      {"k", s.k.as<double>(), grad.k},
-      {"v", s.v.as<double>(), grad.v},
-      {"q_imag", s.q_imag.as<double>(), grad.q_imag},
-      {"weight", s.weight.rows, grad.weight},
-      {"bias", s.bias.rows, grad.bias},
-      {"on_query", s.on_query.rows, grad.on_query},
-      {"on_key", s.on_key.rows, grad.on_key},
-      {"on_value", s.on_value.rows, grad.on_value},
-      {"query_bias", s.query_bias, grad.query_bias},
-      {"key_bias", s.key_bias, grad.key_bias},
+      {"q", s.q.as<double>(), grad.q.as<double>()},
+      {"k", s.k.as<double>(), grad.k.as<double>()},
+      {"v", s.v.as<double>(), grad.v.as<double>()},
+      {"q_imag", s.q_imag.as<double>(), grad.q_imag.as<double>()},
+      {"weight", s.weight, grad.weight.as<double>()},
+      {"bias", s.bias, grad.bias.as<double>()},
+      {"on_query", s.on_query, grad.on_query.as<double>()},
+      {"on_key", s.on_key, grad.on_key.as<double>()},
+      {"on_value", s.on_value, grad.on_value.as<double>()},
+      {"query_bias", s.query_bias, grad.query_bias.as<double>()},
+      {"key_bias", s.key_bias, grad.key_bias.as<double>()},
       {"sink", sink, d_sink}};
   for (const auto& [name, of, gradient] : operands)
     if (of && of.columns > 0) {
@@ -143,8 +143,8 @@ TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
         for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(result.out(b, h, i, c), 0);
         for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(grad.q(b, h, i, c), 0);
       }
-  EXPECT_EQ(along(grad.k, 3), 0);
-  EXPECT_EQ(along(grad.bias, 3), 0);
+  EXPECT_EQ(along(grad.k.as<double>(), 3), 0);
+  EXPECT_EQ(along(grad.bias.as<double>(), 3), 0);
 }
 
 TEST(Reference, OneVisibleKeyGivesItsValue) {

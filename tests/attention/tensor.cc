@@ -29,11 +29,11 @@ Gradients<T>::Gradients(const Score<T>& score)
       k(like<T>(score.k)),
       v(like<T>(score.v)),
       q_imag(like<T>(score.q_imag)),
-      weight(like<T>(score.weight.rows)),
-      bias(like<T>(score.bias.rows)),
-      on_query(like<T>(score.on_query.rows)),
-      on_key(like<T>(score.on_key.rows)),
-      on_value(like<T>(score.on_value.rows)),
+      weight(like<T>(score.weight)),
+      bias(like<T>(score.bias)),
+      on_query(like<T>(score.on_query)),
+      on_key(like<T>(score.on_key)),
+      on_value(like<T>(score.on_value)),
       query_bias(like<T>(score.query_bias)) {
   if (const auto& c = score.key_bias) key_bias = Tensor<T>(c.batch, c.heads, c.rows, c.columns);
   if (!score.sink.empty()) sink = Tensor<T>(1, 1, 1, static_cast<int64_t>(score.sink.size()));

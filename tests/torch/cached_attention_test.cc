@@ -12,7 +12,7 @@
 #include <random>
 
 #include "sextant/base/error.h"
-#include "sextant/torch/operators/score_of_tensors.h"
+#include "sextant/torch/operators/views.h"
 #include "tests/torch/dense.h"
 #include "tests/torch/model.h"
 #include "tests/torch/subjects.h"

@@ -12,15 +12,15 @@
 
 namespace sextant::testing {
 
-std::tuple<at::Tensor, at::Tensor> equation(const Operands& operands);
+std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& operands);
 
 // float64 operands that use every term: two packed frames of different lengths, two sweeps with
 // rotations of their own, grouped heads, tables with and without row maps, a query that sees no
 // key.
-Operands every_term();
+TensorOperands every_term();
 
 // The differentiable tensors that `operands` contains, and their names.
-std::vector<at::Tensor*> differentiable(Operands& operands);
-std::vector<std::string> names(const Operands& operands);
+std::vector<at::Tensor*> differentiable(TensorOperands& operands);
+std::vector<std::string> names(const TensorOperands& operands);
 
 }  // namespace sextant::testing

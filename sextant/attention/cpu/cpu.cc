@@ -1,9 +1,12 @@
 // The float32 backend: SIMD, tiled, threaded. sizes.h shows the tiles of the score matrix.
 #include <algorithm>
 #include <limits>
-#include <vector>
+#include <memory>
+#include <optional>
+#include <type_traits>
 
 #include "sextant/attention/attend.h"
+#include "sextant/attention/by_frame.h"
 #include "sextant/attention/cpu/backward/backward.h"
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/attention/cpu/parallel.h"
@@ -14,23 +17,50 @@ namespace sextant {
 namespace cpu {
 namespace {
 
-// Writes the results of queries in no frame, which see no key.
-void write_outside_frames(const Problem& p, const Attended<float>& result) {
-  const AnyView<float>& out = result.out;
-  std::vector<char> inside;
-  for (int64_t b = 0; b < out.batch; ++b) {
-    inside.assign(static_cast<size_t>(out.rows), 0);
-    for (size_t n = p.blocks_of_batch[static_cast<size_t>(b)];
-         n < p.blocks_of_batch[static_cast<size_t>(b) + 1]; ++n)
-      std::fill_n(inside.begin() + p.blocks[n].frame.query_row, p.blocks[n].frame.queries, 1);
-    for (int64_t i = 0; i < out.rows; ++i) {
-      if (inside[static_cast<size_t>(i)] != 0) continue;
-      for (int64_t h = 0; h < out.heads; ++h) {
-        for (int64_t c = 0; c < out.columns; ++c) out.set(b, h, i, c, 0);
-        result.lse(b, h, i, 0) = -std::numeric_limits<float>::infinity();
-      }
-    }
+// The CPU backends' own part of a plan. All of them share it.
+struct CpuPlan final : BackendPlan {
+  PassPlan forward;
+  ForwardItems items;
+  std::optional<PassPlan> backward;  // if its phases are not those of the forward pass
+
+  CpuPlan(const Plan& plan, const PlanShape& shape, Passes passes, const Executor& executor)
+      : forward(plan.frames, plan.sweeps, plan.diagonals, shape, kUnit, executor),
+        items(forward, plan.sweeps, shape, executor.workers()) {
+    if (passes == Passes::kBoth && any_growth(forward.rotations))
+      backward.emplace(plan.frames, plan.sweeps, plan.diagonals, shape, longest_unit(shape),
+                       executor);
   }
+  static int64_t longest_unit(const PlanShape& shape) {
+    return backward_unit(std::max(shape.columns, shape.value_columns));
+  }
+};
+
+std::unique_ptr<const BackendPlan> make_plan(const Plan& plan, const PlanShape& shape,
+                                             Passes passes, const Context& context) {
+  if (differs_by_frame(plan.sweeps)) return nullptr;  // each frame makes its own
+  return std::make_unique<CpuPlan>(plan, shape, passes, *context.executor);
+}
+
+PlanShape shape_of(const HostScore<float>& s) {
+  return {.batch = s.q.batch,
+          .heads = s.q.heads,
+          .key_heads = s.k.heads,
+          .queries = s.q.rows,
+          .keys = key_rows(s),
+          .columns = s.q.columns,
+          .value_columns = s.v.columns,
+          .key_table = static_cast<bool>(s.on_key.rows)};
+}
+
+// Writes the results of queries in no frame, which see no key.
+void write_outside_frames(const PassPlan& plan, const Attended<float>& result) {
+  const AnyView<float>& out = result.out;
+  for (const RowsOutside& rows : plan.outside)
+    for (int64_t i = rows.first; i < rows.last; ++i)
+      for (int64_t h = 0; h < out.heads; ++h) {
+        for (int64_t c = 0; c < out.columns; ++c) out.set(rows.batch, h, i, c, 0);
+        result.lse(rows.batch, h, i, 0) = -std::numeric_limits<float>::infinity();
+      }
 }
 
 // One scratch for each worker; the code that lays it out measures it first.
@@ -38,35 +68,73 @@ template <class Scratch>
 class Scratches {
  public:
   template <class... Sizes>
-  explicit Scratches(int workers, const Sizes&... sizes) {
+  explicit Scratches(int workers, Workspace& memory, const Sizes&... sizes) {
     Arena measure;
     Scratch(sizes..., measure);
-    blocks_.reserve(static_cast<size_t>(workers));
-    for (int n = 0; n < workers; ++n) {
-      blocks_.emplace_back(measure.used());
-      Arena arena(blocks_.back().data());
-      list_.emplace_back(sizes..., arena);
-    }
+    const int64_t list_size = workers * round_up(sizeof(Scratch), kLanes);
+    Arena arena(memory.floats(list_size + workers * measure.used()));
+    list_ = arena.take<Scratch>(workers);
+    for (int n = 0; n < workers; ++n) std::construct_at(list_ + n, sizes..., arena);
   }
-  Scratch& operator[](int worker) { return list_[static_cast<size_t>(worker)]; }
+  Scratch& operator[](int worker) { return list_[worker]; }
 
  private:
-  std::vector<AlignedFloats> blocks_;
-  std::vector<Scratch> list_;
+  static_assert(std::is_trivially_destructible_v<Scratch>);
+  Scratch* list_ = nullptr;
+};
+
+// The memory of one call: the context's, or its own.
+class CallMemory {
+ public:
+  explicit CallMemory(const Context& context)
+      : memory_(context.workspace ? context.workspace : &own_) {
+    memory_->reset();
+  }
+  operator Workspace&() { return *memory_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  Workspace own_;
+  Workspace* memory_;
 };
 
 template <Pass kPass>
-void attend(const Score<float>& score, const Attended<float>& result, const Executor& executor) {
-  const Problem problem(score, kPass, kUnit, executor);
-  write_outside_frames(problem, result);
-  const Forward forward(problem, result, executor.workers());
-  if (forward.items.empty()) return;
-  Scratches<ForwardScratch> scratches(executor.workers(), problem, forward.item_rows);
-  share_out(executor, static_cast<int64_t>(forward.items.size()), forward.seconds,
+void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardItems& cut,
+             const Attended<float>& result, const Context& context) {
+  const Executor& executor = *context.executor;
+  CallMemory memory(context);
+  const Problem problem(score, kPass, plan, plan.unit, memory, executor);
+  write_outside_frames(plan, result);
+  if (cut.items.empty()) return;
+  Workspace& floats = memory;
+  const Forward forward = {problem, result,
+                           cut.states_size > 0 ? floats.floats(cut.states_size) : nullptr};
+  Scratches<ForwardScratch> scratches(executor.workers(), memory, problem, cut.item_rows);
+  share_out(executor, static_cast<int64_t>(cut.items.size()), cut.seconds,
             [&](int64_t n, int worker) {
-              run_forward_item(forward, forward.items[static_cast<size_t>(n)], scratches[worker]);
+              run_forward_item(forward, cut.items[static_cast<size_t>(n)], scratches[worker]);
             });
-  for (const ForwardItem& item : forward.merges) run_forward_merge(forward, item, scratches[0]);
+  for (const ForwardItem& item : cut.merges) run_forward_merge(forward, item, scratches[0]);
+}
+
+// One frame with a rotation of its own.
+template <Pass kPass>
+void attend_frame(const HostScore<float>& score, const Attended<float>& result,
+                  const Context& context) {
+  const PlanShape shape = shape_of(score);
+  const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape, kUnit, *context.executor);
+  forward<kPass>(score, plan, {plan, score.sweeps, shape, context.executor->workers()}, result,
+                 context);
+}
+
+template <Pass kPass>
+void attend(const Operands<float>& operands, const PreparedPlan& prepared,
+            const Attended<float>& result, const Context& context) {
+  const HostScore<float> score(operands, prepared.plan());
+  const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
+  if (own)
+    forward<kPass>(score, own->forward, own->items, result, context);
+  else
+    attend_by_frame(score, result, context, attend_frame<kPass>);
 }
 
 void zero(const Executor& executor, const View<float>& x) {
@@ -82,12 +150,13 @@ void zero(const Executor& executor, const View<float>& x) {
 }
 
 template <Pass kPass>
-void attend_backward(const Score<float>& score, const Attended<const float>& result,
-                     AnyView<const float> d_out, const ScoreGrad<float>& grad,
-                     const Executor& executor) {
-  const Problem p(score, kPass, backward_unit(std::max(score.q.columns, score.v.columns)),
-                  executor);
-  Backward backward(p, result, d_out, grad);
+void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
+              const Attended<const float>& result, AnyView<const float> d_out,
+              const HostGrad<float>& grad, const Context& context) {
+  const Executor& executor = *context.executor;
+  CallMemory memory(context);
+  const Problem p(score, kPass, plan, unit, memory, executor);
+  Backward backward(p, result, d_out, grad, memory);
   constexpr double kSecondsOfFloat = 3e-10;
   share_out(
       executor, score.q.batch * score.q.heads,
@@ -101,7 +170,7 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
 
   TableGradients tables(backward);
   if (!backward.lanes.empty()) {
-    Scratches<BackwardScratch> scratches(executor.workers(), backward);
+    Scratches<BackwardScratch> scratches(executor.workers(), memory, backward);
     const bool cut = backward.cut && backward.wants_queries();
     QueryGradients splits(backward);
     executor.run(static_cast<int64_t>(backward.lanes.size()), [&](int64_t n, int worker) {
@@ -124,12 +193,44 @@ void attend_backward(const Score<float>& score, const Attended<const float>& res
   write_sink_grads(backward);
 }
 
+template <Pass kPass>
+void attend_backward_frame(const HostScore<float>& score, const Attended<const float>& result,
+                           AnyView<const float> d_out, const HostGrad<float>& grad,
+                           const Context& context) {
+  const PlanShape shape = shape_of(score);
+  const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape,
+                      CpuPlan::longest_unit(shape), *context.executor);
+  backward<kPass>(score, plan, plan.unit, result, d_out, grad, context);
+}
+
+template <Pass kPass>
+void attend_backward(const Operands<float>& operands, const PreparedPlan& prepared,
+                     const Attended<const float>& result, AnyView<const float> d_out,
+                     const ScoreGrad<float>& to, const Context& context) {
+  const HostScore<float> score(operands, prepared.plan());
+  Workspace memory;
+  const HostGradOf<float> grads(to, memory);
+  const HostGrad<float>& grad = grads.grad();
+  const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
+  if (!own)
+    attend_backward_by_frame(score, result, d_out, grad, context, attend_backward_frame<kPass>);
+  else if (!any_growth(own->forward.rotations))
+    backward<kPass>(score, own->forward, CpuPlan::longest_unit(prepared.shape()), result, d_out,
+                    grad, context);
+  else if (own->backward)
+    backward<kPass>(score, *own->backward, own->backward->unit, result, d_out, grad, context);
+  else
+    attend_backward_frame<kPass>(score, result, d_out, grad, context);
+  grads.write();
+}
+
 }  // namespace
 }  // namespace cpu
 
 const Backend& cpu_backend() {
   static const Backend backend{.name = "cpu",
                                .description = "float32, SIMD, tiled, threaded",
+                               .make_plan = cpu::make_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForward>,
                                .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
@@ -140,6 +241,7 @@ const Backend& cpu_bfloat16_backend() {
                                .description = "as cpu, with products of bfloat16 forward",
                                .products = Format::kBfloat16,
                                .batch_invariant = false,
+                               .make_plan = cpu::make_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,
                                .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackward>};
   return backend;
@@ -154,6 +256,7 @@ const Backend& cpu_bf16x3_backend() {
       .name = "cpu-bf16x3",
       .description = "as cpu, with float32 multiplied in parts by AMX",
       .batch_invariant = false,
+      .make_plan = cpu::make_plan,
       .attend_f32 = cpu::attend<cpu::Pass::kForwardOfTerms>,
       .attend_backward_f32 = cpu::attend_backward<cpu::Pass::kBackwardOfTerms>};
   return backend;

@@ -24,7 +24,7 @@ void share_out(const Executor& executor, int64_t count, double seconds, F&& f) {
   if (tasks == 1)
     run(0, 0);
   else
-    executor.run(tasks, run);
+    executor.run(tasks, std::ref(run));  // which std::function holds without memory of its own
 }
 
 }  // namespace sextant::cpu

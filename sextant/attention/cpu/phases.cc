@@ -131,7 +131,7 @@ void set_origins(const Rows& rows, int64_t group, SidePhases& side) {
 
 }  // namespace
 
-Rotations rotations_of(const std::vector<Sweep>& sweeps) {
+Rotations rotations_of(std::span<const Sweep> sweeps) {
   Rotations rotations;
   for (const Sweep& sweep : sweeps) {
     const RotationPair sides = {effective(sweep.query), effective(sweep.key), grows(sweep.query)};

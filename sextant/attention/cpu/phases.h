@@ -13,10 +13,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sextant/attention/cpu/arena.h"
-#include "sextant/attention/score.h"
+#include "sextant/attention/plan.h"
 #include "sextant/base/executor.h"
 
 namespace sextant::cpu {
@@ -33,7 +34,7 @@ struct Rotations {
   std::vector<RotationPair> list;
   std::vector<size_t> of_sweep;
 };
-Rotations rotations_of(const std::vector<Sweep>& sweeps);
+Rotations rotations_of(std::span<const Sweep> sweeps);
 
 // The longest unit, at most `unit` keys, over which growth stays within what float32 holds.
 int64_t unit_of_growth(const Rotations& rotations, int64_t keys, int64_t batch, int64_t unit);

@@ -48,7 +48,7 @@ struct FrameRows {
   int64_t together(int64_t i) const { return std::min(rows - i, in_page(i)); }
   // The same, counting rows beyond the last.
   int64_t in_page(int64_t i) const {
-    const Score<float>& s = problem.score;
+    const HostScore<float>& s = problem.score;
     if (side == Side::kQuery || !s.pages) return std::numeric_limits<int64_t>::max();
     return s.k.rows - (row() + i) % s.k.rows;
   }

@@ -21,9 +21,9 @@ void pack_table_rows(const Table<float>& table, float factor, int64_t head, int6
   const float* from = x.at(0, head, row);
   const int64_t count = std::min(kLanes, vectors->count - row);
   const int64_t at = (head * vectors->count16 + row) * vectors->columns16;
-  float* panel = vectors->panels.data() + at;
+  float* panel = vectors->panels + at;
   pack_panel(from, x.row_stride, x.column_stride, count, vectors->columns, factor, panel);
-  if (float* rows = vectors->rows.data())
+  if (float* rows = vectors->rows)
     unpack_panel(panel, kLanes, vectors->columns16, rows + at, vectors->columns16);
   vectors->finite[static_cast<size_t>((head * vectors->count16 + row) / kLanes)] =
       all_finite(panel, kLanes * vectors->columns16) ? 1 : 0;
@@ -42,10 +42,10 @@ HWY_EXPORT(has_dots);
 bool has_dots_of_pairs() { return HWY_DYNAMIC_DISPATCH(has_dots)(); }
 
 void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
-                  const Executor& executor) {
+                  Workspace& memory, const Executor& executor) {
   const int64_t size = vectors.heads * vectors.count16 * vectors.columns16;
-  vectors.panels = AlignedFloats(size);
-  if (rows) vectors.rows = AlignedFloats(size);
+  vectors.panels = memory.floats(size);
+  if (rows) vectors.rows = memory.floats(size);
   vectors.finite.resize(static_cast<size_t>(vectors.heads * vectors.count16 / kLanes));
   constexpr double kSecondsOfFloat = 0.5e-9;
   const int64_t panels = vectors.count16 / kLanes;

@@ -8,17 +8,17 @@
 namespace sextant::cpu {
 namespace {
 
-PackedBias numbers(const Table<float>& table, const Diagonals& diagonals,
+PackedBias numbers(const Table<float>& table, const Diagonals& diagonals, Workspace& memory,
                    const Executor& executor) {
   PackedBias n;
   if (!table.rows || diagonals.count == 0) return n;
   n.heads = table.rows.heads;
   n.stride = round_up(diagonals.count + 2 * RowMap::kMargin, kLanes);
-  n.data = AlignedFloats(n.heads * n.stride);
+  n.data = memory.floats(n.heads * n.stride);
   constexpr double kSecondsOfNumber = 1e-9;
   share_out(executor, n.heads, kSecondsOfNumber * static_cast<double>(n.heads * n.stride),
             [&](int64_t h, int) {
-              float* to = n.data.data() + h * n.stride;
+              float* to = n.data + h * n.stride;
               const float* from = table.rows.at(0, h, 0);
               const auto at = [&](int64_t diagonal) {
                 const int64_t row =
@@ -41,7 +41,7 @@ struct Reading {
 };
 
 PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Reading& reading,
-                    const Executor& executor) {
+                    Workspace& memory, const Executor& executor) {
   PackedTable v;
   if (!table.rows || diagonals.count == 0 || table.rows.columns == 0) return v;
   v.heads = table.rows.heads;
@@ -55,24 +55,11 @@ PackedTable vectors(Table<float> table, const Diagonals& diagonals, const Readin
     table.rows.data = table.rows.at(0, 0, v.count - 1);
     table.rows.row_stride = -table.rows.row_stride;
   }
-  pack_vectors(table, reading.factor, reading.rows, v, executor);
+  pack_vectors(table, reading.factor, reading.rows, v, memory, executor);
   return v;
 }
 
-bool any_rotated(const Rotations& rotations) {
-  return std::ranges::any_of(rotations.list, [](const RotationPair& sides) {
-    return sides.query.rotation || sides.key.rotation;
-  });
-}
-
-bool same_positions_for_all_batches(const Rotations& rotations) {
-  return std::ranges::all_of(rotations.list, [](const RotationPair& sides) {
-    return (!sides.query.rotation || sides.query.batch_stride == 0) &&
-           (!sides.key.rotation || sides.key.batch_stride == 0);
-  });
-}
-
-int64_t terms_of(Pass pass, const Score<float>& s) {
+int64_t terms_of(Pass pass, const HostScore<float>& s) {
   if (s.v.columns == 0 || !amx::available()) return 0;
   switch (pass) {
     case Pass::kForwardOfBfloat16:
@@ -88,7 +75,8 @@ int64_t terms_of(Pass pass, const Score<float>& s) {
 
 }  // namespace
 
-Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const Executor& executor)
+Problem::Problem(const HostScore<float>& s, Pass pass, const PassPlan& plan, int64_t keys_at_once,
+                 Workspace& memory, const Executor& executor)
     : score(s),
       scale(static_cast<float>(s.scale)),
       group(s.k.heads > 0 ? s.q.heads / s.k.heads : 1),
@@ -99,40 +87,23 @@ Problem::Problem(const Score<float>& s, Pass pass, int64_t longest_unit, const E
       terms(terms_of(pass, s)),
       pairs(pass == Pass::kForwardOfBfloat16 && terms == 0 && width > 0),
       dots(pairs && has_dots_of_pairs()),
-      rotations(rotations_of(s.sweeps)),
+      unit(keys_at_once),
+      blocks(plan.blocks),
+      blocks_of_batch(plan.blocks_of_batch),
+      rotations(plan.rotations),
+      phases(plan.phases),
       last_key(last_keys(s)) {
-  unit = unit_of_growth(rotations, key_rows(s), s.q.batch, longest_unit);
-
-  const bool rotated = any_rotated(rotations), shared = same_positions_for_all_batches(rotations);
-  std::vector<Frame> stands(rotated ? 0 : 1);  // frames with different phases
-  for (Frame frame : s.frames) {
-    if (frame.queries == 0) continue;
-    const bool every = frame.batch == kEveryBatch;
-    const int64_t from = every ? 0 : frame.batch, to = every ? s.q.batch : frame.batch + 1;
-    for (frame.batch = from; frame.batch < to; ++frame.batch) {
-      if (rotated && (frame.batch == from || !shared)) stands.push_back(frame);
-      blocks.push_back({.frame = frame,
-                        .phases = static_cast<int64_t>(stands.size()) - 1,
-                        .diagonal = s.diagonals.index(frame.query_position - frame.key_position)});
-    }
-  }
-  std::ranges::stable_sort(blocks, {}, [](const BatchFrame& block) { return block.frame.batch; });
-  for (int64_t b = 0; b <= s.q.batch; ++b)
-    blocks_of_batch.push_back(static_cast<size_t>(
-        std::ranges::lower_bound(blocks, b, {}, [](const BatchFrame& x) { return x.frame.batch; }) -
-        blocks.begin()));
-  phases = Phases(rotations, stands, unit, executor);
-
-  weight = numbers(s.weight, s.diagonals, executor);
-  bias = numbers(s.bias, s.diagonals, executor);
+  weight = numbers(s.weight, s.diagonals, memory, executor);
+  bias = numbers(s.bias, s.diagonals, memory, executor);
   // Weighted sums of rows are needed for the result forward, and for the gradients of q and k
   // backward.
   const bool backward = pass == Pass::kBackward || pass == Pass::kBackwardOfTerms;
-  on_query = vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, executor);
+  on_query =
+      vectors(s.on_query, s.diagonals, {.rows = backward, .any_row_order = true}, memory, executor);
   on_key = vectors(s.on_key, s.diagonals,
                    {.rows = backward, .factor = scale, .backwards = true, .any_row_order = true},
-                   executor);
-  on_value = vectors(s.on_value, s.diagonals, {.rows = !backward}, executor);
+                   memory, executor);
+  on_value = vectors(s.on_value, s.diagonals, {.rows = !backward}, memory, executor);
 }
 
 }  // namespace sextant::cpu

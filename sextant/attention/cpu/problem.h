@@ -7,34 +7,26 @@
 #include <vector>
 
 #include "sextant/attention/cpu/arena.h"
+#include "sextant/attention/cpu/pass_plan.h"
 #include "sextant/attention/cpu/phases.h"
 #include "sextant/attention/cpu/row_map.h"
 #include "sextant/attention/cpu/sizes.h"
+#include "sextant/attention/host_score.h"
 #include "sextant/attention/key_bias.h"
-#include "sextant/attention/score.h"
-#include "sextant/base/executor.h"
+#include "sextant/base/context.h"
 
 namespace sextant::cpu {
-
-// A frame of one batch entry. Queries and keys are counted from its first ones.
-struct BatchFrame {
-  Frame frame;           // batch is a batch entry
-  int64_t phases = 0;    // index of its Phases
-  int64_t diagonal = 0;  // the diagonal of its first query and first key
-};
 
 // A table of one column, by diagonal: w or b.
 struct PackedBias {
   int64_t heads = 0;  // 0: absent
   int64_t stride = 0;
-  AlignedFloats data;
+  float* data = nullptr;
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
   // The values of a head by diagonal, readable from -RowMap::kMargin on.
-  const float* head(int64_t h) const {
-    return data.data() + head_index(h) * stride + RowMap::kMargin;
-  }
+  const float* head(int64_t h) const { return data + head_index(h) * stride + RowMap::kMargin; }
 };
 
 // The pass that a call makes. kForwardOfBfloat16 multiplies values that are rounded to bfloat16.
@@ -51,17 +43,17 @@ struct PackedTable {
   int64_t count = 0, columns = 0;
   int64_t count16 = 0, columns16 = 0;
   RowMap map;
-  AlignedFloats panels, rows;   // no rows if the pass does not read them
+  float *panels = nullptr, *rows = nullptr;  // no rows if the pass does not read them
   std::vector<uint8_t> finite;  // [heads][count16 / kLanes]: whether a panel has no infinity or NaN
 
   explicit operator bool() const { return heads > 0; }
   int64_t head_index(int64_t h) const { return heads == 1 ? 0 : h; }
   // [rows / kLanes][columns16][kLanes]; row: a multiple of kLanes
   const float* panel(int64_t h, int64_t row) const {
-    return panels.data() + (head_index(h) * count16 + row) * columns16;
+    return panels + (head_index(h) * count16 + row) * columns16;
   }
   const float* row(int64_t h, int64_t row) const {
-    return rows.data() + (head_index(h) * count16 + row) * columns16;
+    return rows + (head_index(h) * count16 + row) * columns16;
   }
   bool all_finite(int64_t h, KeyRange some) const {
     const auto at = [&](int64_t panel) {
@@ -73,24 +65,26 @@ struct PackedTable {
 };
 
 struct Problem {
-  const Score<float>& score;
+  const HostScore<float>& score;
   float scale = 1;
   int64_t group = 1;               // query heads that share a key head
   int64_t depth = 0, depth16 = 0;  // columns of q and k
   int64_t width = 0, width16 = 0;  // columns of v
-  int64_t terms = 0;   // bfloat16 terms of a value in AMX products of many queries; 0: none
-  bool pairs = false;  // whether q k and p v multiply pairs (pairs-inl.h)
-  bool dots = false;   // whether such a product is one instruction
-  int64_t unit = 0;    // keys scored at once; a power of two, at least kLanes
-  std::vector<BatchFrame> blocks;       // ordered by batch entry; each has queries
-  std::vector<size_t> blocks_of_batch;  // [batch + 1]: the first block of each entry
-  Rotations rotations;
-  Phases phases;
+  int64_t terms = 0;  // if not 0: of numbers in so many parts (amx.h), where there are many queries
+  bool pairs = false;  // q k and p v are products of pairs (pairs-inl.h)
+  bool dots = false;   // which are one instruction
+  int64_t unit = 0;    // keys that are scored at once; a power of two, at least kLanes
+  const std::vector<BatchFrame>& blocks;       // as PassPlan has them
+  const std::vector<size_t>& blocks_of_batch;  // [batch + 1]
+  const Rotations& rotations;
+  const Phases& phases;
   PackedBias weight, bias;
   PackedTable on_query, on_key, on_value;
   std::vector<int64_t> last_key;  // last_keys()
 
-  Problem(const Score<float>& score, Pass pass, int64_t longest_unit, const Executor& executor);
+  // unit: that of `plan`, or, without growth, any other.
+  Problem(const HostScore<float>& score, Pass pass, const PassPlan& plan, int64_t unit,
+          Workspace& memory, const Executor& executor);
   Problem(const Problem&) = delete;
 };
 
@@ -100,6 +94,6 @@ bool has_dots_of_pairs();
 
 // Fills the panels of a table and, if `rows`, its rows. Defined in prepare.cc, which uses SIMD.
 void pack_vectors(const Table<float>& table, float factor, bool rows, PackedTable& vectors,
-                  const Executor& executor);
+                  Workspace& memory, const Executor& executor);
 
 }  // namespace sextant::cpu

@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "sextant/attention/cpu/rotate.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each target
 //
-#include "sextant/attention/check_score.h"
+#include "sextant/attention/check_plan.h"
 #include "sextant/attention/cpu/arena.h"
 #include "sextant/attention/cpu/parallel.h"
 #include "sextant/attention/cpu/phases.h"

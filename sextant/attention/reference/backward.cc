@@ -14,7 +14,7 @@ struct HeadGrad {
   double sink = 0;
 
   template <class T>
-  explicit HeadGrad(const Score<T>& s)
+  explicit HeadGrad(const HostScore<T>& s)
       : q(s.q.rows, s.q.columns),
         k(s.k.rows, s.k.columns),
         v(s.v.rows, s.v.columns),
@@ -54,7 +54,7 @@ void add_tables(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, dou
 template <class T>
 void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diagonal,
                const typename Head<T>::Product& p, double ds, HeadGrad& grad) {
-  const Score<T>& s = head.s;
+  const HostScore<T>& s = head.s;
   if (head.bias) grad.bias.row(head.bias.row(diagonal))[0] += ds;
   if (s.query_bias) grad.query_bias.row(i)[diagonal] += ds;
   if (s.key_bias) grad.key_bias.row(j)[0] += ds;
@@ -108,7 +108,7 @@ void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
 }
 
 // Rotates the gradients of rotated rows back, and adds them to the gradients of the unrotated rows.
-void turn_back(const std::vector<Rows>& from, const std::vector<Sweep>& sweeps,
+void turn_back(const std::vector<Rows>& from, std::span<const Sweep> sweeps,
                SideRotation Sweep::*side, int64_t b, int64_t rows, Rows& to) {
   for (size_t n = 0; n < sweeps.size(); ++n)
     for (int64_t i = 0; i < rows; ++i) {
@@ -150,8 +150,8 @@ class Sum {
 // Runs the heads one after the other: sums over heads then have one order, and the oracle need not
 // be fast.
 template <class T>
-void attend_backward_all(const Score<T>& s, const Attended<const T>& result, AnyView<const T> d_out,
-                         const ScoreGrad<T>& grad, const Executor&) {
+void attend_backward_all(const HostScore<T>& s, const Attended<const T>& result,
+                         AnyView<const T> d_out, const HostGrad<T>& grad, const Context&) {
   Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
   Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
       on_value(grad.on_value), query_bias(grad.query_bias), key_bias(grad.key_bias);
@@ -185,9 +185,9 @@ void attend_backward_all(const Score<T>& s, const Attended<const T>& result, Any
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sink[h]);
 }
 
-template void attend_backward_all(const Score<float>&, const Attended<const float>&,
-                                  AnyView<const float>, const ScoreGrad<float>&, const Executor&);
-template void attend_backward_all(const Score<double>&, const Attended<const double>&,
-                                  AnyView<const double>, const ScoreGrad<double>&, const Executor&);
+template void attend_backward_all(const HostScore<float>&, const Attended<const float>&,
+                                  AnyView<const float>, const HostGrad<float>&, const Context&);
+template void attend_backward_all(const HostScore<double>&, const Attended<const double>&,
+                                  AnyView<const double>, const HostGrad<double>&, const Context&);
 
 }  // namespace sextant::reference

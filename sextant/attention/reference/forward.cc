@@ -33,8 +33,8 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Atte
 }  // namespace
 
 template <class T>
-void attend_all(const Score<T>& s, const Attended<T>& result, const Executor& executor) {
-  executor.run(s.q.batch * s.q.heads, [&](int64_t task, int) {
+void attend_all(const HostScore<T>& s, const Attended<T>& result, const Context& context) {
+  context.executor->run(s.q.batch * s.q.heads, [&](int64_t task, int) {
     const Head<T> head(s, task / s.q.heads, task % s.q.heads);
     for (int64_t i = 0; i < s.q.rows; ++i) {
       result.lse(head.b, head.h, i, 0) = static_cast<T>(-kInfinity);
@@ -44,7 +44,7 @@ void attend_all(const Score<T>& s, const Attended<T>& result, const Executor& ex
   });
 }
 
-template void attend_all(const Score<float>&, const Attended<float>&, const Executor&);
-template void attend_all(const Score<double>&, const Attended<double>&, const Executor&);
+template void attend_all(const HostScore<float>&, const Attended<float>&, const Context&);
+template void attend_all(const HostScore<double>&, const Attended<double>&, const Context&);
 
 }  // namespace sextant::reference

@@ -11,9 +11,9 @@
 #include <limits>
 #include <vector>
 
+#include "sextant/attention/host_score.h"
 #include "sextant/attention/key_bias.h"
-#include "sextant/attention/score.h"
-#include "sextant/base/executor.h"
+#include "sextant/base/context.h"
 
 namespace sextant::reference {
 
@@ -67,7 +67,7 @@ Rows rows_of(const AnyView<const T>& x, int64_t b, int64_t h) {
 
 // Rows of k or v, gathered from its pages.
 template <class T>
-Rows stored_rows(const Score<T>& s, const AnyView<const T>& x, int64_t b, int64_t h) {
+Rows stored_rows(const HostScore<T>& s, const AnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(key_rows(s), x.columns);
   for (int64_t j = 0; j < key_rows(s); ++j) {
     const StoredRow at = stored_row(s, b, j);
@@ -103,13 +103,13 @@ struct HeadTable {
 // One query head of one batch entry.
 template <class T>
 struct Head {
-  const Score<T>& s;
+  const HostScore<T>& s;
   int64_t b, h, key_head;
   std::vector<Rows> q, k, q_imag;  // rotated, one for each sweep
   std::vector<int64_t> last_key;   // per query, if there is a key_bias
   HeadTable<T> weight, bias, on_query, on_key, on_value;
 
-  Head(const Score<T>& score, int64_t batch, int64_t head)
+  Head(const HostScore<T>& score, int64_t batch, int64_t head)
       : s(score),
         b(batch),
         h(head),
@@ -210,10 +210,9 @@ struct Head {
 };
 
 template <class T>
-void attend_all(const Score<T>& score, const Attended<T>& result, const Executor& executor);
+void attend_all(const HostScore<T>& score, const Attended<T>& result, const Context& context);
 template <class T>
-void attend_backward_all(const Score<T>& score, const Attended<const T>& result,
-                         AnyView<const T> d_out, const ScoreGrad<T>& grad,
-                         const Executor& executor);
+void attend_backward_all(const HostScore<T>& score, const Attended<const T>& result,
+                         AnyView<const T> d_out, const HostGrad<T>& grad, const Context& context);
 
 }  // namespace sextant::reference

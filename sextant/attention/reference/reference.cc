@@ -2,18 +2,48 @@
 // is tested against it; it is tested against finite differences and the official implementations.
 // head.h holds the equation for one head, forward.cc and backward.cc the two passes.
 #include "sextant/attention/attend.h"
+#include "sextant/attention/by_frame.h"
 #include "sextant/attention/reference/head.h"
 
 namespace sextant {
+namespace {
+
+template <class T>
+void attend_planned(const Operands<T>& operands, const PreparedPlan& plan,
+                    const Attended<T>& result, const Context& context) {
+  const HostScore<T> score(operands, plan.plan());
+  if (differs_by_frame(score.sweeps))
+    attend_by_frame(score, result, context, reference::attend_all<T>);
+  else
+    reference::attend_all(score, result, context);
+}
+
+template <class T>
+void attend_backward_planned(const Operands<T>& operands, const PreparedPlan& plan,
+                             const Attended<const T>& result, AnyView<const T> d_out,
+                             const ScoreGrad<T>& to, const Context& context) {
+  const HostScore<T> score(operands, plan.plan());
+  Workspace memory;
+  const HostGradOf<T> grads(to, memory);
+  const HostGrad<T>& grad = grads.grad();
+  if (differs_by_frame(score.sweeps))
+    attend_backward_by_frame(score, result, d_out, grad, context,
+                             reference::attend_backward_all<T>);
+  else
+    reference::attend_backward_all(score, result, d_out, grad, context);
+  grads.write();
+}
+
+}  // namespace
 
 const Backend& reference_backend() {
   static const Backend backend{
       .name = "reference",
       .description = "float64 inside, naive, one term after the other: the oracle",
-      .attend_f32 = reference::attend_all<float>,
-      .attend_backward_f32 = reference::attend_backward_all<float>,
-      .attend_f64 = reference::attend_all<double>,
-      .attend_backward_f64 = reference::attend_backward_all<double>,
+      .attend_f32 = attend_planned<float>,
+      .attend_backward_f32 = attend_backward_planned<float>,
+      .attend_f64 = attend_planned<double>,
+      .attend_backward_f64 = attend_backward_planned<double>,
   };
   return backend;
 }

@@ -53,7 +53,7 @@ double rounded(double value) { return std::round(value * 1e5) / 1e5; }
 
 // The attention weights [batch, heads, queries, keys], as the output of attention with the identity
 // as values.
-at::Tensor weights_of(Operands operands) {
+at::Tensor weights_of(TensorOperands operands) {
   const int64_t keys = operands.k.size(2);
   operands.on_value = {};
   operands.v = at::eye(keys, operands.v.options())
@@ -67,13 +67,13 @@ class Watched final : public MethodWrapper {
   Watched(std::unique_ptr<Method> of, int64_t queries, std::shared_ptr<Seen> watch)
       : MethodWrapper(std::move(of)), queries_(queries), watch_(std::move(watch)) {}
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const int64_t first = layout.queries - queries_;
     Layout last = layout;
     last.first_query += first;
     last.queries = queries_;
-    Operands watched =
+    TensorOperands watched =
         plain_operands(operands.q.narrow(2, first, queries_), operands.k, operands.v, last);
     MethodWrapper::apply(operands, layout, layer, parameters);
     MethodWrapper::apply(watched, last, layer, parameters);

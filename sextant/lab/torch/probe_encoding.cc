@@ -59,7 +59,7 @@ std::vector<double> scores_by(const Method& method, const ModelShape& shape, con
   const at::Tensor input =
       normal_values({1, 1, shape.width}, 0, 1, kSeed, "plot").expand({1, layout.keys, -1});
   const at::Tensor k = with_key_columns(method, x, input, /*layer=*/0, parameters);
-  Operands operands = plain_operands(q, k, x, layout);
+  TensorOperands operands = plain_operands(q, k, x, layout);
   method.apply(operands, layout, /*layer=*/0, parameters);
   operands.on_value = {};
   operands.v = at::eye(layout.keys, at::kDouble).expand({1, key_heads, layout.keys, layout.keys});

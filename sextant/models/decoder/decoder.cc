@@ -16,10 +16,13 @@
 #include "sextant/base/error.h"
 #include "sextant/models/dense_ops.h"
 #include "sextant/models/init.h"
-#include "sextant/torch/operators/score_of_tensors.h"
+#include "sextant/torch/operators/plan_cache.h"
+#include "sextant/torch/operators/views.h"
 
 namespace sextant {
 namespace {
+
+constexpr size_t kPlansOfLayers = 4;
 
 void check_tokens(const at::Tensor& tokens) {
   if (tokens.dim() != 2 || tokens.size(1) < 1) {
@@ -211,6 +214,8 @@ template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
   Layout layout = reading.layout;
   if (method_->reads_token_ids()) layout.token_ids = tokens;
+  // Layers differ by their windows at most.
+  reading.layout.plans = std::make_shared<PlanCache>(kPlansOfLayers);
   reading.parameters = method_parameters();
   at::Tensor x = at::embedding(embedding_, tokens);
   if (options_.tied) x = x * embedding_scale_;

@@ -1,5 +1,5 @@
-// torch.classes.sextant.KVCache: one layer's keys and values of texts that grow
-// (sextant/cache/kv_cache.h), for Python. A batch is a list of texts, one for each entry.
+// torch.classes.sextant.KVCache: one layer's keys and values of growing sequences
+// (sextant/cache/kv_cache.h), for Python. A batch is a list of sequences, one for each entry.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -21,7 +21,7 @@
 #include "sextant/torch/bindings/method_cache.h"
 #include "sextant/torch/cached_attention.h"
 #include "sextant/torch/methods/shared/rotary_plan.h"
-#include "sextant/torch/operators/score_of_tensors.h"
+#include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -47,7 +47,7 @@ void check_constant(const char* name, const at::Tensor& x) {
          "but got one that requires it");
 }
 
-// [batch, heads, rows, columns] as one entry, [1, heads, batch * rows, columns], and back.
+// Reshapes [batch, heads, rows, columns] to one entry, [1, heads, batch * rows, columns], and back.
 at::Tensor joined(const at::Tensor& x) {
   return x.transpose(0, 1).reshape({1, x.size(1), x.size(0) * x.size(2), x.size(3)});
 }
@@ -55,7 +55,7 @@ at::Tensor parted(const at::Tensor& x, int64_t batch) {
   return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
 }
 
-// Names of formats, in the order of Format.
+// The names of formats, in the order of Format.
 constexpr std::array<const char*, 3> kFormats = {"float32", "bfloat16", "float16"};
 
 Format format_of(const std::string& name) {
@@ -120,8 +120,9 @@ class KvCacheClass final : public torch::CustomClassHolder {
   void save(int64_t sequence, const std::string& path) const { save_cache(cache_, sequence, path); }
   int64_t load(const std::string& path) { return load_cache(path, cache_); }
 
-  // k and v [texts, key heads, rows, columns] are appended, and their queries, [texts, heads, rows,
-  // key_columns], attend to all that there is then. If that throws the cache is as it was.
+  // Appends k and v [sequences, key heads, rows, columns] and attends with their queries
+  // [sequences, heads, rows, key_columns] over all keys of each sequence. If it throws, the cache
+  // is unchanged.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Sizes& sequences, const std::string& method, const Sizes& shape,
                     const std::string& options, const std::vector<at::Tensor>& parameters,
@@ -134,7 +135,8 @@ class KvCacheClass final : public torch::CustomClassHolder {
     const auto named = cached_method(method, shape, options);
     std::vector<SequenceGrowth> growing;
     for (const int64_t sequence : sequences) growing.push_back({sequence, k.size(2)});
-    const Layout layout = continued(cache_, growing);
+    Layout layout = continued(cache_, growing);
+    layout.plans = named.plans;
     if (sequences.empty()) return at::empty({0, q.size(1), q.size(2), v.size(3)}, q.options());
     try {
       append(k, v, sequences);
@@ -175,7 +177,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   KvCache cache_;
 };
 
-// What a cache for this file is made with: sizes and dtype.
+// The sizes and the dtype of a cache that can load this file.
 std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
   const KvCacheShape shape = cache_file_shape(read_file(path));
   return {{shape.key_heads, shape.key_columns, shape.value_columns},

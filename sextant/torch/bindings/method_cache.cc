@@ -38,12 +38,14 @@ class RecentMethods {
  public:
   using Key = std::tuple<std::string, std::vector<int64_t>, std::string>;
 
-  std::shared_ptr<const Method> get(const Key& key) {
+  CachedMethod get(const Key& key) {
     const std::lock_guard lock(mutex_);
     auto found = std::ranges::find(entries_, key, &Entry::first);
     if (found == entries_.end()) {
       const auto& [name, sizes, options] = key;
-      entries_.emplace_front(key, make_method(name, model_shape(sizes), parse(options)));
+      entries_.emplace_front(key,
+                             CachedMethod{make_method(name, model_shape(sizes), parse(options)),
+                                          std::make_shared<PlanCache>(kPlansOfMethod)});
       if (entries_.size() > kMost) entries_.pop_back();
     } else {
       entries_.splice(entries_.begin(), entries_, found);
@@ -53,17 +55,18 @@ class RecentMethods {
 
  private:
   static constexpr size_t kMost = 8;
-  using Entry = std::pair<Key, std::shared_ptr<const Method>>;
+  // All layers have the same layout, and plans of long sequences need much memory, so few are kept.
+  static constexpr size_t kPlansOfMethod = 2;
+  using Entry = std::pair<Key, CachedMethod>;
 
   std::mutex mutex_;
-  std::list<Entry> entries_;  // the last used one first
+  std::list<Entry> entries_;  // the most recently used one first
 };
 
 }  // namespace
 
-std::shared_ptr<const Method> cached_method(const std::string& name,
-                                            const std::vector<int64_t>& shape,
-                                            const std::string& options) {
+CachedMethod cached_method(const std::string& name, const std::vector<int64_t>& shape,
+                           const std::string& options) {
   static RecentMethods recent;
   return recent.get({name, shape, options});
 }

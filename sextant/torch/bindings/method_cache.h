@@ -1,6 +1,6 @@
-// The methods of the last calls, for operators that name their method at each call: making one
-// reads JSON and computes speeds, and a method that is kept keeps its tables of sinusoids for the
-// next layer.
+// The methods of recent calls, for operators that name their method at each call. Making a method
+// parses JSON and computes rotation speeds, and a method may hold tables of sinusoids, which the
+// next layer reuses.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,22 @@
 #include <vector>
 
 #include "sextant/torch/method.h"
+#include "sextant/torch/operators/plan_cache.h"
 
 namespace sextant {
 
-// shape: the fields of ModelShape in their order, but for the vocabulary, which methods take as an
-// option; options: a JSON object. Throws Error as make_method() does. May be called from any
-// thread.
-std::shared_ptr<const Method> cached_method(const std::string& name,
-                                            const std::vector<int64_t>& shape,
-                                            const std::string& options);
+// A method and the plans of its recent layouts.
+struct CachedMethod {
+  std::shared_ptr<const Method> method;
+  std::shared_ptr<PlanCache> plans;
+
+  const Method& operator*() const { return *method; }
+  const Method* operator->() const { return method.get(); }
+};
+
+// `shape` has the fields of ModelShape in their order without the vocabulary, which methods have as
+// an option. `options` is a JSON object. Throws Error as make_method() does. Thread-safe.
+CachedMethod cached_method(const std::string& name, const std::vector<int64_t>& shape,
+                           const std::string& options);
 
 }  // namespace sextant

@@ -1,10 +1,10 @@
-// Methods as operators, for Python: torch.ops.sextant.method_attend and method_embed take a method
-// by name, sizes and options (JSON), and its parameters; `methods` and `method_parameters` say
-// which there are.
+// Methods as operators for Python: torch.ops.sextant.method_attend and method_embed have as
+// arguments a method's name, sizes, options (JSON) and parameters. `methods` and
+// `method_parameters` list the methods and their parameters.
 //
-// Called eagerly they are the method's own tensor code, and autograd sees through it. A tracer
-// (torch.compile) hands in tensors without memory, which index tensors cannot be made from; it gets
-// one opaque operator instead, whose backward operator runs the method once more.
+// In eager mode they run the method's tensor code, which autograd records. A tracer (torch.compile)
+// passes tensors without memory, from which index tensors cannot be computed. It records one opaque
+// operator instead, whose backward operator runs the method again.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -39,15 +39,16 @@ using torch::jit::Stack;
 
 constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] parameters, ";
 constexpr const char* kEmbed =
-    "Tensor x, *, int first_query=0, bool causal=True, int[] packed_queries=[], bool last=False, "
+    "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], "
+    "bool last=False, "
     "Tensor? token_ids=None";
 constexpr const char* kAttend =
-    "Tensor q, Tensor k, Tensor v, *, int layer=0, int first_query=0, int first_key=0, "
+    "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
     "Tensor? query_segments=None, Tensor? key_segments=None, "
     "Tensor? query_rotary_positions=None, Tensor? key_rotary_positions=None";
 
-std::shared_ptr<const Method> method_of(const Stack& arguments) {
+CachedMethod method_of(const Stack& arguments) {
   return cached_method(arguments[0].toStringRef(), arguments[1].toIntVector(),
                        arguments[2].toStringRef());
 }
@@ -56,8 +57,8 @@ at::Tensor optional_tensor(const at::IValue& value) {
   return value.isNone() ? at::Tensor() : value.toTensor();
 }
 
-// What the two operators differ in: the tensors that gradients go to besides the parameters, and
-// what is done with them. `arguments` are in the order of the schema.
+// Embed and Attend define the two operators: the differentiable inputs besides the parameters, and
+// the computation. `a` are the arguments in the order of the schema.
 struct Embed {
   static constexpr size_t kInputs = 1;
   static constexpr const char* kBackward = "sextant::method_embed_backward";
@@ -98,6 +99,7 @@ struct Attend {
       if (x.dim() != 4)
         fail("method_attend: q, k, v: expected [batch, heads, rows, columns], but got " +
              std::to_string(x.dim()) + " dimensions");
+    const CachedMethod method = method_of(a);
     const Layout layout = {.batch = q.size(0),
                            .queries = q.size(2),
                            .keys = k.size(2),
@@ -110,8 +112,9 @@ struct Attend {
                            .query_rotary_positions = optional_tensor(a[16]),
                            .key_rotary_positions = optional_tensor(a[17]),
                            .query_segments = optional_tensor(a[14]),
-                           .key_segments = optional_tensor(a[15])};
-    return attend_with(*method_of(a), q, k, v, layout, a[7].toInt(), a[3].toTensorVector());
+                           .key_segments = optional_tensor(a[15]),
+                           .plans = method.plans};
+    return attend_with(*method, q, k, v, layout, a[7].toInt(), a[3].toTensorVector());
   }
   static at::Tensor meta(const Stack& a) {
     const at::Tensor &q = a[4].toTensor(), &v = a[6].toTensor();
@@ -120,7 +123,7 @@ struct Attend {
   }
 };
 
-// The tensors that gradients go to: inputs, then parameters.
+// The differentiable arguments: inputs, then parameters.
 template <class Call>
 variable_list differentiable(const Stack& arguments) {
   variable_list tensors;
@@ -135,7 +138,7 @@ void replace_differentiable(Stack& arguments, const variable_list& tensors) {
   arguments[3] = std::vector<at::Tensor>(tensors.begin() + Call::kInputs, tensors.end());
 }
 
-// Tensors that a tracer looks through, or that have a shape only.
+// Whether a tracer records the tensors, or any of them has no data.
 bool traced(const variable_list& tensors) {
   return std::ranges::any_of(tensors, [](const at::Tensor& x) {
     const c10::DispatchKeySet keys = x.key_set();
@@ -167,7 +170,7 @@ class Opaque : public torch::autograd::Function<Opaque<Call>> {
     arguments.insert(arguments.begin(), d_out[0]);
     op.callBoxed(arguments);
     variable_list grads = arguments[0].toTensorVector();
-    grads.resize(grads.size() + 2);  // and nothing for `arguments` and `op`
+    grads.resize(grads.size() + 2);  // `arguments` and `op` have no gradients
     return grads;
   }
 };
@@ -176,7 +179,7 @@ Stack take(Stack& stack, const c10::OperatorHandle& op) {
   return torch::jit::pop(stack, op.schema().arguments().size());
 }
 
-// Contiguous, so that a tracer knows the result's strides without running the method.
+// The result is contiguous, so that a tracer knows its strides without running the method.
 template <class Call>
 void call_kernel(const c10::OperatorHandle& op, Stack* stack) {
   const Stack arguments = take(*stack, op);
@@ -201,7 +204,7 @@ void call_autograd(const c10::OperatorHandle& op, Stack* stack) {
   stack->emplace_back(out[0]);
 }
 
-// Runs the method again, now with gradients.
+// Runs the method again and computes gradients.
 template <class Call>
 void backward_kernel(const c10::OperatorHandle& op, Stack* stack) {
   Stack arguments = take(*stack, op);
@@ -282,8 +285,8 @@ int64_t last_layer_runs(const std::string& name, at::IntArrayRef shape,
   return cached_method(name, shape.vec(), options)->last_layer_runs();
 }
 
-// What a method keeps with each key besides it; no columns where it keeps nothing. Made of tensor
-// functions that a tracer sees through.
+// A method's further columns of k (Method::key_columns()), with no columns if it has none. They are
+// computed by tensor functions that a tracer records.
 at::Tensor key_columns(const std::string& name, at::IntArrayRef shape, const std::string& options,
                        const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        int64_t layer) {

@@ -1,5 +1,5 @@
-// Positions that are computed from parameters, as operators for Python: ordinary tensor code that
-// autograd sees through.
+// Positions that are computed from parameters, as operators for Python. They are ordinary tensor
+// code, which autograd records.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cos.h>
@@ -40,9 +40,9 @@ at::Tensor gru(const at::Tensor& h0, at::TensorList weights, int64_t length) {
   return gru_positions(h0, listed(weights), length);
 }
 
-// r e^{i (w pos + theta)} of each word (Wang et al. 2020): ids and positions [batch, length];
-// amplitudes r [words, D]; frequencies w [words, D], [D] or [words, 1]; phases theta [words, D],
-// zeros in the official code. Real and imaginary parts, [batch, length, D] each.
+// r e^{i (w pos + theta)} of each token (Wang et al. 2020): ids and positions [batch, length];
+// amplitudes r [tokens, D]; frequencies w [tokens, D], [D] or [tokens, 1]; phases theta [tokens,
+// D], zeros in the official code. Real and imaginary parts, [batch, length, D] each.
 std::tuple<at::Tensor, at::Tensor> complex_embedding(const at::Tensor& ids,
                                                      const at::Tensor& positions,
                                                      const at::Tensor& r, const at::Tensor& w,

@@ -1,6 +1,6 @@
-// torch.ops.sextant.rotate: rows turned by their positions, outside attention, with exact phases.
+// torch.ops.sextant.rotate: RoPE with exact phases, outside attention.
 //
-// Its gradient is the turn back: a rotation's transpose is its inverse.
+// The gradient is rotated in the opposite direction: a rotation's transpose is its inverse.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -49,7 +49,7 @@ Angles angles(const at::Tensor& rotary_positions, const Spectrum& spectrum) {
   return result;
 }
 
-// In float32, by vectors: a copy that is turned where it lies.
+// Rotates a float32 copy in place, by the SIMD kernels.
 at::Tensor rotated_rows(const at::Tensor& x, const at::Tensor& rotary_positions,
                         const Spectrum& spectrum) {
   const Rotation plan = rotation(spectrum);
@@ -78,7 +78,7 @@ at::Tensor rotate_cpu(const at::Tensor& x, const at::Tensor& rotary_positions,
       .batch = x.size(0), .queries = x.size(2), .query_rotary_positions = rotary_positions};
   const at::Tensor at = query_rotary_positions(layout, axes_of(spectrum));
   const Spectrum forth_or_back = back ? clockwise(spectrum) : spectrum;
-  // A gain (YaRN's) multiplies what is turned, either way: the transpose has it too.
+  // A gain (YaRN's) multiplies rotated columns in both directions: the transpose has the same gain.
   if (wide_type(x) == at::kFloat) return rotated_rows(x, at, forth_or_back);
   const Angles a = angles(at, forth_or_back);
   return rotated(x, a.cos.mul_(spectrum.gain).to(x.options()),

@@ -1,6 +1,5 @@
-// The numbers that encodings are made of, as operators for Python: slopes, buckets, sinusoids,
-// spectra and their exact cosines. None is differentiable; all results are float64 or int64 on the
-// CPU.
+// Tables of encodings as operators for Python: slopes, buckets, sinusoids, spectra and their exact
+// cosines. None is differentiable; all results are float64 or int64 on the CPU.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -38,7 +37,7 @@ at::Tensor doubles(const std::vector<double>& values, at::IntArrayRef sizes) {
   return result;
 }
 
-// Interpolated from train_length to length, unless they are 0.
+// Slopes interpolated from train_length to length, or not if both are 0.
 at::Tensor slopes(int64_t heads, double max_bias, int64_t train_length, int64_t length) {
   const double scale =
       train_length == 0 && length == 0 ? 1 : interpolated_slope(train_length, length);
@@ -117,7 +116,7 @@ at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base) {
   return doubles(growth, {static_cast<int64_t>(growth.size())});
 }
 
-// Speeds [dim / 2], gain, and what scores are multiplied by besides.
+// The speeds [dim / 2], the gain, and a further factor on scores.
 std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, double score_factor) {
   std::vector<double> speeds;
   for (const Spectrum::Pair& pair : spectrum.pairs)
@@ -125,7 +124,7 @@ std::tuple<at::Tensor, double, double> described(const Spectrum& spectrum, doubl
   return {doubles(speeds, {static_cast<int64_t>(speeds.size())}), spectrum.gain, score_factor};
 }
 
-// Of a stretch in Hugging Face's words, at a text of `length` tokens.
+// The same for a stretch in Hugging Face's format and a sequence of `length` tokens.
 std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base,
                                                         const std::string& stretch, int64_t length,
                                                         int64_t train_length) {
@@ -142,7 +141,7 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
                    scaling.score_factor);
 }
 
-// Of the first setting of a config.json.
+// The same for the first group of layers of a config.json.
 std::tuple<at::Tensor, double, double> config_speeds(const std::string& config, int64_t length) {
   const RopeConfig setting = read_hugging_face(parse_json(config, "config.json"))[0];
   if (!setting.rotates) {

@@ -103,7 +103,7 @@ class Alibi final : public Method {
             {.name = "slopes_right", .sizes = {heads}, .initial = options_.future_scale * start}};
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     double scale = options_.flavour == AlibiFlavour::kFalcon ? operands.scale : 1;
     if (options_.interpolation != Interpolation::kNone)

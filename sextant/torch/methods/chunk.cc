@@ -25,7 +25,7 @@ class Chunk final : public MethodWrapper {
 
   bool relative() const override { return false; }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, parameters);
     const at::Tensor own = chunk_ranges(layout, chunk_, origin_);

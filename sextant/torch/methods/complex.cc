@@ -104,7 +104,7 @@ class Complex final : public Method {
     return at::cat({parts[0] * cosine - parts[1] * sine, parts[0] * sine + parts[1] * cosine}, -1);
   }
 
-  void apply(Operands& operands, const Layout&, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout&, int64_t, Parameters) const override {
     if (operands.q.size(3) % 2 != 0)
       fail("complex: head_dim: expected an even number (two halves), but got " +
            std::to_string(operands.q.size(3)));

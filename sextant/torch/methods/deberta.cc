@@ -89,7 +89,7 @@ class Deberta final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const int64_t terms = (options_.c2p ? 1 : 0) + (options_.p2c ? 1 : 0);
     operands.scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim * (1 + terms)));

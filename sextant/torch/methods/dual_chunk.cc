@@ -67,7 +67,7 @@ class DualChunk final : public Method {
 
   bool relative() const override { return false; }
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     if (sharpening_.law != Sharpening::Law::kNone) sharpen(operands, layout);
     const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
     const at::Tensor own = chunk_ranges(layout, chunk_, 0);
@@ -84,7 +84,7 @@ class DualChunk final : public Method {
   }
 
  private:
-  void sharpen(Operands& operands, const Layout& layout) const {
+  void sharpen(TensorOperands& operands, const Layout& layout) const {
     std::vector<double> factors(static_cast<size_t>(layout.queries), 1);
     for (const Frame& sequence : sequences(layout))
       for (int64_t n = 0; n < sequence.queries; ++n)

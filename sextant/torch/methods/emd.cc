@@ -51,7 +51,7 @@ class Emd final : public MethodWrapper {
                    Parameters parameters) const override {
     return MethodWrapper::embed(x, layout, others(parameters));
   }
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, others(parameters));
   }

@@ -74,7 +74,7 @@ class Fire final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const size_t first = options_.networks > 1 ? kParameters * static_cast<size_t>(layer) : 0;
     of_layer(parameters, static_cast<int64_t>(first + kParameters) - 1);

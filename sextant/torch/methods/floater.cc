@@ -77,7 +77,7 @@ class Floater final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     // The linear flow has no terms between layers, so the rows of this layer are enough.
     const bool alone = flow_ == Flow::kLinear;

@@ -29,7 +29,7 @@ class KerpleLog final : public Method {
     return kerple_parameters("bias", heads_, how_);
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const at::Tensor p = bounded(parameters[0], {}, how_).view({heads_, 1});
     const at::Tensor a = bounded(parameters[1], {}, how_).view({heads_, 1});

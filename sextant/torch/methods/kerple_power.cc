@@ -42,7 +42,7 @@ class KerplePower final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const at::Tensor sizes = sizes_of_distances(layout.diagonals());
     const auto penalty = [&](Parameters pair) {

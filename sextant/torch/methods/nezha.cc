@@ -31,7 +31,7 @@ class Nezha final : public Method {
         width_(sinusoid.width()),
         rows_(sinusoid.rows(shifted ? 0 : -clip, 2 * clip + 1)) {}
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const TableOperand table = {
         .rows = tensor_of(rows_, {1, 2 * clip_ + 1, width_}).to(operands.q.options()),
         .row_at = tensor_of(clipped_row_map(layout.diagonals(), clip_, RowOrder::kKeyMinusQuery))};

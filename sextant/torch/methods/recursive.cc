@@ -78,7 +78,7 @@ class GruRecurrence final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const at::Tensor start = parameters[0].select(2, layer);
     add_layer_positions(operands, layout,

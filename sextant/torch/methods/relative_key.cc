@@ -41,7 +41,7 @@ class RelativeKey final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const Diagonals diagonals = layout.diagonals();
     for (const int64_t distance : {layout.nearest_distance(), layout.farthest_distance()})

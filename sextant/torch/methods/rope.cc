@@ -50,7 +50,7 @@ class TrainedRope final : public Method {
     return {{.name = "log_freq", .sizes = {pairs}, .initial = tensor_of(logs, {pairs})}};
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     const int64_t axes = axes_of(spectrum_);
     operands.q = at_positions(operands.q, query_rotary_positions(layout, axes), parameters[0]);

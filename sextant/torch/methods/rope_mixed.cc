@@ -51,7 +51,7 @@ class RopeMixed final : public Method {
              .initial = start().expand({2, shape_.layers, shape_.heads * pairs}).contiguous()}};
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (operands.k.size(1) != shape_.heads)
       fail(

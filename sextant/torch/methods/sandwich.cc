@@ -25,7 +25,7 @@ class Sandwich final : public Method {
   Sandwich(int64_t heads, int64_t width, int64_t first)
       : heads_(heads), width_(width), first_(first) {}
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const Diagonals diagonals = layout.diagonals();
     std::vector<int64_t> distances;
     for (int64_t n = 0; n < diagonals.count; ++n) distances.push_back(diagonals.distance(n));

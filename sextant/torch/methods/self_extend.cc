@@ -34,7 +34,7 @@ class SelfExtend final : public Method {
 
   bool relative() const override { return false; }
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     scale_by_log_n(operands, layout, log_n_);
     turn_within_and_beyond(
         operands, layout, rotation_, window_,

@@ -44,7 +44,7 @@ class Shaw final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const auto layers = static_cast<size_t>(layers_);
     const at::Tensor row_at =

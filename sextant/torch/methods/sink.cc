@@ -39,7 +39,7 @@ class Sink final : public MethodWrapper {
     return MethodWrapper::embed_last(x, layout, others(parameters));
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, others(parameters));
     operands.sink = of_layer(parameters.last(static_cast<size_t>(layers_)), layer);

@@ -55,7 +55,7 @@ class Skew final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (!options_.unmasked && !layout.causal)
       fail("skew: unmasked: expected true without a causal mask, but got false");

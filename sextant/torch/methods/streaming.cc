@@ -32,7 +32,7 @@ class Streaming final : public Method {
   Streaming(const Spectrum& spectrum, int64_t sinks, int64_t recent)
       : rotation_(rotation(spectrum)), sinks_(sinks), recent_(recent) {}
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
     const at::Tensor near = near_ranges(layout, recent_, recent_);
     const at::Tensor first = before(first_ranges(layout, sinks_), near);

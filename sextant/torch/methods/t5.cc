@@ -48,7 +48,7 @@ class T5 final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const bool use_causal = causal_ && (layout.causal || !bidirectional_);
     const T5Buckets& buckets = use_causal ? *causal_ : *bidirectional_;

@@ -50,7 +50,7 @@ class Tener final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     if (!scaled_) operands.scale = 1;
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();

@@ -60,7 +60,7 @@ class TransformerXl final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
     const ClippedDistances distances =

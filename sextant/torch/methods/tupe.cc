@@ -85,7 +85,7 @@ class Tupe final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters p) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters p) const override {
     if (operands.k.size(1) != shape_.heads)
       fail(
           "tupe: key heads: expected as many as query heads, as each has its own positions, but "

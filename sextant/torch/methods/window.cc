@@ -39,7 +39,7 @@ class Window final : public MethodWrapper {
         bidirectional_(bidirectional),
         sinks_(sinks) {}
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     MethodWrapper::apply(operands, layout, layer, parameters);
     const Reach& reach = layout.causal ? causal_ : bidirectional_;

@@ -59,7 +59,7 @@ void check_segments(const char* field, const at::Tensor& segments, int64_t batch
 
 // Appends segment columns to q and k. query: q before u was added; s: [heads, head_dim]; e: [2,
 // heads, head_dim].
-void place_segments(Operands& operands, const Layout& layout, const at::Tensor& query,
+void place_segments(TensorOperands& operands, const Layout& layout, const at::Tensor& query,
                     const at::Tensor& s, const at::Tensor& e) {
   const at::Tensor& k = operands.k;
   check_segments("query_segments", layout.query_segments, query.size(0), query.size(2));
@@ -112,7 +112,7 @@ class Xlnet final : public Method {
     return specs;
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     const auto next = [&](bool untied) -> const at::Tensor& {
       const auto count = untied ? static_cast<size_t>(shape_.layers) : 1;
@@ -132,7 +132,8 @@ class Xlnet final : public Method {
 
  private:
   // Projected rows by distance: [heads, R, head_dim].
-  TableOperand table(const Operands& operands, const Layout& layout, const at::Tensor& w) const {
+  TableOperand table(const TensorOperands& operands, const Layout& layout,
+                     const at::Tensor& w) const {
     const int64_t far = options_.clamp > 0 ? options_.clamp : std::numeric_limits<int64_t>::max();
     const ClippedDistances distances = clipped_distances(layout.diagonals(), -far, far);
     const at::Tensor rows = sinusoids_.rows(distances, options_.reversed ? -1 : 1, operands.q);

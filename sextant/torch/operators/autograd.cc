@@ -1,153 +1,110 @@
-// Derivatives of the operators. attend's backward pass is the operator attend_backward, so that a
-// tracer sees it; attend_backward has none.
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
+#include "sextant/torch/operators/autograd.h"
+
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <algorithm>
-#include <vector>
+#include <functional>
+#include <utility>
 
 #include "sextant/base/error.h"
-#include "sextant/torch/operators/flat_operands.h"
 
 namespace sextant {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using torch::jit::Stack;
 
-void call_below_autograd(const c10::OperatorHandle& op, Stack& stack) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  op.callBoxed(stack);
-}
+// The call and its data without the differentiable tensors. Autograd saves the latter itself, and
+// so detects changes of them in place.
+struct KeptCall : torch::CustomClassHolder {
+  std::shared_ptr<const AttendCall> call;
+  TensorData rest;
+};
 
-variable_list results(Stack& stack) {
-  variable_list tensors;
-  for (at::IValue& value : stack) tensors.push_back(std::move(value).toTensor());
-  return tensors;
-}
-
-// Arguments as one value of the context. The differentiable ones are saved by autograd itself,
-// which then notices if they are changed in place; here they are left out.
-at::IValue save_rest(FlatOperands arguments) {
-  for (at::Tensor* x : arguments.differentiable()) *x = at::Tensor();
-  Stack stack;
-  push(stack, arguments);
-  return c10::ivalue::Tuple::create(std::move(stack));
-}
-
-FlatOperands load(const AutogradContext& context, const variable_list& saved) {
-  Stack stack = context.saved_data.at("rest").toTupleRef().elements().vec();
-  FlatOperands arguments = pop_arguments(stack);
-  const auto of = arguments.differentiable();
-  for (size_t n = 0; n < of.size(); ++n) *of[n] = saved[n];
-  return arguments;
-}
-
-// Appends a column to the values and to what came of them, through which the gradient of lse flows.
-// In
+// Appends a column to the values and the results, through which the gradient of lse flows. In
 //
 //   d score_ij = p_ij (d_out_i . v_j - d_out_i . out_i),    d lse_i / d score_ij = p_ij,
 //
-// a column that is 0 in every value and, in query i, 1 in d_out and -d_lse_i in out adds p_ij
-// d_lse_i.
-void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out,
-                    FlatOperands& arguments) {
+// a column that is 0 in every value, 1 in d_out_i and -d_lse_i in out_i adds p_ij d_lse_i.
+void add_lse_column(const at::Tensor& d_lse, at::Tensor& d_out, at::Tensor& out, TensorData& data) {
   const auto padded = [](const at::Tensor& x, double with) {
     return x.defined() ? at::constant_pad_nd(x, {0, 1}, with) : x;
   };
   d_out = padded(d_out.defined() ? d_out : at::zeros_like(out), 1);
   out = at::cat({out, -d_lse.unsqueeze(-1)}, -1);
-  arguments.v = padded(arguments.v, 0);
-  arguments.on_value = padded(arguments.on_value, 0);
+  data.v = padded(data.v, 0);
+  data.on_value = padded(data.on_value, 0);
 }
 
-// `inputs` are the differentiable arguments that are there: autograd knows them by their place in
-// this list, and undefined tensors may not stand in it.
+// `inputs` are the defined differentiable tensors: autograd identifies them by their index in this
+// list, which may not have undefined tensors.
 class Attend : public torch::autograd::Function<Attend> {
  public:
   static variable_list forward(AutogradContext* context, at::TensorList /*inputs*/,
-                               FlatOperands arguments, const c10::OperatorHandle& op) {
-    Stack stack;
-    push(stack, arguments);
-    call_below_autograd(op, stack);
-    variable_list outputs = results(stack);
-
+                               std::shared_ptr<const AttendCall> call, TensorData data) {
+    auto [out, lse] = call->forward(data, /*trains=*/true);
     variable_list saved;
-    for (const at::Tensor* x : arguments.differentiable()) saved.push_back(*x);
-    saved.insert(saved.end(), outputs.begin(), outputs.end());
+    for (at::Tensor* x : data.differentiable()) saved.push_back(std::move(*x));
+    saved.push_back(out);
+    saved.push_back(lse);
     context->save_for_backward(std::move(saved));
-    context->saved_data["rest"] = save_rest(std::move(arguments));
+    auto kept = c10::make_intrusive<KeptCall>();
+    kept->call = std::move(call);
+    kept->rest = std::move(data);
+    context->saved_data["kept"] = at::IValue::make_capsule(std::move(kept));
     context->set_materialize_grads(false);
-    return outputs;
+    return {out, lse};
   }
 
   static variable_list backward(AutogradContext* context, variable_list d_outputs) {
     const variable_list saved = context->get_saved_variables();
-    FlatOperands arguments = load(*context, saved);
+    const auto capsule = context->saved_data.at("kept").toCapsule();
+    const auto& kept = static_cast<const KeptCall&>(*capsule);
+    TensorData data = kept.rest;
+    const auto operands = data.differentiable();
+    for (size_t n = 0; n < operands.size(); ++n) *operands[n] = saved[n];
     at::Tensor d_out = d_outputs[0], out = saved[kDifferentiable];
     const at::Tensor& d_lse = d_outputs[1];
-    if (d_lse.defined() && arguments.key_bias.defined())
+    if (d_lse.defined() && data.key_bias.defined())
       fail("attend: key_bias: expected no gradient of lse, which is relative to it, but got one");
-    if (d_lse.defined()) add_lse_column(d_lse, d_out, out, arguments);
-    variable_list d_inputs;
+    if (d_lse.defined()) add_lse_column(d_lse, d_out, out, data);
     Wanted wanted = {};
     size_t inputs = 0;
     for (size_t n = 0; n < kDifferentiable; ++n)
       if (saved[n].defined()) wanted[n] = context->needs_input_grad(inputs++);
+    variable_list d_inputs;
     if (d_out.defined()) {
-      static const auto op =
-          c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend_backward", "");
-      Stack stack;
-      torch::jit::push(stack, d_out, out, saved[kDifferentiable + 1], wanted);
-      push(stack, arguments);
-      op.callBoxed(stack);
-      const auto operands = arguments.differentiable();
+      variable_list read = {d_out, out, saved[kDifferentiable + 1]};
+      for (const at::Tensor* x : operands)
+        if (x->defined()) read.push_back(*x);
+      variable_list grads = without_derivatives(read, [&] {
+        const Gradients all =
+            kept.call->backward(d_out, out, saved[kDifferentiable + 1], wanted, data);
+        return variable_list(all.begin(), all.end());
+      });
       for (size_t n = 0; n < kDifferentiable; ++n) {
         if (!saved[n].defined()) continue;
-        at::Tensor grad = wanted[n] ? stack[n].toTensor() : at::Tensor();
-        const bool has_column = operands[n] == &arguments.v || operands[n] == &arguments.on_value;
+        at::Tensor grad = wanted[n] ? std::move(grads[n]) : at::Tensor();
+        const bool has_column = operands[n] == &data.v || operands[n] == &data.on_value;
         if (d_lse.defined() && grad.defined() && has_column) grad = grad.slice(-1, 0, -1);
         d_inputs.push_back(std::move(grad));
       }
     }
-    d_inputs.resize(inputs + 2);  // and nothing for `arguments` and `op`
+    d_inputs.resize(inputs + 2);  // `call` and `data` have no gradients
     return d_inputs;
   }
 };
 
-// The backward pass does not read pages; a forward pass that will be differentiated reads what they
-// hold.
-bool wants_gradient(const FlatOperands& arguments) {
-  if (!at::GradMode::is_enabled()) return false;
-  FlatOperands a = arguments;
-  return std::ranges::any_of(
-      a.differentiable(), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
-}
-
-void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
-  FlatOperands arguments = pop_arguments(*stack);
-  if (arguments.pages.defined() && wants_gradient(arguments))
-    arguments = without_pages(std::move(arguments));
-  variable_list inputs;
-  for (const at::Tensor* x : arguments.differentiable())
-    if (x->defined()) inputs.push_back(*x);
-  for (at::Tensor& out : Attend::apply(at::TensorList(inputs), std::move(arguments), op))
-    stack->emplace_back(std::move(out));
-}
-
-class AttendBackward : public torch::autograd::Function<AttendBackward> {
+class Once : public torch::autograd::Function<Once> {
  public:
-  static variable_list forward(AutogradContext*, at::TensorList /*inputs*/, Stack stack,
-                               const c10::OperatorHandle& op) {
-    call_below_autograd(op, stack);
-    return results(stack);
+  static variable_list forward(AutogradContext*, at::TensorList /*inputs*/,
+                               const std::function<variable_list()>& run) {
+    return run();
   }
 
   static variable_list backward(AutogradContext*, const variable_list&) {
@@ -157,21 +114,29 @@ class AttendBackward : public torch::autograd::Function<AttendBackward> {
   }
 };
 
-void attend_backward_autograd(const c10::OperatorHandle& op, Stack* stack) {
-  Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
-  variable_list inputs;
-  for (const at::IValue& value : arguments)
-    if (value.isTensor() && value.toTensor().requires_grad()) inputs.push_back(value.toTensor());
-  for (at::Tensor& grad : AttendBackward::apply(at::TensorList(inputs), std::move(arguments), op))
-    stack->emplace_back(std::move(grad));
-}
-
 }  // namespace
 
-TORCH_LIBRARY_IMPL(sextant, Autograd, library) {
-  library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_autograd>());
-  library.impl("attend_backward",
-               torch::CppFunction::makeFromBoxedFunction<&attend_backward_autograd>());
+std::vector<at::Tensor> without_derivatives(const std::vector<at::Tensor>& inputs,
+                                            const std::function<std::vector<at::Tensor>()>& run) {
+  return Once::apply(at::TensorList(inputs), run);
+}
+
+bool wants_gradient(const TensorData& data) {
+  if (!at::GradMode::is_enabled()) return false;
+  TensorData d = data;
+  return std::ranges::any_of(
+      d.differentiable(), [](const at::Tensor* x) { return x->defined() && x->requires_grad(); });
+}
+
+std::tuple<at::Tensor, at::Tensor> differentiably(std::shared_ptr<const AttendCall> call,
+                                                  const TensorData& data) {
+  TensorData d = data;
+  variable_list inputs;
+  for (const at::Tensor* x : d.differentiable())
+    if (x->defined()) inputs.push_back(*x);
+  const variable_list outputs =
+      Attend::apply(at::TensorList(inputs), std::move(call), std::move(d));
+  return {outputs[0], outputs[1]};
 }
 
 }  // namespace sextant

@@ -13,13 +13,13 @@ at::Float32MatmulPrecision precision() {
   try {
     return at::globalContext().float32MatmulPrecision();
   } catch (const c10::Error&) {
-    // Newer versions do not tell it where CUDA's or oneDNN's own setting differs; products stay
-    // exact then.
+    // Newer versions of libtorch throw if the settings of CUDA or oneDNN differ from it. Products
+    // are then exact.
     return at::Float32MatmulPrecision::HIGHEST;
   }
 }
 
-// Fewer queries take as long by vectors, or less.
+// With fewer queries, vector code takes the same time or less.
 bool pays_by_amx(const at::Tensor& q) {
   constexpr int64_t kFewest = 1024;
   return multiplies_by_amx() && q.size(2) >= kFewest;
@@ -27,7 +27,7 @@ bool pays_by_amx(const at::Tensor& q) {
 
 }  // namespace
 
-// float64 serves gradient checks, where exactness matters and speed does not: the oracle runs it.
+// float64 is for gradient checks, which need exactness and not speed. The reference computes it.
 const Backend& forward_backend(const at::Tensor& q) {
   if (wide_type(q) != at::kFloat) return reference_backend();
   if (overriding) return *overriding;
@@ -38,7 +38,8 @@ const Backend& forward_backend(const at::Tensor& q) {
                                                                           : cpu_backend();
 }
 
-// Gradients by AMX are as exact as by vectors, and a single token has none.
+// The backward pass uses AMX at every precision: its gradients are as exact as those of vector
+// code, and decoding, which must have the bits of prefill, has no gradients.
 const Backend& backward_backend(const at::Tensor& q) {
   const bool by_amx = wide_type(q) == at::kFloat && !overriding && pays_by_amx(q);
   return by_amx ? cpu_bf16x3_backend() : forward_backend(q);

@@ -1,4 +1,4 @@
-// The backend that serves a call of the operators.
+// The choice of a backend for a call of the operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,13 +7,13 @@
 
 namespace sextant {
 
-// By the type and length of q and torch.set_float32_matmul_precision(): "medium" allows products to
-// round their factors to bfloat16 where that is fast, "high" to sum products of bfloat16 terms.
+// The backend depends on the type and length of q and on torch.set_float32_matmul_precision():
+// "medium" permits factors to be rounded to bfloat16 if the machine multiplies these, "high"
+// permits sums of products of bfloat16 terms.
 const Backend& forward_backend(const at::Tensor& q);
 const Backend& backward_backend(const at::Tensor& q);
 
-// While it lives, calls of this thread on float32 (and what is computed as float32) go to one
-// backend.
+// During its lifetime, this thread's calls that are computed in float32 use the given backend.
 class BackendOverride {
  public:
   explicit BackendOverride(const Backend& backend);

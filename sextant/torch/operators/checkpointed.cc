@@ -17,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Computation = std::function<variable_list(const variable_list&)>;
 
-// A function among the values that a context keeps.
+// Holds a function in a context's saved_data.
 struct Kept : torch::CustomClassHolder {
   explicit Kept(Computation f) : run(std::move(f)) {}
   Computation run;
@@ -41,7 +41,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     variable_list gradients =
         gradients_at([&](const variable_list& inputs) { return run(inputs)[0]; },
                      context->get_saved_variables(), d_results[0]);
-    gradients.emplace_back();  // and nothing for `run`
+    gradients.emplace_back();  // `run` has no gradient
     return gradients;
   }
 };

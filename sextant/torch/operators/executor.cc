@@ -14,8 +14,8 @@ class TorchExecutor final : public Executor {
     return at::in_parallel_region() ? 1 : std::max(1, at::get_num_threads());
   }
 
-  // at::parallel_for hands out equal shares, but tasks differ in cost (the last rows of a causal
-  // matrix see most): each worker takes the next task when it is done with one.
+  // at::parallel_for divides the range equally, but tasks differ in cost (the last rows of a causal
+  // matrix see the most keys). Therefore each worker takes the next task when it has finished one.
   void run(int64_t tasks, const std::function<void(int64_t, int)>& task) const override {
     std::atomic<int64_t> next = 0;
     const auto work = [&](int64_t first, int64_t last) {

@@ -1,11 +1,11 @@
-// libtorch's threads as an Executor: inside libtorch a pool of our own would fight for the cores.
+// libtorch's thread pool as an Executor. Beside it a second pool would oversubscribe the cores.
 #pragma once
 
 #include "sextant/base/executor.h"
 
 namespace sextant {
 
-// As many workers as at::get_num_threads() says; one inside a parallel region.
+// Has at::get_num_threads() workers, or one inside a parallel region.
 const Executor& torch_executor();
 
 }  // namespace sextant

@@ -1,4 +1,4 @@
-// What our operators promise to torch.compile: that their shape functions are complete.
+// The tags of our operators. They tell torch.compile that the shape functions are complete.
 #pragma once
 
 #include <ATen/core/enum_tag.h>
@@ -12,7 +12,7 @@ inline std::vector<at::Tag> operator_tags() {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
   return {at::Tag::pt2_compliant_tag};
 #else
-  return {};  // the tag does not exist yet, nor does torch.compile
+  return {};  // these versions have neither the tag nor torch.compile
 #endif
 }
 

@@ -1,64 +1,42 @@
 // The library `sextant` of libtorch operators: attend and attend_backward, for tensors in memory
-// (CPU) and for tensors that have a shape only (Meta). Their derivatives are in autograd.cc.
+// (CPU) and for tensors without data (Meta).
 //
-// The kernels are boxed, they read their arguments off a stack: the arguments are then listed once,
-// in arguments.h, and not in six signatures.
+// The kernels are boxed: they pop their arguments from a stack. So flat_operands.h lists the
+// arguments once, instead of six signatures.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <memory>
 #include <string>
-#include <type_traits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "sextant/attention/attend.h"
-#include "sextant/torch/operators/backend_choice.h"
-#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/autograd.h"
 #include "sextant/torch/operators/flat_operands.h"
 #include "sextant/torch/operators/operator_tags.h"
-#include "sextant/torch/operators/score_of_tensors.h"
-#include "sextant/torch/to_float.h"
+#include "sextant/torch/operators/run.h"
+#include "sextant/torch/operators/tensor_plan.h"
 
 namespace sextant {
 namespace {
 
 using torch::jit::Stack;
 
-// Laid out in memory as q is, so that the heads of [batch, queries, heads, columns], seen as
-// [batch, heads, queries, columns], can be merged again without a copy.
-at::Tensor new_out(const at::Tensor& q, const at::Tensor& v) {
-  const c10::SymInt batch = q.sym_size(0), heads = q.sym_size(1), queries = q.sym_size(2);
-  const c10::SymInt columns = v.sym_size(3);
-  if (q.sym_strides()[1] < q.sym_strides()[2])
-    return at::empty_symint({batch, queries, heads, columns}, q.options()).transpose(1, 2);
-  return at::empty_symint({batch, heads, queries, columns}, q.options());
-}
-
-at::Tensor new_lse(const at::Tensor& q) {
-  return at::empty_symint({q.sym_size(0), q.sym_size(1), q.sym_size(2)},
-                          q.options().dtype(wide_type(q)));
-}
-
-template <class T>
-void run_attend(const FlatOperands& arguments, const at::Tensor& out, const at::Tensor& lse) {
-  const ScoreOfTensors<T> bound(arguments);
-  attend(bound.score(), {any_view_4d<T>(out), view_rows<T>(lse)}, forward_backend(arguments.q),
-         torch_executor());
-}
-
 void attend_cpu(const c10::OperatorHandle&, Stack* stack) {
   const FlatOperands a = pop_arguments(*stack);
   check_arguments(a);
-  const at::Tensor out = new_out(a.q, a.v), lse = new_lse(a.q);
-  wide_type(a.q) == at::kFloat ? run_attend<float>(a, out, lse) : run_attend<double>(a, out, lse);
+  const auto [out, lse] = run_attend(a, TensorPlan(a.frames, sweeps_of(a), a), /*trains=*/false);
   torch::jit::push(*stack, out, lse);
 }
 
 void attend_meta(const c10::OperatorHandle&, Stack* stack) {
   const FlatOperands a = pop_arguments(*stack);
   check_arguments(a);
-  torch::jit::push(*stack, new_out(a.q, a.v), new_lse(a.q));
+  const auto [out, lse] = new_results(a);
+  torch::jit::push(*stack, out, lse);
 }
 
 struct BackwardArguments {
@@ -73,70 +51,84 @@ struct BackwardArguments {
     for (size_t n = 0; n < wanted.size(); ++n)
       wanted[n] = wanted[n] && operands.differentiable()[n]->defined();
   }
-
-  // A gradient that is not wanted is a tensor without elements: tracers like it better than none.
-  Gradients new_gradients() {
-    Gradients grads;
-    for (size_t n = 0; n < grads.size(); ++n)
-      grads[n] = wanted[n] ? at::empty_like(*operands.differentiable()[n])
-                           : at::empty({0}, operands.q.options());
-    return grads;
-  }
 };
 
-template <class T>
-void run_backward(const BackwardArguments& a, const Gradients& grads) {
-  const ScoreOfTensors<T> bound(a.operands);
-  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias,
-               key_bias] = grads;
-  const auto& w = a.wanted;
-  const ScoreGrad<T> to = {
-      .q = w[0] ? view_4d<T>(q) : View<T>{},
-      .k = w[1] ? view_4d<T>(k) : View<T>{},
-      .v = w[2] ? view_4d<T>(v) : View<T>{},
-      .q_imag = w[3] ? view_4d<T>(q_imag) : View<T>{},
-      .weight = w[4] ? view_numbers<T>(weight) : View<T>{},
-      .bias = w[5] ? view_numbers<T>(bias) : View<T>{},
-      .on_query = w[6] ? view_vectors<T>(on_query) : View<T>{},
-      .on_key = w[7] ? view_vectors<T>(on_key) : View<T>{},
-      .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
-      .query_bias = w[kQueryBias] ? view_4d<T>(query_bias) : View<T>{},
-      .key_bias = w[kKeyBias] ? view_rows<T>(key_bias) : View<T>{},
-      .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
-  };
-  attend_backward(bound.score(), {any_view_4d<const T>(a.out), view_rows<const T>(a.lse)},
-                  any_view_4d<const T>(a.d_out), to, backward_backend(a.operands.q),
-                  torch_executor());
-}
-
-// Memory for gradients that the core gives by batch entry and head, whatever the operand shares.
-void unshare(const BackwardArguments& a, Gradients& grads) {
-  const at::Tensor& q = a.operands.q;
-  const auto options = q.options().dtype(wide_type(q));
-  if (a.wanted[kQueryBias])
-    grads[kQueryBias] =
-        at::empty({q.size(0), q.size(1), q.size(2), grads[kQueryBias].size(3)}, options);
-  if (a.wanted[kKeyBias])
-    grads[kKeyBias] = at::empty({q.size(0), q.size(1), grads[kKeyBias].size(2)}, options);
-}
-
-// Gradients are added up in float32 or better, and rounded once to the type of their operand.
 void attend_backward_cpu(const c10::OperatorHandle&, Stack* stack) {
-  BackwardArguments a(*stack);
-  const Gradients grads = a.new_gradients();
-  Gradients wide = grads;
-  for (at::Tensor& grad : wide)
-    if (is_narrow(grad)) grad = at::empty_like(grad, grad.options().dtype(at::kFloat));
-  unshare(a, wide);
-  wide_type(a.operands.q) == at::kFloat ? run_backward<float>(a, wide)
-                                        : run_backward<double>(a, wide);
-  for (size_t n = 0; n < grads.size(); ++n)
-    stack->emplace_back(wide[n].sum_to_size(grads[n].sizes()).to(grads[n].scalar_type()));
+  const BackwardArguments a(*stack);
+  const FlatOperands& o = a.operands;
+  for (const at::Tensor& grad :
+       run_attend_backward(a.d_out, a.out, a.lse, a.wanted, o, {o.frames, sweeps_of(o), o}))
+    stack->emplace_back(grad);
 }
 
 void attend_backward_meta(const c10::OperatorHandle&, Stack* stack) {
-  for (const at::Tensor& grad : BackwardArguments(*stack).new_gradients())
-    stack->emplace_back(grad);
+  const BackwardArguments a(*stack);
+  for (const at::Tensor& grad : new_gradients(a.operands, a.wanted)) stack->emplace_back(grad);
+}
+
+// Calls the operators below autograd through the dispatcher, so that a tracer records them.
+class Dispatched final : public AttendCall {
+ public:
+  Dispatched(FlatOperands arguments, const c10::OperatorHandle& op)
+      : arguments_(std::move(arguments)), op_(op) {
+    for (at::Tensor* x : arguments_.differentiable()) *x = at::Tensor();
+  }
+
+  std::tuple<at::Tensor, at::Tensor> forward(const TensorData& data, bool) const override {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    Stack stack;
+    push(stack, with(data));
+    op_.callBoxed(stack);
+    return {stack[0].toTensor(), stack[1].toTensor()};
+  }
+
+  Gradients backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
+                     const Wanted& wanted, const TensorData& data) const override {
+    static const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend_backward", "");
+    Stack stack;
+    torch::jit::push(stack, d_out, out, lse, wanted);
+    push(stack, with(data));
+    op.callBoxed(stack);
+    Gradients grads;
+    for (size_t n = 0; n < grads.size(); ++n) grads[n] = stack[n].toTensor();
+    return grads;
+  }
+
+ private:
+  FlatOperands with(const TensorData& data) const {
+    FlatOperands all = arguments_;
+    static_cast<TensorData&>(all) = data;
+    return all;
+  }
+
+  FlatOperands arguments_;
+  c10::OperatorHandle op_;
+};
+
+// The backward pass does not read pages, so a call that needs gradients gathers them first.
+void attend_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  FlatOperands arguments = pop_arguments(*stack);
+  if (arguments.pages.defined() && wants_gradient(arguments)) gather_pages(arguments);
+  const TensorData data = arguments;
+  const auto [out, lse] =
+      differentiably(std::make_shared<Dispatched>(std::move(arguments), op), data);
+  torch::jit::push(*stack, out, lse);
+}
+
+void attend_backward_autograd(const c10::OperatorHandle& op, Stack* stack) {
+  Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
+  std::vector<at::Tensor> inputs;
+  for (const at::IValue& value : arguments)
+    if (value.isTensor() && value.toTensor().requires_grad()) inputs.push_back(value.toTensor());
+  const auto grads = without_derivatives(inputs, [&] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    op.callBoxed(arguments);
+    std::vector<at::Tensor> results;
+    for (at::IValue& value : arguments) results.push_back(std::move(value).toTensor());
+    return results;
+  });
+  for (const at::Tensor& grad : grads) stack->emplace_back(grad);
 }
 
 }  // namespace
@@ -164,6 +156,12 @@ TORCH_LIBRARY_IMPL(sextant, Meta, library) {
   library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_meta>());
   library.impl("attend_backward",
                torch::CppFunction::makeFromBoxedFunction<&attend_backward_meta>());
+}
+
+TORCH_LIBRARY_IMPL(sextant, Autograd, library) {
+  library.impl("attend", torch::CppFunction::makeFromBoxedFunction<&attend_autograd>());
+  library.impl("attend_backward",
+               torch::CppFunction::makeFromBoxedFunction<&attend_backward_autograd>());
 }
 
 }  // namespace sextant

@@ -28,26 +28,26 @@ at::Tensor tensor_of(const std::vector<Frame>& frames) {
   return result;
 }
 
-// Biases that are in memory at once, and their gradients of each batch entry and head. But a block
-// of queries packs its keys anew and adds to the gradients of all, so it has no fewer queries than
-// this.
+// A block has about kBiasesAtOnce biases in memory over all batch entries and heads, and gradients
+// of the same number. It has at least kQueriesAtOnce queries, because every block packs its keys
+// again and adds to the gradients of all keys.
 constexpr int64_t kBiasesAtOnce = 1 << 23, kQueriesAtOnce = 64;
 
-int64_t queries_at_once(const Operands& o) {
+int64_t queries_at_once(const TensorOperands& o) {
   if (o.lazy_query_bias.at_once > 0) return o.lazy_query_bias.at_once;
   const int64_t of_query = o.q.size(0) * o.q.size(1) * o.lazy_query_bias.diagonals.count;
   return std::max(kQueriesAtOnce, kBiasesAtOnce / std::max<int64_t>(of_query, 1));
 }
 
-// Query rows that are attended to in one call.
+// The query rows of one call of attend().
 struct Rows {
   int64_t first = 0, last = 0;
-  bool biased = false;  // each query by its own bias
+  bool biased = false;  // whether its queries use the lazy_query_bias
 
   int64_t count() const { return last - first; }
 };
 
-std::vector<Rows> blocks(const Operands& o) {
+std::vector<Rows> blocks(const TensorOperands& o) {
   std::vector<bool> biased(static_cast<size_t>(o.q.size(2)));
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
     const Frame f = frame_at(o.frames, n);
@@ -66,7 +66,7 @@ std::vector<Rows> blocks(const Operands& o) {
   return result;
 }
 
-// The part of a frame that lies in `rows`, counted from the first of them.
+// The part of a frame that is in `rows`, with query rows counted from the first of `rows`.
 Frame cut(Frame frame, const Rows& rows) {
   const int64_t first = std::max(frame.query_row, rows.first);
   const int64_t last = std::min(frame.query_row + frame.queries, rows.last);
@@ -76,13 +76,14 @@ Frame cut(Frame frame, const Rows& rows) {
   return frame;
 }
 
-// Some query rows of the operands, without their own biases.
-Operands part_of(const Operands& o, const Rows& rows) {
+// The operands of some query rows, without the lazy_query_bias.
+TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
   const auto narrow = [&](const at::Tensor& x, int64_t dim) {
     return !x.defined() || x.size(dim) == 1 ? x : x.narrow(dim, rows.first, rows.count());
   };
-  Operands part = o;
+  TensorOperands part = o;
   part.lazy_query_bias = {};
+  part.plans = {};  // each block has frames of its own
   part.q = o.q.narrow(2, rows.first, rows.count());
   if (o.q_imag.defined()) part.q_imag = o.q_imag.narrow(2, rows.first, rows.count());
   part.mask = narrow(o.mask, 2);
@@ -106,7 +107,7 @@ Operands part_of(const Operands& o, const Rows& rows) {
   return part;
 }
 
-std::vector<at::Tensor*> differentiable(Operands& o) {
+std::vector<at::Tensor*> differentiable(TensorOperands& o) {
   std::vector<at::Tensor*> all = {&o.q,           &o.k,
                                   &o.v,           &o.q_imag,
                                   &o.weight.rows, &o.on_query.rows,
@@ -116,20 +117,20 @@ std::vector<at::Tensor*> differentiable(Operands& o) {
   return all;
 }
 
-bool has_other_tables(const Operands& o) {
+bool has_other_tables(const TensorOperands& o) {
   return o.weight.rows.defined() || o.on_query.rows.defined() || o.on_key.rows.defined() ||
          o.on_value.rows.defined();
 }
 
-// Where the queries of a block stand, [entries, queries]; one entry if all of the batch stand
-// alike.
+// The positions of a block's queries, [entries, queries]; one entry if all batch entries have the
+// same positions.
 struct Positions {
   int64_t entries = 1, queries = 0;
   std::vector<int64_t> at = {};  // 0 for rows in no frame
-  int64_t farthest = 0;          // from any key
+  int64_t farthest = 0;          // the longest distance to a key
 };
 
-Positions positions_of(const Operands& o) {
+Positions positions_of(const TensorOperands& o) {
   Positions positions = {.queries = o.q.size(2)};
   std::vector<Frame> frames;
   for (int64_t n = 0; n < o.frames.size(0); ++n) frames.push_back(frame_at(o.frames, n));
@@ -149,14 +150,15 @@ Positions positions_of(const Operands& o) {
   return positions;
 }
 
-// A block of queries that have biases of their own.
-std::vector<at::Tensor> attend_biased(Operands part, int64_t first, const LazyQueryBias& bias) {
+// Attends with a block of queries that use the lazy_query_bias.
+std::vector<at::Tensor> attend_biased(TensorOperands part, int64_t first,
+                                      const LazyQueryBias& bias) {
   const Positions positions = positions_of(part);
   const int64_t farthest =
       std::max(positions.farthest, bias.diagonals.distance(bias.diagonals.count - 1));
   Diagonals diagonals = bias.diagonals;
-  // A block early in the text is not that far from any key. Other tables count diagonals as they
-  // are.
+  // Early blocks have no long distances, so they need fewer diagonals. Other tables need the
+  // diagonals as they are.
   if (!has_other_tables(part) && farthest < diagonals.farthest)
     diagonals = {farthest, diagonals.count - (diagonals.farthest - farthest)};
   part.farthest = diagonals.farthest;
@@ -166,7 +168,7 @@ std::vector<at::Tensor> attend_biased(Operands part, int64_t first, const LazyQu
   for (at::Tensor* x : differentiable(part)) inputs.push_back(*x);
   const auto run = [part, first, bias, positions,
                     diagonals](const std::vector<at::Tensor>& values) {
-    Operands o = part;
+    TensorOperands o = part;
     const size_t of_bias = bias.inputs.size();
     const std::vector<at::Tensor*> operands = differentiable(o);
     for (size_t n = 0; n < operands.size(); ++n) *operands[n] = values[of_bias + n];
@@ -186,16 +188,16 @@ std::vector<at::Tensor> attend_biased(Operands part, int64_t first, const LazyQu
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
+std::tuple<at::Tensor, at::Tensor> attend_by_query(const TensorOperands& o) {
   if (o.query_bias.defined())
     fail("attend: query_bias: expected none beside a lazy_query_bias, but got a tensor");
   const std::vector<Rows> all = blocks(o);
   std::vector<at::Tensor> outs(all.size()), lses(all.size());
-  // The last block first, for late queries have the most biases: what it gives back is room for the
-  // others. If blocks grew, each would leave a hole in malloc's heap too small for the next,
-  // between results that stay.
+  // The last block is first, because late queries have the most biases: the memory that it frees is
+  // large enough for the others. In the opposite order each block would leave a hole in malloc's
+  // heap, between results that stay, that is too small for the next block.
   for (size_t n = all.size(); n-- > 0;) {
-    const Operands part = part_of(o, all[n]);
+    const TensorOperands part = part_of(o, all[n]);
     if (all[n].biased) {
       const std::vector<at::Tensor> both = attend_biased(part, all[n].first, o.lazy_query_bias);
       outs[n] = both[0];
@@ -206,7 +208,7 @@ std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& o) {
   }
   if (outs.size() == 1) return {outs[0], lses[0]};
   if (outs.empty()) {  // no query
-    Operands none = o;
+    TensorOperands none = o;
     none.lazy_query_bias = {};
     return attend(none);
   }

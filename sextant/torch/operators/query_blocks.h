@@ -1,8 +1,9 @@
-// attend() where queries have biases of their own (LazyQueryBias): in blocks of queries, each of
-// which asks for its biases, uses them, and lets go of them.
+// attend() with a LazyQueryBias. It attends in blocks of queries, and the biases of a block are
+// computed, used and freed before the next block.
 //
-// Memory is that of one block's biases and what they are made of, in the backward pass too, which
-// makes them once more. Every block packs the keys that it sees, so blocks should not be short.
+// Both passes need memory for the biases of one block and their intermediate results; the backward
+// pass computes the biases again. Every block packs the keys that it sees, so blocks should not be
+// short.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +14,8 @@
 
 namespace sextant {
 
-// What attend() promises, for operands with a lazy_query_bias and then no query_bias; throws Error
-// otherwise.
-std::tuple<at::Tensor, at::Tensor> attend_by_query(const Operands& operands);
+// The results of attend() for operands with a lazy_query_bias. Throws Error if they also have a
+// query_bias.
+std::tuple<at::Tensor, at::Tensor> attend_by_query(const TensorOperands& operands);
 
 }  // namespace sextant

@@ -14,10 +14,9 @@ int main() {
   const auto view = [](auto* data, int64_t rows) {
     return sextant::View{data, 1, 1, rows, 1, 0, 0, 1, 1};
   };
-  sextant::Score<float> score{
-      .q = view(q.data(), 1), .k = view(k.data(), 2), .v = view(v.data(), 2)};
-  score.frames = {{.queries = 1, .keys = 2}};
-  score.sweeps = {{.key_ranges = key_ranges.data()}};
+  const sextant::Score<float> score = {
+      {.q = view(q.data(), 1), .k = view(k.data(), 2), .v = view(v.data(), 2)},
+      {.frames = {{.queries = 1, .keys = 2}}, .sweeps = {{.key_ranges = key_ranges.data()}}}};
   sextant::attend(score, {.out = view(&out, 1), .lse = view(&lse, 1)}, sextant::cpu_backend(),
                   sextant::serial_executor());
   return out == 15 ? 0 : 1;

@@ -68,7 +68,7 @@ struct Backward {
   const Problem& problem;
   const Attended<const float>& result;
   const AnyView<const float>& d_out;
-  const ScoreGrad<float>& grad;
+  const HostGrad<float>& grad;
   int64_t splits = 1;  // those with any unit
   bool cut = false;    // whether each split is a task
   // Whether each row of dk and dv belongs to one unit, which writes it; else units add to zeros.
@@ -76,11 +76,11 @@ struct Backward {
   std::vector<BackwardTask> tasks;
   std::vector<std::vector<UnitOfBlock>> units;  // [batch]
   std::vector<TableTasks> lanes;
-  double seconds = 0;  // estimate of the work
-  AlignedFloats mean;  // [batch][heads][queries]: do . out, which is sum_j p dp
+  double seconds = 0;     // estimate of the work
+  float* mean = nullptr;  // [batch][heads][queries]: do . out, which is sum_j p dp
 
   Backward(const Problem& problem, const Attended<const float>& result,
-           const AnyView<const float>& d_out, const ScoreGrad<float>& grad);
+           const AnyView<const float>& d_out, const HostGrad<float>& grad, Workspace& memory);
 
   bool wants_queries() const { return grad.q || grad.q_imag; }
   // The sizes of dq of a task: [2 with a modulus][group][queries][depth16].
@@ -89,10 +89,10 @@ struct Backward {
   int64_t query_sums_rows() const { return queries() * (problem.score.q_imag ? 2 : 1); }
   int64_t query_sums_size() const { return query_sums_rows() * problem.depth16; }
   float* mean_of(int64_t b, int64_t h) {
-    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+    return mean + (b * problem.score.q.heads + h) * problem.score.q.rows;
   }
   const float* mean_of(int64_t b, int64_t h) const {
-    return mean.data() + (b * problem.score.q.heads + h) * problem.score.q.rows;
+    return mean + (b * problem.score.q.heads + h) * problem.score.q.rows;
   }
 
  private:

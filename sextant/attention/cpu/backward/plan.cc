@@ -17,10 +17,7 @@ int64_t table_rows(const Problem& p) {
   return std::max({p.on_query.count16, p.on_key.count16, p.on_value.count16});
 }
 
-bool grows(const Problem& p) {
-  return std::ranges::any_of(p.rotations.list,
-                             [](const RotationPair& rotation) { return rotation.grows; });
-}
+bool grows(const Problem& p) { return any_growth(p.rotations); }
 
 // The keys of each frame of a batch entry, sorted.
 std::vector<KeyRange> keys_of_frames(const Problem& p, int64_t batch) {
@@ -55,7 +52,7 @@ bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
 
 void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
   const Problem& p = backward.problem;
-  const ScoreGrad<float>& grad = backward.grad;
+  const HostGrad<float>& grad = backward.grad;
   const auto numbers = [&](const View<float>& wanted, const PackedBias& table, float*& to) {
     if (wanted && table) to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
   };
@@ -71,9 +68,10 @@ void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
 }
 
 Backward::Backward(const Problem& p, const Attended<const float>& attended,
-                   const AnyView<const float>& from_above, const ScoreGrad<float>& gradients)
+                   const AnyView<const float>& from_above, const HostGrad<float>& gradients,
+                   Workspace& memory)
     : problem(p), result(attended), d_out(from_above), grad(gradients) {
-  mean = AlignedFloats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
+  mean = memory.floats(p.score.q.batch * p.score.q.heads * p.score.q.rows);
   cut_units();
   cut_tasks();
   cut_lanes();

@@ -219,7 +219,7 @@ void write_query_grads(const Backward& b, const BackwardTask& task,
 
 // The sink has no value: ds = p (0 - sum_j p dp).
 void write_sink_grads(const Backward& b) {
-  const Score<float>& s = b.problem.score;
+  const HostScore<float>& s = b.problem.score;
   for (size_t h = 0; h < b.grad.sink.size(); ++h) {
     const double sink = s.sink[h];
     double sum = 0;

@@ -28,7 +28,7 @@ struct DecodeUnit {
 // The number of rows of keys or values that stay in the L1 cache beside as many that are
 // prefetched. It is larger for more queries: these are multiplied with sixteen keys, or a few
 // values, at a time, whose lines must all have arrived when the first is read.
-inline int64_t rows_at_once(const Score<float>& s, int64_t queries) {
+inline int64_t rows_at_once(const HostScore<float>& s, int64_t queries) {
   const int64_t bytes = kVectors == 1 && queries > kThinRows ? 16384 : 8192;
   const int64_t each = std::max(s.k.columns * s.k.element_size(), s.v.columns * s.v.element_size());
   return std::clamp(round_down(bytes / std::max<int64_t>(each, 1), kLanes), kLanes, 4 * kLanes);
@@ -48,7 +48,7 @@ struct Stretch {
 // The stretch from the unit's row `first` on. Values are read after keys, and the next unit's keys
 // after values.
 inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
-  const Score<float>& s = unit.keys.problem.score;
+  const HostScore<float>& s = unit.keys.problem.score;
   const bool keys = reads == Reads::kKeys;
   const AnyView<const float>* view = keys ? &s.k : &s.v;
   const int64_t last = round_up(unit.seen.last, kLanes);

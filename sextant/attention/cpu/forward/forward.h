@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sextant/attention/cpu/arena.h"
@@ -83,11 +84,11 @@ struct ForwardScratch {
   Tiled tiled;
   Visibility visibility;
   Panels keys;
-  float* values;              // [unit][width16], if v must be copied
-  float* value_pairs;         // [unit / 2][width16], if products are of pairs
-  std::vector<Panels> heads;  // queries of each head of the group
-  std::vector<Panels> imaginary;
-  std::vector<Panels> grown, grown_imaginary;  // with growth: times the factors of one unit
+  float* values;                             // [unit][width16], if v must be copied
+  float* value_pairs;                        // [unit / 2][width16], if products are of pairs
+  std::span<Panels> heads;                   // of queries, for each head of the group
+  std::span<Panels> imaginary;               // the same; empty: no modulus
+  std::span<Panels> grown, grown_imaginary;  // with growth: one, times the factors of one unit
   float* factors;
   KeyProducts key_products;
   float* query_products;  // q . A with all rows of a short A, [group][rows16][A.count16]; or null
@@ -99,32 +100,38 @@ struct ForwardScratch {
   uint8_t* fresh;     // [group][strips]: whether nothing is merged yet
 };
 
-struct Forward {
-  const Problem& problem;
-  const Attended<float>& result;
+// How a forward pass is cut into items; it follows from the plan, and serves every layer.
+struct ForwardItems {
   int64_t item_rows = 0;  // most queries of each head in an item
   std::vector<ForwardItem> items;
   std::vector<ForwardItem> merges;  // items that were cut by units, with all of their units
-  AlignedFloats softmax_states;
-  double seconds = 0;  // estimate of the work
+  int64_t states_size = 0;          // floats of the partial results that are merged
+  double seconds = 0;               // an estimate of the work
 
-  Forward(const Problem& problem, const Attended<float>& result, int workers);
+  ForwardItems(const PassPlan& plan, std::span<const Sweep> sweeps, const PlanShape& shape,
+               int workers);
+
+ private:
+  void cut_units(const PassPlan& plan, std::span<const Sweep> sweeps, const PlanShape& shape,
+                 int workers);
+};
+
+struct Forward {
+  const Problem& problem;
+  const Attended<float>& result;
+  float* softmax_states = nullptr;  // [ForwardItems::states_size]
 
   // The state of one strip, counted over the heads of the group, of an item that was cut.
   SoftmaxState partial(const ForwardItem& item, int64_t unit, int64_t strip) const {
     const int64_t size = kStrip * (2 + problem.width16);
     const int64_t strips = problem.group * ((item.rows + kStrip - 1) / kStrip);
-    float* at = const_cast<float*>(softmax_states.data()) + item.partial +
-                ((unit - item.first_unit) * strips + strip) * size;
+    float* at = softmax_states + item.partial + ((unit - item.first_unit) * strips + strip) * size;
     SoftmaxState p;
     p.row_max = at;
     p.row_sum = at + kStrip;
     p.out = at + 2 * kStrip;
     return p;
   }
-
- private:
-  void cut_units(int workers);
 };
 
 // Dispatch to the SIMD target of the machine, in forward.cc.

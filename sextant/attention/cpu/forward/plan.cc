@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/base/simd/amx.h"
@@ -6,13 +8,24 @@
 namespace sextant::cpu {
 namespace {
 
+struct Sizes {
+  int64_t group, columns16, value_columns16;
+  explicit Sizes(const PlanShape& shape)
+      : group(shape.key_heads > 0 ? shape.heads / shape.key_heads : 1),
+        columns16(round_up(shape.columns, kLanes)),
+        value_columns16(round_up(shape.value_columns, kLanes)) {}
+};
+
 // Queries of each head in one item. Their panels and results share the L2 cache with a unit of keys
 // and values; the more queries, the less often keys are packed.
-int64_t rows_of_item(const Problem& p) {
+int64_t rows_of_item(const PlanShape& shape) {
   constexpr int64_t kMostRows = 512;
   constexpr int64_t kMostRowsWithKeyTable = 128;  // k . B has a float for each query and key
-  const int64_t rows = item_floats() / (p.group * std::max(p.depth16 + p.width16, kLanes));
-  return std::clamp(round_down(rows, kLanes), kLanes, p.on_key ? kMostRowsWithKeyTable : kMostRows);
+  const Sizes sizes(shape);
+  const int64_t rows =
+      item_floats() / (sizes.group * std::max(sizes.columns16 + sizes.value_columns16, kLanes));
+  return std::clamp(round_down(rows, kLanes), kLanes,
+                    shape.key_table ? kMostRowsWithKeyTable : kMostRows);
 }
 
 int64_t table_rows(const Problem& p) {
@@ -27,20 +40,18 @@ bool has_short_table(const Problem& p) {
 }
 
 // The hull of the units that an item's queries see.
-KeyRange units_seen(const Problem& p, const ForwardItem& item) {
-  const Frame& frame = p.blocks[item.block].frame;
+KeyRange units_seen(const PassPlan& plan, std::span<const Sweep> sweeps, const ForwardItem& item) {
+  const Frame& frame = plan.blocks[item.block].frame;
   KeyRange seen;
-  for (const Sweep& sweep : p.score.sweeps)
+  for (const Sweep& sweep : sweeps)
     for (int64_t i = 0; i < item.rows; ++i)
       seen = hull(seen, visible_keys(sweep, frame, frame.batch, frame.query_row + item.first + i));
   if (empty(seen)) return {};
-  return {(seen.first - frame.key_row) / p.unit, (seen.last - frame.key_row - 1) / p.unit + 1};
+  return {(seen.first - frame.key_row) / plan.unit,
+          (seen.last - frame.key_row - 1) / plan.unit + 1};
 }
 
-bool grows(const Problem& p) {
-  return std::ranges::any_of(p.rotations.list,
-                             [](const RotationPair& rotation) { return rotation.grows; });
-}
+bool grows(const Problem& p) { return any_growth(p.rotations); }
 
 }  // namespace
 
@@ -108,32 +119,38 @@ ForwardScratch::ForwardScratch(const Problem& p, int64_t rows, Arena& arena)
       unit(kLanes, p.width16, arena),
       all(p.group * rows16, p.width16, arena),
       fresh(arena.take<uint8_t>(p.group * rows16 / kStrip)) {
-  const auto queries = [&](std::vector<Panels>& to, int64_t sets) {
-    for (int64_t n = 0; n < sets; ++n)
-      to.emplace_back(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, arena);
+  const auto queries = [&](int64_t sets) {
+    Panels* const list = sets > 0 ? arena.take<Panels>(sets) : nullptr;
+    for (int64_t n = 0; n < sets; ++n) {
+      const Panels own(p, Side::kQuery, static_cast<bool>(p.on_query), rows16, arena);
+      if (list) std::construct_at(list + n, own);
+    }
+    return std::span(list, list ? static_cast<size_t>(sets) : 0);
   };
   const bool modulus = static_cast<bool>(p.score.q_imag);
-  queries(heads, p.group);
-  queries(imaginary, modulus ? p.group : 0);
-  queries(grown, grows(p) ? 1 : 0);
-  queries(grown_imaginary, grows(p) && modulus ? 1 : 0);
+  heads = queries(p.group);
+  imaginary = queries(modulus ? p.group : 0);
+  grown = queries(grows(p) ? 1 : 0);
+  grown_imaginary = queries(grows(p) && modulus ? 1 : 0);
   for (ScoreStrip* to : {&strip, &second}) {
     to->scores = to->real = arena.floats(kStrip * kScoreStride);
     to->imaginary = modulus ? arena.floats(kStrip * kScoreStride) : nullptr;
   }
 }
 
-Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
-    : problem(p), result(attended), item_rows(rows_of_item(p)) {
+ForwardItems::ForwardItems(const PassPlan& plan, std::span<const Sweep> sweeps,
+                           const PlanShape& shape, int workers)
+    : item_rows(rows_of_item(shape)) {
   constexpr double kSecondsOfPair = 2e-11;  // per query, key, and column of k and v
   constexpr double kSecondsOfKey = 4e-10;   // per key and column of k and v, from memory
-  const double columns = static_cast<double>(p.depth16 + p.width16);
+  const Sizes sizes(shape);
+  const double columns = static_cast<double>(sizes.columns16 + sizes.value_columns16);
   int64_t most_rows = 0;
-  for (size_t n = 0; n < p.blocks.size(); ++n) {
-    const Frame& frame = p.blocks[n].frame;
+  for (size_t n = 0; n < plan.blocks.size(); ++n) {
+    const Frame& frame = plan.blocks[n].frame;
     most_rows = std::max(most_rows, std::min(frame.queries, item_rows));
-    const KeyRange units = {0, (frame.keys + p.unit - 1) / p.unit};
-    for (int64_t key_head = 0; key_head < p.score.k.heads; ++key_head)
+    const KeyRange units = {0, (frame.keys + plan.unit - 1) / plan.unit};
+    for (int64_t key_head = 0; key_head < shape.key_heads; ++key_head)
       for (int64_t first = 0; first < frame.queries; first += item_rows)
         items.push_back({.block = n,
                          .key_head = key_head,
@@ -141,35 +158,35 @@ Forward::Forward(const Problem& p, const Attended<float>& attended, int workers)
                          .rows = std::min(item_rows, frame.queries - first),
                          .units = units});
     seconds += columns * static_cast<double>(frame.keys) *
-               (kSecondsOfPair * static_cast<double>(p.score.q.heads * frame.queries) +
-                kSecondsOfKey * static_cast<double>(p.score.k.heads));
+               (kSecondsOfPair * static_cast<double>(shape.heads * frame.queries) +
+                kSecondsOfKey * static_cast<double>(shape.key_heads));
   }
   item_rows = most_rows;
   std::ranges::reverse(items);  // later causal queries see more keys: long items first
-  cut_units(workers);
+  cut_units(plan, sweeps, shape, workers);
 }
 
 // Few queries over many keys (decoding) would keep few threads busy. They are cut into items of a
 // few units each; not of one unit, because every item prepares its queries.
-void Forward::cut_units(int workers) {
+void ForwardItems::cut_units(const PassPlan& plan, std::span<const Sweep> sweeps,
+                             const PlanShape& shape, int workers) {
   constexpr int64_t kFewRows = 64;
-  const Problem& p = problem;
+  const Sizes sizes(shape);
   if (workers == 1 || items.empty() || static_cast<int64_t>(items.size()) >= 4 * int64_t{workers})
     return;
   std::vector<ForwardItem> cut;
-  int64_t size = 0;
   const int64_t pieces = 8 * int64_t{workers} / static_cast<int64_t>(items.size());
   for (ForwardItem& item : items) {
-    const int64_t rows = p.group * round_up(item.rows, kStrip);
-    if (rows <= kFewRows) item.units = units_seen(p, item);
+    const int64_t rows = sizes.group * round_up(item.rows, kStrip);
+    if (rows <= kFewRows) item.units = units_seen(plan, sweeps, item);
     if (rows > kFewRows || item.units.last - item.units.first < 2) {
       cut.push_back(item);
       continue;
     }
-    item.partial = size;
+    item.partial = states_size;
     item.first_unit = item.units.first;
     merges.push_back(item);
-    size += (item.units.last - item.units.first) * rows * (2 + p.width16);
+    states_size += (item.units.last - item.units.first) * rows * (2 + sizes.value_columns16);
     const int64_t step = (item.units.last - item.units.first + pieces - 1) / pieces;
     for (int64_t unit = item.units.first; unit < item.units.last; unit += step) {
       cut.push_back(item);
@@ -177,7 +194,6 @@ void Forward::cut_units(int workers) {
     }
   }
   items = std::move(cut);
-  if (size > 0) softmax_states = AlignedFloats(size);
 }
 
 }  // namespace sextant::cpu

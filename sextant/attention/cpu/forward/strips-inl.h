@@ -138,8 +138,8 @@ class ForwardByStrips : public ForwardTask {
   }
 
   // The rotated queries of a head, with the growth that belongs to this unit of keys.
-  const float* const* rotated(int64_t unit, int64_t g, const std::vector<Panels>& heads,
-                              const std::vector<Panels>& grown) {
+  const float* const* rotated(int64_t unit, int64_t g, std::span<const Panels> heads,
+                              std::span<const Panels> grown) {
     const Panels& head = heads[static_cast<size_t>(g)];
     if (grown.empty()) return head.factors();
     const Panels& to = grown[0];

@@ -115,7 +115,7 @@ HWY_INLINE void differentiate_product(const Strip& s, const GradStrip& g, float*
 
 // g.grads holds dp first, and the gradients of products after.
 inline HWY_NOINLINE void differentiate_strip(const Strip& s, const GradStrip& g, float* weighted,
-                                             const TableSums& sums, const ScoreGrad<float>& grad) {
+                                             const TableSums& sums, const HostGrad<float>& grad) {
   const Problem& p = s.problem;
   const int64_t h = s.queries.head - sums.first_head;
   differentiate_softmax(s.rows, s.columns, g);

@@ -40,7 +40,7 @@ int64_t injected_rows(const Layout& layout) {
   return rows;
 }
 
-void add_layer_positions(Operands& operands, const Layout& layout, const at::Tensor& rows) {
+void add_layer_positions(TensorOperands& operands, const Layout& layout, const at::Tensor& rows) {
   const int64_t heads = operands.q.size(1);
   const at::Tensor queries = query_positions(layout), keys = key_positions(layout);
   // unbind instead of three selects: the gradient of each select would have the size of `rows`.

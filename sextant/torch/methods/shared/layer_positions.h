@@ -14,7 +14,7 @@ void check_injectable(const std::string& method, const ModelShape& shape);
 
 // Adds the rows at the positions of queries and keys to q, k and v. rows: [positions, 3, width] for
 // positions 0, 1, ... Throws Error for a negative position.
-void add_layer_positions(Operands& operands, const Layout& layout, const at::Tensor& rows);
+void add_layer_positions(TensorOperands& operands, const Layout& layout, const at::Tensor& rows);
 
 // The number of rows that add_layer_positions() needs.
 int64_t injected_rows(const Layout& layout);

@@ -32,7 +32,7 @@ class MethodWrapper : public Method {
   at::Tensor key_columns(const at::Tensor& x, int64_t layer, Parameters parameters) const override {
     return of_->key_columns(x, layer, parameters);
   }
-  void apply(Operands& operands, const Layout& layout, int64_t layer,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
     of_->apply(operands, layout, layer, parameters);
   }

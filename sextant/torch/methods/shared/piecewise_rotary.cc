@@ -24,7 +24,7 @@ Spectrum slowed(Spectrum spectrum, Real factor) {
   return spectrum;
 }
 
-void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
+void turn_within_and_beyond(TensorOperands& operands, const Layout& layout, const Rotation& within,
                             int64_t window, const FarRotation& beyond) {
   const at::Tensor key_ranges = operands.sweeps.at(0).key_ranges;
   const at::Tensor near = near_ranges(layout, window - 1, window - 1);
@@ -55,7 +55,7 @@ int64_t log_n_length(const Options& options) {
   return length;
 }
 
-void scale_by_log_n(Operands& operands, const Layout& layout, int64_t length) {
+void scale_by_log_n(TensorOperands& operands, const Layout& layout, int64_t length) {
   if (length == 0) return;
   const at::Tensor positions = query_positions(layout);
   const std::vector<double> factors =

@@ -36,7 +36,7 @@ std::vector<Turns> phases(const Spectrum& spectrum, Real distance);
 Spectrum slowed(Spectrum spectrum, Real factor);
 
 // Replaces the single sweep of `operands` by sweeps within and beyond the window.
-void turn_within_and_beyond(Operands& operands, const Layout& layout, const Rotation& within,
+void turn_within_and_beyond(TensorOperands& operands, const Layout& layout, const Rotation& within,
                             int64_t window, const FarRotation& beyond);
 
 // The option "window": the first distance beyond the window.
@@ -45,6 +45,6 @@ int64_t window_length(const Options& options, int64_t otherwise);
 // The option "log_n": null, or the training length L. A query at position i is then multiplied by
 // max(1, log(i + 1) / log L) (Su 2021) before its rotation.
 int64_t log_n_length(const Options& options);  // 0 stands for null
-void scale_by_log_n(Operands& operands, const Layout& layout, int64_t length);
+void scale_by_log_n(TensorOperands& operands, const Layout& layout, int64_t length);
 
 }  // namespace sextant

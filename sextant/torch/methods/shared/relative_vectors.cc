@@ -47,7 +47,7 @@ at::Tensor SinusoidTable::rows(const ClippedDistances& distances, int64_t sign,
   return kept.rows;
 }
 
-void place_with_biases(Operands& operands, const TableOperand& table, const at::Tensor& u,
+void place_with_biases(TensorOperands& operands, const TableOperand& table, const at::Tensor& u,
                        const at::Tensor& v) {
   const at::Tensor products =
       at::matmul(table.rows, (v - u).unsqueeze(2)).squeeze(2);  // [heads, R]

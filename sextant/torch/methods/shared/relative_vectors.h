@@ -53,7 +53,7 @@ class SinusoidTable {
 // u, v: [heads, head_dim]; table.rows: [1 or heads, R, head_dim]. operands.scale must be set
 // before: the bias is added to the score after scaling, hence it is multiplied by operands.scale
 // here.
-void place_with_biases(Operands& operands, const TableOperand& table, const at::Tensor& u,
+void place_with_biases(TensorOperands& operands, const TableOperand& table, const at::Tensor& u,
                        const at::Tensor& v);
 
 }  // namespace sextant

@@ -18,7 +18,7 @@ class RotaryMethod final : public Method {
   bool relative() const override { return plan_.relative(); }
   std::vector<ParameterSpec> parameters() const override { return plan_.parameters(); }
 
-  void apply(Operands& operands, const Layout& layout, int64_t,
+  void apply(TensorOperands& operands, const Layout& layout, int64_t,
              Parameters parameters) const override {
     plan_.apply(operands, layout, parameters);
   }

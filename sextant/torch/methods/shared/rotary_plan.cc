@@ -188,7 +188,8 @@ Spectrum RotaryPlan::finished(Spectrum spectrum) const {
   return clockwise_ ? clockwise(std::move(spectrum)) : spectrum;
 }
 
-void RotaryPlan::scale(Operands& operands, const Layout& layout, Parameters parameters) const {
+void RotaryPlan::scale(TensorOperands& operands, const Layout& layout,
+                       Parameters parameters) const {
   operands.scale *= scaling_->score_factor;
   if (query_scale_.law == QueryLaw::kNone) return;
   const at::Tensor positions = query_positions(layout);
@@ -199,7 +200,8 @@ void RotaryPlan::scale(Operands& operands, const Layout& layout, Parameters para
   operands.q = operands.q * by;
 }
 
-void RotaryPlan::apply(Operands& operands, const Layout& layout, Parameters parameters) const {
+void RotaryPlan::apply(TensorOperands& operands, const Layout& layout,
+                       Parameters parameters) const {
   scale(operands, layout, parameters);
   for (SweepOperand& sweep : operands.sweeps) {
     sweep.rotation = one_;
@@ -221,7 +223,7 @@ Rotation RotaryPlan::rotation_by(double factor) const {
 }
 
 // Each piece of a sequence with one factor becomes a frame with its own rotation.
-void RotaryPlan::place_frames(Operands& operands, const Layout& layout) const {
+void RotaryPlan::place_frames(TensorOperands& operands, const Layout& layout) const {
   const DynamicStretch& dynamic = std::get<DynamicStretch>(scaling_->stretch);
   const at::Tensor at_queries = query_rotary_positions(layout, 1).contiguous();
   const at::Tensor at_keys = key_rotary_positions(layout, 1).contiguous();

@@ -46,10 +46,10 @@ class RotaryPlan {
   std::vector<ParameterSpec> parameters() const;
 
   // Sets the rotations and rotary positions of all sweeps, and scales queries.
-  void apply(Operands& operands, const Layout& layout, Parameters parameters) const;
+  void apply(TensorOperands& operands, const Layout& layout, Parameters parameters) const;
 
   // Scales queries only.
-  void scale(Operands& operands, const Layout& layout, Parameters parameters) const;
+  void scale(TensorOperands& operands, const Layout& layout, Parameters parameters) const;
 
   bool is_stretched() const;
   bool goes_by_sequence() const;  // dynamic, and not by a stated length
@@ -63,7 +63,7 @@ class RotaryPlan {
   void read_query_scale(const Options& options);
   void read_dynamic(const Options& options);
   Spectrum finished(Spectrum spectrum) const;
-  void place_frames(Operands& operands, const Layout& layout) const;
+  void place_frames(TensorOperands& operands, const Layout& layout) const;
   Rotation rotation_by(double factor) const;  // for a dynamic stretch
 
   int64_t heads_, train_length_;

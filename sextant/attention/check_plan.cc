@@ -1,0 +1,229 @@
+#include "sextant/attention/check_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sextant/attention/check_field.h"
+
+namespace sextant {
+namespace {
+
+// Distances are differences of positions. With this bound they do not overflow, and doubles
+// represent them exactly.
+constexpr int64_t kFarthestPosition = int64_t{1} << 52;
+
+int64_t pages_of_entry(const Plan& plan, const PlanShape& shape) {
+  return (plan.pages.rows + shape.page_rows - 1) / shape.page_rows;
+}
+
+// Calls f(b, n, page) for each page of the table.
+template <class F>
+void each_page(const Plan& plan, const PlanShape& shape, F&& f) {
+  const int64_t count = pages_of_entry(plan, shape);
+  for (int64_t b = 0; b < (plan.pages.batch_stride == 0 ? 1 : shape.batch); ++b)
+    for (int64_t n = 0; n < count; ++n) f(b, n, plan.pages.at[b * plan.pages.batch_stride + n]);
+}
+
+void check_page(int64_t b, int64_t n, int64_t page, int64_t last) {
+  if (page < 0 || page > last)
+    expect_between({"pages.at[" + text(b) + ", " + text(n) + "]"}, page, 0, last);
+}
+
+void check_pages(const Plan& plan, const PlanShape& shape) {
+  if (!plan.pages) return;
+  if (shape.page_rows < kPageUnit || shape.page_rows % kPageUnit != 0)
+    refuse_field("pages: k.rows", "a multiple of " + text(kPageUnit), text(shape.page_rows));
+  if (plan.pages.rows < 0) refuse_field("pages.rows", "at least 0", text(plan.pages.rows));
+  each_page(plan, shape, [](int64_t b, int64_t n, int64_t page) {
+    check_page(b, n, page, std::numeric_limits<int64_t>::max());
+  });
+  for (const Frame& f : plan.frames)
+    if (f.key_row % kPageUnit != 0)
+      refuse_field("pages: frames.key_row", "a multiple of " + text(kPageUnit), text(f.key_row));
+}
+
+void check_frame(size_t n, const Frame& f, const PlanShape& s) {
+  const std::string name = "frames[" + std::to_string(n) + "]";
+  if (f.batch != kEveryBatch) expect_between({name, ".batch"}, f.batch, 0, s.batch - 1);
+  expect_between({name, ".query_row"}, f.query_row, 0, s.queries);
+  expect_between({name, ".queries"}, f.queries, 0, s.queries - f.query_row);
+  expect_between({name, ".key_row"}, f.key_row, 0, s.keys);
+  expect_between({name, ".keys"}, f.keys, 0, s.keys - f.key_row);
+  expect_between({name, ".query_position"}, f.query_position, -kFarthestPosition,
+                 kFarthestPosition);
+  expect_between({name, ".key_position"}, f.key_position, -kFarthestPosition, kFarthestPosition);
+}
+
+void check_frames(const std::vector<Frame>& frames, const PlanShape& s) {
+  for (size_t n = 0; n < frames.size(); ++n) check_frame(n, frames[n], s);
+  if (frames.size() < 2) return;
+  std::vector<const Frame*> by_row;
+  for (const Frame& f : frames)
+    if (f.queries > 0) by_row.push_back(&f);
+  std::ranges::stable_sort(by_row, {}, [](const Frame* f) { return f->query_row; });
+  // end[b] is the end of the last frame of batch entry b. A frame of kEveryBatch must begin after
+  // the last frame of any entry.
+  std::vector<int64_t> end(static_cast<size_t>(s.batch), 0);
+  int64_t every_end = 0, any_end = 0;
+  for (const Frame* f : by_row) {
+    int64_t& own = f->batch == kEveryBatch ? any_end : end[static_cast<size_t>(f->batch)];
+    if (f->query_row < std::max(own, every_end))
+      refuse_field("frames", "each query row in at most one frame",
+                   "row " + text(f->query_row) + " in two");
+    const int64_t last = f->query_row + f->queries;
+    if (f->batch == kEveryBatch) every_end = last;
+    own = std::max(own, last);
+    any_end = std::max(any_end, last);
+  }
+}
+
+}  // namespace
+
+void check_rotation(const std::string& name, const SideRotation& side, const Rotation& rotation,
+                    int64_t rows, int64_t columns) {
+  const auto& pairs = rotation.pairs;
+  std::vector<bool> used(static_cast<size_t>(columns), false);
+  for (size_t f = 0; f < pairs.size(); ++f) {
+    for (const int column : {pairs[f].first, pairs[f].second}) {
+      const auto field = [&] { return name + ".rotation.pairs[" + std::to_string(f) + "]"; };
+      if (column < 0 || column >= columns) expect_between({field()}, column, 0, columns - 1);
+      if (used[static_cast<size_t>(column)])
+        refuse_field(field(), "columns that no other pair turns", text(column));
+      used[static_cast<size_t>(column)] = true;
+    }
+    if (pairs[f].axis < 0) refuse_field(name + ".rotation.axis", "at least 0", text(pairs[f].axis));
+    if (!std::isfinite(pairs[f].growth))
+      refuse_field(name + ".rotation.growth", "a finite number", std::to_string(pairs[f].growth));
+  }
+  if (!pairs.empty() && rows > 0 && !side.rotary_positions)
+    refuse_field(name + ".rotary_positions", "data", "a null pointer");
+  if (!side.offset.empty())
+    expect_equal({name, ".offset"}, static_cast<int64_t>(side.offset.size()),
+                 static_cast<int64_t>(pairs.size()), "one for each pair");
+}
+
+namespace {
+
+// The rotations of a side: none, one, or one for each frame.
+std::span<const Rotation> rotations_of(const SideRotation& side, size_t frames) {
+  if (!side.rotation) return {};
+  return {side.rotation, side.frame_stride == 0 ? 1 : frames};
+}
+
+void check_side(const std::string& name, const SideRotation& side, size_t frames, int64_t rows,
+                int64_t columns) {
+  expect_between({name, ".frame_stride"}, side.frame_stride, 0, 1);
+  for (const Rotation& rotation : rotations_of(side, frames))
+    check_rotation(name, side, rotation, rows, columns);
+}
+
+bool grows(const Rotation& rotation) {
+  return std::ranges::any_of(rotation.pairs, [](const auto& pair) { return pair.growth != 0; });
+}
+
+// The factors e^{growth t} of a query and e^{-growth s} of a key depend on the distance t - s alone
+// only if both sides have the same growth.
+void check_growth(const std::string& name, const Sweep& sweep, size_t frames) {
+  const auto of_queries = rotations_of(sweep.query, frames);
+  const auto of_keys = rotations_of(sweep.key, frames);
+  if (std::ranges::none_of(of_queries, grows) && std::ranges::none_of(of_keys, grows)) return;
+  const auto same_pair = [](const Rotation::Pair& a, const Rotation::Pair& b) {
+    return a.first == b.first && a.second == b.second && a.growth == b.growth;
+  };
+  const auto alike = [&](const Rotation& a, const Rotation& b) {
+    return std::ranges::equal(a.pairs, b.pairs, same_pair);
+  };
+  if (!std::ranges::equal(of_queries, of_keys, alike))
+    refuse_field(name, "the same pairs and growth for query and key where there is growth",
+                 "different ones");
+}
+
+// Whether all distances between a query and a range of keys have diagonals, as tables require.
+bool covers(const Diagonals& diagonals, const Frame& frame, int64_t query, KeyRange range) {
+  return diagonals.index(frame.distance(query, range.first)) >= 0 &&
+         diagonals.index(frame.distance(query, range.last - 1)) < diagonals.count;
+}
+
+// Calls f(frame, query row, range, the query's earlier ranges) for each range that is not empty.
+template <class F>
+void each_range(const Plan& plan, const PlanShape& shape, F&& f) {
+  std::vector<KeyRange> seen;
+  for (const Frame& frame : plan.frames) {
+    const int64_t from = frame.batch == kEveryBatch ? 0 : frame.batch;
+    const int64_t to = frame.batch == kEveryBatch ? shape.batch : frame.batch + 1;
+    for (int64_t b = from; b < to; ++b)
+      for (int64_t i = frame.query_row; i < frame.query_row + frame.queries; ++i) {
+        seen.clear();
+        for (const Sweep& sweep : plan.sweeps) {
+          const KeyRange range = visible_keys(sweep, frame, b, i);
+          if (range.first >= range.last) continue;
+          f(frame, i, range, seen);
+          if (plan.sweeps.size() > 1) seen.push_back(range);
+        }
+      }
+  }
+}
+
+void check_sweeps(const Plan& plan, const PlanShape& shape) {
+  for (size_t n = 0; n < plan.sweeps.size(); ++n) {
+    const Sweep& sweep = plan.sweeps[n];
+    const std::string name = "sweeps[" + std::to_string(n) + "]";
+    check_side(name + ".query", sweep.query, plan.frames.size(), shape.queries, shape.columns);
+    check_side(name + ".key", sweep.key, plan.frames.size(), shape.keys, shape.columns);
+    check_growth(name, sweep, plan.frames.size());
+    if (shape.queries > 0 && !sweep.key_ranges)
+      refuse_field(name + ".key_ranges", "data", "a null pointer");
+  }
+  each_range(plan, shape, [](const Frame&, int64_t i, KeyRange range, const auto& seen) {
+    for (const KeyRange& other : seen)
+      if (range.first < other.last && other.first < range.last)
+        refuse_field("sweeps", "disjoint key ranges for each query",
+                     "key ranges that overlap at query row " + text(i));
+  });
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan, const PlanShape& shape) {
+  check_pages(plan, shape);
+  check_frames(plan.frames, shape);
+  if (plan.diagonals.count < 0)
+    refuse_field("diagonals.count", "at least 0", text(plan.diagonals.count));
+  check_sweeps(plan, shape);
+}
+
+int64_t last_page(const Plan& plan, const PlanShape& shape) {
+  int64_t last = -1;
+  if (plan.pages)
+    each_page(plan, shape, [&](int64_t, int64_t, int64_t page) { last = std::max(last, page); });
+  return last;
+}
+
+bool covers_distances(const Plan& plan, const PlanShape& shape) {
+  bool all = true;
+  each_range(plan, shape, [&](const Frame& frame, int64_t i, KeyRange range, const auto&) {
+    all = all && covers(plan.diagonals, frame, i, range);
+  });
+  return all;
+}
+
+void check_distances(const Plan& plan, const PlanShape& shape) {
+  each_range(plan, shape, [&](const Frame& frame, int64_t i, KeyRange range, const auto&) {
+    if (!covers(plan.diagonals, frame, i, range))
+      refuse_field("diagonals",
+                   "every distance seen, " + text(frame.distance(i, range.last - 1)) + " to " +
+                       text(frame.distance(i, range.first)) + " at query row " + text(i),
+                   text(plan.diagonals.distance(plan.diagonals.count - 1)) + " to " +
+                       text(plan.diagonals.farthest));
+  });
+}
+
+void check_pages_below(const Plan& plan, const PlanShape& shape, int64_t pages) {
+  each_page(plan, shape,
+            [&](int64_t b, int64_t n, int64_t page) { check_page(b, n, page, pages - 1); });
+}
+
+}  // namespace sextant

@@ -1,0 +1,100 @@
+// The operands and the plan of one call in one struct, for backends in host memory. Nothing is
+// copied.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sextant/attention/score.h"
+#include "sextant/base/workspace.h"
+
+namespace sextant {
+
+// A table with a row for each distance or class of distances: w and b (one column), A, B and C.
+template <class T>
+struct Table {
+  View<const T> rows = {};               // [1, 1 or query heads, R, columns]
+  std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
+};
+
+// Valid as long as the operands' memory and the plan are.
+template <class T>
+struct HostScore {
+  AnyView<const T> q, k, v;
+  Pages pages;
+  AnyView<const T> q_imag;
+  double scale;
+  std::span<const Frame> frames;
+  std::span<const Sweep> sweeps;
+  Diagonals diagonals;
+  Table<T> weight, bias, on_query, on_key, on_value;
+  View<const T> query_bias;
+  View<const double> key_bias;
+  std::span<const T> sink;
+  View<const uint8_t> mask;
+
+  HostScore(const Operands<T>& o, const Plan& plan)
+      : q(o.q),
+        k(o.k),
+        v(o.v),
+        pages(plan.pages),
+        q_imag(o.q_imag),
+        scale(o.scale),
+        frames(plan.frames),
+        sweeps(plan.sweeps),
+        diagonals(plan.diagonals),
+        weight{o.weight, plan.row_at.weight},
+        bias{o.bias, plan.row_at.bias},
+        on_query{o.on_query, plan.row_at.on_query},
+        on_key{o.on_key, plan.row_at.on_key},
+        on_value{o.on_value, plan.row_at.on_value},
+        query_bias(o.query_bias),
+        key_bias(o.key_bias),
+        sink(o.sink),
+        mask(o.mask) {}
+};
+
+template <class T>
+int64_t key_rows(const HostScore<T>& score) {
+  return score.pages ? score.pages.rows : score.k.rows;
+}
+
+// The location of key row `row` of batch entry b in k and v.
+template <class T>
+StoredRow stored_row(const HostScore<T>& score, int64_t b, int64_t row) {
+  if (!score.pages) return {b, row};
+  const int64_t page_rows = score.k.rows;
+  return {score.pages.at[b * score.pages.batch_stride + row / page_rows], row % page_rows};
+}
+
+// The gradients that host backends write, in T. A null view is not computed.
+template <class T>
+struct HostGrad {
+  View<T> q = {}, k = {}, v = {}, q_imag = {};
+  View<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  View<T> query_bias = {}, key_bias = {};
+  std::span<T> sink = {};
+};
+
+// A HostGrad for gradients of any type. Gradients that are stored in 16 bits are computed in a
+// buffer of T, which write() rounds once.
+template <class T>
+class HostGradOf {
+ public:
+  HostGradOf(const ScoreGrad<T>& to, Workspace& memory);
+  const HostGrad<T>& grad() const { return grad_; }
+  void write() const;
+
+ private:
+  struct Rounded {
+    View<T> from;
+    AnyView<T> to;
+  };
+  View<T> bind(const AnyView<T>& to, Workspace& memory);
+
+  std::vector<Rounded> rounded_;  // filled while grad_ is bound
+  HostGrad<T> grad_;
+};
+
+}  // namespace sextant

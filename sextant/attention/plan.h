@@ -1,0 +1,97 @@
+// The plan of a call of attention: the positions of rows, the keys that each query sees, and the
+// rotations of rows. It is in host memory and holds no data of a model, so one plan serves every
+// call with the same layout, and all layers that have the same sweeps and row maps. The caller owns
+// the arrays that it points to.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sextant/position/frame.h"
+#include "sextant/position/spectrum.h"
+
+namespace sextant {
+
+// The rotation of the rows of one side (queries or keys). Null: they are not rotated.
+struct SideRotation {
+  const Rotation* rotation = nullptr;
+  // The rotary position of a row is
+  // rotary_positions[b * batch_stride + axis * axis_stride + row * row_stride].
+  const int64_t* rotary_positions = nullptr;
+  int64_t batch_stride = 0, axis_stride = 0, row_stride = 1;
+  // Added to the phase of each pair, [pairs] or empty. Piecewise methods hold rows at a fixed
+  // phase.
+  std::span<const Turns> offset = {};
+  // 0: all frames have one rotation. 1: rotation[n] rotates the rows of frame n, so each sequence,
+  // or each query, may have a spectrum of its own (dynamic stretches).
+  int64_t frame_stride = 0;
+};
+
+// One key range for each query, and one rotation. The ranges of a query in different sweeps are
+// disjoint and share one softmax.
+struct Sweep {
+  SideRotation query = {}, key = {};
+  // The key rows that a query sees, clipped to its frame: key_ranges[b * batch_stride + query row].
+  const KeyRange* key_ranges = nullptr;
+  int64_t batch_stride = 0;  // 0: the same for every batch entry
+};
+
+// The key rows, clipped to the frame, that `query` (a row of q) sees in this sweep.
+inline KeyRange visible_keys(const Sweep& sweep, const Frame& frame, int64_t b, int64_t query) {
+  const KeyRange& range = sweep.key_ranges[b * sweep.batch_stride + query];
+  return {std::max(range.first, frame.key_row), std::min(range.last, frame.key_row + frame.keys)};
+}
+
+// The page table of a cache. k and v are then [pages, key heads, P, columns], and row j of batch
+// entry b is row j mod P of page at[b * batch_stride + floor(j / P)]. Entries may share pages. P
+// and the key_row of every frame are multiples of kPageUnit, so no vector of rows crosses a page
+// boundary. Only the forward pass reads pages.
+inline constexpr int64_t kPageUnit = 16;
+struct Pages {
+  const int64_t* at = nullptr;  // ceil(rows / P) page numbers for each entry
+  int64_t batch_stride = 0;     // 0: the same for every batch entry
+  int64_t rows = 0;             // of an entry, as frames, ranges, rotary positions and mask count
+
+  explicit operator bool() const { return at != nullptr; }
+};
+
+// The location of a key row in k and v: an entry (a page, or a batch entry) and a row in it.
+struct StoredRow {
+  int64_t batch = 0, row = 0;
+};
+
+// The table row of each diagonal, for each table of the operands. Empty: row = diagonal. Clipping,
+// bucketing and direction are expressed by these maps alone.
+struct RowMaps {
+  std::span<const int32_t> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+};
+
+struct Plan {
+  std::vector<Frame> frames = {};  // a query row is in at most one frame; in none, it sees no key
+  std::vector<Sweep> sweeps = {};
+  Diagonals diagonals = {};  // must cover every visible distance if there is any table
+  RowMaps row_at = {};
+  Pages pages = {};  // null: row j of an entry is row j of k and v
+};
+
+// The sizes of the calls that a plan serves.
+struct PlanShape {
+  int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, keys = 0;
+  int64_t page_rows = 0;                   // of the pages of k and v; 0: there are no pages
+  int64_t columns = 0, value_columns = 0;  // D, Dv
+  bool modulus = false;                    // there is a q_imag
+  bool key_table = false;                  // there is a table B (on_key)
+
+  bool operator==(const PlanShape&) const = default;
+};
+
+// A backend's own part of a plan.
+class BackendPlan {
+ public:
+  virtual ~BackendPlan() = default;
+};
+
+}  // namespace sextant

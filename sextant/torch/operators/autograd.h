@@ -1,0 +1,39 @@
+// The autograd function of attend. It has two users: attend() in C++, which calls a backend
+// directly, and the flat operator of Python, which calls operators below autograd so that tracers
+// record them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "sextant/torch/operators/tensor_data.h"
+
+namespace sextant {
+
+// The two passes of one call of attention. Neither records gradients.
+class AttendCall {
+ public:
+  virtual ~AttendCall() = default;
+  // (out, lse). trains: a backward pass may follow.
+  virtual std::tuple<at::Tensor, at::Tensor> forward(const TensorData& data, bool trains) const = 0;
+  virtual Gradients backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
+                             const Wanted& wanted, const TensorData& data) const = 0;
+};
+
+// Whether any of the data would get a gradient.
+bool wants_gradient(const TensorData& data);
+
+// The results of run(), a function of `inputs`. They have no derivatives: a request for one throws
+// Error.
+std::vector<at::Tensor> without_derivatives(const std::vector<at::Tensor>& inputs,
+                                            const std::function<std::vector<at::Tensor>()>& run);
+
+// (out, lse) of a call, with first derivatives only.
+std::tuple<at::Tensor, at::Tensor> differentiably(std::shared_ptr<const AttendCall> call,
+                                                  const TensorData& data);
+
+}  // namespace sextant

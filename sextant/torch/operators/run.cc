@@ -1,0 +1,150 @@
+#include "sextant/torch/operators/run.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <cstddef>
+
+#include "sextant/attention/attend.h"
+#include "sextant/torch/operators/backend_choice.h"
+#include "sextant/torch/operators/executor.h"
+#include "sextant/torch/operators/views.h"
+#include "sextant/torch/to_float.h"
+
+namespace sextant {
+namespace {
+
+// A result with the memory layout of q: if q is a transposed view of [batch, queries, heads,
+// columns], so is the result, and its heads can be merged without a copy.
+at::Tensor new_out(const at::Tensor& q, const at::Tensor& v) {
+  const c10::SymInt batch = q.sym_size(0), heads = q.sym_size(1), queries = q.sym_size(2);
+  const c10::SymInt columns = v.sym_size(3);
+  if (q.sym_strides()[1] < q.sym_strides()[2])
+    return at::empty_symint({batch, queries, heads, columns}, q.options()).transpose(1, 2);
+  return at::empty_symint({batch, heads, queries, columns}, q.options());
+}
+
+at::Tensor new_lse(const at::Tensor& q) {
+  return at::empty_symint({q.sym_size(0), q.sym_size(1), q.sym_size(2)},
+                          q.options().dtype(wide_type(q)));
+}
+
+// The context of one call. It uses this thread's workspace, whose memory later calls reuse; blocks
+// of more than 2^22 floats (16 MiB), which only long sequences need, are freed when the call ends.
+class CallContext {
+ public:
+  CallContext() : context_(torch_executor()) { context_.workspace = &memory(); }
+  ~CallContext() { memory().trim(int64_t{1} << 22); }
+  CallContext(const CallContext&) = delete;
+  operator const Context&() const { return context_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  static Workspace& memory() {
+    thread_local Workspace memory;
+    return memory;
+  }
+
+  Context context_;
+};
+
+// The backend of the forward pass. The gradient of a key bias sums score gradients, whose sum over
+// the keys of a query is zero only if both passes round alike. The backward pass is float32, so a
+// call that trains a key bias is float32 in the forward pass too.
+const Backend& backend_of(const TensorData& data) {
+  const Backend& backend = forward_backend(data.q);
+  const bool trains_key_bias = data.key_bias.defined() && data.key_bias.requires_grad();
+  return trains_key_bias && backend.products != Format::kWide ? cpu_backend() : backend;
+}
+
+template <class T>
+void attend_to(const TensorData& data, const TensorPlan& plan, bool trains, const at::Tensor& out,
+               const at::Tensor& lse) {
+  const OperandViews<T> views(data);
+  const auto prepared = plan.prepared(views.operands(), backend_of(data),
+                                      trains ? Passes::kBoth : Passes::kForward, torch_executor());
+  attend<T>(views.operands(), *prepared, {any_view_4d<T>(out), view_rows<T>(lse)}, CallContext());
+}
+
+template <class T>
+void attend_backward_to(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
+                        const Wanted& w, const TensorData& data, const TensorPlan& plan,
+                        const Gradients& grads) {
+  const OperandViews<T> views(data);
+  const auto& [q, k, v, q_imag, weight, bias, on_query, on_key, on_value, sink, query_bias,
+               key_bias] = grads;
+  const ScoreGrad<T> to = {
+      .q = w[0] ? any_view_4d<T>(q) : AnyView<T>{},
+      .k = w[1] ? any_view_4d<T>(k) : AnyView<T>{},
+      .v = w[2] ? any_view_4d<T>(v) : AnyView<T>{},
+      .q_imag = w[3] ? any_view_4d<T>(q_imag) : AnyView<T>{},
+      .weight = w[4] ? view_numbers<T>(weight) : View<T>{},
+      .bias = w[5] ? view_numbers<T>(bias) : View<T>{},
+      .on_query = w[6] ? view_vectors<T>(on_query) : View<T>{},
+      .on_key = w[7] ? view_vectors<T>(on_key) : View<T>{},
+      .on_value = w[8] ? view_vectors<T>(on_value) : View<T>{},
+      .query_bias = w[kQueryBias] ? view_4d<T>(query_bias) : View<T>{},
+      .key_bias = w[kKeyBias] ? view_rows<T>(key_bias) : View<T>{},
+      .sink = {sink.data_ptr<T>(), static_cast<size_t>(sink.numel())},
+  };
+  const auto prepared =
+      plan.prepared(views.operands(), backward_backend(data.q), Passes::kBoth, torch_executor());
+  attend_backward<T>(views.operands(), *prepared,
+                     {any_view_4d<const T>(out), view_rows<const T>(lse)},
+                     any_view_4d<const T>(d_out), to, CallContext());
+}
+
+// Replaces the gradients of biases by tensors for each batch entry and head, as the core writes
+// them even if the operand is shared.
+void unshare(const TensorData& data, const Wanted& wanted, Gradients& grads) {
+  const at::Tensor& q = data.q;
+  const auto options = q.options().dtype(wide_type(q));
+  if (wanted[kQueryBias])
+    grads[kQueryBias] =
+        at::empty({q.size(0), q.size(1), q.size(2), grads[kQueryBias].size(3)}, options);
+  if (wanted[kKeyBias])
+    grads[kKeyBias] = at::empty({q.size(0), q.size(1), grads[kKeyBias].size(2)}, options);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor> new_results(const TensorData& data) {
+  return {new_out(data.q, data.v), new_lse(data.q)};
+}
+
+Gradients new_gradients(const TensorData& data, const Wanted& wanted) {
+  TensorData d = data;
+  const auto operands = d.differentiable();
+  Gradients grads;
+  for (size_t n = 0; n < grads.size(); ++n)
+    grads[n] = wanted[n] ? at::empty_like(*operands[n]) : at::empty({0}, data.q.options());
+  return grads;
+}
+
+std::tuple<at::Tensor, at::Tensor> run_attend(const TensorData& data, const TensorPlan& plan,
+                                              bool trains) {
+  const auto [out, lse] = new_results(data);
+  wide_type(data.q) == at::kFloat ? attend_to<float>(data, plan, trains, out, lse)
+                                  : attend_to<double>(data, plan, trains, out, lse);
+  return {out, lse};
+}
+
+Gradients run_attend_backward(const at::Tensor& d_out, const at::Tensor& out, const at::Tensor& lse,
+                              Wanted wanted, const TensorData& data, const TensorPlan& plan) {
+  TensorData d = data;
+  const auto operands = d.differentiable();
+  for (size_t n = 0; n < wanted.size(); ++n) wanted[n] = wanted[n] && operands[n]->defined();
+  const Gradients grads = new_gradients(data, wanted);
+  Gradients wide = grads;
+  for (size_t n = kFirstTable; n < wide.size(); ++n)  // not of q, k, v and q_imag
+    if (is_narrow(wide[n])) wide[n] = at::empty_like(wide[n], wide[n].options().dtype(at::kFloat));
+  unshare(data, wanted, wide);
+  wide_type(data.q) == at::kFloat
+      ? attend_backward_to<float>(d_out, out, lse, wanted, data, plan, wide)
+      : attend_backward_to<double>(d_out, out, lse, wanted, data, plan, wide);
+  Gradients result;
+  for (size_t n = 0; n < grads.size(); ++n)
+    result[n] = wide[n].sum_to_size(grads[n].sizes()).to(grads[n].scalar_type());
+  return result;
+}
+
+}  // namespace sextant

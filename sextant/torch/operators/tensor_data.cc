@@ -1,0 +1,125 @@
+#include "sextant/torch/operators/tensor_data.h"
+
+#include <ATen/ops/index_select.h>
+
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "sextant/torch/operators/shape_checks.h"
+#include "sextant/torch/to_float.h"
+
+namespace sextant {
+namespace {
+
+void check_pages(const TensorData& a) {
+  if (!a.pages.defined()) {
+    if (a.key_rows != 0) refuse("key_rows", "0, as there are no pages", std::to_string(a.key_rows));
+    return;
+  }
+  check_tensor("pages", a.pages, at::kLong, {{Size::kOneOr, a.q.sym_size(0)}, {}});
+  const c10::SymInt room = a.pages.sym_size(1) * a.k.sym_size(2);
+  if (a.key_rows < 0 || room < a.key_rows) {
+    std::ostringstream most;
+    most << room;
+    refuse("key_rows", "0 to " + most.str() + ", as pages hold", std::to_string(a.key_rows));
+  }
+}
+
+}  // namespace
+
+c10::SymInt key_rows(const TensorData& a) {
+  return a.pages.defined() ? c10::SymInt(a.key_rows) : a.k.sym_size(2);
+}
+
+TensorData data_of(const TensorOperands& o) {
+  return {.q = o.q,
+          .k = o.k,
+          .v = o.v,
+          .q_imag = o.q_imag,
+          .scale = o.scale,
+          .weight = o.weight.rows,
+          .bias = o.bias.rows,
+          .on_query = o.on_query.rows,
+          .on_key = o.on_key.rows,
+          .on_value = o.on_value.rows,
+          .weight_rows = o.weight.row_at,
+          .bias_rows = o.bias.row_at,
+          .on_query_rows = o.on_query.row_at,
+          .on_key_rows = o.on_key.row_at,
+          .on_value_rows = o.on_value.row_at,
+          .farthest = o.farthest,
+          .query_bias = o.query_bias,
+          .key_bias = o.key_bias,
+          .sink = o.sink,
+          .mask = o.mask,
+          .pages = o.pages,
+          .key_rows = o.key_rows};
+}
+
+at::Tensor gathered(const at::Tensor& x, const at::Tensor& pages, int64_t rows) {
+  const int64_t count = pages.size(1);
+  return x.index_select(0, pages.flatten().to(x.device()))
+      .view({pages.size(0), count, x.size(1), x.size(2), x.size(3)})
+      .transpose(1, 2)
+      .reshape({pages.size(0), x.size(1), count * x.size(2), x.size(3)})
+      .narrow(2, 0, rows);
+}
+
+void gather_pages(TensorData& data) {
+  if (!data.pages.defined()) return;
+  check_data(data);
+  for (at::Tensor* x : {&data.k, &data.v})
+    *x = gathered(*x, data.pages, data.key_rows).expand({data.q.size(0), -1, -1, -1});
+  data.pages.reset();
+  data.key_rows = 0;
+}
+
+void check_data(const TensorData& a) {
+  if (wide_type(a.q) != at::kFloat && a.q.scalar_type() != at::kDouble)
+    refuse("q", "Float, BFloat16, Half or Double", type_and_sizes(a.q));
+  check_tensor("q", a.q, a.q.scalar_type(), {{}, {}, {}, {}});
+  const Size batch = {Size::kExactly, a.q.sym_size(0)};
+  const Size one_or_batch = {Size::kOneOr, a.q.sym_size(0)};
+  const Size heads = {Size::kOneOr, a.q.sym_size(1)};
+  const Size entries = a.pages.defined() ? Size{Size::kExactly, a.k.sym_size(0)} : batch;
+  check_like_q("k", a.k, a.q, {entries, {}, {}, {Size::kExactly, a.q.sym_size(3)}});
+  check_like_q("v", a.v, a.q,
+               {entries, {Size::kExactly, a.k.sym_size(1)}, {Size::kExactly, a.k.sym_size(2)}, {}});
+  check_pages(a);
+  const Size queries = {Size::kExactly, a.q.sym_size(2)};
+  check_like_q(
+      "q_imag", a.q_imag, a.q,
+      {batch, {Size::kExactly, a.q.sym_size(1)}, queries, {Size::kExactly, a.q.sym_size(3)}});
+  check_like_q("weight", a.weight, a.q, {heads, {}});
+  check_like_q("bias", a.bias, a.q, {heads, {}});
+  check_like_q("on_query", a.on_query, a.q, {heads, {}, {}});
+  check_like_q("on_key", a.on_key, a.q, {heads, {}, {}});
+  check_like_q("on_value", a.on_value, a.q, {heads, {}, {Size::kExactly, a.v.sym_size(3)}});
+  check_like_q("query_bias", a.query_bias, a.q, {one_or_batch, heads, queries, {}});
+  check_tensor("key_bias", a.key_bias, at::kDouble,
+               {one_or_batch, heads, {Size::kExactly, key_rows(a)}});
+  if (a.key_bias.defined() && a.key_bias.device() != a.q.device())
+    refuse("key_bias", a.q.device().str() + ", as q", a.key_bias.device().str());
+  for (const auto& [name, rows] : {std::pair{"weight_rows", &a.weight_rows},
+                                   {"bias_rows", &a.bias_rows},
+                                   {"on_query_rows", &a.on_query_rows},
+                                   {"on_key_rows", &a.on_key_rows},
+                                   {"on_value_rows", &a.on_value_rows}})
+    check_tensor(name, *rows, at::kInt, {{}});
+  check_like_q("sink", a.sink, a.q, {{Size::kExactly, a.q.sym_size(1)}});
+  check_tensor("mask", a.mask, at::kBool,
+               {one_or_batch, heads, {Size::kOneOr, a.q.sym_size(2)}, {Size::kOneOr, key_rows(a)}});
+}
+
+void check_results(const TensorData& a, const at::Tensor& d_out, const at::Tensor& out,
+                   const at::Tensor& lse) {
+  const Size batch = {Size::kExactly, a.q.sym_size(0)}, heads = {Size::kExactly, a.q.sym_size(1)};
+  const Size queries = {Size::kExactly, a.q.sym_size(2)};
+  const Size columns = {Size::kExactly, a.v.sym_size(3)};
+  check_like_q("d_out", d_out, a.q, {batch, heads, queries, columns});
+  check_like_q("out", out, a.q, {batch, heads, queries, columns});
+  check_tensor("lse", lse, wide_type(a.q), {batch, heads, queries});
+}
+
+}  // namespace sextant

@@ -1,0 +1,62 @@
+// The plan of a call with tensors as operands.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/torch/operators/tensor_data.h"
+
+namespace sextant {
+
+// Frames, sweeps and index tensors as a Plan of the core. It owns copies of all arrays that the
+// plan points to, so later changes of the tensors have no effect on it. Thread-safe.
+class TensorPlan {
+ public:
+  // check_data() must have accepted `data`. Throws Error that names the field if frames or sweeps
+  // have other types or shapes than operands.h lists, or if an index tensor is not on the CPU.
+  TensorPlan(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+             const TensorData& data);
+  TensorPlan(const TensorPlan&) = delete;
+  TensorPlan& operator=(const TensorPlan&) = delete;
+
+  // Whether the plan of these operands would have the same values. Throws Error as the constructor.
+  bool serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+              const TensorData& data) const;
+
+  const Plan& plan() const { return plan_; }
+
+  // The plan prepared for a backend, the shapes of `operands` and at least `passes`. The first such
+  // call prepares it; later calls get the same one.
+  template <class T>
+  std::shared_ptr<const PreparedPlan> prepared(const Operands<T>& operands, const Backend& backend,
+                                               Passes passes, const Context& context) const;
+
+ private:
+  struct OwnSweep {
+    std::vector<KeyRange> key_ranges;
+    std::vector<Rotation> rotations;  // one, or one for each frame; empty: no rotation
+    std::vector<int64_t> query_rotary_positions, key_rotary_positions;
+    std::vector<Turns> query_offset, key_offset;
+    SweepOperand given;          // without its tensors
+    std::vector<int64_t> sizes;  // of its tensors
+  };
+
+  void add_sweep(const SweepOperand& given);
+  SideRotation side(const OwnSweep& sweep, const at::Tensor& rotary_positions,
+                    const std::vector<int64_t>& values, const std::vector<Turns>& offset) const;
+
+  Plan plan_;
+  std::vector<OwnSweep> sweeps_;
+  std::vector<int32_t> maps_[5];
+  std::vector<int64_t> pages_;
+  std::vector<int64_t> page_sizes_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const PreparedPlan>> prepared_;
+};
+
+}  // namespace sextant

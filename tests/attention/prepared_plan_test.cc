@@ -1,0 +1,177 @@
+// A plan that is made once gives the bits of one made for each call, and is refused where it does
+// not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "sextant/attention/attend.h"
+#include "sextant/base/error.h"
+#include "sextant/cache/kv_cache.h"
+#include "tests/attention/cpu_draws.h"
+
+namespace {
+int64_t allocated = 0;  // calls of operator new, in a test of one thread
+}
+
+void* operator new(std::size_t size) {
+  ++allocated;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocated;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace sextant {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<float> values(const AnyView<const float>& x) {
+  std::vector<float> all;
+  for (int64_t b = 0; b < x.batch; ++b)
+    for (int64_t h = 0; h < x.heads; ++h)
+      for (int64_t i = 0; i < x.rows; ++i)
+        for (int64_t c = 0; c < x.columns; ++c) all.push_back(x(b, h, i, c));
+  return all;
+}
+
+RandomOptions every_term() {
+  return {.queries = 70,
+          .keys = 90,
+          .columns = 24,
+          .value_columns = 20,
+          .sweeps = 2,
+          .rotated = true,
+          .grows = true,
+          .bias = true,
+          .on_query = true,
+          .clip = 5,
+          .sink = true};
+}
+
+TEST(PreparedPlan, GivesTheBitsOfAPlanForEachCall) {
+  for (const Backend* backend : backends()) {
+    SCOPED_TRACE(backend->name);
+    RandomScore<float> random(every_term());
+    const Score<float>& score = random.score;
+    const PreparedPlan plan(score, shape_of<float>(score, score), *backend);
+    Workspace memory;
+    Context context;
+    context.workspace = &memory;
+    const Attended<float> once = random.new_attended(), often = random.new_attended();
+    const ScoreGrad<float> grad_once = random.new_grad(), grad_often = random.new_grad();
+    attend<float>(score, once, *backend);
+    attend_backward<float>(score, as_const(once), random.d_out, grad_once, *backend);
+    for (int layer = 0; layer < 2; ++layer) {
+      attend<float>(score, plan, often, context);
+      attend_backward<float>(score, plan, as_const(often), random.d_out, grad_often, context);
+      EXPECT_EQ(values(once.lse), values(often.lse));
+      EXPECT_EQ(values(grad_once.k), values(grad_often.k));
+      EXPECT_EQ(values(grad_once.bias), values(grad_often.bias));
+      EXPECT_EQ(values(grad_once.on_query), values(grad_often.on_query));
+    }
+  }
+}
+
+// A gradient of 16 bits is the float32 one, rounded once.
+TEST(PreparedPlan, GradientsMayLieInMemoryAs16Bits) {
+  for (const Backend* backend : backends()) {
+    SCOPED_TRACE(backend->name);
+    RandomScore<float> random(every_term());
+    const Score<float>& score = random.score;
+    const Attended<float> result = random.new_attended();
+    attend<float>(score, result, *backend);
+    const ScoreGrad<float> wide = random.new_grad();
+    attend_backward<float>(score, as_const(result), random.d_out, wide, *backend);
+    ScoreGrad<float> narrow = random.new_grad();
+    const AnyView<float> k = random.new_view_of(Format::kBfloat16, score.k.batch, score.k.heads,
+                                                score.k.rows, score.k.columns, 77);
+    narrow.k = k;
+    attend_backward<float>(score, as_const(result), random.d_out, narrow, *backend);
+    for (int64_t b = 0; b < k.batch; ++b)
+      for (int64_t h = 0; h < k.heads; ++h)
+        for (int64_t j = 0; j < k.rows; ++j)
+          for (int64_t c = 0; c < k.columns; ++c)
+            ASSERT_EQ(k(b, h, j, c), to_float(narrowed<Bfloat16>(wide.k(b, h, j, c))));
+    EXPECT_EQ(values(wide.v), values(narrow.v));
+  }
+}
+
+TEST(PreparedPlan, RefusesOperandsOfOtherShapes) {
+  RandomScore<float> random({.bias = true});
+  const Score<float>& score = random.score;
+  const PreparedPlan plan(score, shape_of<float>(score, score), cpu_backend());
+  const Attended<float> result = random.new_attended();
+  const auto fails = [&](const char* message, auto change) {
+    Operands<float> operands = score;
+    change(operands);
+    EXPECT_THAT([&] { attend<float>(operands, plan, result); },
+                ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  fails("q.rows: expected 7 (as planned), but got 6", [](auto& o) { o.q.rows = 6; });
+  fails("k.rows: expected 9 (as planned), but got 8", [](auto& o) { o.k.rows = o.v.rows = 8; });
+  fails("q_imag: expected none (as planned)", [](auto& o) { o.q_imag = o.q; });
+  fails("on_key: expected none (as planned)", [](auto& o) { o.on_key = o.bias; });
+}
+
+TEST(PreparedPlan, RefusesTablesWithoutADiagonalForEachDistance) {
+  RandomScore<float> random({.bias = true});
+  Plan few = random.score;
+  few.diagonals.count = 3;
+  const PreparedPlan plan(few, shape_of<float>(random.score, few), cpu_backend());
+  Operands<float> operands = random.score;
+  EXPECT_THAT([&] { attend<float>(operands, plan, random.new_attended()); },
+              ThrowsMessage<Error>(HasSubstr("diagonals: expected every distance seen")));
+  operands.bias = {};
+  attend<float>(operands, plan, random.new_attended());
+}
+
+TEST(Backends, RefuseASecondOfTheSameName) {
+  static const Backend other = {.name = "cpu", .description = "another"};
+  EXPECT_THAT([] { join(other); }, ThrowsMessage<Error>(HasSubstr("expected a new name")));
+}
+
+// A layer and step of decoding over a paged cache plans nothing and allocates nothing.
+TEST(PreparedPlan, DecodesWithoutAllocations) {
+  constexpr int64_t kHeads = 8, kColumns = 64, kKeys = 600;
+  const std::vector<float> rows(static_cast<size_t>(kHeads * kKeys * kColumns), 0.25F);
+  const auto view = [&](int64_t count) {
+    return View<const float>{rows.data(),      1,        kHeads, count, kColumns, 0,
+                             count * kColumns, kColumns, 1};
+  };
+  KvCache cache({.key_heads = kHeads, .key_columns = kColumns, .value_columns = kColumns});
+  const int64_t sequence = cache.add();
+  cache.append(sequence, view(kKeys), view(kKeys));
+  const Rotation rope = rotation(rotary({.dim = kColumns}));
+  const CachedBatch::Entry entries[] = {{sequence, &rope}};
+  const CachedBatch batch(cache, entries, /*queries=*/1);
+  Operands<float> operands = {.q = view(1)};
+  batch.set_keys(operands, cache);
+  const PreparedPlan plan(batch.plan(), shape_of(operands, batch.plan()), cpu_backend());
+  std::vector<float> out(static_cast<size_t>(kHeads * kColumns)), lse(static_cast<size_t>(kHeads));
+  const Attended<float> result = {
+      View<float>{out.data(), 1, kHeads, 1, kColumns, 0, kColumns, kColumns, 1},
+      View<float>{lse.data(), 1, kHeads, 1, 1, 0, 1, 1, 1}};
+  Workspace memory;
+  Context context;
+  context.workspace = &memory;
+  attend<float>(operands, plan, result, context);  // the workspace takes its memory
+  const int64_t before = allocated;
+  attend<float>(operands, plan, result, context);
+  EXPECT_EQ(allocated, before);
+}
+
+}  // namespace
+}  // namespace sextant

@@ -1,0 +1,59 @@
+"""Small methods and inputs for tests."""
+
+import torch
+
+import sextant
+
+HEADS, HEAD_DIM, LENGTH = 2, 4, 6
+# Binary needs as many bits as the model is wide. Clamps are smooth: finite differences cannot check
+# clamps that pass gradients through. Small tables save time.
+OPTIONS = {
+    "binary": {"bits": 8},
+    "deberta": {"buckets": 4, "max_positions": 8},
+    "emd": {"options": {"buckets": 4, "max_positions": 8}},
+    "fire": {"threshold": 3},  # so that queries lie on either side of it
+    "kerple-log": {"clamp": "smooth"},
+    "kerple-power": {"clamp": "smooth"},
+}
+
+
+def make(name, **options):
+    torch.manual_seed(1)
+    method = sextant.method(name, heads=HEADS, head_dim=HEAD_DIM, layers=2, train_length=LENGTH,
+                            dtype=torch.float64, **OPTIONS.get(name, {}), **options)
+    for parameter in method.parameters():  # zeros could hide a wrong gradient
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return method
+
+
+def token_methods():
+    """All combinations of tables by token id for complex, and sinusoids that skip padding."""
+    for amplitude in ("input", "word"):
+        for frequency in ("component", "word", "word-and-component"):
+            for phase in ("none", "component", "word", "word-and-component"):
+                if amplitude == "word" or "word" in frequency or "word" in phase:
+                    yield make("complex", amplitude=amplitude, frequency=frequency, phase=phase,
+                               vocabulary=5)
+    yield make("sinusoidal", layout="fairseq", padding_idx=1)
+
+
+def traced_token_methods():
+    """One of these for each path through the operator, since tracing takes seconds."""
+    yield make("complex", frequency="word", phase="word-and-component", vocabulary=5)
+    yield make("complex", amplitude="word", frequency="word-and-component", phase="word",
+               vocabulary=5)
+    yield make("sinusoidal", layout="fairseq", padding_idx=1)
+
+
+TOKEN_IDS = torch.tensor([[0, 2, 1, 1, 4, 0], [3, 3, 2, 0, 1, 4]])
+
+
+def inputs():
+    torch.manual_seed(2)
+    return [torch.randn(2, HEADS, LENGTH, HEAD_DIM, dtype=torch.float64, requires_grad=True)
+            for _ in range(3)]
+
+
+def layer_input():
+    torch.manual_seed(3)
+    return torch.randn(2, LENGTH, HEADS * HEAD_DIM, dtype=torch.float64, requires_grad=True)

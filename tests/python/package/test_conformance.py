@@ -1,0 +1,54 @@
+"""The command sextant.conformance passes on our library and notices wrong results."""
+
+import pathlib
+import subprocess
+import sys
+import types
+import unittest
+
+import torch
+
+import sextant
+from sextant.conformance import run_case
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+class Conformance(unittest.TestCase):
+    def run_on(self, path):
+        return subprocess.run([sys.executable, "-m", "sextant.conformance", str(path)],
+                              capture_output=True, text=True, check=False)
+
+    def test_golden_cases(self):
+        folders = [ROOT / "tests" / "golden" / "data"]
+        shared = ROOT.parent / "shared" / "golden"
+        folders += [shared / "relative", shared / "rotary"] if shared.is_dir() else []
+        for folder in folders:
+            with self.subTest(folder):
+                done = self.run_on(folder)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, r"(?m)^[1-9]\d* passed, 0 failed")
+
+    def test_float32_off_by_more_than_roundings_fails(self):
+        path = ROOT / "tests" / "golden" / "data" / "nope_causal.npz"
+
+        def attention(q, k, v, **options):
+            return sextant.attention(q, k, v, **options) * (1 + error * (q.dtype == torch.float32))
+
+        library = types.SimpleNamespace(attention=attention)
+        for error, status in ((0, "pass"), (2e-5, "FAIL")):
+            self.assertEqual(run_case(path, library).status, status)
+
+    def test_what_float32_may_does_not_change_from_run_to_run(self):
+        path = ROOT / "tests" / "golden" / "data" / "shaw_bidir.npz"
+        shares = {run_case(path, sextant).share for _ in range(2)}
+        self.assertEqual(len(shares), 1)
+
+    def test_a_path_that_is_not_there(self):
+        done = self.run_on("no-such-folder")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no-such-folder", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

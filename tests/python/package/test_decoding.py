@@ -1,0 +1,167 @@
+"""Decoding over a cache gives the same as one call."""
+
+import pathlib
+import tempfile
+import unittest
+
+import torch
+
+import sextant
+
+from made_methods import HEADS, HEAD_DIM, LENGTH, layer_input, make
+
+
+class Decoding(unittest.TestCase):
+    """Decoding over a cache in any chunks gives the same as one call, also after truncating,
+    forking, moving and saving sequences."""
+
+    def rows(self, length, batch=2, heads=HEADS, seed=3):
+        torch.manual_seed(seed)
+        return [torch.randn(batch, heads, length, HEAD_DIM) for _ in range(3)]
+
+    def in_parts(self, run, tensors, ends):
+        first, parts = 0, []
+        for last in ends:
+            parts.append(run(*(x[:, :, first:last] for x in tensors)))
+            first = last
+        return torch.cat(parts, 2)
+
+    @torch.no_grad()
+    def test_every_method(self):
+        q, k, v = self.rows(LENGTH)
+        for name in sextant.methods():
+            with self.subTest(name):
+                method = make(name).float()
+                tensors = q, method.keys(k, layer_input().float()), v
+                whole = method(*tensors)
+                for ends in (range(1, LENGTH + 1), (3, 4, LENGTH)):
+                    cache = sextant.Cache(page_rows=16)
+                    parts = self.in_parts(lambda *t: method(*t, cache=cache), tensors, ends)
+                    self.assertLess((parts - whole).abs().max().item(), 1e-5)
+                    rows = [cache.rows(sequence) for sequence in cache.sequences]
+                    self.assertEqual(rows, [LENGTH, LENGTH])
+
+    def test_grouped_heads_by_name(self):
+        q = self.rows(40, heads=4)[0]
+        _, k, v = self.rows(40, heads=2)
+        whole = sextant.attention(q, k, v, method="rope")
+        cache = sextant.Cache()
+        parts = self.in_parts(
+            lambda *t: sextant.attention(*t, method="rope", cache=cache), (q, k, v), (30, 31, 40)
+        )
+        self.assertLess((parts - whole).abs().max().item(), 1e-5)
+
+    def test_texts_of_other_lengths_and_positions(self):
+        options = dict(method="rope", stretch="dynamic-ntk", train_length=8)
+        tensors = self.rows(30)
+        whole = sextant.attention(*tensors, **options)
+        cache = sextant.Cache()
+        cache.prepare(*tensors[1:])
+        short, long = cache.add(), cache.add()
+        part = lambda n, first, last: [x[n : n + 1, :, first:last] for x in tensors]
+        sextant.attention(*part(1, 0, 25), cache=cache, sequences=[long], **options)
+        for step in range(5):
+            both = part(0, step, step + 1), part(1, 25 + step, 26 + step)
+            new = [torch.cat(x) for x in zip(*both)]
+            out = sextant.attention(*new, cache=cache, sequences=[short, long], **options)
+            self.assertLess((out[0] - whole[0, :, step : step + 1]).abs().max().item(), 1e-5)
+            self.assertLess((out[1] - whole[1, :, 25 + step : 26 + step]).abs().max().item(), 1e-5)
+
+    def test_forks_share_and_truncated_texts_forget(self):
+        tensors = self.rows(60, batch=1)
+        whole = sextant.attention(*tensors, method="alibi")
+        cache = sextant.Cache(page_rows=16)
+        run = lambda first, last, **more: sextant.attention(
+            *(x[:, :, first:last] for x in tensors), method="alibi", cache=cache, **more
+        )
+        run(0, 40)
+        (sequence,) = cache.sequences
+        pages = cache.held.pages_in_use()
+        fork = cache.fork(sequence)
+        self.assertEqual(cache.held.pages_in_use(), pages)
+        run(0, 20, sequences=[fork])  # the fork differs
+        cache.truncate(sequence, 33)
+        out = run(33, 60, sequences=[sequence])
+        self.assertLess((out - whole[:, :, 33:]).abs().max().item(), 1e-5)
+        cache.remove(fork)
+        cache.remove(sequence)
+        self.assertEqual(cache.held.pages_in_use(), 0)
+        self.assertEqual(cache.sequences, [])
+
+    def test_moved_and_cut_texts(self):
+        q, k, v = self.rows(20, batch=1)
+        cache = sextant.Cache()
+        cache.prepare(k, v)
+        plain = cache.add(first_position=5)
+        rotated = cache.add(first_position=5, rotated_by='{"base": 500}')
+        for sequence in (plain, rotated):
+            cache.append(k[:, :, :19], v[:, :, :19], sequences=[sequence])
+            cache.drop(sequence, 4, 3)
+            cache.rerotate(sequence, first_position=1000)
+            self.assertEqual(cache.next_position(sequence), 1016)
+        kept = [*range(4), *range(7, 20)]
+        rows = q[:, :, 19:], k[:, :, kept], v[:, :, kept]
+        expected = sextant.attention(*rows, method="rope", base=500)
+        new = q[:, :, 19:], k[:, :, 19:], v[:, :, 19:]
+        out = sextant.attention(*new, method="rope", base=500, cache=cache, sequences=[plain])
+        self.assertLess((out - expected).abs().max().item(), 1e-5)
+        # The cache rotates held keys further for another spectrum; callers rotate the queries.
+        cache.rerotate(rotated, rotated_by='{"base": 700}')
+        with self.assertRaisesRegex(RuntimeError, "expected plain keys"):
+            sextant.attention(*new, method="rope", base=700, cache=cache, sequences=[rotated])
+        query = sextant.rotate(new[0], torch.tensor([1016]), base=700)
+        out = sextant.attention(query, *new[1:], cache=cache, sequences=[rotated])
+        expected = sextant.attention(*rows, method="rope", base=700)
+        self.assertLess((out - expected).abs().max().item(), 1e-5)
+
+    def test_saved_texts_come_back(self):
+        tensors = self.rows(21, batch=1)
+        cache = sextant.Cache()
+        sextant.attention(*tensors, cache=cache)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "prompt.cache"
+            cache.save(cache.sequences[0], path)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
+            other = sextant.Cache(page_rows=32)
+            sequence = other.load(path)
+            for a, b in zip(cache.read(cache.sequences[0]), other.read(sequence)):
+                self.assertTrue(torch.equal(a, b))
+            whole = path.read_bytes()
+            path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+            with self.assertRaisesRegex(RuntimeError, r"saved cache: checksum at byte \d+"):
+                other.load(path)
+            path.write_bytes(whole[:-1])
+            with self.assertRaisesRegex(RuntimeError, "saved cache: body at byte 72"):
+                sextant.Cache().load(path)
+            with self.assertRaisesRegex(RuntimeError, "nowhere: cannot open it"):
+                other.load(pathlib.Path(folder) / "nowhere")
+            self.assertEqual(other.sequences, [sequence])
+
+    def test_errors_leave_the_cache_as_it_was(self):
+        tensors = self.rows(4)
+        cache = sextant.Cache()
+
+        def fails(text, *arguments, **options):
+            with self.assertRaises(RuntimeError) as caught:
+                sextant.attention(*arguments, cache=cache, **options)
+            self.assertIn(text, str(caught.exception))
+
+        fails("window: window: expected an integer", *tensors, method="window")
+        fails("float32", *(x.double() for x in tensors))
+        fails("expected a tensor without gradient", *(x.clone().requires_grad_() for x in tensors))
+        self.assertEqual(cache.sequences, [])
+        with self.assertRaisesRegex(RuntimeError, "it is empty"):
+            cache.rows(0)
+        sextant.attention(*tensors, cache=cache)
+        fails("causal: expected True", *tensors, causal=False)
+        fails("mask: expected None", *tensors, mask=torch.ones(1, 1, 4, 4, dtype=torch.bool))
+        fails("expected each once", *tensors, sequences=[0, 0])
+        fails("sequence: expected one that was added", *tensors, sequences=[0, 9])
+        fails("batch 2", *tensors, sequences=[0])
+        fails("k.heads: expected 2, but got 1", *(x[:, :1] for x in tensors))
+        fails("q: expected the 4 rows of k, but got 3", tensors[0][:, :, :3], *tensors[1:])
+        self.assertEqual([cache.rows(sequence) for sequence in cache.sequences], [4, 4])
+
+
+if __name__ == "__main__":
+    unittest.main()
