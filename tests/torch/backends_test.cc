@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <ostream>
 #include <regex>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct MethodCase {
   bool masked = false;
 };
 
+void PrintTo(const MethodCase& c, std::ostream* out) { *out << c.title; }
+
 std::vector<MethodCase> method_cases() {
   std::vector<MethodCase> result;
   for (const MethodInfo& info : methods())
@@ -38,10 +41,7 @@ std::vector<MethodCase> method_cases() {
   return result;
 }
 
-// Largest difference in units of the largest number expected.
-double relative_error(const at::Tensor& got, const at::Tensor& expected) {
-  return largest_difference(got, expected) / std::max(1e-30, expected.abs().max().item<double>());
-}
+double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 
 class EveryMethodAndBackend
     : public ::testing::TestWithParam<std::tuple<MethodCase, const Backend*>> {
@@ -51,7 +51,7 @@ class EveryMethodAndBackend
   const Subject& subject_ = subject(case_.name);
   const ModelShape shape_ = subject_.shape();
   const std::unique_ptr<Method> method_ = method_of(case_.name, shape_, case_.options);
-  // What q, k, weights and v are rounded to, as a share of the largest result.
+  // The bound of the error relative to the largest result. It depends on the type of products.
   double tolerance() const { return backend_.products == Format::kBfloat16 ? 2e-2 : 2e-5; }
 
   struct Outcome {
@@ -89,11 +89,18 @@ class EveryMethodAndBackend
     const Outcome expected = run(layer, p, at::kDouble);
     const BackendOverride chosen(backend_);
     const Outcome got = run(layer, p, at::kFloat);
-    EXPECT_LE(relative_error(got.out, expected.out), tolerance());
+    EXPECT_LE(largest_difference(got.out, expected.out), tolerance() * largest(expected.out));
+    // Score gradients of a query sum to zero. Where an operand's gradient is such a sum, the
+    // rounding of its terms is left, and it has the size of the gradients of q, k and v.
+    double terms = 0;
+    for (size_t n = 0; n < 3; ++n) terms = std::max(terms, largest(expected.gradients[n]));
     for (size_t n = 0; n < got.gradients.size(); ++n) {
       ASSERT_EQ(got.gradients[n].defined(), expected.gradients[n].defined()) << n;
-      if (got.gradients[n].defined())
-        EXPECT_LE(relative_error(got.gradients[n], expected.gradients[n]), 10 * tolerance()) << n;
+      if (!got.gradients[n].defined()) continue;
+      EXPECT_LE(largest_difference(got.gradients[n], expected.gradients[n]),
+                10 * tolerance() * std::max(terms, largest(expected.gradients[n])))
+          << "gradient " << n << ", at most " << largest(expected.gradients[n]) << ", of terms "
+          << terms;
     }
   }
 };
@@ -115,6 +122,7 @@ TEST_P(EveryMethodAndBackend, AgreesWithTheOracleAt300Tokens) {
 }
 
 TEST_P(EveryMethodAndBackend, AgreesWithTheOracleAt4000Tokens) {
+  if (subject_.integrates) GTEST_SKIP() << case_.title << " integrates its positions in float32";
   expect_agreement(24, 4000);
   expect_agreement(1, 4000);
 }

@@ -43,7 +43,7 @@ at::Tensor rotated(const at::Tensor& x, const Rotation& rotation,
 }
 
 // int64 [queries, keys]: the diagonal of each query and key of a frame, -1 elsewhere.
-at::Tensor diagonals(const Operands& o) {
+at::Tensor diagonals(const TensorOperands& o) {
   at::Tensor result = at::full({o.q.size(2), o.k.size(2)}, -1, at::kLong);
   auto cell = result.accessor<int64_t, 2>();
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
@@ -85,16 +85,16 @@ at::Tensor against(const at::Tensor& q, const at::Tensor& rows) {
 
 namespace {
 
-bool differs_by_frame(const Operands& o) {
+bool differs_by_frame(const TensorOperands& o) {
   return std::ranges::any_of(o.sweeps,
                              [](const SweepOperand& sweep) { return !sweep.of_frames.empty(); });
 }
 
 // Evaluates each frame alone, with its own rotation. The frames cover the queries in order.
-std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
+std::tuple<at::Tensor, at::Tensor> equation_by_frame(const TensorOperands& o) {
   std::vector<at::Tensor> outs, lses;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
-    Operands one = o;
+    TensorOperands one = o;
     one.frames = o.frames.narrow(0, n, 1);
     for (SweepOperand& sweep : one.sweeps) {
       if (!sweep.of_frames.empty()) sweep.rotation = sweep.of_frames[static_cast<size_t>(n)];
@@ -110,7 +110,7 @@ std::tuple<at::Tensor, at::Tensor> equation_by_frame(const Operands& o) {
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
+std::tuple<at::Tensor, at::Tensor> equation(const TensorOperands& o) {
   if (differs_by_frame(o)) return equation_by_frame(o);
 
   const int64_t group = o.q.size(1) / o.k.size(1);
@@ -149,7 +149,10 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
   if (o.key_bias.defined()) {
     const at::Tensor bias = o.key_bias.expand({o.q.size(0), o.q.size(1), -1});
     const at::Tensor last = (ranges * at::arange(k.size(2), at::kLong)).amax(-1);  // [.., queries]
-    origin = bias.gather(2, last.expand({bias.size(0), bias.size(1), -1})).detach();
+    // Queries without a key have no origin.
+    origin = bias.gather(2, last.expand({bias.size(0), bias.size(1), -1}))
+                 .masked_fill(ranges.any(-1).logical_not(), 0)
+                 .detach();
     scores = scores + (bias.unsqueeze(2) - origin.unsqueeze(3));
   }
   scores = scores.masked_fill(seen.logical_not(), -kInfinity);
@@ -168,12 +171,12 @@ std::tuple<at::Tensor, at::Tensor> equation(const Operands& o) {
   return {out, lse};
 }
 
-Operands every_term() {
+TensorOperands every_term() {
   constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kQueries = 7, kKeys = 9, kDim = 6;
   const auto longs = [](std::initializer_list<int64_t> values, std::vector<int64_t> sizes) {
     return at::tensor(at::ArrayRef<int64_t>(values), at::kLong).view(sizes);
   };
-  Operands o;
+  TensorOperands o;
   o.q = normal({kBatch, kHeads, kQueries, kDim}, 1);
   o.k = normal({kBatch, kKeyHeads, kKeys, kDim}, 2);
   o.v = normal({kBatch, kKeyHeads, kKeys, 5}, 3);
@@ -216,7 +219,7 @@ Operands every_term() {
   return o;
 }
 
-std::vector<at::Tensor*> differentiable(Operands& o) {
+std::vector<at::Tensor*> differentiable(TensorOperands& o) {
   std::vector<at::Tensor*> result;
   for (at::Tensor* x : {&o.q, &o.k, &o.v, &o.q_imag, &o.weight.rows, &o.bias.rows, &o.on_query.rows,
                         &o.on_key.rows, &o.on_value.rows, &o.sink, &o.query_bias, &o.key_bias})
@@ -224,8 +227,8 @@ std::vector<at::Tensor*> differentiable(Operands& o) {
   return result;
 }
 
-std::vector<std::string> names(const Operands& operands) {
-  Operands o = operands;
+std::vector<std::string> names(const TensorOperands& operands) {
+  TensorOperands o = operands;
   const at::Tensor* all[] = {&o.q,
                              &o.k,
                              &o.v,

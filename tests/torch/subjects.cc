@@ -26,7 +26,8 @@ const Subject& subject(const std::string& method) {
       // The random multiplier makes the learned threshold L 2.5. fire_test compares gradients with
       // those of the formula.
       {"fire", {.options = R"({"threshold": 25})", .absolute = true, .smooth = false}},
-      {"floater", {.absolute = true, .shares_key_heads = false, .smooth = false}},
+      {"floater",
+       {.absolute = true, .shares_key_heads = false, .smooth = false, .integrates = true}},
       {"hierarchical", {.absolute = true}},
       // The official code's clamps pass gradients straight through; the smooth clamps have
       // derivatives.

@@ -14,6 +14,7 @@ struct Subject {
   bool shares_key_heads = true;
   int64_t head_dim = 6;
   bool smooth = true;  // in its parameters: at the kinks of a ReLU, differences are no derivatives
+  bool integrates = false;  // its positions: a float32 solver drifts over thousands of steps
 
   // The shape of a small model; two query heads share a key head if the method allows it.
   ModelShape shape() const;

@@ -22,6 +22,7 @@
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -87,7 +88,7 @@ class Fox final : public Method {
         .permute({0, 2, 1, 3});
   }
 
-  void apply(Operands& operands, const Layout& layout, int64_t, Parameters) const override {
+  void apply(TensorOperands& operands, const Layout& layout, int64_t, Parameters) const override {
     const int64_t columns = operands.q.size(3);
     if (operands.k.size(3) != columns + group_)
       fail("fox: k: expected " + std::to_string(columns) + " columns and " +
@@ -97,20 +98,22 @@ class Fox final : public Method {
     // queries of decoding are near it.
     const at::Tensor forgotten = at::log_sigmoid(operands.k.slice(3, columns).to(at::kDouble));
     // Rows of no sequence, which a cache has between pages, may hold any values.
-    at::Tensor c = at::cumsum(forgotten.masked_fill(of_nobody(layout), 0), 2);
-    if (c.numel() > 0) c = c - c.slice(2, -1).detach();
-    c = c.transpose(2, 3).flatten(1, 2);  // [batch, heads, keys]
+    const at::Tensor gates = forgotten.masked_fill(of_nobody(layout), 0);
+    // c_j = sum over t > j of ln f_t, added up from the last key. Then the gradient of a gate is a
+    // sum over the keys before it: tiny where these are forgotten, and no difference of large sums.
+    const at::Tensor c =
+        (at::cumsum(gates.flip(2), 2).flip(2) - gates).transpose(2, 3).flatten(1, 2);
     operands.k = operands.k.slice(3, 0, columns);
     const at::Tensor own = own_keys(layout);
     if (layout.causal)
-      operands.key_bias = -c;
+      operands.key_bias = c;  // [batch, heads, keys]
     else
       forget_both_ways(operands, layout, c, own);
   }
 
  private:
   // -|c_i - c_j| by query and distance.
-  static void forget_both_ways(Operands& operands, const Layout& layout, const at::Tensor& c,
+  static void forget_both_ways(TensorOperands& operands, const Layout& layout, const at::Tensor& c,
                                const at::Tensor& own) {
     // The first and last key row of each query's sequence.
     std::vector<KeyRange> rows(static_cast<size_t>(layout.queries));
@@ -134,7 +137,10 @@ class Fox final : public Method {
       const at::Tensor theirs = sums.index_select(2, others.flatten()).unflatten(2, others.sizes());
       return -(sums.index_select(2, mine).unsqueeze(3) - theirs).abs().to(type);
     };
-    operands.lazy_query_bias = {.inputs = {c}, .rows = penalties, .diagonals = layout.diagonals()};
+    operands.lazy_query_bias = {.inputs = {c},
+                                .rows = penalties,
+                                .diagonals = layout.diagonals(),
+                                .from = std::numeric_limits<int64_t>::min()};  // every query
   }
 
   ModelShape shape_;
