@@ -4,6 +4,7 @@
     bench/first_run.py                     HEAD beside c4e4547; both build without a compiler cache
     bench/first_run.py --peer "" --survey  HEAD alone, and `./run` to the end of its survey
     bench/first_run.py --check             `./check --quick` of HEAD, with packages and build
+    bench/first_run.py --here              the cold build alone, in clones on this system
 
 Each commit is built in a fresh system of scripts/clean_chroot.sh (needs root and debootstrap), the
 two alternately and `--rounds` times, on an otherwise idle machine. Times of the survey start with
@@ -95,6 +96,22 @@ def first_run(ref, with_survey):
         return times
 
 
+def build_here(ref):
+    """{name of a row: seconds} of a cold build of one commit in a clone on this system."""
+    def cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    with tempfile.TemporaryDirectory(prefix="sextant-build-") as folder:
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        subprocess.run(["git", "-C", folder, "checkout", "--quiet", "--detach", ref], check=True)
+        began, before = time.monotonic(), cpu()
+        subprocess.run(["bash", "-c", STEPS["build"]], cwd=folder, check=True,
+                       env=dict(os.environ, CCACHE_DISABLE="1"))
+        return {"cold build, wall clock": time.monotonic() - began,
+                "cold build, CPU": cpu() - before}
+
+
 def row(name, ours, peer, version):
     """A row of bench/results with the least time of the rounds, ours beside the peer's."""
     def least(rounds):
@@ -116,6 +133,8 @@ def main():
     parser.add_argument("--rounds", type=program.positive, default=1)
     parser.add_argument("--survey", action="store_true", help="run the survey of --ref, too")
     parser.add_argument("--check", action="store_true", help="time ./check --quick instead")
+    parser.add_argument("--here", action="store_true",
+                        help="build on this system, whose packages must be installed")
     parser.add_argument("--suite", default="bookworm", help="Debian's, for --check (bookworm)")
     options = parser.parse_args()
 
@@ -131,13 +150,16 @@ def main():
     ours, peer = [], []
     for n in range(options.rounds):
         if options.peer:
-            peer.append(first_run(options.peer, with_survey=False))
-        ours.append(first_run(options.ref, options.survey and n == 0))
+            peer.append(build_here(options.peer) if options.here
+                        else first_run(options.peer, with_survey=False))
+        ours.append(build_here(options.ref) if options.here
+                    else first_run(options.ref, options.survey and n == 0))
     rows = [row(name, ours, peer, options.peer) for name in ours[0]]
     for one in rows:
         beside = f"{one['peer']:8.1f} s  {one['ratio']:.2f}" if one["peer"] else ""
         print(f"{one['name']:<42}{one['ours']:8.1f} s {beside}")
-    path = records.write("first-run", rows, commit=options.ref, command=command)
+    path = records.write("build" if options.here else "first-run", rows, commit=options.ref,
+                         command=command)
     print(path.relative_to(ROOT))
 
 
