@@ -52,7 +52,8 @@ TEST(ReportInABrowser, RunsWithoutErrorsAndAnswers) {
                                        reading(arm_result("ntk", 0, 0.5), "rope"),
                                        reading(pair_result("ntk", 0, 1, 0.5), "rope")};
   const Settings settings = settings_of_results();
-  write_results(folder.path(), {{"settings", settings}}, results, settings, "sextant survey");
+  write_results(folder.path(), {{"settings", settings}}, findings_of(results, settings),
+                "sextant survey");
   std::string page = read_text(folder / "report.html");
   page.insert(page.find("</body>"), kReader);
   const std::string seen = chart::opened(page);
@@ -75,7 +76,8 @@ TEST(ReportInABrowser, SavesTheFilesThatStandBesideIt) {
   const TemporaryFolder folder;
   const std::vector<ArmResult> results{arm_result("rope", 0, 1), arm_result("t5", 0, 0.02)};
   const Settings settings = settings_of_results();
-  write_results(folder.path(), {{"settings", settings}}, results, settings, "sextant survey");
+  write_results(folder.path(), {{"settings", settings}}, findings_of(results, settings),
+                "sextant survey");
   const auto saved = chart::saved_by_clicks(read_text(folder / "report.html"), "a.download", 3);
   ASSERT_EQ(saved.size(), 3);
   for (const auto& [name, bytes] : saved) {

@@ -162,6 +162,15 @@ std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& option
   return distances;
 }
 
+int64_t near_distance(const RetrievalOptions& options) {
+  const std::vector<int64_t> distances = distances_in(options.length, options);
+  return distances.size() > 1 ? distances[distances.size() - 2] : distances.back();
+}
+
+int64_t far_distance(int64_t length, const RetrievalOptions& options) {
+  return distances_in(length, options).back();
+}
+
 void to_json(json& json, const Settings& settings) {
   const TrainingOptions& training = settings.training;
   const TestOptions& test = settings.test;

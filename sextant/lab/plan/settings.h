@@ -72,6 +72,11 @@ int64_t longest_of(const Settings& settings, Task task);
 // length - L/8.
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options);
 
+// The two distances in reports: the largest one that is tested up to half of the training length,
+// and the beginning of a sequence.
+int64_t near_distance(const RetrievalOptions& options);
+int64_t far_distance(int64_t length, const RetrievalOptions& options);
+
 // A unit of work: a method trained from a seed, or tested with the weights of another arm.
 struct Arm {
   std::string label;    // its name in tables: "rope"

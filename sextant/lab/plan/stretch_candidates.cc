@@ -166,7 +166,7 @@ std::vector<Recommendation::Tie> ties_of(const Extension& extension, size_t best
       behind.push_back(here[block] - blocks[block]);
     }
     const MeanInterval interval = interval95(behind);
-    if (interval.mean - interval.half <= 0) ties.push_back({.candidate = n, .behind = interval});
+    if (interval.low() <= 0) ties.push_back({.candidate = n, .behind = interval});
   }
   std::ranges::stable_sort(ties, {},
                            [](const Recommendation::Tie& tie) { return tie.behind.mean; });
@@ -240,9 +240,9 @@ Recommendation recommend(const Extension& extension) {
       far_loss(direct), near.length, near.sliding.value, signed_fixed(near.sliding_change.value));
   std::string others;
   for (const Recommendation::Tie& tie : found.ties) {
-    others += fmt::format("{}{} ({} ± {:.3f})", others.empty() ? "" : ", ",
-                          extension.candidates[tie.candidate].candidate.name,
-                          signed_fixed(tie.behind.mean), tie.behind.half);
+    others +=
+        fmt::format("{}{} ({})", others.empty() ? "" : ", ",
+                    extension.candidates[tie.candidate].candidate.name, signed_fixed(tie.behind));
   }
   if (!others.empty()) {
     found.reason += fmt::format("; on this text {} {} not to be told apart from it", others,

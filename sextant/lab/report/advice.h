@@ -1,10 +1,11 @@
 // The answer of a survey in words: which encoding to train with, and how to stretch a trained one.
 //
-// Both answers follow one rule. The candidates are the methods that hold (table.h) and find at
-// least half of the pairs at the beginning of the longest sequence. They are ranked by sliding loss
-// at the longest length, and the candidates that are not significantly worse than the first are
-// named with it (compare.h). If no method is a candidate, the answer says so and names the nearest
-// method. The answer is derived from the numbers and says how many seeds they rest on.
+// Both answers follow one rule. The candidates are the methods that hold (method_result.h) and find
+// at least half of the pairs at the beginning of the longest sequence. They are ranked by sliding
+// loss at the longest length (ranking.h), and the candidates that are not significantly worse than
+// the first are named with it (compare.h). If no method is a candidate, the answer says so and
+// names the nearest method. The answer is derived from the numbers and says how many seeds they
+// rest on.
 //
 // `sextant extend` follows another rule (stretch_candidates.h). It measures no retrieval, so it
 // excludes forgetting methods by their kind. It also counts the loss that a stretch costs at the
@@ -14,10 +15,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/findings.h"
 
 namespace sextant::lab {
 
@@ -31,9 +31,8 @@ struct Advice {
   std::string answer() const;  // train and stretch, one paragraph each
 };
 
-// Returns an empty Advice for trainings of fewer than kEnoughBytes (claims.h): these models have
-// learned too little for a break to show.
-Advice advice(std::span<const MethodResult> methods, const Settings& settings);
+// Returns an empty Advice if there is no ranking, see ranking.h.
+Advice advice(const Findings& findings);
 
 // Plain text: the answer with one sentence per line, then the details.
 std::string advice_text(const Advice& advice);

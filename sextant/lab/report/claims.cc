@@ -5,27 +5,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "sextant/lab/report/compare.h"
 #include "sextant/lab/report/format_number.h"
 
 namespace sextant::lab {
 namespace {
 
 using enum Measure;
-
-// A method with a lower retrieval accuracy counts as one that does not find distant pairs.
-constexpr double kHalf = 0.5;
-
-// The claim: measure(method), minus measure(other) if there is one, is below or above a bound.
-struct Claim {
-  const char* claim;
-  const char* source;
-  Measure measure;
-  const char* method;
-  const char* other;  // "" if the claim is about one method
-  bool below;
-  double bound;
-};
 
 constexpr const char* kAlibi = "Press et al. 2022 (arXiv 2108.12409)";
 constexpr const char* kKerple = "Chi et al. 2022 (arXiv 2205.09921)";
@@ -36,7 +21,7 @@ constexpr const char* kRerope = "Su 2023 (kexue.fm 9708)";
 constexpr const char* kLocal = "Kazemnejad et al. 2023 (arXiv 2305.19466)";
 constexpr const char* kLogN = "Su 2021 (kexue.fm 8823)";
 
-// Bounds of single methods are the thresholds of verdict() in table.h.
+// Bounds of single methods are the thresholds of method_result.h.
 constexpr Claim kClaims[] = {
     {"Sinusoidal positions break past the training length", kAlibi, kChange, "sinusoidal", "",
      false, kBreaksAbove},
@@ -69,13 +54,14 @@ constexpr Claim kClaims[] = {
     {"A window as long as the training texts keeps RoPE from breaking", "Su 2023 (kexue.fm 9431)",
      kChange, "window", "", true, kHoldsBelow},
     // Retrieval, whose failures a loss on text does not show; local methods first.
-    {"A window finds nothing beyond itself", kRerope, kFar, "window", "", true, kHalf},
-    {"Chunks find nothing beyond themselves", kRerope, kFar, "chunk", "", true, kHalf},
-    {"ALiBi does not find what lies far back", kSandwich, kFar, "alibi", "", true, kHalf},
+    {"A window finds nothing beyond itself", kRerope, kFar, "window", "", true, kRetrievesFrom},
+    {"Chunks find nothing beyond themselves", kRerope, kFar, "chunk", "", true, kRetrievesFrom},
+    {"ALiBi does not find what lies far back", kSandwich, kFar, "alibi", "", true, kRetrievesFrom},
     {"KERPLE (log) does not find what lies far back", kSandwich, kFar, "kerple-log", "", true,
-     kHalf},
-    {"Sandwich does not find what lies far back", kSandwich, kFar, "sandwich", "", true, kHalf},
-    {"RoPE does not find what lies far back", kLocal, kFar, "rope", "", true, kHalf},
+     kRetrievesFrom},
+    {"Sandwich does not find what lies far back", kSandwich, kFar, "sandwich", "", true,
+     kRetrievesFrom},
+    {"RoPE does not find what lies far back", kLocal, kFar, "rope", "", true, kRetrievesFrom},
     {"T5's bias finds more than RoPE far back", kLocal, kFar, "t5", "rope", false, 0},
     {"No encoding at all finds more than RoPE far back", kLocal, kFar, "none", "rope", false, 0},
     // Stretches of a trained RoPE without further training.
@@ -115,57 +101,62 @@ const MethodResult* find(std::span<const MethodResult> methods, const std::strin
   return found == methods.end() || !is_measured(measure, *found) ? nullptr : &*found;
 }
 
-Finding compare(const MeanInterval& interval, bool below, double bound) {
+Outcome outcome_of(const MeanInterval& interval, bool below, double bound) {
   const double over = (below ? 1 : -1) * (interval.mean - bound);
-  if (over + interval.half < 0) return Finding::kHolds;
-  return over - interval.half > 0 ? Finding::kFails : Finding::kUndecided;
+  if (over + interval.half.value() < 0) return Outcome::kHolds;
+  return over - interval.half.value() > 0 ? Outcome::kFails : Outcome::kUndecided;
 }
 
 }  // namespace
 
-std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings) {
-  std::vector<ClaimFound> found;
-  if (settings.training.bytes < kEnoughBytes) return found;
+std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
+                                       const Settings& settings) {
+  std::vector<CheckedClaim> checked;
+  if (settings.training.bytes < kEnoughBytes) return checked;
   for (const Claim& claim : kClaims) {
     const MethodResult* const method = find(methods, claim.method, claim.measure);
     const bool alone = *claim.other == '\0';
     const MethodResult* const other = alone ? nullptr : find(methods, claim.other, claim.measure);
     if (method == nullptr || (!alone && other == nullptr)) continue;
-    const std::optional<Measured> over = measured(claim.measure, *method, other, settings);
-    if (!over) continue;
-    const auto& interval = over->interval;
-    const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
-    found.push_back(
-        {.claim = claim.claim,
-         .source = claim.source,
-         .finding = compare(interval, claim.below, claim.bound),
-         .measure = fmt::format("{} of {}{}", name(claim.measure), claim.method, minus),
-         .value = fmt::format("{} ± {:.3f}", signed_fixed(interval.mean), interval.half),
-         .over = words(*over),
-         .bound = fmt::format("{} {:g}", claim.below ? "below" : "above", claim.bound)});
+    const std::optional<Measured> found = measured(claim.measure, *method, other, settings);
+    if (!found) continue;
+    checked.push_back({.claim = claim,
+                       .measured = *found,
+                       .outcome = outcome_of(found->interval, claim.below, claim.bound)});
   }
-  return found;
+  return checked;
 }
 
-const char* name(Finding finding) {
-  switch (finding) {
-    case Finding::kHolds:
+const char* name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHolds:
       return "holds";
-    case Finding::kFails:
+    case Outcome::kFails:
       return "fails";
-    case Finding::kUndecided:
+    case Outcome::kUndecided:
       break;
   }
   return "undecided";
 }
 
-std::string claims_text(std::span<const ClaimFound> claims) {
+ClaimWords words(const CheckedClaim& checked) {
+  const Claim& claim = checked.claim;
+  const bool alone = *claim.other == '\0';
+  const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
+  return {.measure = fmt::format("{} of {}{}", name(claim.measure), claim.method, minus),
+          .value = signed_fixed(checked.measured.interval),
+          .over = words(checked.measured),
+          .bound = fmt::format("{} {:g}", claim.below ? "below" : "above", claim.bound)};
+}
+
+std::string claims_text(std::span<const CheckedClaim> claims) {
   if (claims.empty()) return "";
   std::string text = "What the literature says, here (95 % intervals):\n";
-  for (const ClaimFound& claim : claims) {
+  for (const CheckedClaim& checked : claims) {
+    const ClaimWords said = words(checked);
     text += fmt::format("  {:<9}  {}; {}\n             {}: {} ({}), said to be {}\n",
-                        name(claim.finding), claim.claim, claim.source, claim.measure, claim.value,
-                        claim.over, claim.bound);
+                        name(checked.outcome), checked.claim.text, checked.claim.source,
+                        said.measure, said.value, said.over, said.bound);
   }
   return text;
 }

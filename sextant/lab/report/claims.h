@@ -1,28 +1,37 @@
 // Claims of the literature, compared with the measurements of a survey.
 //
 // A claim is an inequality between measures of one or two methods, with its source. At the scale of
-// a survey it holds, fails or stays undecided; each outcome is a finding and is printed with its
-// numbers. Nothing is tuned to make a claim hold.
+// a survey it holds, fails or stays undecided; each outcome is printed with its numbers. Nothing is
+// tuned to make a claim hold.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/compare.h"
+#include "sextant/lab/report/method_result.h"
 
 namespace sextant::lab {
 
-enum class Finding { kHolds, kFails, kUndecided };
+// The measure of a method, minus that of another if there is one, is below or above a bound.
+struct Claim {
+  const char* text = "";    // "ALiBi holds past the training length"
+  const char* source = "";  // "Press et al. 2022 (arXiv 2108.12409)"
+  Measure measure = Measure::kChange;
+  const char* method = "";
+  const char* other = "";  // empty if the claim is about one method
+  bool below = true;
+  double bound = 0;
+};
 
-struct ClaimFound {
-  std::string claim;   // "ALiBi holds past the training length"
-  std::string source;  // "Press et al. 2022 (arXiv 2108.12409)"
-  Finding finding = Finding::kUndecided;
-  std::string measure;  // "change of the sliding loss of alibi"
-  std::string value;    // "+0.009 ± 0.004": mean and half the width of the 95 % interval
-  std::string over;     // "over 64 blocks": the sample of that interval
-  std::string bound;    // "below 0.1": the claimed bound
+enum class Outcome { kHolds, kFails, kUndecided };
+const char* name(Outcome outcome);  // "holds", "fails", "undecided"
+
+struct CheckedClaim {
+  Claim claim;
+  Measured measured;
+  Outcome outcome = Outcome::kUndecided;
 };
 
 // Shorter trainings decide nothing: a model must have learned something before its loss can break.
@@ -37,12 +46,18 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 // (compare.h). The interval is over seeds if there are two or more, else over the blocks of the
 // test text or over retrieval sequences; the latter do not show how much another seed would move x.
 // A claim is undecided if the interval contains c.
-std::vector<ClaimFound> claims(std::span<const MethodResult> methods, const Settings& settings);
+std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
+                                       const Settings& settings);
 
-// "holds", "fails", "undecided"
-const char* name(Finding finding);
+struct ClaimWords {
+  std::string measure;  // "change of the sliding loss of alibi"
+  std::string value;    // "+0.009 ± 0.004": mean and half the width of the 95 % interval
+  std::string over;     // "over 64 blocks": the sample of that interval
+  std::string bound;    // "below 0.1": the claimed bound
+};
+ClaimWords words(const CheckedClaim& checked);
 
 // Plain text, two lines per claim; empty if there are no claims.
-std::string claims_text(std::span<const ClaimFound> claims);
+std::string claims_text(std::span<const CheckedClaim> claims);
 
 }  // namespace sextant::lab

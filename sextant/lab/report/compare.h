@@ -8,8 +8,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/interval.h"
+#include "sextant/lab/report/method_result.h"
 
 namespace sextant::lab {
 
@@ -25,7 +27,7 @@ const char* name(Measure measure);
 bool is_measured(Measure measure, const MethodResult& method);
 
 struct Measured {
-  MeanInterval interval;  // 95 %
+  MeanInterval interval;  // its half is never absent
   // The sample of the interval. kBlocks and kTexts: blocks or retrieval sequences of one seed,
   // which do not show how much another seed would differ. kApart: two methods of one seed of which
   // one was measured by a version that kept no blocks; the interval is that of unpaired samples,

@@ -15,4 +15,8 @@ std::string fixed(double value, int decimals) {
   return text.front() == '+' ? text.substr(1) : text;
 }
 
+std::string signed_fixed(const MeanInterval& interval) {
+  return fmt::format("{} ± {:.3f}", signed_fixed(interval.mean), interval.half.value());
+}
+
 }  // namespace sextant::lab

@@ -30,11 +30,9 @@ double mean_of(std::span<const double> values) {
 }  // namespace
 
 MeanInterval interval95(std::span<const double> values) {
-  if (values.size() < 2) {
-    fail(fmt::format("interval: expected two values at least, but got {}", values.size()));
-  }
-  const auto count = static_cast<double>(values.size());
   const double mean = mean_of(values);
+  if (values.size() < 2) return {.mean = mean};
+  const auto count = static_cast<double>(values.size());
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return {.mean = mean,
@@ -56,12 +54,6 @@ MeanInterval difference95_of_shares(std::string_view ours, std::string_view thei
   const double apart = (only_ours - only_theirs) / guarded;
   return {.mean = (only_ours - only_theirs) / count,
           .half = kNormal95 * std::sqrt((unlike / guarded - apart * apart) / guarded)};
-}
-
-SeedMean seed_mean(std::span<const double> values) {
-  if (values.size() < 2) return {.mean = mean_of(values)};
-  const MeanInterval interval = interval95(values);
-  return {.mean = interval.mean, .half = interval.half};
 }
 
 }  // namespace sextant::lab

@@ -1,4 +1,4 @@
-// Means over seeds and their 95 % intervals.
+// Means and their 95 % intervals.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,18 @@
 
 namespace sextant::lab {
 
-// A mean and half the width of its 95 % interval.
+// A mean and half the width of its 95 % interval; one value, such as that of a single seed, has no
+// interval.
 struct MeanInterval {
-  double mean = 0, half = 0;
+  double mean = 0;
+  std::optional<double> half = {};
+
+  // The ends of the interval; the mean if there is none.
+  double low() const { return mean - half.value_or(0); }
+  double high() const { return mean + half.value_or(0); }
 };
 
-// Student's t interval over at least two values. Throws Error for fewer.
+// The mean with Student's t interval, which needs two values; the mean of no values is 0.
 MeanInterval interval95(std::span<const double> values);
 
 // Interval of the difference of two shares, that of `ours` minus that of `theirs`. Both hold
@@ -20,13 +26,6 @@ MeanInterval interval95(std::span<const double> values);
 // 2005, half an answer is added to each of the four kinds of pair, so the interval has a width even
 // if all pairs agree. Throws Error if the two differ in length or are empty.
 MeanInterval difference95_of_shares(std::string_view ours, std::string_view theirs);
-
-// A mean over seeds. half: half the width of its 95 % interval; absent for one seed.
-struct SeedMean {
-  double mean = 0;
-  std::optional<double> half = {};
-};
-SeedMean seed_mean(std::span<const double> values);
 
 // Half the width of a 95 % interval in standard errors, for large samples.
 inline constexpr double kNormal95 = 1.960;

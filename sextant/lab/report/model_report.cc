@@ -178,7 +178,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
   for (const Recommendation::Tie& tie : recommendation.ties) {
     ties.push_back({{"name", extension.candidates.at(tie.candidate).candidate.name},
                     {"behind", tie.behind.mean},
-                    {"half_interval95", tie.behind.half}});
+                    {"half_interval95", tie.behind.half.value()}});
   }
   json out = {{"train_length", extension.model.train_length},
               {"blocks", extension.model.blocks},

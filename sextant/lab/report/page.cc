@@ -10,21 +10,21 @@
 #include <vector>
 
 #include "sextant/lab/report/advice.h"
-#include "sextant/lab/report/claims.h"
-#include "sextant/lab/report/format_number.h"
+#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/tables.h"
 #include "sextant/version.h"
 
 namespace sextant::lab {
 namespace {
 
-chart::Tone tone(const std::string& verdict) {
-  if (verdict == "holds") return chart::Tone::kGood;
-  return verdict == "drifts" ? chart::Tone::kPlain : chart::Tone::kBad;
+chart::Tone tone(Verdict verdict) {
+  if (verdict == Verdict::kHolds) return chart::Tone::kGood;
+  return verdict == Verdict::kDrifts ? chart::Tone::kPlain : chart::Tone::kBad;
 }
 
-chart::Cell cell(const std::optional<SeedMean>& found, const FoundTable::Column& column) {
+chart::Cell cell(const std::optional<MeanInterval>& found, const ResultTable::Column& column) {
   if (!found) return chart::words("", chart::Tone::kQuiet);
   chart::Cell cell = chart::number(found->mean, column.decimals);
   if (column.sign && !cell.text.starts_with('-') && !cell.text.starts_with("−")) {
@@ -34,28 +34,33 @@ chart::Cell cell(const std::optional<SeedMean>& found, const FoundTable::Column&
   return cell;
 }
 
+chart::Cell verdict_cell(std::optional<Verdict> verdict) {
+  return verdict ? chart::words(name(*verdict), tone(*verdict))
+                 : chart::words("", chart::Tone::kBad);
+}
+
 // Signed columns such as the change come first, so that a narrow screen shows them.
-std::vector<size_t> column_order(const FoundTable& found) {
+std::vector<size_t> column_order(const ResultTable& found) {
   std::vector<size_t> order(found.columns.size());
   for (size_t n = 0; n < order.size(); ++n) order[n] = n;
   std::ranges::stable_partition(order, [&](size_t n) { return found.columns[n].sign; });
   return order;
 }
 
-chart::Table html_table(const FoundTable& found) {
+chart::Table html_table(const ResultTable& found) {
   chart::Table table{.caption = found.caption + (found.unit.empty() ? "" : ", in " + found.unit),
                      .columns = {{.name = "method", .unit = ""}}};
-  const bool words =
-      std::ranges::any_of(found.rows, [](const FoundTable::Row& row) { return !row.word.empty(); });
-  if (words) table.columns.push_back({.name = "verdict", .unit = ""});
+  const bool verdicts = std::ranges::any_of(
+      found.rows, [](const ResultTable::Row& row) { return row.verdict.has_value(); });
+  if (verdicts) table.columns.push_back({.name = "verdict", .unit = ""});
   const std::vector<size_t> order = column_order(found);
   for (const size_t n : order) {
     table.columns.push_back({.name = found.columns[n].name, .unit = found.columns[n].unit});
   }
-  for (const FoundTable::Row& row : found.rows) {
+  for (const ResultTable::Row& row : found.rows) {
     std::vector<chart::Cell> cells{chart::words(row.label)};
     cells.front().note = row.remark;
-    if (words) cells.push_back(chart::words(row.word, tone(row.word)));
+    if (verdicts) cells.push_back(verdict_cell(row.verdict));
     for (const size_t n : order) {
       cells.push_back(cell(n < row.values.size() ? row.values[n] : std::nullopt, found.columns[n]));
     }
@@ -64,10 +69,9 @@ chart::Table html_table(const FoundTable& found) {
   return table;
 }
 
-chart::Section tables_section(std::span<const MethodResult> methods, const Settings& settings,
-                              size_t seeds) {
+chart::Section tables_section(const Findings& findings, size_t seeds) {
   chart::Section section{.heading = "Tables", .blocks = {}};
-  for (const FoundTable& one : tables(methods, settings)) {
+  for (const ResultTable& one : tables(findings)) {
     section.blocks.emplace_back(html_table(one));
   }
   section.blocks.emplace_back(chart::Details{
@@ -85,14 +89,14 @@ chart::Section tables_section(std::span<const MethodResult> methods, const Setti
   return section;
 }
 
-chart::Cell finding_cell(Finding finding) {
-  const chart::Tone tone = finding == Finding::kHolds   ? chart::Tone::kGood
-                           : finding == Finding::kFails ? chart::Tone::kBad
+chart::Cell outcome_cell(Outcome outcome) {
+  const chart::Tone tone = outcome == Outcome::kHolds   ? chart::Tone::kGood
+                           : outcome == Outcome::kFails ? chart::Tone::kBad
                                                         : chart::Tone::kPlain;
-  return chart::words(name(finding), tone);
+  return chart::words(name(outcome), tone);
 }
 
-chart::Section claims_section(std::span<const ClaimFound> claims) {
+chart::Section claims_section(std::span<const CheckedClaim> claims) {
   chart::Table table{.caption = "Claims, and what was measured here with its 95 % interval",
                      .columns = {{.name = "claim", .unit = ""},
                                  {.name = "here", .unit = ""},
@@ -100,15 +104,16 @@ chart::Section claims_section(std::span<const ClaimFound> claims) {
                                  {.name = "claimed", .unit = ""},
                                  {.name = "source", .unit = ""}}};
   table.stacks = true;
-  const auto count = [&](Finding finding) {
-    return std::ranges::count(claims, finding, &ClaimFound::finding);
+  const auto count = [&](Outcome outcome) {
+    return std::ranges::count(claims, outcome, &CheckedClaim::outcome);
   };
-  for (const ClaimFound& claim : claims) {
-    std::vector<chart::Cell> cells{chart::words(claim.claim), finding_cell(claim.finding),
-                                   chart::words(claim.value), chart::words(claim.bound),
-                                   chart::words(claim.source)};
-    cells[0].note = claim.measure;
-    cells[2].note = claim.over;
+  for (const CheckedClaim& checked : claims) {
+    const ClaimWords said = words(checked);
+    std::vector<chart::Cell> cells{chart::words(checked.claim.text), outcome_cell(checked.outcome),
+                                   chart::words(said.value), chart::words(said.bound),
+                                   chart::words(checked.claim.source)};
+    cells[0].note = said.measure;
+    cells[2].note = said.over;
     table.rows.push_back(std::move(cells));
   }
   return {.heading = "Claims of the literature",
@@ -117,8 +122,8 @@ chart::Section claims_section(std::span<const ClaimFound> claims) {
                          "inside the interval: {}. Intervals are over seeds if there are several, "
                          "else over the test text, which does not show how much another seed would "
                          "move them.",
-                         claims.size(), count(Finding::kHolds), count(Finding::kFails),
-                         count(Finding::kUndecided))},
+                         claims.size(), count(Outcome::kHolds), count(Outcome::kFails),
+                         count(Outcome::kUndecided))},
                      std::move(table)}};
 }
 
@@ -158,16 +163,16 @@ chart::Section charts_section(std::vector<NamedChart> drawn, bool split) {
   return section;
 }
 
-chart::Section maps_section(std::span<const MethodResult> methods, const Settings& settings) {
+chart::Section maps_section(const Findings& findings) {
   chart::Section section{.heading = "Inside the encodings", .blocks = {}};
-  for (NamedMap& named : maps(methods, settings)) section.blocks.emplace_back(std::move(named.map));
+  for (NamedMap& named : maps(findings)) section.blocks.emplace_back(std::move(named.map));
   if (section.blocks.empty()) return section;
   section.blocks.insert(section.blocks.begin(),
                         chart::Prose{fmt::format(
                             "These are the models of seed 0. Maps of attention begin at the upper "
                             "left corner; the diagonal is the query's own position. Rows below {} "
                             "are longer than any sequence of the training.",
-                            settings.training.length)});
+                            findings.settings.training.length)});
   return section;
 }
 
@@ -181,21 +186,22 @@ void flatten(const nlohmann::json& value, const std::string& path, chart::Settin
   }
 }
 
-chart::Section data_section(const nlohmann::json& manifest, std::span<const ArmResult> results,
-                            std::span<const MethodResult> methods, const Settings& settings) {
+chart::Section data_section(const nlohmann::json& manifest, const Findings& findings) {
   chart::Section section{.heading = "Settings and data", .blocks = {}};
   chart::Settings items;
   flatten(manifest, "", items);
-  if (!results.empty()) items.items.emplace_back("machine", results.front().machine);
-  items.items.emplace_back("training", speed(results, settings));
+  if (!findings.results.empty()) {
+    items.items.emplace_back("machine", findings.results.front().machine);
+  }
+  items.items.emplace_back("training", speed(findings));
   section.blocks.emplace_back(std::move(items));
   const auto add = [&](const char* file, const char* media_type, std::string content) {
     section.blocks.emplace_back(
         chart::Download{.file = file, .media_type = media_type, .content = std::move(content)});
   };
-  add("results.csv", "text/csv", results_csv(results, settings));
-  add("summary.csv", "text/csv", summary_csv(methods));
-  add("results.json", "application/json", results_text(manifest, results));
+  add("results.csv", "text/csv", results_csv(findings));
+  add("summary.csv", "text/csv", summary_csv(findings));
+  add("results.json", "application/json", results_text(manifest, findings));
   return section;
 }
 
@@ -205,11 +211,16 @@ std::string status_of(size_t done, size_t arms) {
   return done < arms ? fmt::format("{} of {} arms so far", done, arms) : "";
 }
 
-chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmResult> results,
-                          const Settings& settings, const std::string& command,
-                          const std::string& status) {
-  const std::vector<MethodResult> methods = by_method(results);
-  const Advice advised = advice(methods, settings);
+std::string speed(const Findings& findings) {
+  return findings.bytes_per_second > 0 ? fmt::format("{:.1f} thousand bytes per second and worker",
+                                                     findings.bytes_per_second / 1e3)
+                                       : "";
+}
+
+chart::Report report_page(const nlohmann::json& manifest, const Findings& findings,
+                          const std::string& command, const std::string& status) {
+  const Settings& settings = findings.settings;
+  const Advice advised = advice(findings);
   const std::string answer = advised.answer();
   chart::Report report;
   report.title = fmt::format("Trained at {} bytes, tested at up to {}", settings.training.length,
@@ -217,7 +228,7 @@ chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmRes
   report.status = status;
   report.lead = answer.empty() ? about(settings) : (status.empty() ? "" : "So far: ") + answer;
 
-  std::vector<NamedChart> drawn = charts(methods, settings);
+  std::vector<NamedChart> drawn = charts(findings);
   const bool split =
       std::ranges::any_of(drawn, [](const NamedChart& one) { return one.file.ends_with("-2"); });
   if (auto chart = opening_chart(drawn)) report.opening.blocks.emplace_back(std::move(*chart));
@@ -226,14 +237,13 @@ chart::Report report_page(const nlohmann::json& manifest, std::span<const ArmRes
     report.opening.blocks.emplace_back(
         chart::Details{.summary = "How this was chosen", .text = advised.details});
   }
-  report.sections.push_back(tables_section(methods, settings, advised.seeds));
-  const std::vector<ClaimFound> found = claims(methods, settings);
-  if (!found.empty()) report.sections.push_back(claims_section(found));
+  report.sections.push_back(tables_section(findings, advised.seeds));
+  if (!findings.claims.empty()) report.sections.push_back(claims_section(findings.claims));
   report.sections.push_back(charts_section(std::move(drawn), split));
-  if (chart::Section inside = maps_section(methods, settings); !inside.blocks.empty()) {
+  if (chart::Section inside = maps_section(findings); !inside.blocks.empty()) {
     report.sections.push_back(std::move(inside));
   }
-  report.sections.push_back(data_section(manifest, results, methods, settings));
+  report.sections.push_back(data_section(manifest, findings));
   report.footer = fmt::format("sextant {}: {}", version(), command);
   return report;
 }

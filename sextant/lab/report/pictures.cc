@@ -28,25 +28,8 @@ std::vector<std::string> bin_names(size_t bins) {
   return names;
 }
 
-// Shares by distance of one method at one length, means over layers and seeds; empty if not
-// measured.
-std::vector<double> attention_at(const MethodResult& method, int64_t length) {
-  std::vector<double> sum;
-  double count = 0;
-  for (const ArmResult& seed : method.seeds) {
-    for (const AttentionAt& at : seed.attention) {
-      if (at.length != length || at.at_distance.empty()) continue;
-      sum.resize(std::max(sum.size(), at.at_distance.size()), 0);
-      for (size_t n = 0; n < at.at_distance.size(); ++n) sum[n] += at.at_distance[n];
-      ++count;
-    }
-  }
-  for (double& value : sum) value /= count;
-  return sum;
-}
-
-HeatMap attention_by_distance(std::span<const MethodResult> methods, const Settings& settings,
-                              int64_t length) {
+HeatMap attention_by_distance(const Findings& findings, int64_t length) {
+  const Settings& settings = findings.settings;
   HeatMap map{.title = fmt::format("Attention of the last {} bytes by distance, sequences of {}",
                                    settings.training.length / 2, length),
               .subtitle = "shares of the weights of attention, means over layers and heads",
@@ -55,12 +38,10 @@ HeatMap attention_by_distance(std::span<const MethodResult> methods, const Setti
               .value = {.label = "share", .low = 0}};
   size_t bins = 0;
   std::vector<std::vector<double>> rows;
-  for (const MethodResult& method : methods) {
-    rows.push_back(attention_at(method, length));
-    if (rows.back().empty()) {
-      rows.pop_back();
-      continue;
-    }
+  for (const MethodResult& method : findings.methods) {
+    const auto at = std::ranges::find(method.attention, length, &AttentionMeans::length);
+    if (at == method.attention.end() || at->at_distance.empty()) continue;
+    rows.push_back(at->at_distance);
     map.rows.names.push_back(method.label);
     bins = std::max(bins, rows.back().size());
   }
@@ -148,23 +129,24 @@ HeatMap cosine_map(const MethodResult& method, const Pictures& pictures, const S
 
 }  // namespace
 
-std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings) {
+std::vector<NamedMap> maps(const Findings& findings) {
+  const Settings& settings = findings.settings;
   std::vector<NamedMap> all;
   for (const int64_t length : {settings.training.length, settings.test.longest()}) {
-    HeatMap map = attention_by_distance(methods, settings, length);
+    HeatMap map = attention_by_distance(findings, length);
     if (!map.values.empty()) {
       all.push_back({fmt::format("attention-by-distance-{}", length), std::move(map)});
     }
   }
-  for (const MethodResult& method : methods) {
+  for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);
-    if (pictures == nullptr || !method.reads.empty() || pictures->vectors.empty()) continue;
+    if (pictures == nullptr || !method.base.empty() || pictures->vectors.empty()) continue;
     all.push_back({"positions-" + method.label, vector_map(method, *pictures, settings)});
     all.push_back({"similarity-" + method.label, cosine_map(method, *pictures, settings)});
   }
-  for (const MethodResult& method : methods) {
+  for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);
-    if (pictures == nullptr || !method.reads.empty() || pictures->attention.empty()) continue;
+    if (pictures == nullptr || !method.base.empty() || pictures->attention.empty()) continue;
     all.push_back({"attention-" + method.label, attention_map(method, *pictures, settings)});
   }
   for (NamedMap& one : all) std::ranges::replace(one.file, '/', '_');
@@ -176,8 +158,8 @@ bool has_scores(const MethodResult& method) {
   return pictures != nullptr && !pictures->scores.empty();
 }
 
-chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
-                                    const std::string& title) {
+chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
+                                    const Settings& settings, const std::string& title) {
   constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
   chart::LineChart chart{
       .title = title,
@@ -188,10 +170,10 @@ chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const
       .y = {.label = "score, minus that at distance 0", .low = -kLeastShown},
       .markers = {
           {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
-  for (const MethodResult& method : methods) {
-    if (!has_scores(method)) continue;
-    const Pictures& pictures = *pictures_of(method);
-    chart::Series line{.name = method.label};
+  for (const MethodResult* const method : methods) {
+    if (!has_scores(*method)) continue;
+    const Pictures& pictures = *pictures_of(*method);
+    chart::Series line{.name = method->label};
     for (size_t n = 1; n < pictures.distances.size(); ++n) {
       double sum = 0, low = INFINITY, high = -INFINITY;
       for (const std::vector<double>& head : pictures.scores) {

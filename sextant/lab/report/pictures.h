@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sextant/chart/chart.h"
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/findings.h"
 
 namespace sextant::lab {
 
@@ -19,13 +19,13 @@ struct NamedMap {
 // training length L and one at the longest length. For each trained method also its position
 // vectors and their cosines, and its attention over a sequence of the longest length. Maps that are
 // missing from results of older versions are left out.
-std::vector<NamedMap> maps(std::span<const MethodResult> methods, const Settings& settings);
+std::vector<NamedMap> maps(const Findings& findings);
 
 // Scores by distance, relative to the score at distance 0: one line per method for the mean over
 // heads, with a band from the lowest head to the highest. Methods that do not change scores have no
 // line.
-chart::LineChart scores_by_distance(std::span<const MethodResult> methods, const Settings& settings,
-                                    const std::string& title);
+chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
+                                    const Settings& settings, const std::string& title);
 bool has_scores(const MethodResult& method);
 
 }  // namespace sextant::lab

@@ -10,6 +10,7 @@
 #include "sextant/chart/report.h"
 #include "sextant/files/read_file.h"
 #include "sextant/files/write_file.h"
+#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/pictures.h"
 #include "sextant/lab/run/progress.h"
@@ -64,12 +65,12 @@ void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
 
 }  // namespace
 
-nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results) {
+nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings) {
   nlohmann::json json = manifest;
   json["arms"] = nlohmann::json::array();
-  for (const ArmResult& result : results) json["arms"].push_back(result);
+  for (const ArmResult& result : findings.results) json["arms"].push_back(result);
   json["summary"] = nlohmann::json::array();
-  for (const Summary& row : summary(by_method(results))) {
+  for (const Summary& row : summary(findings)) {
     nlohmann::json line{{"method", row.method},
                         {"measure", row.measure},
                         {"length", row.length},
@@ -82,45 +83,42 @@ nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmR
   return json;
 }
 
-std::string results_text(const nlohmann::json& manifest, std::span<const ArmResult> results) {
-  return results_json(manifest, results).dump(2) + "\n";
+std::string results_text(const nlohmann::json& manifest, const Findings& findings) {
+  return results_json(manifest, findings).dump(2) + "\n";
 }
 
 void write_report(const fs::path& directory, const nlohmann::json& manifest,
-                  std::span<const ArmResult> results, const Settings& settings,
-                  const std::string& command, const std::string& status) {
-  chart::write_report(report_page(manifest, results, settings, command, status),
-                      directory / kReportFile);
+                  const Findings& findings, const std::string& command, const std::string& status) {
+  chart::write_report(report_page(manifest, findings, command, status), directory / kReportFile);
 }
 
-bool is_written(const fs::path& directory, const nlohmann::json& manifest,
-                std::span<const ArmResult> results, const std::string& status) {
+bool is_written(const fs::path& directory, const nlohmann::json& manifest, const Findings& findings,
+                const std::string& status) {
   const fs::path page = directory / kReportFile, data = directory / kResultsFile;
   if (!fs::exists(page) || !fs::exists(data)) return false;
   const std::string html = read_file(page);
   const bool same_status = status.empty()
                                ? html.find("<p class=\"status\">") == std::string::npos
                                : html.find(chart::status_html(status)) != std::string::npos;
-  return same_status && read_json(data) == results_json(manifest, results);
+  return same_status && read_json(data) == results_json(manifest, findings);
 }
 
 void write_results(const fs::path& directory, const nlohmann::json& manifest,
-                   std::span<const ArmResult> results, const Settings& settings,
-                   const std::string& command, const std::string& status) {
-  const std::vector<MethodResult> methods = by_method(results);
-  write_file(directory / "results.csv", results_csv(results, settings));
-  write_file(directory / "summary.csv", summary_csv(methods));
+                   const Findings& findings, const std::string& command,
+                   const std::string& status) {
+  write_file(directory / "results.csv", results_csv(findings));
+  write_file(directory / "summary.csv", summary_csv(findings));
   remove_charts(directory);
   bool can_png = true;
-  for (const NamedChart& named : charts(methods, settings)) {
+  for (const NamedChart& named : charts(findings)) {
     if (!named.chart.series.empty()) write_picture(named.chart, directory / named.file, can_png);
   }
-  for (const NamedMap& named : maps(methods, settings)) {
+  for (const NamedMap& named : maps(findings)) {
     write_picture(named.map, directory / kMapsFolder / named.file, can_png);
   }
-  write_report(directory, manifest, results, settings, command, status);
+  write_report(directory, manifest, findings, command, status);
   // This file is written last: its presence marks a complete set of files.
-  write_file(directory / kResultsFile, results_text(manifest, results));
+  write_file(directory / kResultsFile, results_text(manifest, findings));
 }
 
 }  // namespace sextant::lab

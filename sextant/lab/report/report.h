@@ -3,12 +3,11 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "sextant/chart/chart.h"
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/findings.h"
 
 namespace sextant::lab {
 
@@ -19,10 +18,10 @@ struct NamedChart {
 
 // For trained methods: loss by length (sliding and all bytes), loss by position, retrieval by
 // distance and by length, scores by distance, and training loss by bytes read. For methods that
-// read other methods' weights, together with those other methods: sliding loss by length, loss by
+// use other methods' weights, together with those other methods: sliding loss by length, loss by
 // position, scores by distance and retrieval by distance. More than ten methods are split over
 // several charts of a kind, named NAME, NAME-2, ... and sorted by change, smallest first.
-std::vector<NamedChart> charts(std::span<const MethodResult> methods, const Settings& settings);
+std::vector<NamedChart> charts(const Findings& findings);
 
 inline constexpr const char* kReportFile = "report.html";
 
@@ -30,21 +29,20 @@ inline constexpr const char* kReportFile = "report.html";
 // maps/ as SVG and PNG. Without a PNG converter no PNG is written, and a line on standard error
 // says so. `status` marks a report of an unfinished survey, see page.h.
 void write_results(const std::filesystem::path& directory, const nlohmann::json& manifest,
-                   std::span<const ArmResult> results, const Settings& settings,
-                   const std::string& command, const std::string& status = "");
+                   const Findings& findings, const std::string& command,
+                   const std::string& status = "");
 
 // Writes report.html alone; a survey calls it while it runs.
 void write_report(const std::filesystem::path& directory, const nlohmann::json& manifest,
-                  std::span<const ArmResult> results, const Settings& settings,
-                  const std::string& command, const std::string& status);
+                  const Findings& findings, const std::string& command, const std::string& status);
 
-// Returns whether the files exist and show these results with this status.
+// Returns whether the files exist and show these findings with this status.
 bool is_written(const std::filesystem::path& directory, const nlohmann::json& manifest,
-                std::span<const ArmResult> results, const std::string& status);
+                const Findings& findings, const std::string& status);
 
 // The content of results.json: the manifest, "arms" and their "summary" over seeds. It depends only
 // on the manifest and the results.
-nlohmann::json results_json(const nlohmann::json& manifest, std::span<const ArmResult> results);
-std::string results_text(const nlohmann::json& manifest, std::span<const ArmResult> results);
+nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings);
+std::string results_text(const nlohmann::json& manifest, const Findings& findings);
 
 }  // namespace sextant::lab

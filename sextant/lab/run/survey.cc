@@ -12,10 +12,11 @@
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
 #include "sextant/lab/report/claims.h"
+#include "sextant/lab/report/findings.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
 #include "sextant/lab/report/result.h"
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/tables_text.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
@@ -104,26 +105,32 @@ ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, con
                    .on_done = [&] { return so_far.update(); }});
 }
 
-void print(std::span<const ArmResult> results, const Settings& settings) {
-  const std::vector<MethodResult> methods = by_method(results);
-  fmt::print("{}", table(methods, settings));
-  const std::vector<ClaimFound> found = claims(methods, settings);
-  if (!found.empty()) fmt::print("\n{}", claims_text(found));
-  const std::string advised = advice_text(advice(methods, settings));
+void print(const Findings& findings) {
+  fmt::print("{}", tables_text(findings));
+  if (!findings.claims.empty()) fmt::print("\n{}", claims_text(findings.claims));
+  const std::string advised = advice_text(advice(findings));
   if (!advised.empty()) fmt::print("\n{}", advised);
 }
 
 // Writes the partial report, which stays until the survey continues. If the disk is full the report
 // is omitted; `end` already has the reason.
-void write_partial(const SurveyOptions& options, const json& manifest,
-                   std::span<const ArmResult> results) {
+void write_partial(const SurveyOptions& options, const json& manifest, const Findings& findings) {
   try {
-    write_report(options.directory, manifest, results, options.settings, options.command,
-                 status_of(results.size(), options.arms.size()));
+    write_report(options.directory, manifest, findings, options.command,
+                 status_of(findings.results.size(), options.arms.size()));
     note(fmt::format("\nReport so far: {}", (options.directory / kReportFile).string()));
   } catch (const CannotWrite& error) {
     note(fmt::format("\nno report so far: {}", error.what()));
   }
+}
+
+void write_complete(const SurveyOptions& options, const json& manifest, const Findings& findings) {
+  const std::string status = status_of(findings.results.size(), options.arms.size());
+  if (!is_written(options.directory, manifest, findings, status)) {
+    write_results(options.directory, manifest, findings, options.command, status);
+  }
+  note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}", speed(findings),
+                   (options.directory / kReportFile).string()));
 }
 
 SurveyEnd stopped(const SurveyOptions& options, const ScheduleEnd& end, size_t done) {
@@ -157,21 +164,15 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   const DirectoryLock lock("survey", options.directory);
   const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest);
   std::map<std::string, ArmResult> none;
-  const std::vector<ArmResult> results = results_of(options, none);
-  if (!results.empty()) print(results, options.settings);
+  const Findings findings = findings_of(results_of(options, none), options.settings);
+  const size_t done = findings.results.size();
+  if (done > 0) print(findings);
   std::fflush(stdout);
   if (end.stopped) {
-    if (!results.empty()) write_partial(options, manifest, results);
-    return stopped(options, end, results.size());
+    if (done > 0) write_partial(options, manifest, findings);
+    return stopped(options, end, done);
   }
-  const std::string status = status_of(results.size(), options.arms.size());
-  if (!results.empty() && !is_written(options.directory, manifest, results, status)) {
-    write_results(options.directory, manifest, results, options.settings, options.command, status);
-  }
-  if (!results.empty()) {
-    note(fmt::format("\nTrained at {}.\nCharts and all numbers: {}",
-                     speed(results, options.settings), (options.directory / kReportFile).string()));
-  }
+  if (done > 0) write_complete(options, manifest, findings);
   for (const std::string& failure : end.failures) note("failed: " + failure);
   return end.failures.empty() ? SurveyEnd::kDone : SurveyEnd::kSomeFailed;
 }

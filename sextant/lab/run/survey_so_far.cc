@@ -10,7 +10,7 @@
 #include "sextant/base/error.h"
 #include "sextant/lab/report/page.h"
 #include "sextant/lab/report/report.h"
-#include "sextant/lab/report/table.h"
+#include "sextant/lab/report/tables_text.h"
 #include "sextant/lab/run/schedule.h"
 
 namespace sextant::lab {
@@ -67,10 +67,10 @@ bool SurveySoFar::is_table_due(std::span<const ArmResult> results) const {
   return done >= std::min(first, kFirstTable);
 }
 
-std::string SurveySoFar::write(std::span<const ArmResult> results) {
+std::string SurveySoFar::write(const Findings& findings) {
   const Clock::time_point start = Clock::now();
-  write_report(options_.directory, manifest_, results, options_.settings, options_.command,
-               status_of(results.size(), options_.arms.size()));
+  write_report(options_.directory, manifest_, findings, options_.command,
+               status_of(findings.results.size(), options_.arms.size()));
   const bool first = written_ == Clock::time_point{};
   written_ = Clock::now();
   writing_ = written_ - start;
@@ -83,16 +83,16 @@ std::string SurveySoFar::update() {
     const std::vector<ArmResult> results = results_of(options_, known_);
     std::string text;
     const bool due = is_table_due(results);
+    if (due) shown_ = results.size();
+    const bool writes = shown_ > 0 && results.size() < options_.arms.size() &&
+                        (due || Clock::now() - written_ > kWriteShare * writing_);
+    if (!writes) return "";
+    const Findings findings = findings_of(results, options_.settings);
     if (due) {
-      shown_ = results.size();
       text = fmt::format("\n{}\n\n{}", status_of(results.size(), options_.arms.size()),
-                         table(by_method(results), options_.settings));
+                         tables_text(findings));
     }
-    if (shown_ > 0 && results.size() < options_.arms.size() &&
-        (due || Clock::now() - written_ > kWriteShare * writing_)) {
-      text += write(results);
-    }
-    return text;
+    return text + write(findings);
   } catch (const Error& error) {
     // The arms continue. An error that persists is thrown again when all are done.
     failed_ = true;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/lab/report/findings.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/survey.h"
 
@@ -41,7 +42,7 @@ class SurveySoFar {
   using Clock = std::chrono::steady_clock;
 
   bool is_table_due(std::span<const ArmResult> results) const;
-  std::string write(std::span<const ArmResult> results);
+  std::string write(const Findings& findings);
 
   const SurveyOptions& options_;
   const nlohmann::json& manifest_;

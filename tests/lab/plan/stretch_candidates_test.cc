@@ -160,7 +160,7 @@ TEST(Recommend, ATieInAllThatCountsIsNotCalledWorse) {
   ASSERT_EQ(found.ties.size(), 1);
   EXPECT_EQ(found.ties[0].candidate, 2);
   EXPECT_NEAR(found.ties[0].behind.mean, 0.01, 1e-12);
-  EXPECT_NEAR(found.ties[0].behind.half, 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
+  EXPECT_NEAR(found.ties[0].behind.half.value(), 4.303 * 0.03 / std::sqrt(3.0), 1e-12);
   EXPECT_THAT(found.reason, testing::Not(HasSubstr("Lower there")));
 }
 

@@ -20,7 +20,7 @@ Settings enough() {
   return settings;
 }
 
-Advice of(const std::vector<ArmResult>& results) { return advice(by_method(results), enough()); }
+Advice of(const std::vector<ArmResult>& results) { return advice(findings_of(results, enough())); }
 
 TEST(Advice, WantsBothALossThatHoldsAndPairsThatAreFound) {
   const std::vector<ArmResult> results{
@@ -102,7 +102,7 @@ TEST(Advice, IsNotGivenOnTrainingsThatLearnedTooLittle) {
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
   Settings settings = enough();
   settings.training.bytes = kEnoughBytes - 1;
-  EXPECT_THAT(advice_text(advice(by_method(results), settings)), IsEmpty());
+  EXPECT_THAT(advice_text(advice(findings_of(results, settings))), IsEmpty());
 }
 
 // The terminal output begins with the sentences of the report, without Markdown.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sextant/lab/report/findings.h"
 #include "tests/lab/arm_results.h"
 
 namespace sextant::lab {
@@ -31,10 +32,14 @@ ArmResult result(const std::string& label, uint64_t seed, double change, double 
   return result;
 }
 
+std::vector<CheckedClaim> checked(const std::vector<ArmResult>& results, const Settings& settings) {
+  return findings_of(results, settings).claims;
+}
+
 std::vector<std::string> found(const std::vector<ArmResult>& results) {
   std::vector<std::string> lines;
-  for (const ClaimFound& claim : claims(by_method(results), small())) {
-    lines.push_back(std::string(name(claim.finding)) + ": " + claim.claim);
+  for (const CheckedClaim& claim : checked(results, small())) {
+    lines.push_back(std::string(name(claim.outcome)) + ": " + claim.claim.text);
   }
   return lines;
 }
@@ -80,22 +85,24 @@ TEST(Claims, CompareTwoMethodsOfOneSeedBlockByBlock) {
   const auto sandwich = [&](const std::vector<double>& blocks) {
     const std::vector<ArmResult> both{on_blocks("alibi", hard_and_easy),
                                       on_blocks("sandwich", blocks)};
-    const std::vector<ClaimFound> all = claims(by_method(both), small());
-    const auto found = std::ranges::find(
-        all, "Sandwich is no worse than ALiBi on the longest texts", &ClaimFound::claim);
-    return found == all.end() ? ClaimFound{} : *found;
+    const std::vector<CheckedClaim> all = checked(both, small());
+    const auto found = std::ranges::find_if(all, [](const CheckedClaim& claim) {
+      return claim.claim.text ==
+             std::string("Sandwich is no worse than ALiBi on the longest texts");
+    });
+    return found == all.end() ? CheckedClaim{} : *found;
   };
-  EXPECT_EQ(sandwich(a_little_better).finding, Finding::kHolds);
-  EXPECT_THAT(sandwich(a_little_better).measure, HasSubstr("minus that of alibi"));
-  EXPECT_EQ(sandwich(a_little_better).value, "-0.015 ± 0.009");
-  EXPECT_EQ(sandwich(a_little_better).over, "over 4 blocks");
-  EXPECT_EQ(sandwich(a_little_better).bound, "below 0");
-  EXPECT_EQ(sandwich(now_and_then_better).finding, Finding::kUndecided);
+  EXPECT_EQ(sandwich(a_little_better).outcome, Outcome::kHolds);
+  EXPECT_THAT(words(sandwich(a_little_better)).measure, HasSubstr("minus that of alibi"));
+  EXPECT_EQ(words(sandwich(a_little_better)).value, "-0.015 ± 0.009");
+  EXPECT_EQ(words(sandwich(a_little_better)).over, "over 4 blocks");
+  EXPECT_EQ(words(sandwich(a_little_better)).bound, "below 0");
+  EXPECT_EQ(sandwich(now_and_then_better).outcome, Outcome::kUndecided);
 }
 
 TEST(Claims, SayWhereAnOldResultKeptNoBlocks) {
   const std::vector<ArmResult> both{result("alibi", 0, 0), on_blocks("sandwich", {1, 2, 3, 4})};
-  const std::string text = claims_text(claims(by_method(both), small()));
+  const std::string text = claims_text(checked(both, small()));
   EXPECT_THAT(text, HasSubstr("minus that of alibi: +0.000 ± 0.980 (not paired: one result is "
                               "of a version that kept no blocks), said to be below 0"));
 }
@@ -108,11 +115,11 @@ TEST(Claims, CompareRetrievalTextByText) {
   for (AtDistance& at : few.retrieval) at.right = std::string(50, '1') + std::string(50, '0');
   for (AtDistance& at : more.retrieval) at.right = std::string(60, '1') + std::string(40, '0');
   const std::vector<ArmResult> both{few, more};
-  const std::vector<ClaimFound> all = claims(by_method(both), settings);
+  const std::vector<CheckedClaim> all = checked(both, settings);
   ASSERT_EQ(all.size(), 2);
-  EXPECT_EQ(all[1].claim, "T5's bias finds more than RoPE far back");
-  EXPECT_EQ(all[1].finding, Finding::kHolds);
-  EXPECT_EQ(all[1].over, "over 100 texts");
+  EXPECT_EQ(all[1].claim.text, std::string("T5's bias finds more than RoPE far back"));
+  EXPECT_EQ(all[1].outcome, Outcome::kHolds);
+  EXPECT_EQ(words(all[1]).over, "over 100 texts");
 }
 
 TEST(Claims, NeedBothMethodsAndNoDivergedOne) {
@@ -130,8 +137,8 @@ TEST(Claims, AskRetrievalApartFromText) {
                                        pair_result("t5", 0, 1, 0.9),
                                        pair_result("rope", 0, 1, 0.48)};
   std::vector<std::string> lines;
-  for (const ClaimFound& claim : claims(by_method(results), settings)) {
-    lines.push_back(std::string(name(claim.finding)) + ": " + claim.claim);
+  for (const CheckedClaim& claim : checked(results, settings)) {
+    lines.push_back(std::string(name(claim.outcome)) + ": " + claim.claim.text);
   }
   EXPECT_THAT(lines, ElementsAre("holds: ALiBi does not find what lies far back",
                                  "undecided: RoPE does not find what lies far back",
@@ -142,12 +149,12 @@ TEST(Claims, WantTrainingsThatLearnedSomething) {
   Settings settings = small();
   settings.training.bytes = kEnoughBytes - 1;
   const std::vector<ArmResult> results{result("rope", 0, 0)};
-  EXPECT_THAT(claims(by_method(results), settings), IsEmpty());
+  EXPECT_THAT(checked(results, settings), IsEmpty());
 }
 
 TEST(ClaimsText, GivesNumbersAndSource) {
   const std::vector<ArmResult> results{result("rope", 0, 1.0)};
-  const std::string text = claims_text(claims(by_method(results), small()));
+  const std::string text = claims_text(checked(results, small()));
   EXPECT_THAT(text,
               HasSubstr("holds      RoPE breaks past the training length; Press et al. 2022"));
   EXPECT_THAT(text,

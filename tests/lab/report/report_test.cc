@@ -31,10 +31,12 @@ std::vector<ArmResult> results(int count) {
   return all;
 }
 
-std::vector<NamedChart> charts_of(int count) { return charts(by_method(results(count)), small()); }
+std::vector<NamedChart> charts_of(const std::vector<ArmResult>& all) {
+  return charts(findings_of(all, small()));
+}
 
 TEST(Charts, AreOneOfAKindForTenMethodsInTheirOrder) {
-  const std::vector<NamedChart> all = charts_of(10);
+  const std::vector<NamedChart> all = charts_of(results(10));
   ASSERT_EQ(all.size(), 4);
   for (const NamedChart& named : all) {
     ASSERT_EQ(named.chart.series.size(), 10) << named.file;
@@ -43,7 +45,7 @@ TEST(Charts, AreOneOfAKindForTenMethodsInTheirOrder) {
 }
 
 TEST(Charts, PartManyMethodsFromThoseThatHoldToThoseThatBreak) {
-  const std::vector<NamedChart> all = charts_of(29);
+  const std::vector<NamedChart> all = charts_of(results(29));
   ASSERT_EQ(all.size(), 12);
   EXPECT_EQ(all[0].file, "sliding-by-length");
   EXPECT_EQ(all[2].file, "sliding-by-length-3");
@@ -65,7 +67,7 @@ TEST(Charts, PartManyMethodsFromThoseThatHoldToThoseThatBreak) {
 TEST(Charts, OfMethodsThatAllDivergedAreNone) {
   std::vector<ArmResult> all = results(3);
   for (ArmResult& result : all) result.diverged = true;
-  EXPECT_TRUE(charts(by_method(all), small()).empty());
+  EXPECT_TRUE(charts_of(all).empty());
 }
 
 TEST(Charts, ShowRetrievalAndReadingsApart) {
@@ -76,7 +78,7 @@ TEST(Charts, ShowRetrievalAndReadingsApart) {
                                    reading(arm_result("ntk", 0, 0.5), "rope"),
                                    reading(pair_result("ntk", 0, 1, 0.5), "rope")};
   std::map<std::string, std::vector<std::string>> lines;
-  for (const NamedChart& named : charts(by_method(all), small())) {
+  for (const NamedChart& named : charts_of(all)) {
     for (const chart::Series& series : named.chart.series) lines[named.file].push_back(series.name);
     if (named.file == "retrieval-by-distance") {
       EXPECT_THAT(named.chart.series[1].x, testing::ElementsAre(2, 4, 8, 16, 30));
@@ -98,7 +100,7 @@ TEST(Charts, ShowRetrievalAndReadingsApart) {
 
 TEST(Charts, HaveABandOfTheInterval) {
   const std::vector<ArmResult> all{arm_result("rope", 0, 1), arm_result("rope", 1, 2)};
-  const chart::Series line = charts(by_method(all), small()).at(0).chart.series.at(0);
+  const chart::Series line = charts_of(all).at(0).chart.series.at(0);
   EXPECT_NEAR(line.high.at(1) - line.y.at(1), 12.706 * 0.5, 1e-9);
   EXPECT_NEAR(line.y.at(1) - line.low.at(1), 12.706 * 0.5, 1e-9);
 }
@@ -131,24 +133,27 @@ std::vector<ArmResult> with_pictures() {
 
 TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
   const std::vector<ArmResult> all = with_pictures();
-  const std::vector<MethodResult> methods = by_method(all);
+  const Findings findings = findings_of(all, small());
   std::vector<std::string> files;
-  for (const NamedMap& named : maps(methods, small())) {
+  for (const NamedMap& named : maps(findings)) {
     files.push_back(named.file);
     EXPECT_NO_THROW(chart::svg(named.map)) << named.file;
   }
   EXPECT_THAT(files, testing::ElementsAre("attention-by-distance-32", "attention-by-distance-64",
                                           "positions-learned", "similarity-learned",
                                           "attention-rope", "attention-learned"));
-  const chart::HeatMap by_distance = maps(methods, small())[0].map;
+  const chart::HeatMap by_distance = maps(findings)[0].map;
   EXPECT_THAT(by_distance.rows.names, testing::ElementsAre("rope", "learned", "window"));
   EXPECT_THAT(by_distance.columns.names, testing::ElementsAre("0", "1", "2–3"));
-  EXPECT_TRUE(maps(by_method(results(3)), small()).empty()) << "old results have none";
+  EXPECT_TRUE(maps(findings_of(results(3), small())).empty()) << "old results have none";
 }
 
 TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
   const std::vector<ArmResult> all = with_pictures();
-  const chart::LineChart chart = scores_by_distance(by_method(all), small(), "title");
+  const Findings findings = findings_of(all, small());
+  std::vector<const MethodResult*> methods;
+  for (const MethodResult& method : findings.methods) methods.push_back(&method);
+  const chart::LineChart chart = scores_by_distance(methods, small(), "title");
   ASSERT_EQ(chart.series.size(), 2);
   EXPECT_EQ(chart.series[0].name, "rope");
   EXPECT_THAT(chart.series[0].x, testing::ElementsAre(1, 2)) << "3 is not seen";
@@ -169,7 +174,7 @@ TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
   Settings settings = small();
   settings.training.bytes = kEnoughBytes;
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
-  const chart::Report page = report_page({}, all, settings, "sextant survey", "");
+  const chart::Report page = report_page({}, findings_of(all, settings), "sextant survey", "");
   EXPECT_THAT(page.lead, testing::StartsWith("**Train with t5**: it has a loss of 1.500"));
   EXPECT_THAT(page.status, testing::IsEmpty());
   ASSERT_FALSE(page.opening.blocks.empty());
@@ -184,7 +189,7 @@ TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
 // A phone shows the first columns of a table, so these contain the result.
 TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
   const std::vector<ArmResult> all{arm_result("rope", 0, 2), arm_result("t5", 0, 0)};
-  const chart::Report page = report_page({}, all, small(), "sextant survey", "");
+  const chart::Report page = report_page({}, findings_of(all, small()), "sextant survey", "");
   const auto& first = std::get<chart::Table>(page.sections.front().blocks.front());
   std::vector<std::string> names;
   for (const chart::Column& column : first.columns) names.push_back(column.name);
@@ -197,23 +202,24 @@ TEST(Report, TablesHaveTheVerdictAndTheChangeAfterTheName) {
 TEST(Report, OfSomeArmsIsMarkedAndWrittenAnew) {
   const TemporaryFolder folder;
   const nlohmann::json manifest{{"settings", small()}};
-  const std::vector<ArmResult> all = results(2);
-  write_results(folder.path(), manifest, all, small(), "sextant survey");
-  EXPECT_TRUE(is_written(folder.path(), manifest, all, ""));
-  write_report(folder.path(), manifest, all, small(), "sextant survey", status_of(2, 5));
+  const Findings two = findings_of(results(2), small());
+  const Findings three = findings_of(results(3), small());
+  write_results(folder.path(), manifest, two, "sextant survey");
+  EXPECT_TRUE(is_written(folder.path(), manifest, two, ""));
+  write_report(folder.path(), manifest, two, "sextant survey", status_of(2, 5));
   EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("2 of 5 arms so far"));
-  EXPECT_FALSE(is_written(folder.path(), manifest, all, ""));
-  EXPECT_TRUE(is_written(folder.path(), manifest, all, status_of(2, 5)));
-  EXPECT_FALSE(is_written(folder.path(), manifest, results(3), status_of(2, 5)));
+  EXPECT_FALSE(is_written(folder.path(), manifest, two, ""));
+  EXPECT_TRUE(is_written(folder.path(), manifest, two, status_of(2, 5)));
+  EXPECT_FALSE(is_written(folder.path(), manifest, three, status_of(2, 5)));
 }
 
 TEST(Report, ASmallerSurveyLeavesNoChartOfALargerOne) {
   const TemporaryFolder folder;
   const nlohmann::json manifest{{"settings", small()}};
-  write_results(folder.path(), manifest, results(12), small(), "sextant survey");
+  write_results(folder.path(), manifest, findings_of(results(12), small()), "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training-2.svg"));
   EXPECT_THAT(read_text(folder / "report.html"), testing::HasSubstr("split over several charts"));
-  write_results(folder.path(), manifest, results(3), small(), "sextant survey");
+  write_results(folder.path(), manifest, findings_of(results(3), small()), "sextant survey");
   EXPECT_TRUE(std::filesystem::exists(folder / "training.svg"));
   EXPECT_FALSE(std::filesystem::exists(folder / "training-2.svg"));
   EXPECT_FALSE(std::filesystem::exists(folder / "training-2.png"));

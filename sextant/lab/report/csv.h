@@ -1,0 +1,31 @@
+// The numbers of a survey as CSV.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/report/findings.h"
+
+namespace sextant::lab {
+
+// "method,seed,measure,length,position,value": every number of every arm. position is the first
+// position of a bin; the bytes read for "training", the distance for "retrieval", the layer for
+// "attention_...".
+std::string results_csv(const Findings& findings);
+
+// One measure of one method over its seeds.
+struct Summary {
+  std::string method, measure;
+  int64_t length = 0;
+  std::optional<int64_t> distance;  // of retrieval
+  size_t seeds = 0;
+  MeanInterval value;
+};
+std::vector<Summary> summary(const Findings& findings);
+
+// "method,measure,length,distance,seeds,mean,half_interval95"
+std::string summary_csv(const Findings& findings);
+
+}  // namespace sextant::lab

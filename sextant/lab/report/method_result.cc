@@ -1,0 +1,203 @@
+#include "sextant/lab/report/method_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sextant/base/error.h"
+
+namespace sextant::lab {
+namespace {
+
+// The mean of a value over arms.
+MeanInterval mean_over(std::span<const ArmResult> arms, const auto& value_of) {
+  std::vector<double> values;
+  for (const ArmResult& arm : arms) values.push_back(value_of(arm));
+  return interval95(values);
+}
+
+std::vector<LossMeans> losses_of(std::span<const ArmResult> seeds) {
+  std::vector<LossMeans> losses;
+  for (size_t n = 0; n < seeds.front().lengths.size(); ++n) {
+    const auto mean = [&](Mean AtLength::*what) {
+      return mean_over(seeds,
+                       [&](const ArmResult& seed) { return (seed.lengths.at(n).*what).value; });
+    };
+    losses.push_back({.length = seeds.front().lengths[n].length,
+                      .loss = mean(&AtLength::loss),
+                      .sliding = mean(&AtLength::sliding),
+                      .loss_change = mean(&AtLength::loss_change),
+                      .sliding_change = mean(&AtLength::sliding_change)});
+  }
+  return losses;
+}
+
+// The mean over seeds of each element of a list.
+std::vector<MeanInterval> means_of(std::span<const ArmResult> seeds,
+                                   std::vector<double> ArmResult::*list) {
+  std::vector<MeanInterval> means;
+  for (size_t n = 0; n < (seeds.front().*list).size(); ++n) {
+    means.push_back(mean_over(seeds, [&](const ArmResult& seed) { return (seed.*list).at(n); }));
+  }
+  return means;
+}
+
+MeanInterval attention_mean(std::span<const ArmResult> seeds, double AttentionAt::*what,
+                            int64_t length) {
+  return mean_over(seeds, [&](const ArmResult& seed) {
+    double sum = 0, layers = 0;
+    for (const AttentionAt& at : seed.attention) {
+      if (at.length != length) continue;
+      sum += at.*what;
+      ++layers;
+    }
+    return sum / layers;
+  });
+}
+
+std::vector<double> shares_by_distance(std::span<const ArmResult> seeds, int64_t length) {
+  std::vector<double> sum;
+  double count = 0;
+  for (const ArmResult& seed : seeds) {
+    for (const AttentionAt& at : seed.attention) {
+      if (at.length != length || at.at_distance.empty()) continue;
+      sum.resize(std::max(sum.size(), at.at_distance.size()), 0);
+      for (size_t n = 0; n < at.at_distance.size(); ++n) sum[n] += at.at_distance[n];
+      ++count;
+    }
+  }
+  for (double& value : sum) value /= count;
+  return sum;
+}
+
+std::vector<AttentionMeans> attention_of(std::span<const ArmResult> seeds,
+                                         const Settings& settings) {
+  std::vector<AttentionMeans> all;
+  if (seeds.front().attention.empty()) return all;
+  for (const int64_t length : {settings.training.length, settings.test.longest()}) {
+    all.push_back({.length = length,
+                   .span = attention_mean(seeds, &AttentionAt::span, length),
+                   .entropy = attention_mean(seeds, &AttentionAt::entropy, length),
+                   .at_distance = shares_by_distance(seeds, length)});
+  }
+  return all;
+}
+
+std::vector<AccuracyMean> accuracies_of(std::span<const ArmResult> pairs) {
+  std::vector<AccuracyMean> all;
+  for (const AtDistance& asked : pairs.front().retrieval) {
+    std::vector<double> values;
+    for (const ArmResult& seed : pairs) {
+      for (const AtDistance& at : seed.retrieval) {
+        if (at.length == asked.length && at.distance == asked.distance) {
+          values.push_back(at.accuracy.value);
+        }
+      }
+    }
+    all.push_back(
+        {.length = asked.length, .distance = asked.distance, .accuracy = interval95(values)});
+  }
+  return all;
+}
+
+double sliding_at(const ArmResult& result, int64_t length) {
+  const auto at = std::ranges::find(result.lengths, length, &AtLength::length);
+  if (at == result.lengths.end()) fail(fmt::format("results: length {} was not tested", length));
+  return at->sliding.value;
+}
+
+// The change of a method with this base, seed by seed.
+MeanInterval change_from(const MethodResult& base, const MethodResult& method,
+                         const Settings& settings) {
+  std::vector<double> values;
+  for (const ArmResult& seed : method.seeds) {
+    const auto theirs = std::ranges::find_if(
+        base.seeds, [&](const ArmResult& other) { return other.arm.seed == seed.arm.seed; });
+    if (theirs == base.seeds.end()) continue;
+    values.push_back(sliding_at(seed, settings.test.longest()) -
+                     sliding_at(*theirs, settings.training.length));
+  }
+  return interval95(values);
+}
+
+MeanInterval change_of(const MethodResult& method, std::span<const MethodResult> methods,
+                       const Settings& settings) {
+  const auto base = std::ranges::find(methods, method.base, &MethodResult::label);
+  if (base == methods.end() || base->seeds.empty()) {
+    return method.losses_at(settings.test.longest()).sliding_change;
+  }
+  return change_from(*base, method, settings);
+}
+
+Verdict verdict_on(double change) {
+  return change > kBreaksAbove  ? Verdict::kBreaks
+         : change > kHoldsBelow ? Verdict::kDrifts
+                                : Verdict::kHolds;
+}
+
+std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
+  std::vector<MethodResult> methods;
+  for (const ArmResult& result : results) {
+    auto found = std::ranges::find(methods, result.arm.label, &MethodResult::label);
+    if (found == methods.end()) {
+      found = methods.insert(methods.end(), {.label = result.arm.label});
+    }
+    for (const ArmResult& other : results) {
+      if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
+    }
+    const bool pairs = result.arm.task == Task::kPairs;
+    if (!result.diverged) {
+      (pairs ? found->pairs : found->seeds).push_back(result);
+    } else if (!pairs) {
+      ++found->diverged;
+    }
+  }
+  return methods;
+}
+
+}  // namespace
+
+const char* name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kHolds:
+      return "holds";
+    case Verdict::kDrifts:
+      return "drifts";
+    case Verdict::kBreaks:
+      return "breaks";
+    case Verdict::kDiverged:
+      break;
+  }
+  return "diverged";
+}
+
+const LossMeans& MethodResult::losses_at(int64_t length) const {
+  const auto at = std::ranges::find(losses, length, &LossMeans::length);
+  if (at == losses.end()) fail(fmt::format("results: length {} was not tested", length));
+  return *at;
+}
+
+std::optional<MeanInterval> MethodResult::accuracy_at(int64_t length, int64_t distance) const {
+  for (const AccuracyMean& at : accuracies) {
+    if (at.length == length && at.distance == distance) return at.accuracy;
+  }
+  return {};
+}
+
+std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {
+  std::vector<MethodResult> methods = grouped(results);
+  for (MethodResult& method : methods) {
+    method.is_base = std::ranges::find(methods, method.label, &MethodResult::base) != methods.end();
+    if (!method.pairs.empty()) method.accuracies = accuracies_of(method.pairs);
+    if (method.seeds.empty()) continue;
+    method.losses = losses_of(method.seeds);
+    method.loss_at = means_of(method.seeds, &ArmResult::loss_at);
+    method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
+    method.attention = attention_of(method.seeds, settings);
+    method.change = change_of(method, methods, settings);
+    method.verdict = verdict_on(method.change.mean);
+  }
+  return methods;
+}
+
+}  // namespace sextant::lab

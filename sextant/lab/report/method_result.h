@@ -1,0 +1,78 @@
+// The results of one method over all its seeds: means with 95 % intervals, the change of its loss
+// past the training length, and the verdict on it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/plan/settings.h"
+#include "sextant/lab/report/interval.h"
+#include "sextant/lab/report/result.h"
+
+namespace sextant::lab {
+
+// The measures of AtLength, means over seeds.
+struct LossMeans {
+  int64_t length = 0;
+  MeanInterval loss, sliding, loss_change, sliding_change;
+};
+
+// The measure of AtDistance, mean over seeds.
+struct AccuracyMean {
+  int64_t length = 0, distance = 0;
+  MeanInterval accuracy;
+};
+
+// The measures of AttentionAt at one length, means over layers and seeds.
+struct AttentionMeans {
+  int64_t length = 0;
+  MeanInterval span, entropy;
+  std::vector<double> at_distance;  // empty if not measured
+};
+
+// Thresholds of MethodResult::change, in nats per byte. XPOS, with +0.23, lies between the two.
+// Seeds move a change by 0.001 where a method holds and by 0.1 where it breaks.
+inline constexpr double kHoldsBelow = 0.1;
+inline constexpr double kBreaksAbove = 0.25;
+
+// A method with a lower retrieval accuracy counts as one that does not find distant pairs.
+inline constexpr double kRetrievesFrom = 0.5;
+
+enum class Verdict { kHolds, kDrifts, kBreaks, kDiverged };
+const char* name(Verdict verdict);  // "holds", "drifts", "breaks", "diverged"
+
+struct MethodResult {
+  std::string label;
+  std::string base;              // label of the method whose weights it is tested with, or empty
+  bool is_base = false;          // other methods are tested with its weights
+  std::vector<ArmResult> seeds;  // on text, without the diverged ones
+  std::vector<ArmResult> pairs;  // on retrieval, without the diverged ones
+  int64_t diverged = 0;          // number of diverged arms on text
+
+  // Of `seeds`; empty without these.
+  std::vector<LossMeans> losses;          // by length, in the order of the test
+  std::vector<MeanInterval> loss_at;      // at the longest length, by bin of positions
+  std::vector<MeanInterval> train_loss;   // by kTrainLossSteps steps
+  std::vector<AttentionMeans> attention;  // at the training length and at the longest; or empty
+  // Of `pairs`: by length and distance, in the order of the test.
+  std::vector<AccuracyMean> accuracies;
+
+  // Sliding loss at the longest length minus that at L. For a method with a base, the base's loss
+  // at L is subtracted, so the cost of a stretch on short sequences counts, too.
+  MeanInterval change;
+  Verdict verdict = Verdict::kDiverged;  // by `change`; kDiverged if no seed has a result
+
+  // Throws Error if this length was not tested.
+  const LossMeans& losses_at(int64_t length) const;
+  // nullopt if it was not tested at this length and distance.
+  std::optional<MeanInterval> accuracy_at(int64_t length, int64_t distance) const;
+};
+
+// Groups results by label, in the order of each label's first arm. Arms without a result are left
+// out.
+std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings);
+
+}  // namespace sextant::lab

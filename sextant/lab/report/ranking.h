@@ -1,0 +1,49 @@
+// The candidates for one question of a survey, ranked: which encoding to train with, or how to
+// stretch a trained one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sextant/lab/report/compare.h"
+#include "sextant/lab/report/method_result.h"
+
+namespace sextant::lab {
+
+struct Candidate {
+  std::string label;
+  double trained_loss = 0;         // sliding loss at L
+  double loss = 0;                 // sliding loss at the longest length
+  std::optional<double> accuracy;  // retrieval at the beginning of the longest sequence
+  bool holds = false;
+
+  // True also if retrieval was not tested.
+  bool retrieves() const { return accuracy.value_or(1) >= kRetrievesFrom; }
+};
+
+// A candidate whose loss at the longest length is not significantly above that of the first.
+struct Tie {
+  std::string label;
+  Measured behind;  // its loss minus that of the first
+};
+
+// The lists are sorted by loss, lowest first.
+struct Ranking {
+  std::optional<Candidate> base;      // the method to stretch; none for encodings to train with
+  std::vector<Candidate> all;         // never empty
+  std::vector<Candidate> holding;     // of `all`
+  std::vector<Candidate> retrieving;  // of `holding`
+  std::vector<Tie> ties;              // with the first of chosen()
+
+  // Those that both hold and retrieve, or those that hold if none does both; may be empty.
+  const std::vector<Candidate>& chosen() const { return retrieving.empty() ? holding : retrieving; }
+};
+
+// The ranking of the trained encodings if there are two or more, then one for each base. Empty for
+// trainings of fewer than kEnoughBytes (claims.h): these models have learned too little for a break
+// to show.
+std::vector<Ranking> rankings(std::span<const MethodResult> methods, const Settings& settings);
+
+}  // namespace sextant::lab

@@ -1,0 +1,214 @@
+#include "sextant/lab/report/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sextant/lab/data/retrieval_task.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr const char* kLossUnit = "nats per byte";
+
+ResultTable::Column change_column(const std::string& unit) {
+  return {.name = "change", .unit = unit, .sign = true};
+}
+
+std::vector<ResultTable::Column> length_columns(const Settings& settings) {
+  std::vector<ResultTable::Column> columns;
+  for (const int64_t length : settings.test.lengths) {
+    columns.push_back({.name = std::to_string(length), .unit = ""});
+  }
+  return columns;
+}
+
+std::string remark_of(const MethodResult& method) {
+  if (method.diverged == 0) return "";
+  if (method.seeds.empty()) return "diverged: its loss was no longer a number";
+  return fmt::format("({} of {} diverged)", method.diverged,
+                     method.diverged + static_cast<int64_t>(method.seeds.size()));
+}
+
+// A row with a loss at every length.
+ResultTable::Row row_of(const MethodResult& method, MeanInterval LossMeans::*loss,
+                        const Settings& settings) {
+  ResultTable::Row row{.label = method.label, .values = {}, .remark = remark_of(method)};
+  for (size_t n = 0; n < settings.test.lengths.size(); ++n) {
+    row.values.emplace_back();
+    if (!method.seeds.empty()) row.values.back() = method.losses.at(n).*loss;
+  }
+  return row;
+}
+
+struct LossTable {
+  MeanInterval LossMeans::*loss;
+  MeanInterval LossMeans::*change;
+  std::string caption;
+  bool verdicts = false;
+};
+
+ResultTable loss_table(const Findings& findings, const LossTable& wanted) {
+  const Settings& settings = findings.settings;
+  ResultTable table{.caption = wanted.caption,
+                    .unit = kLossUnit,
+                    .columns = length_columns(settings),
+                    .rows = {}};
+  table.columns.push_back(
+      change_column(fmt::format("{} minus {}", settings.test.longest(), settings.training.length)));
+  for (const MethodResult& method : findings.methods) {
+    if (!method.base.empty() || (method.seeds.empty() && method.diverged == 0)) continue;
+    ResultTable::Row row = row_of(method, wanted.loss, settings);
+    row.values.emplace_back();
+    if (!method.seeds.empty()) {
+      row.values.back() = method.losses_at(settings.test.longest()).*wanted.change;
+      if (wanted.verdicts) row.verdict = method.verdict;
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ResultTable retrieval_table(const Findings& findings) {
+  const RetrievalOptions& options = findings.settings.retrieval;
+  ResultTable table{
+      .caption = fmt::format("Retrieval, trained at {} tokens: share of pairs found; far: at the "
+                             "beginning of the text, "
+                             "near: {} tokens back; {:.2f} by chance",
+                             options.length, near_distance(options), 1.0 / kPairValues),
+      .unit = "",
+      .columns = {},
+      .rows = {}};
+  for (const int64_t length : options.lengths) {
+    table.columns.push_back({.name = fmt::format("far {}", length),
+                             .unit = fmt::format("{} back", far_distance(length, options)),
+                             .decimals = 2});
+  }
+  table.columns.push_back({.name = fmt::format("near {}", options.longest()),
+                           .unit = fmt::format("{} back", near_distance(options)),
+                           .decimals = 2});
+  for (const MethodResult& method : findings.methods) {
+    if (!method.base.empty() || method.pairs.empty()) continue;
+    ResultTable::Row row{.label = method.label, .values = {}};
+    for (const int64_t length : options.lengths) {
+      row.values.push_back(method.accuracy_at(length, far_distance(length, options)));
+    }
+    row.values.push_back(method.accuracy_at(options.longest(), near_distance(options)));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// The base and its stretches, sorted by change, smallest first.
+std::vector<const MethodResult*> stretches_of(const MethodResult& base,
+                                              std::span<const MethodResult> methods) {
+  std::vector<const MethodResult*> all;
+  for (const MethodResult& method : methods) {
+    if ((&method == &base || method.base == base.label) && !method.seeds.empty()) {
+      all.push_back(&method);
+    }
+  }
+  std::ranges::stable_sort(all, {}, [](const MethodResult* one) { return one->change.mean; });
+  return all;
+}
+
+ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
+  const Settings& settings = findings.settings;
+  const RetrievalOptions& options = settings.retrieval;
+  const std::vector<const MethodResult*> rows = stretches_of(base, findings.methods);
+  const bool tuned = std::ranges::any_of(rows, [&](const MethodResult* row) {
+    return row != &base && row->seeds.front().arm.tune > 0;
+  });
+  const char* how = tuned ? " (tune=N: after N steps of more training)" : " without more training";
+  ResultTable table{
+      .caption = fmt::format("How to stretch the trained {}{}: the last {} bytes of a "
+                             "window, change against {} itself at {}",
+                             base.label, how, settings.training.length / 2, base.label,
+                             settings.training.length),
+      .unit = kLossUnit,
+      .columns = length_columns(settings),
+      .rows = {}};
+  table.columns.push_back(
+      change_column(fmt::format("{} at {}", base.label, settings.training.length)));
+  const bool asked = std::ranges::any_of(rows, [](const auto* row) { return !row->pairs.empty(); });
+  const std::pair<const char*, int64_t> distances[] = {
+      {"far", far_distance(options.longest(), options)}, {"near", near_distance(options)}};
+  for (const auto& [name, distance] : distances) {
+    if (!asked) break;
+    table.columns.push_back(
+        {.name = name, .unit = fmt::format("{} back", distance), .decimals = 2});
+  }
+  for (const MethodResult* const method : rows) {
+    ResultTable::Row row = row_of(*method, &LossMeans::sliding, settings);
+    row.values.emplace_back(method->change);
+    for (const auto& [name, distance] : distances) {
+      if (asked) row.values.push_back(method->accuracy_at(options.longest(), distance));
+    }
+    row.verdict = method->verdict;
+    if (method == &base) row.remark = "(as it is)";
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ResultTable attention_table(const Findings& findings) {
+  const Settings& settings = findings.settings;
+  ResultTable table{
+      .caption = fmt::format("How widely the last {} bytes of a window attend: mean distance of "
+                             "what they attend to, and entropy; means over layers and heads",
+                             settings.training.length / 2),
+      .unit = "",
+      .columns = {},
+      .rows = {},
+      .in_report_only = true};
+  const int64_t lengths[] = {settings.training.length, settings.test.longest()};
+  for (const int64_t length : lengths) {
+    table.columns.push_back(
+        {.name = fmt::format("span {}", length), .unit = "bytes", .decimals = 1});
+  }
+  for (const int64_t length : lengths) {
+    table.columns.push_back(
+        {.name = fmt::format("entropy {}", length), .unit = "nats", .decimals = 2});
+  }
+  for (const MethodResult& method : findings.methods) {
+    if (method.attention.empty()) continue;
+    ResultTable::Row row{.label = method.label, .values = {}};
+    for (const auto what : {&AttentionMeans::span, &AttentionMeans::entropy}) {
+      for (const AttentionMeans& at : method.attention) row.values.emplace_back(at.*what);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+const char* const kCaveat =
+    "Loss on text shows where a method breaks past its training length, not long-range use: a "
+    "model this small gains nothing beyond a few words of context. Retrieval tests long-range use.";
+
+std::vector<ResultTable> tables(const Findings& findings) {
+  std::vector<ResultTable> all{
+      loss_table(findings,
+                 {.loss = &LossMeans::sliding,
+                  .change = &LossMeans::sliding_change,
+                  .caption = fmt::format("The last {} bytes of a window of each length (sliding)",
+                                         findings.settings.training.length / 2),
+                  .verdicts = true}),
+      loss_table(
+          findings,
+          {.loss = &LossMeans::loss,
+           .change = &LossMeans::loss_change,
+           .caption = "All bytes, the text cut into pieces of each length (short pieces lack "
+                      "context at their start)"}),
+      retrieval_table(findings)};
+  for (const MethodResult& base : findings.methods) {
+    if (base.is_base && !base.seeds.empty()) all.push_back(stretch_table(base, findings));
+  }
+  all.push_back(attention_table(findings));
+  std::erase_if(all, [](const ResultTable& table) { return table.rows.empty(); });
+  return all;
+}
+
+}  // namespace sextant::lab
