@@ -49,14 +49,14 @@ class StretchCandidates {
             {{"rope_type", "dynamic-by-parts"}, {"beta_fast", kFewTurns}}, "query");
     dynamic("dynamic-yarn", "YaRN by each query's position", named("dynamic-yarn"), "query");
     piecewise();
-    return std::move(ways_);
+    return std::move(candidates_);
   }
 
  private:
   void add(const char* name, const char* summary, const char* method, const json& more) {
     json options = shared_;
     if (!more.is_null()) options.update(more);
-    ways_.push_back(
+    candidates_.push_back(
         {.name = name, .summary = summary, .method = method, .options = options.dump()});
   }
 
@@ -86,7 +86,7 @@ class StretchCandidates {
     add("dual-chunk", "positions that start again in chunks (An et al. 2024)", "dual-chunk", {});
     add("streaming", "4 first keys and the last L (Xiao et al. 2023)", "streaming", {});
     // The window wraps rope, so rope's options are nested in its own.
-    ways_.push_back(
+    candidates_.push_back(
         {.name = "window",
          .summary = "the last L keys and no other (Beltagy et al. 2020)",
          .method = "window",
@@ -96,7 +96,7 @@ class StretchCandidates {
   int64_t train_length_, length_;
   double factor_;
   json shared_ = json::object();
-  std::vector<StretchCandidate> ways_;
+  std::vector<StretchCandidate> candidates_;
 };
 
 // Layers of window and streaming attend only to the last L keys (streaming also to the first 4).
@@ -111,7 +111,8 @@ const AtLength& at_trained(const MeasuredCandidate& candidate, int64_t trained) 
   return found == candidate.lengths.end() ? candidate.lengths.front() : *found;
 }
 
-double spoils(const MeasuredCandidate& candidate, int64_t trained) {
+// The loss at L minus that of the unchanged model; 0 if it is lower.
+double cost_at_trained(const MeasuredCandidate& candidate, int64_t trained) {
   return std::max(0.0, at_trained(candidate, trained).sliding_change.value);
 }
 
@@ -121,7 +122,7 @@ double far_loss(const MeasuredCandidate& candidate) {
 
 // The criterion of the recommendation: the loss at the longest length plus the loss it costs at L.
 double cost(const MeasuredCandidate& candidate, int64_t trained) {
-  return far_loss(candidate) + spoils(candidate, trained);
+  return far_loss(candidate) + cost_at_trained(candidate, trained);
 }
 
 // The index of the allowed candidate with the lowest cost.
@@ -142,7 +143,7 @@ std::optional<size_t> best_of(const Extension& extension, const auto& allowed) {
 std::vector<double> cost_by_block(const Extension& extension, const MeasuredCandidate& candidate) {
   const int64_t trained = extension.model.reference;
   std::vector<double> blocks = candidate.lengths.back().sliding_blocks;
-  if (spoils(candidate, trained) == 0) return blocks;
+  if (cost_at_trained(candidate, trained) == 0) return blocks;
   const std::vector<double>&near = at_trained(candidate, trained).sliding_blocks,
         &direct = at_trained(extension.candidates.front(), trained).sliding_blocks;
   if (near.size() != blocks.size() || direct.size() != blocks.size()) return {};
@@ -187,24 +188,24 @@ std::string losses_of(const Extension& extension, const std::vector<size_t>& can
 // left out.
 std::string why_not_lower(const Extension& extension, const Recommendation& found) {
   const int64_t trained = extension.model.reference;
-  std::vector<size_t> deaf, spoiling;
+  std::vector<size_t> windowed, costly;
   for (size_t n = 0; n < extension.candidates.size(); ++n) {
     const MeasuredCandidate& candidate = extension.candidates[n];
     if (far_loss(candidate) >= far_loss(extension.candidates[found.best])) continue;
     if (std::ranges::find(found.ties, n, &Recommendation::Tie::candidate) != found.ties.end())
       continue;
-    (sees_all(candidate) ? spoiling : deaf).push_back(n);
+    (sees_all(candidate) ? costly : windowed).push_back(n);
   }
   std::string text;
-  if (!spoiling.empty()) {
+  if (!costly.empty()) {
     text +=
-        fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, spoiling));
+        fmt::format(". Lower there, but worse at {}: {}", trained, losses_of(extension, costly));
   }
-  if (!deaf.empty()) {
+  if (!windowed.empty()) {
     text += fmt::format(
         ". Do not be misled by {}: in each layer that is without anything further back than {} "
         "bytes",
-        losses_of(extension, deaf), trained);
+        losses_of(extension, windowed), trained);
   }
   return text;
 }

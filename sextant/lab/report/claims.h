@@ -44,7 +44,7 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 //
 // A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval
 // (compare.h). The interval is over seeds if there are two or more, else over the blocks of the
-// test text or over retrieval sequences; the latter do not show how much another seed would move x.
+// test text or over retrieval sequences, which do not show how much another seed would move x.
 // A claim is undecided if the interval contains c.
 std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
                                        const Settings& settings);

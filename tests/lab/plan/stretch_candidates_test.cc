@@ -112,7 +112,8 @@ TEST(Recommend, NoWindowWhichReadsNoFurtherThanBefore) {
   EXPECT_THAT(found.reason,
               HasSubstr("Do not be misled by window 1.400 and streaming 1.410: "
                         "in each layer that is without anything further back than 128 bytes"));
-  ASSERT_EQ(found.ties.size(), 1) << "on the same blocks all four are alike, but two are deaf";
+  ASSERT_EQ(found.ties.size(), 1)
+      << "on the same blocks all four are alike, but two see a window only";
   EXPECT_EQ(found.ties[0].candidate, 0);
 }
 
@@ -128,7 +129,7 @@ TEST(Recommend, SaysWhatIsNotToBeToldApart) {
   made.candidates[3].lengths.back().sliding_blocks = {1.71, 1.9, 1.81};
   const Recommendation found = recommend(made);
   EXPECT_EQ(found.best, 1);
-  ASSERT_EQ(found.ties.size(), 1) << "pi is as good there, but spoils short texts";
+  ASSERT_EQ(found.ties.size(), 1) << "pi is as good there, but costs short texts more";
   EXPECT_EQ(found.ties[0].candidate, 2);
   EXPECT_THAT(found.reason,
               HasSubstr("; on this text ntk (+0.010 ± 0.114) is not to be told apart from it"));

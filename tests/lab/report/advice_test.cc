@@ -52,9 +52,9 @@ TEST(Advice, SaysWhereNoneDoesBoth) {
       StartsWith("**None of the 2 encodings holds its loss**: the lowest, learned, has 2.500 "
                  "at 64 bytes (1.500 at 32)."));
   EXPECT_THAT(of(breaking).details, HasSubstr("learned 2.500, rope 3.500."));
-  const std::vector<ArmResult> deaf{arm_result("rope", 0, 2), arm_result("alibi", 0, 0),
-                                    pair_result("alibi", 0, 1, 0.2)};
-  EXPECT_THAT(of(deaf).train,
+  const std::vector<ArmResult> forgetting{arm_result("rope", 0, 2), arm_result("alibi", 0, 0),
+                                          pair_result("alibi", 0, 1, 0.2)};
+  EXPECT_THAT(of(forgetting).train,
               HasSubstr("none of these finds half of the key-value pairs 30 tokens back."));
 }
 

@@ -38,10 +38,10 @@ TEST(Table, ShowsRetrievalFarAndNear) {
 // A stretch that raises the loss of short texts as much as that of long ones is compared with the
 // trained method, not with itself.
 TEST(Table, HoldsReadingsAgainstTheMethodThatWasTrained) {
-  ArmResult spoilt = reading(arm_result("pi", 0, 0), "rope");
-  for (AtLength& at : spoilt.lengths) at.sliding.value = 3;
+  ArmResult costly = reading(arm_result("pi", 0, 0), "rope");
+  for (AtLength& at : costly.lengths) at.sliding.value = 3;
   const std::vector<ArmResult> results{arm_result("rope", 0, 2), pair_result("rope", 0, 1, 0.1),
-                                       spoilt, reading(pair_result("pi", 0, 0.5, 0.75), "rope"),
+                                       costly, reading(pair_result("pi", 0, 0.5, 0.75), "rope"),
                                        reading(arm_result("rerope", 0, 0.01), "rope")};
   const Findings findings = findings_of(results, small());
   EXPECT_EQ(findings.methods[1].verdict, Verdict::kBreaks);
