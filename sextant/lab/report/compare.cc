@@ -16,8 +16,10 @@ const std::vector<ArmResult>& arms_of(Measure measure, const MethodResult& metho
   return measure == Measure::kFar ? method.pairs : method.seeds;
 }
 
-// A measure of one arm: its mean, and the values behind the mean.
+// A measure of one arm: its mean, and the values behind the mean, which results of older versions
+// lack: losses of blocks, or answers to sequences.
 struct Sample {
+  Measured::ComparedOver over = Measured::ComparedOver::kBlocks;
   Mean mean;
   std::vector<double> blocks;
   std::string right;
@@ -59,7 +61,8 @@ std::optional<Sample> sample_of(Measure measure, const ArmResult& result,
   const int64_t distance = far_distance(length, settings.retrieval);
   for (const AtDistance& at : result.retrieval) {
     if (at.length == length && at.distance == distance) {
-      return Sample{.mean = at.accuracy, .right = at.right};
+      return Sample{
+          .over = Measured::ComparedOver::kSequences, .mean = at.accuracy, .right = at.right};
     }
   }
   return {};
@@ -78,8 +81,7 @@ Measured of_one_seed(const Sample& sample) {
             .count = sample.blocks.size()};
   }
   return {.interval = {.mean = sample.mean.value, .half = kNormal95 * sample.mean.error},
-          .over = sample.right.empty() ? Measured::ComparedOver::kBlocks
-                                       : Measured::ComparedOver::kTexts,
+          .over = sample.over,
           .count = sample.right.size()};
 }
 
@@ -91,12 +93,13 @@ Measured of_one_seed(const Sample& sample, const Sample& other) {
   }
   if (!sample.right.empty() && sample.right.size() == other.right.size()) {
     return {.interval = difference95_of_shares(sample.right, other.right),
-            .over = Measured::ComparedOver::kTexts,
+            .over = sample.over,
             .count = sample.right.size()};
   }
   return {.interval = {.mean = sample.mean.value - other.mean.value,
                        .half = kNormal95 * std::hypot(sample.mean.error, other.mean.error)},
-          .over = Measured::ComparedOver::kApart};
+          .over = sample.over,
+          .paired = false};
 }
 
 }  // namespace
@@ -120,18 +123,16 @@ bool is_measured(Measure measure, const MethodResult& method) {
 }
 
 std::string words(const Measured& measured) {
-  switch (measured.over) {
-    case Measured::ComparedOver::kSeeds:
-      return fmt::format("over {} seeds", measured.count);
-    case Measured::ComparedOver::kBlocks:
-      return measured.count > 0 ? fmt::format("over {} blocks", measured.count)
-                                : "over the test text";
-    case Measured::ComparedOver::kTexts:
-      return fmt::format("over {} texts", measured.count);
-    case Measured::ComparedOver::kApart:
-      break;
+  const bool sequences = measured.over == Measured::ComparedOver::kSequences;
+  if (!measured.paired) {
+    return fmt::format("not paired: one result is of a version that kept no {}",
+                       sequences ? "answers" : "blocks");
   }
-  return "not paired: one result is of a version that kept no blocks";
+  if (measured.over == Measured::ComparedOver::kSeeds) {
+    return fmt::format("over {} seeds", measured.count);
+  }
+  if (measured.count == 0) return sequences ? "over the test texts" : "over the test text";
+  return fmt::format("over {} {}", measured.count, sequences ? "texts" : "blocks");
 }
 
 std::optional<Measured> measured(Measure measure, const MethodResult& method,

@@ -28,14 +28,15 @@ bool is_measured(Measure measure, const MethodResult& method);
 
 struct Measured {
   MeanInterval interval;  // its half is never absent
-  // The sample of the interval. kBlocks and kTexts: blocks or retrieval sequences of one seed,
-  // which do not show how much another seed would differ. kApart: two methods of one seed of which
-  // one was measured by a version that kept no blocks; the interval is that of unpaired samples,
-  // which is too wide.
-  enum class ComparedOver { kSeeds, kBlocks, kTexts, kApart } over = ComparedOver::kSeeds;
-  size_t count = 0;  // sample size
+  // The sample of the interval. kBlocks and kSequences: blocks of the test text or retrieval
+  // sequences of one seed, which do not show how much another seed would differ.
+  enum class ComparedOver { kSeeds, kBlocks, kSequences } over = ComparedOver::kSeeds;
+  // false: two methods of one seed of which one was measured by a version that kept no blocks or
+  // no answers; the interval is that of unpaired samples, which is too wide.
+  bool paired = true;
+  size_t count = 0;  // sample size; 0 if only its mean and standard error were kept
 };
-// "over 3 seeds", "over 64 blocks"
+// "over 3 seeds", "over 64 blocks", "over the test text", "over 128 texts", "over the test texts"
 std::string words(const Measured& measured);
 
 // Returns the measure of `method`, minus that of `other` if `other` is not null. Returns nullopt if
