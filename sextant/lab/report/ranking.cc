@@ -10,16 +10,15 @@ namespace sextant::lab {
 namespace {
 
 Candidate candidate_of(const MethodResult& method, const Settings& settings) {
-  const RetrievalOptions& options = settings.retrieval;
-  const int64_t longest = options.longest();
-  const auto accuracy = options.steps > 0
-                            ? method.accuracy_at(longest, far_distance(longest, options))
-                            : std::nullopt;
   Candidate candidate{.label = method.label,
                       .trained_loss = method.losses_at(settings.training.length).sliding.mean,
                       .loss = method.losses_at(settings.test.longest()).sliding.mean,
                       .accuracy = {},
                       .holds = method.verdict == Verdict::kHolds};
+  const RetrievalOptions& options = settings.retrieval;
+  if (options.steps == 0) return candidate;
+  const auto accuracy =
+      method.accuracy_at(options.longest(), far_distance(options.longest(), options));
   if (accuracy) candidate.accuracy = accuracy->mean;
   return candidate;
 }

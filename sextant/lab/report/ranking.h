@@ -37,7 +37,7 @@ struct Ranking {
   std::vector<Candidate> retrieving;  // of `holding`
   std::vector<Tie> ties;              // with the first of chosen()
 
-  // Those that both hold and retrieve, or those that hold if none does both; may be empty.
+  // `retrieving`, or `holding` if no candidate retrieves; may be empty.
   const std::vector<Candidate>& chosen() const { return retrieving.empty() ? holding : retrieving; }
 };
 
