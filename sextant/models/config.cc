@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
 
 namespace sextant {

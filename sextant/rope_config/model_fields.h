@@ -31,7 +31,7 @@ class ModelFields {
   // Whether the file itself has the field, under this name or another.
   bool says(const std::string& name) const;
 
-  // Like the functions of Fields: an Error for a value out of range names the field as the file
+  // Like the functions of JsonFields: an Error for a value out of range names the field as the file
   // does.
   std::optional<double> number(const std::string& name, double low, double high);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);

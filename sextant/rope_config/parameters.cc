@@ -4,7 +4,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
-#include "sextant/rope_config/fields.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/shown.h"
 
 namespace sextant {
@@ -230,10 +230,11 @@ Lengths lengths_of(ModelFields& fields) {
 void read_dual_chunks(ModelFields& fields, std::vector<RopeConfig>& ropes) {
   const json* dual = object_of(fields, "dual_chunk_attention_config");
   if (dual == nullptr) return;
-  Fields own(*dual, fields.where() + ": dual_chunk_attention_config");
-  const int64_t chunk = own.needed_integer("chunk_size", 1, kLongestSequence);
-  const int64_t local = own.needed_integer("local_size", 0, chunk - 1);
-  const auto original = own.integer("original_max_position_embeddings", 1, kLongestSequence);
+  const ForeignFields own(*dual, fields.where() + ": dual_chunk_attention_config");
+  const int64_t chunk = own.integer("chunk_size", 1, kLongestSequence);
+  const int64_t local = own.integer("local_size", 0, chunk - 1);
+  const auto original =
+      own.optional_integer("original_max_position_embeddings", 1, kLongestSequence);
   for (RopeConfig& rope : ropes) {
     rope.dual_chunk = chunk;
     if (original && rope.scaling.original_length == 0) rope.scaling.original_length = *original;

@@ -10,8 +10,9 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/engines/engine_facts.h"
-#include "sextant/rope_config/fields.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/scaling_reader.h"
+#include "sextant/rope_config/shown.h"
 
 namespace sextant {
 namespace {
@@ -26,7 +27,8 @@ const std::map<std::string, std::function<void(ScalingReader&)>>& readers() {
       {"ntk", &ScalingReader::read_ntk},
       {"ntk-mixed",
        [](ScalingReader& r) {
-         r.to.stretch = NtkMixed{r.factor(), r.fields.number("exponent", 0, 100).value_or(0.75)};
+         r.to.stretch =
+             NtkMixed{r.factor(), r.fields.optional_number("exponent", 0, 100).value_or(0.75)};
        }},
       {"by-parts",
        [](ScalingReader& r) {
@@ -58,22 +60,22 @@ const std::map<std::string, std::function<void(ScalingReader&)>>& readers() {
   return all;
 }
 
-std::string type_of(Fields& fields, RopeScaling& to) {
-  const auto type = fields.text("rope_type"), old = fields.text("type");
+std::string type_of(const JsonFields& fields, RopeScaling& to) {
+  const auto type = fields.optional_string("rope_type"), old = fields.optional_string("type");
   if (type && old && *type != *old && *old != "mrope") {
     to.warnings.push_back("rope_type and type differ, and rope_type is used");
   }
-  if (!type && !old) fields.bad("rope_type", "the name of a scaling");
+  if (!type && !old) fields.refuse("rope_type", "the name of a scaling");
   return type ? *type : *old;
 }
 
-void read_common(Fields& fields, RopeScaling& to) {
-  to.base = fields.number("rope_theta", 1e-3, 1e30);
-  to.partial = fields.number("partial_rotary_factor", 1e-6, 1);
+void read_common(const JsonFields& fields, RopeScaling& to) {
+  to.base = fields.optional_number("rope_theta", 1e-3, 1e30);
+  to.partial = fields.optional_number("partial_rotary_factor", 1e-6, 1);
   const char* sections = fields.has("mrope_section") ? "mrope_section" : "xdrope_section";
-  to.sections = fields.integers(sections, 1, 1 << 20);
+  to.sections = fields.optional_integers(sections, 1, 1 << 20);
   fields.skip("xdrope_section");  // HunYuan's first name of mrope_section
-  to.interleaved_sections = fields.flag("mrope_interleaved").value_or(false);
+  to.interleaved_sections = fields.optional_flag("mrope_interleaved").value_or(false);
   // Some models' code saves these fields here and does not read them.
   for (const char* unread : {"interleaved", "max_position_embeddings", "finetuned"}) {
     fields.skip(unread);
@@ -81,7 +83,7 @@ void read_common(Fields& fields, RopeScaling& to) {
 }
 
 // Fields of other types have no effect and cause only a warning.
-void say_idle(Fields& fields, RopeScaling& to) {
+void say_idle(const JsonFields& fields, RopeScaling& to) {
   const json one = 1;
   std::string idle;
   size_t count = 0;
@@ -90,7 +92,7 @@ void say_idle(Fields& fields, RopeScaling& to) {
         "mscale_all_dim", "attention_factor", "low_freq_factor", "high_freq_factor", "truncate",
         "attn_factor", "extrapolation_factor", "apply_yarn_scaling", "mixed_b", "exponent",
         "short_factor", "long_factor", "short_mscale", "long_mscale"}) {
-    if (fields.was_asked(name) || !fields.has(name)) continue;
+    if (fields.was_requested(name) || !fields.has(name)) continue;
     fields.skip(name);
     const std::string word = name;
     const bool neutral = word == "attention_factor" || word == "attn_factor" ||
@@ -106,31 +108,45 @@ void say_idle(Fields& fields, RopeScaling& to) {
             : idle + (count == 1 ? " has" : " have") + " no effect with rope_type " + to.type);
 }
 
+void refuse_unknown(const JsonFields& fields, const std::string& where) {
+  const std::vector<std::string> unknown = fields.unrequested();
+  if (unknown.empty()) return;
+  std::string message = where + ": " + shown(unknown[0]) +
+                        ": expected a field that its rope_type has, but got " +
+                        shown(fields.value(unknown[0]));
+  for (size_t n = 1; n < unknown.size(); ++n) {
+    message += (n == 1 ? "; nor has it " : ", ") + shown(unknown[n]) + ": " +
+               shown(fields.value(unknown[n]));
+  }
+  fail(message);
+}
+
 }  // namespace
 
 RopeScaling read_scaling(const json& object, const RopeScalingContext& context,
                          const std::string& where) {
-  Fields fields(object, where);
+  const ForeignFields fields(object, where);
   RopeScaling scaling;
   scaling.type = type_of(fields, scaling);
   const auto reader = readers().find(scaling.type);
   if (reader == readers().end()) {
     std::string known;
     for (const auto& [name, unused] : readers()) known += (known.empty() ? "" : ", ") + name;
-    fields.bad(fields.has("rope_type") ? "rope_type" : "type", "one of " + known);
+    fields.refuse(fields.has("rope_type") ? "rope_type" : "type", "one of " + known);
   }
   read_common(fields, scaling);
   if (scaling.type == "mrope" && scaling.sections.empty()) {
-    fields.bad("mrope_section", "the pairs of each axis");
+    fields.refuse("mrope_section", "the pairs of each axis");
   }
   const auto sum = std::accumulate(scaling.sections.begin(), scaling.sections.end(), int64_t{0});
   if (!scaling.sections.empty() && context.pairs > 0 && sum != context.pairs) {
-    fields.bad("mrope_section", "pairs of each axis, " + std::to_string(context.pairs) + " in all");
+    fields.refuse("mrope_section",
+                  "pairs of each axis, " + std::to_string(context.pairs) + " in all");
   }
   ScalingReader state{fields, context, scaling};
   reader->second(state);
   if (context.from_file) say_idle(fields, scaling);
-  fields.finish();
+  refuse_unknown(fields, where);
   return scaling;
 }
 

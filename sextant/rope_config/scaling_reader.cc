@@ -17,11 +17,11 @@ bool goes_by_outer(const std::string& type) {
 
 }  // namespace
 
-double ScalingReader::factor() { return fields.needed_number("factor", 1, kMostFactor); }
+double ScalingReader::factor() { return fields.number("factor", 1, kMostFactor); }
 
 // L: from the object, from beside it, or the model's length.
 int64_t ScalingReader::original_length(bool may_be_model_length) {
-  const auto own = fields.integer("original_max_position_embeddings", 1, kLongestSequence);
+  const auto own = fields.optional_integer("original_max_position_embeddings", 1, kLongestSequence);
   const int64_t beside = context.original_length;
   if (own && beside != 0 && beside != *own) {
     const bool takes_outer = context.outer_first && goes_by_outer(to.type);
@@ -34,7 +34,7 @@ int64_t ScalingReader::original_length(bool may_be_model_length) {
   }
   if (own || beside != 0) return to.original_length = own.value_or(beside);
   if (!may_be_model_length || context.max_length == 0) {
-    fields.bad("original_max_position_embeddings", "the length that the model was trained with");
+    fields.refuse("original_max_position_embeddings", "the length that the model was trained with");
   }
   to.warnings.push_back(
       "original_max_position_embeddings is missing; Hugging Face takes "
@@ -45,7 +45,7 @@ int64_t ScalingReader::original_length(bool may_be_model_length) {
 
 double ScalingReader::base() const {
   if (to.base) return *to.base;
-  if (context.base == 0) fields.bad("rope_theta", "the base of the frequencies");
+  if (context.base == 0) fields.refuse("rope_theta", "the base of the frequencies");
   return context.base;
 }
 
@@ -56,7 +56,7 @@ void ScalingReader::read_linear() {
   to.stretch = Linear{factor()};
   if (!context.from_file) return;
   to.original_length =
-      fields.integer("original_max_position_embeddings", 1, kLongestSequence).value_or(0);
+      fields.optional_integer("original_max_position_embeddings", 1, kLongestSequence).value_or(0);
   if (to.original_length == 0) return;
   to.warnings.push_back(
       "original_max_position_embeddings has no effect on frequencies with rope_type linear; it is "
@@ -64,7 +64,7 @@ void ScalingReader::read_linear() {
 }
 
 void ScalingReader::read_ntk() {
-  const auto exponent = fields.number("mixed_b", 0, 100);  // vLLM's name
+  const auto exponent = fields.optional_number("mixed_b", 0, 100);  // vLLM's name
   if (!exponent) {
     to.stretch = Ntk{factor()};
     return;
@@ -74,30 +74,31 @@ void ScalingReader::read_ntk() {
 }
 
 void ScalingReader::read_query_scale(int64_t length) {
-  const auto beta = fields.number("llama_4_scaling_beta", 0, 1e6);
+  const auto beta = fields.optional_number("llama_4_scaling_beta", 0, 1e6);
   if (!beta) return;
   if (length == 0) {
-    length = fields.integer("original_max_position_embeddings", 1, kLongestSequence)
+    length = fields.optional_integer("original_max_position_embeddings", 1, kLongestSequence)
                  .value_or(context.original_length);
   }
   if (length == 0) {
-    fields.bad("original_max_position_embeddings", "the length by which llama_4_scaling_beta goes");
+    fields.refuse("original_max_position_embeddings",
+                  "the length by which llama_4_scaling_beta goes");
   }
   to.query_scale = {QueryLaw::kMinistral, length, *beta};
 }
 
 ByParts ScalingReader::parts() {
   return {.original_length = original_length(true),
-          .slow = fields.number("beta_slow", 1e-6, 1e9).value_or(1),
-          .fast = fields.number("beta_fast", 1e-6, 1e9).value_or(32)};
+          .slow = fields.optional_number("beta_slow", 1e-6, 1e9).value_or(1),
+          .fast = fields.optional_number("beta_fast", 1e-6, 1e9).value_or(32)};
 }
 
 void ScalingReader::read_llama3() {
   ByParts parts{.factor = factor(), .original_length = original_length(true)};
-  parts.slow = fields.needed_number("low_freq_factor", 1e-6, 1e9);
-  parts.fast = fields.needed_number("high_freq_factor", 1e-6, 1e9);
+  parts.slow = fields.number("low_freq_factor", 1e-6, 1e9);
+  parts.fast = fields.number("high_freq_factor", 1e-6, 1e9);
   if (parts.fast < parts.slow) {
-    fields.bad("high_freq_factor", "at least low_freq_factor, " + std::to_string(parts.slow));
+    fields.refuse("high_freq_factor", "at least low_freq_factor, " + std::to_string(parts.slow));
   }
   if (parts.fast == parts.slow) {
     to.warnings.push_back(
@@ -107,10 +108,10 @@ void ScalingReader::read_llama3() {
 }
 
 std::vector<double> ScalingReader::list(const char* name) {
-  std::vector<double> factors = fields.numbers(name, 1e-6, 1e9);
+  std::vector<double> factors = fields.optional_numbers(name, 1e-6, 1e9);
   const auto size = static_cast<int64_t>(factors.size());
   if (size == 0 || (context.pairs > 0 && size != context.pairs)) {
-    fields.bad(name, "a number for each of " + std::to_string(context.pairs) + " pairs");
+    fields.refuse(name, "a number for each of " + std::to_string(context.pairs) + " pairs");
   }
   return factors;
 }
@@ -120,17 +121,18 @@ void ScalingReader::read_longrope() {
   dynamic.original_length = original_length(true);
   dynamic.short_factors = list("short_factor");
   LongRope longrope{.factors = list("long_factor")};
-  const auto given = fields.number("factor", 1, kMostFactor);
+  const auto given = fields.optional_number("factor", 1, kMostFactor);
   const double times = context.max_length == 0 ? 0
                                                : static_cast<double>(context.max_length) /
                                                      static_cast<double>(dynamic.original_length);
-  if (!given && times < 1) fields.bad("factor", "a number from 1 on");
+  if (!given && times < 1) fields.refuse("factor", "a number from 1 on");
   dynamic.factor = given.value_or(times);
-  auto gain = fields.number("attention_factor", 1e-6, 1e6);
-  const auto short_gain = fields.number("short_mscale", 1e-6, 1e6);
-  const auto long_gain = fields.number("long_mscale", 1e-6, 1e6);
+  auto gain = fields.optional_number("attention_factor", 1e-6, 1e6);
+  const auto short_gain = fields.optional_number("short_mscale", 1e-6, 1e6);
+  const auto long_gain = fields.optional_number("long_mscale", 1e-6, 1e6);
   if (short_gain.has_value() != long_gain.has_value()) {
-    fields.bad(short_gain ? "long_mscale" : "short_mscale", "a number beside the other of the two");
+    fields.refuse(short_gain ? "long_mscale" : "short_mscale",
+                  "a number beside the other of the two");
   }
   if (long_gain) {  // Phi-3.5-MoE: the gains of the two lists
     gain = long_gain;
@@ -165,7 +167,7 @@ DynamicStretch ScalingReader::grown(Stretch stretch, Growth growth) {
 }
 
 void ScalingReader::read_dynamic() {
-  if (const auto alpha = fields.number("alpha", 1, 1e12)) {  // HunYuan
+  if (const auto alpha = fields.optional_number("alpha", 1, 1e12)) {  // HunYuan
     to.stretch = Ntk{*alpha};
     for (const char* unread : {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"}) {
       fields.skip(unread);
@@ -192,7 +194,7 @@ void ScalingReader::read_dynamic() {
 
 void ScalingReader::read_proportional() {
   to.stretch = Proportional{.part = to.partial.value_or(1),
-                            .factor = fields.number("factor", 1, kMostFactor).value_or(1)};
+                            .factor = fields.optional_number("factor", 1, kMostFactor).value_or(1)};
   to.partial.reset();  // a part of the frequencies, not of the channels
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sextant/files/json_fields.h"
 #include "sextant/position/stretch/stretch.h"
-#include "sextant/rope_config/fields.h"
 #include "sextant/rope_config/rope_scaling.h"
 
 namespace sextant {
@@ -14,7 +14,7 @@ inline constexpr double kMostFactor = 1e9;
 
 // Writes the fields' values to `to`. Each function reads the fields of its type.
 struct ScalingReader {
-  Fields& fields;
+  const JsonFields& fields;
   const RopeScalingContext& context;
   RopeScaling& to;
 

@@ -14,14 +14,14 @@ using nlohmann::json;
 Yarn ScalingReader::yarn_shape() {
   Yarn yarn{.base = base()};
   yarn.original_length = original_length(true);
-  yarn.beta_fast = fields.number("beta_fast", 1e-6, 1e9).value_or(32);
-  yarn.beta_slow = fields.number("beta_slow", 1e-6, 1e9).value_or(1);
-  yarn.truncate = fields.flag("truncate").value_or(true);
-  yarn.attention_factor = fields.number("attention_factor", 1e-6, 1e6);
-  yarn.mscale = fields.number("mscale", 0, 1e6);
-  yarn.mscale_all_dim = fields.number("mscale_all_dim", 0, 1e6);
-  if (const auto ramp = fields.text("ramp")) {
-    if (*ramp != "pairs" && *ramp != "turns") fields.bad("ramp", "\"pairs\" or \"turns\"");
+  yarn.beta_fast = fields.optional_number("beta_fast", 1e-6, 1e9).value_or(32);
+  yarn.beta_slow = fields.optional_number("beta_slow", 1e-6, 1e9).value_or(1);
+  yarn.truncate = fields.optional_flag("truncate").value_or(true);
+  yarn.attention_factor = fields.optional_number("attention_factor", 1e-6, 1e6);
+  yarn.mscale = fields.optional_number("mscale", 0, 1e6);
+  yarn.mscale_all_dim = fields.optional_number("mscale_all_dim", 0, 1e6);
+  if (const auto ramp = fields.optional_string("ramp")) {
+    if (*ramp != "pairs" && *ramp != "turns") fields.refuse("ramp", "\"pairs\" or \"turns\"");
     if (*ramp == "turns") yarn.ramp = Yarn::Ramp::kTurns;
   }
   warn_of(yarn);
@@ -59,15 +59,15 @@ void ScalingReader::warn_of(const Yarn& yarn) {
 // Reads fields that transformers ignores and other engines use or used.
 void ScalingReader::read_other_engines() {
   if (!context.from_file) return;
-  const double rest = fields.number("attn_factor", 1e-6, 1e6).value_or(1);
+  const double rest = fields.optional_number("attn_factor", 1e-6, 1e6).value_or(1);
   if (rest != 1 && !fields.has("attention_factor")) {
     to.warnings.push_back(
         "attn_factor is not transformers' word for YaRN's gain, and has no "
         "effect in the numbers here; attention_factor says the gain. " +
         engine_fact("sglang.mscale"));
   }
-  const bool extrapolates = fields.number("extrapolation_factor", 0, 1e6).value_or(1) == 1;
-  if (!extrapolates || !fields.flag("apply_yarn_scaling").value_or(true)) {
+  const bool extrapolates = fields.optional_number("extrapolation_factor", 0, 1e6).value_or(1) == 1;
+  if (!extrapolates || !fields.optional_flag("apply_yarn_scaling").value_or(true)) {
     to.warnings.push_back(
         std::string(extrapolates ? "apply_yarn_scaling" : "extrapolation_factor") +
         " has no effect in transformers, and so none in the numbers here. " +
@@ -77,7 +77,7 @@ void ScalingReader::read_other_engines() {
 
 void ScalingReader::read_yarn() {
   Yarn yarn = yarn_shape();
-  if (const auto factor = fields.number("factor", 1, kMostFactor)) {
+  if (const auto factor = fields.optional_number("factor", 1, kMostFactor)) {
     yarn.factor = *factor;
     if (context.max_length > 0 && static_cast<double>(context.max_length) >
                                       *factor * static_cast<double>(yarn.original_length)) {
@@ -86,7 +86,7 @@ void ScalingReader::read_yarn() {
           "length; positions beyond it were not planned for");
     }
   } else {
-    if (context.max_length <= yarn.original_length) fields.bad("factor", "a number above 1");
+    if (context.max_length <= yarn.original_length) fields.refuse("factor", "a number above 1");
     yarn.factor =
         static_cast<double>(context.max_length) / static_cast<double>(yarn.original_length);
     to.warnings.push_back(
@@ -94,7 +94,7 @@ void ScalingReader::read_yarn() {
         "original_max_position_embeddings is taken for it, as in Hugging Face");
   }
   read_other_engines();
-  const bool scores = fields.flag("scale_scores").value_or(context.scales_scores);
+  const bool scores = fields.optional_flag("scale_scores").value_or(context.scales_scores);
   if (scores && yarn.mscale_all_dim.value_or(0) != 0) {
     to.score_factor = yarn_score_factor(yarn);
     to.warnings.push_back(

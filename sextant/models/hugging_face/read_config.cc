@@ -8,7 +8,7 @@
 #include "sextant/models/hugging_face/config.h"
 #include "sextant/models/hugging_face/keys.h"
 #include "sextant/models/hugging_face/rotary.h"
-#include "sextant/rope_config/fields.h"
+#include "sextant/rope_config/foreign_fields.h"
 #include "sextant/rope_config/hugging_face.h"
 
 namespace sextant::hugging_face {
@@ -19,14 +19,15 @@ using nlohmann::json;
 constexpr int64_t kMost = int64_t{1} << 40;
 const std::string kWhere = "config.json";
 
-void expect_flag(Fields& fields, const char* name, bool expected, bool otherwise) {
-  if (fields.flag(name).value_or(otherwise) != expected) {
-    fields.bad(name, expected ? "true: no other is known here" : "false: no other is known here");
+void expect_flag(const JsonFields& fields, const char* name, bool expected, bool otherwise) {
+  if (fields.optional_flag(name).value_or(otherwise) != expected) {
+    fields.refuse(name,
+                  expected ? "true: no other is known here" : "false: no other is known here");
   }
 }
 
 // Refuses features that this decoder does not have.
-void refuse_others(Fields& fields, Family family) {
+void refuse_others(const JsonFields& fields, Family family) {
   switch (family) {
     case Family::kLlama:
     case Family::kArcee:
@@ -55,51 +56,51 @@ void refuse_others(Fields& fields, Family family) {
   }
 }
 
-Activation activation_of(Fields& fields, const Keys& keys, Family family) {
+Activation activation_of(const JsonFields& fields, const Keys& keys, Family family) {
   if (keys.activation == nullptr) return Activation::kGelu;
   const bool gated = family == Family::kLlama || family == Family::kMistral ||
                      family == Family::kSmolLm3 || family == Family::kStableLm;
-  const std::string word = fields.text(keys.activation).value_or(gated ? "silu" : "");
+  const std::string word = fields.optional_string(keys.activation).value_or(gated ? "silu" : "");
   if (gated && word == "silu") return Activation::kSwiGlu;
   if (!gated && word == "gelu") return Activation::kGelu;
   if (!gated && word == "relu2") return Activation::kSquaredRelu;
-  fields.bad(keys.activation, gated ? "\"silu\"" : "\"gelu\" or \"relu2\"");
+  fields.refuse(keys.activation, gated ? "\"silu\"" : "\"gelu\" or \"relu2\"");
 }
 
-DecoderOptions decoder_options(Fields& fields, Family family) {
+DecoderOptions decoder_options(const JsonFields& fields, Family family) {
   const Keys keys = keys_of(family);
   DecoderOptions model;
-  model.vocabulary = fields.needed_integer("vocab_size", 1, kMost);
-  model.width = fields.needed_integer(keys.width, 1, kMost);
-  model.layers = fields.needed_integer(keys.layers, 1, kMost);
-  model.heads = fields.needed_integer(keys.heads, 1, kMost);
+  model.vocabulary = fields.integer("vocab_size", 1, kMost);
+  model.width = fields.integer(keys.width, 1, kMost);
+  model.layers = fields.integer(keys.layers, 1, kMost);
+  model.heads = fields.integer(keys.heads, 1, kMost);
   model.key_heads = model.heads;
   if (keys.key_heads != nullptr) {
-    model.key_heads = fields.integer(keys.key_heads, 1, kMost).value_or(model.heads);
+    model.key_heads = fields.optional_integer(keys.key_heads, 1, kMost).value_or(model.heads);
   }
   model.mlp_width = 4 * model.width;
   if (keys.mlp_width != nullptr) {
-    const auto width = fields.integer(keys.mlp_width, 1, kMost);
-    if (!width && family != Family::kGpt2) fields.bad(keys.mlp_width, "an integer");
+    const auto width = fields.optional_integer(keys.mlp_width, 1, kMost);
+    if (!width && family != Family::kGpt2) fields.refuse(keys.mlp_width, "an integer");
     model.mlp_width = width.value_or(model.mlp_width);
   }
-  model.norm_epsilon = fields.needed_number(keys.epsilon, 1e-30, 1);
+  model.norm_epsilon = fields.number(keys.epsilon, 1e-30, 1);
   const bool rms = family == Family::kLlama || family == Family::kMistral ||
                    family == Family::kSmolLm3 || family == Family::kArcee;
   model.norm = rms ? Norm::kRmsNorm : Norm::kLayerNorm;
   model.activation = activation_of(fields, keys, family);
   model.tied = false;
   check(model);
-  if (const auto head_dim = fields.integer("head_dim", 1, kMost);
+  if (const auto head_dim = fields.optional_integer("head_dim", 1, kMost);
       head_dim && *head_dim != model.head_dim()) {
-    fields.bad("head_dim", std::string(keys.width) + " / " + keys.heads + " (" +
-                               std::to_string(model.head_dim()) + ")");
+    fields.refuse("head_dim", std::string(keys.width) + " / " + keys.heads + " (" +
+                                  std::to_string(model.head_dim()) + ")");
   }
   return model;
 }
 
 // Sets the method, its options and, if the file gives it, L.
-void read_rope(const json& json, Fields& fields, Family family, ModelConfig& config) {
+void read_rope(const json& json, const JsonFields& fields, Family family, ModelConfig& config) {
   const std::vector<RopeConfig> settings = read_hugging_face(json);
   if (settings.size() != 1 || !settings[0].rotates) {
     fail(kWhere + ": rope_parameters: expected layers that all rotate alike, but got " +
@@ -110,8 +111,8 @@ void read_rope(const json& json, Fields& fields, Family family, ModelConfig& con
   config.method = "rope";
   config.train_length = trained_length(settings[0]);
   if (family == Family::kMistral || family == Family::kStarcoder2) {
-    if (!json.contains("sliding_window")) fields.bad("sliding_window", "an integer or null");
-    if (const auto window = fields.integer("sliding_window", 1, kMost)) {
+    if (!json.contains("sliding_window")) fields.refuse("sliding_window", "an integer or null");
+    if (const auto window = fields.optional_integer("sliding_window", 1, kMost)) {
       config.method = "window";
       options = {{"window", *window}, {"of", "rope"}, {"options", options}};
     }
@@ -119,37 +120,35 @@ void read_rope(const json& json, Fields& fields, Family family, ModelConfig& con
   config.options = options.dump();
 }
 
-void read_alibi(Fields& fields, ModelConfig& config) {
-  const nlohmann::json* attention = fields.object("attn_config");
-  if (attention == nullptr) fields.bad("attn_config", "an object");
-  Fields inner(*attention, kWhere + ": attn_config");
+void read_alibi(const JsonFields& fields, ModelConfig& config) {
+  const ForeignFields inner(fields.object("attn_config"), kWhere + ": attn_config");
   expect_flag(inner, "alibi", true, true);
   expect_flag(inner, "qk_ln", false, false);
   for (const char* field : {"clip_qkv", "softmax_scale"}) {
-    if (inner.has(field)) inner.bad(field, "null: no other is known here");
+    if (inner.has(field)) inner.refuse(field, "null: no other is known here");
   }
-  if (inner.number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8) {
-    inner.bad("alibi_bias_max", "8, which transformers takes it for whatever it says");
+  if (inner.optional_number("alibi_bias_max", 1e-6, 1e6).value_or(8) != 8) {
+    inner.refuse("alibi_bias_max", "8, which transformers takes it for whatever it says");
   }
   config.method = "alibi";
 }
 
-void read_positions(const json& json, Fields& fields, Family family, ModelConfig& config) {
-  const int64_t length = fields.integer(keys_of(family).length, 1, kMost).value_or(0);
+void read_positions(const json& json, const JsonFields& fields, Family family,
+                    ModelConfig& config) {
+  const int64_t length = fields.optional_integer(keys_of(family).length, 1, kMost).value_or(0);
   config.train_length = length;
   switch (family) {
     case Family::kMpt:
       return read_alibi(fields, config);
     case Family::kGpt2:
       config.method = "learned";
-      config.options =
-          nlohmann::json{{"rows", fields.needed_integer("n_positions", 1, kMost)}}.dump();
+      config.options = nlohmann::json{{"rows", fields.integer("n_positions", 1, kMost)}}.dump();
       return;
     case Family::kSmolLm3:
-      for (const int64_t turns : fields.integers("no_rope_layers", 0, 1)) {
-        if (turns != 0) fields.bad("no_rope_layers", "0 for every layer");
+      for (const int64_t turns : fields.optional_integers("no_rope_layers", 0, 1)) {
+        if (turns != 0) fields.refuse("no_rope_layers", "0 for every layer");
       }
-      if (!fields.has("no_rope_layers")) fields.bad("no_rope_layers", "0 for every layer");
+      if (!fields.has("no_rope_layers")) fields.refuse("no_rope_layers", "0 for every layer");
       config.method = "none";
       return;
     default:
@@ -157,18 +156,18 @@ void read_positions(const json& json, Fields& fields, Family family, ModelConfig
   }
 }
 
-void read_own_words(Fields& fields, ModelConfig& config) {
-  if (const nlohmann::json* extra = fields.object("sextant")) {
-    Fields own(*extra, kWhere + ": sextant");
-    config.train_length = own.needed_integer("train_length", 1, kMost);
-    config.model.tied = own.flag("tied").value_or(false);
-    const std::string pairing = own.text("pairing").value_or("half-split");
+void read_own_words(const JsonFields& fields, ModelConfig& config) {
+  if (const nlohmann::json* extra = fields.optional_object("sextant")) {
+    const ForeignFields own(*extra, kWhere + ": sextant");
+    config.train_length = own.integer("train_length", 1, kMost);
+    config.model.tied = own.optional_flag("tied").value_or(false);
+    const std::string pairing = own.optional_string("pairing").value_or("half-split");
     if (pairing == "interleaved") {
       json options = json::parse(config.options);
       (config.method == "window" ? options.at("options") : options)["pairing"] = pairing;
       config.options = options.dump();
     } else if (pairing != "half-split") {
-      own.bad("pairing", "\"half-split\" or \"interleaved\"");
+      own.refuse("pairing", "\"half-split\" or \"interleaved\"");
     }
   }
   if (config.train_length < 1) {
@@ -181,17 +180,17 @@ void read_own_words(Fields& fields, ModelConfig& config) {
 }  // namespace
 
 ReadConfig read_config(const json& json) {
-  Fields fields(json, kWhere);
-  const auto type = fields.text("model_type");
+  const ForeignFields fields(json, kWhere);
+  const auto type = fields.optional_string("model_type");
   const std::optional<Family> family = type ? family_of(*type) : std::nullopt;
   if (!family) {
-    fields.bad(
+    fields.refuse(
         "model_type",
         "one of llama, mistral, smollm3, arcee, stablelm, starcoder2, mpt, gpt2 and sextant");
   }
   ReadConfig read{.config = {}, .family = *family};
   if (*family == Family::kOwn) {
-    if (!json.contains("sextant")) fields.bad("sextant", "an object");
+    if (!json.contains("sextant")) fields.refuse("sextant", "an object");
     read.config = json.at("sextant").get<ModelConfig>();
     return read;
   }
@@ -201,9 +200,9 @@ ReadConfig read_config(const json& json) {
   read_own_words(fields, read.config);
   const bool ties = *family == Family::kMpt || *family == Family::kGpt2 ||
                     *family == Family::kSmolLm3 || *family == Family::kStarcoder2;
-  read.one_matrix = fields.flag("tie_word_embeddings").value_or(ties);
+  read.one_matrix = fields.optional_flag("tie_word_embeddings").value_or(ties);
   if (read.one_matrix && read.config.model.tied) {
-    fields.bad("tie_word_embeddings", "false, as sextant.tied is true");
+    fields.refuse("tie_word_embeddings", "false, as sextant.tied is true");
   }
   return read;
 }

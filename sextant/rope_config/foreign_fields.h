@@ -1,0 +1,31 @@
+// The fields of a configuration that another program wrote: null counts as absent, integers may be
+// written as 8192.0, and long values are shortened in messages.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sextant/base/error.h"
+#include "sextant/files/json_fields.h"
+#include "sextant/rope_config/shown.h"
+
+namespace sextant {
+
+struct ForeignFields : JsonFields {
+  ForeignFields(const nlohmann::json& object, const std::string& where)
+      : JsonFields(expect_object(object, where), where,
+                   {.null_is_absent = true,
+                    .whole_floats_are_integers = true,
+                    .string = "a text",
+                    .shown = [](const nlohmann::json& value) { return sextant::shown(value); }}) {}
+
+ private:
+  static const nlohmann::json& expect_object(const nlohmann::json& object,
+                                             const std::string& where) {
+    if (!object.is_object())
+      fail(where + ": expected an object, but got " + sextant::shown(object));
+    return object;
+  }
+};
+
+}  // namespace sextant
