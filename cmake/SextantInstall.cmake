@@ -16,6 +16,8 @@ if(TARGET sextant_torch)
   install(TARGETS sextant_torch EXPORT sextant_torch)
   install(DIRECTORY sextant/torch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant
     FILES_MATCHING PATTERN "*.h")
+  # Headers of methods include it.
+  install(FILES sextant/files/json_fields.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sextant/files)
   install(EXPORT sextant_torch NAMESPACE sextant:: FILE sextantTorch.cmake
     DESTINATION ${package_dir})
 endif()

@@ -40,9 +40,10 @@ class Chunk final : public MethodWrapper {
 std::unique_ptr<Method> make_chunk(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("chunk", json);
   constexpr int64_t kFar = int64_t{1} << 52;
-  return std::make_unique<Chunk>(make_method(options.text("of"), shape, options.object("options")),
-                                 options.integer_or("chunk", shape.train_length, 1, kFar),
-                                 options.integer("origin", -kFar, kFar));
+  return std::make_unique<Chunk>(
+      make_method(options.string("of"), shape, options.object("options")),
+      options.integer_or("chunk", shape.train_length, 1, kFar),
+      options.integer("origin", -kFar, kFar));
 }
 
 }  // namespace

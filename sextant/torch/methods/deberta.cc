@@ -174,7 +174,7 @@ std::unique_ptr<Method> make_deberta(const ModelShape& shape, const nlohmann::js
       .max_positions = options.integer("max_positions", 1, kMost),
       .c2p = options.flag("c2p"),
       .p2c = options.flag("p2c"),
-      .norm = options.flag_or_null("norm").value_or(version > 1),
+      .norm = options.optional_flag("norm").value_or(version > 1),
       .norm_eps = options.number("norm_eps", 0, 1),
       .flavour = static_cast<DebertaFlavour>(
           options.choice("flavour", {"hugging-face", "microsoft", "paper"}))};

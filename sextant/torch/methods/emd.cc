@@ -76,7 +76,7 @@ class Emd final : public MethodWrapper {
 std::unique_ptr<Method> make_emd(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("emd", json);
   return std::make_unique<Emd>(
-      make_method(options.text("of"), shape, options.object("options")),
+      make_method(options.string("of"), shape, options.object("options")),
       EmdOptions{.rows = options.integer_or("rows", shape.train_length, 1, int64_t{1} << 31),
                  .width = shape.width,
                  .runs = options.integer("runs", 1, 64),

@@ -55,7 +55,7 @@ class Sink final : public MethodWrapper {
 
 std::unique_ptr<Method> make_sink(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sink", json);
-  return std::make_unique<Sink>(make_method(options.text("of"), shape, options.object("options")),
+  return std::make_unique<Sink>(make_method(options.string("of"), shape, options.object("options")),
                                 shape);
 }
 

@@ -85,7 +85,7 @@ class Sinusoidal final : public Method {
 
 std::unique_ptr<Method> make_sinusoidal(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("sinusoidal", json);
-  const TextSinusoid text = text_sinusoid(options.text("layout"), "sinusoidal: layout");
+  const TextSinusoid text = text_sinusoid(options.string("layout"), "sinusoidal: layout");
   SinusoidOptions sinusoid = {
       .width = shape.width,
       .layout = text.layout,

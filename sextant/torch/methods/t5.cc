@@ -66,15 +66,16 @@ class T5 final : public Method {
 std::unique_ptr<Method> make_t5(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("t5", json);
   const double width = static_cast<double>(std::max<int64_t>(shape.width, 1));
-  const T5Options t5 = {.tables = options.flag("per_layer") ? shape.layers : 1,
-                        .heads = shape.heads,
-                        .init_std = options.number_or("init_std", 1 / std::sqrt(width), 0, 1e6),
-                        .scaled = options.flag("scaled")};
+  const T5Options t5 = {
+      .tables = options.flag("per_layer") ? shape.layers : 1,
+      .heads = shape.heads,
+      .init_std = options.optional_number("init_std", 0, 1e6).value_or(1 / std::sqrt(width)),
+      .scaled = options.flag("scaled")};
   T5Buckets::Options buckets = {
       .buckets = options.integer("buckets", 2, int64_t{1} << 20),
       .max_distance = options.integer("max_distance", 2, (int64_t{1} << 31) - 1)};
   std::optional<T5Buckets> causal, bidirectional;
-  const std::optional<bool> wanted = options.flag_or_null("bidirectional");
+  const std::optional<bool> wanted = options.optional_flag("bidirectional");
   buckets.bidirectional = false;
   if (wanted != true) causal.emplace(buckets);
   buckets.bidirectional = true;

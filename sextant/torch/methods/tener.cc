@@ -76,7 +76,7 @@ std::unique_ptr<Method> make_tener(const ModelShape& shape, const nlohmann::json
   const bool paper = options.choice("flavour", {"code", "paper"}) == 1;
   SinusoidLayout layout = paper ? SinusoidLayout::kInterleaved : SinusoidLayout::kTensor2Tensor;
   if (!json.at("layout").is_null())
-    layout = sinusoid_layout(options.text("layout"), "tener: layout");
+    layout = sinusoid_layout(options.string("layout"), "tener: layout");
   return std::make_unique<Tener>(shape, layout, paper, options.flag("scaled"));
 }
 

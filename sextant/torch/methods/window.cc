@@ -69,9 +69,9 @@ std::unique_ptr<Method> make_window(const ModelShape& shape, const nlohmann::jso
     const int64_t right = options.integer_or("right", otherwise, -1, kFar);
     return Reach{left < 0 ? kFar : left, right < 0 ? kFar : right};
   };
-  return std::make_unique<Window>(make_method(options.text("of"), shape, options.object("options")),
-                                  reach(window - 1), reach(inclusive ? window : window - 1),
-                                  options.integer("sinks", 0, kFar));
+  return std::make_unique<Window>(
+      make_method(options.string("of"), shape, options.object("options")), reach(window - 1),
+      reach(inclusive ? window : window - 1), options.integer("sinks", 0, kFar));
 }
 
 }  // namespace
