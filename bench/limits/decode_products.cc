@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/filled.h"
+#include "sextant/attention/attend.h"
 #include "sextant/attention/cpu/forward/forward.h"
 #include "sextant/base/simd/targets.h"
 
