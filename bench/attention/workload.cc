@@ -50,13 +50,13 @@ Workload::Workload(std::string name, const Sizes& sizes, int64_t queries, int64_
   for (int64_t i = 0; i < queries; ++i) key_ranges.push_back(visible(keys - queries + i));
   for (int64_t j = 0; j < keys; ++j) positions_.push_back(j);
   zeros_.resize(static_cast<size_t>(keys));
-  score = {.q = stored(q),
-           .k = stored(k),
-           .v = stored(v),
-           .scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim)),
-           .frames = {{.queries = queries, .query_position = keys - queries, .keys = keys}},
-           .sweeps = {{.key_ranges = key_ranges.data()}},
-           .diagonals = {.farthest = keys - 1, .count = queries + keys - 1}};
+  score = {{.q = stored(q),
+            .k = stored(k),
+            .v = stored(v),
+            .scale = 1 / std::sqrt(static_cast<double>(sizes.head_dim))},
+           {.frames = {{.queries = queries, .query_position = keys - queries, .keys = keys}},
+            .sweeps = {{.key_ranges = key_ranges.data()}},
+            .diagonals = {.farthest = keys - 1, .count = queries + keys - 1}}};
   trained_ = {
       {q, {}, &ScoreGrad<float>::q}, {k, {}, &ScoreGrad<float>::k}, {v, {}, &ScoreGrad<float>::v}};
 }
