@@ -106,10 +106,10 @@ TYPED_TEST(Narrow, NumbersPassThroughTheBackends) {
   std::vector<KeyRange> key_ranges;
   for (int64_t i = 0; i < kRows; ++i) key_ranges.push_back({i, i + 1});
   const Score<float> score = {{.q = packed(zeros.data(), 1, 1, kRows, 1),
-                              .k = packed(zeros.data(), 1, 1, kRows, 1),
-                              .v = packed(std::as_const(values).data(), 1, 1, kRows, kColumns)},
+                               .k = packed(zeros.data(), 1, 1, kRows, 1),
+                               .v = packed(std::as_const(values).data(), 1, 1, kRows, kColumns)},
                               {.frames = {{.queries = kRows, .keys = kRows}},
-                              .sweeps = {{.key_ranges = key_ranges.data()}}}};
+                               .sweeps = {{.key_ranges = key_ranges.data()}}}};
   const auto expect_values = [&](const Backend& backend) {
     attend<float>(score,
                   {packed(out.data(), 1, 1, kRows, kColumns), packed(lse.data(), 1, 1, kRows, 1)},
