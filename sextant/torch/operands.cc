@@ -1,7 +1,11 @@
 #include "sextant/torch/operands.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
 #include <memory>
 
+#include "sextant/torch/operators/flat_operands.h"
 #include "sextant/torch/operators/plan_cache.h"
 #include "sextant/torch/operators/planned_call.h"
 #include "sextant/torch/operators/query_blocks.h"
@@ -10,8 +14,22 @@
 
 namespace sextant {
 
+namespace {
+
+std::tuple<at::Tensor, at::Tensor> attend_by_operator(const TensorOperands& operands) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("sextant::attend", "");
+  torch::jit::Stack stack;
+  push(stack, flat_of(operands));
+  op.callBoxed(stack);
+  return {stack[0].toTensor(), stack[1].toTensor()};
+}
+
+}  // namespace
+
 std::tuple<at::Tensor, at::Tensor> attend(const TensorOperands& operands) {
   if (operands.lazy_query_bias.rows) return attend_by_query(operands);
+  // Modes of __torch_dispatch__ (tracers, counters) see the operator, not the kernels.
+  if (c10::impl::dispatch_mode_enabled()) return attend_by_operator(operands);
   TensorData data = data_of(operands);
   if (data.pages.defined() && wants_gradient(data)) gather_pages(data);
   check_data(data);

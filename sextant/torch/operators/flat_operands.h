@@ -74,6 +74,10 @@ struct FlatOperands : TensorData {
 void push(torch::jit::Stack& stack, const FlatOperands& arguments);
 FlatOperands pop_arguments(torch::jit::Stack& stack);
 
+// The arguments of operands without a lazy query bias. Throws Error that names the field if sweeps
+// do not fit together.
+FlatOperands flat_of(const TensorOperands& operands);
+
 // The sweeps of arguments in CPU memory that check_arguments() has accepted.
 std::vector<SweepOperand> sweeps_of(const FlatOperands& arguments);
 
