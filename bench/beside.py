@@ -26,10 +26,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def measure(path, arguments):
     """{(kind, pass): least seconds} of one run."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "attention.json"
         subprocess.run([path, *arguments, "--no-eager", "--no-ggml", "--rounds", "3", "--json",
-                        file.name], check=True, stdout=subprocess.DEVNULL)
-        document = json.load(file)
+                        file], check=True, stdout=subprocess.DEVNULL)
+        document = json.loads(file.read_text(encoding="utf-8"))
     return {(each["kind"], each["pass"]): min(each["ours"]["seconds"])
             for each in document["measured"]}
 
