@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times attention beside the program of an earlier commit.
 
-    bench/beside.py --peer /path/of/earlier/bench_attention --peer-version COMMIT --name goals
+    bench/beside.py --peer /path/of/earlier/bench_attention --peer-version COMMIT --name beside
 
 Both programs run alternately, `--rounds` times, with the same arguments: by default the kinds of
 the goals (bench/goal_lines.py) at one length and head size, and decoding. The result has the least
