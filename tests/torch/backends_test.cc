@@ -59,15 +59,26 @@ class EveryMethodAndBackend
     Tensors gradients;  // of q, k, v and parameters
   };
 
-  Outcome run(const Layer& layer, const Layout& layout, at::ScalarType type) const {
+  // q, k, v and the parameters; values of float32 in any type.
+  Tensors inputs_of(const Layer& layer, at::ScalarType type) const {
     Tensors inputs = {layer.q, layer.k, layer.v};
     for (const at::Tensor& x : random_parameters(*method_)) inputs.push_back(x);
-    for (at::Tensor& x : inputs) x = x.to(at::kFloat).to(type).requires_grad_();
+    for (at::Tensor& x : inputs) x = x.to(at::kFloat).to(type);
+    return inputs;
+  }
+
+  at::Tensor forward(const Tensors& inputs, const Layer& layer, const Layout& layout) const {
     const Parameters parameters = Parameters(inputs).subspan(3);
-    const at::Tensor seen = layer.seen.to(at::kFloat).to(type);
+    const at::Tensor seen = layer.seen.to(at::kFloat).to(inputs[0].scalar_type());
     const at::Tensor k = with_key_columns(*method_, inputs[1], seen, 1, parameters);
+    return attend_with(*method_, inputs[0], k, inputs[2], layout, 1, parameters);
+  }
+
+  Outcome run(const Layer& layer, const Layout& layout, at::ScalarType type) const {
+    Tensors inputs = inputs_of(layer, type);
+    for (at::Tensor& x : inputs) x.requires_grad_();
     Outcome outcome;
-    outcome.out = attend_with(*method_, inputs[0], k, inputs[2], layout, 1, parameters);
+    outcome.out = forward(inputs, layer, layout);
     const at::Tensor above = normal(outcome.out.sizes().vec(), 5).to(at::kFloat).to(type);
     outcome.gradients = torch::autograd::grad({(outcome.out * above).sum()}, inputs, {},
                                               /*retain_graph=*/false, /*create_graph=*/false,
@@ -88,6 +99,9 @@ class EveryMethodAndBackend
     const Layer layer(shape_, p);
     const Outcome expected = run(layer, p, at::kDouble);
     const BackendOverride chosen(backend_);
+    // A call without gradients may run on another backend than one that trains.
+    EXPECT_LE(largest_difference(forward(inputs_of(layer, at::kFloat), layer, p), expected.out),
+              tolerance() * largest(expected.out));
     const Outcome got = run(layer, p, at::kFloat);
     EXPECT_LE(largest_difference(got.out, expected.out), tolerance() * largest(expected.out));
     // Score gradients of a query sum to zero. Where an operand's gradient is such a sum, the
