@@ -5,6 +5,7 @@ namespace sextant {
 std::shared_ptr<const TensorPlan> PlanCache::plan(const at::Tensor& frames,
                                                   const std::vector<SweepOperand>& sweeps,
                                                   const TensorData& data) {
+  check_layout(frames, sweeps, data);
   const std::lock_guard lock(mutex_);
   for (auto at = plans_.begin(); at != plans_.end(); ++at)
     if ((*at)->serves(frames, sweeps, data)) {

@@ -108,23 +108,6 @@ void check_on_cpu(const char* argument, const at::Tensor& x) {
   if (x.defined() && !x.is_cpu()) refuse(argument, "cpu", x.device().str());
 }
 
-void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
-                  const TensorData& data) {
-  if (!frames.defined()) refuse("frames", "Long [*, 7]", "none");
-  check_tensor("frames", frames, at::kLong, {{}, 7});
-  check_on_cpu("frames", frames);
-  check_on_cpu("pages", data.pages);
-  for (const SweepOperand& sweep : sweeps) {
-    if (!sweep.key_ranges.defined()) refuse("key_ranges", "a tensor", "none");
-    check_tensor("key_ranges", sweep.key_ranges, at::kLong,
-                 {{Size::kOneOr, data.q.size(0)}, {Size::kExactly, data.q.size(2)}, 2});
-    check_on_cpu("key_ranges", sweep.key_ranges);
-    check_on_cpu("query_rotary_positions", sweep.query_rotary_positions);
-    check_on_cpu("key_rotary_positions", sweep.key_rotary_positions);
-    check_rotation(sweep, data, frames.size(0));
-  }
-}
-
 // The number of diagonals: the size of a row map, or without any map the number of rows.
 int64_t diagonals_of(const TensorData& data) {
   int64_t mapped = -1, rows = data.query_bias.defined() ? data.query_bias.size(3) : -1;
@@ -148,6 +131,23 @@ std::array<const at::Tensor*, 5> maps_of(const TensorData& data) {
 }
 
 }  // namespace
+
+void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+                  const TensorData& data) {
+  if (!frames.defined()) refuse("frames", "Long [*, 7]", "none");
+  check_tensor("frames", frames, at::kLong, {{}, 7});
+  check_on_cpu("frames", frames);
+  check_on_cpu("pages", data.pages);
+  for (const SweepOperand& sweep : sweeps) {
+    if (!sweep.key_ranges.defined()) refuse("key_ranges", "a tensor", "none");
+    check_tensor("key_ranges", sweep.key_ranges, at::kLong,
+                 {{Size::kOneOr, data.q.size(0)}, {Size::kExactly, data.q.size(2)}, 2});
+    check_on_cpu("key_ranges", sweep.key_ranges);
+    check_on_cpu("query_rotary_positions", sweep.query_rotary_positions);
+    check_on_cpu("key_rotary_positions", sweep.key_rotary_positions);
+    check_rotation(sweep, data, frames.size(0));
+  }
+}
 
 TensorPlan::TensorPlan(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
                        const TensorData& data) {
@@ -209,7 +209,6 @@ SideRotation TensorPlan::side(const OwnSweep& sweep, const at::Tensor& rotary_po
 
 bool TensorPlan::serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
                         const TensorData& data) const {
-  check_layout(frames, sweeps, data);
   if (sweeps.size() != sweeps_.size() || !has_values(frames, plan_.frames)) return false;
   for (size_t n = 0; n < sweeps.size(); ++n) {
     const SweepOperand& given = sweeps[n];

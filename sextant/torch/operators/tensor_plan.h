@@ -13,22 +13,24 @@
 
 namespace sextant {
 
+// Throws Error that names the field if frames or sweeps have other types or shapes than operands.h
+// lists, or if an index tensor is not on the CPU. check_data() must have accepted `data`.
+void check_layout(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
+                  const TensorData& data);
+
 // Frames, sweeps and index tensors as a Plan of the core. It owns copies of all arrays that the
 // plan points to, so later changes of the tensors have no effect on it. Thread-safe.
 class TensorPlan {
  public:
-  // check_data() must have accepted `data`. Throws Error that names the field if frames or sweeps
-  // have other types or shapes than operands.h lists, or if an index tensor is not on the CPU.
+  // Throws Error as check_layout() does.
   TensorPlan(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
              const TensorData& data);
   TensorPlan(const TensorPlan&) = delete;
   TensorPlan& operator=(const TensorPlan&) = delete;
 
-  // Whether the plan of these operands would have the same values. Throws Error as the constructor.
+  // Whether the plan of these operands, which check_layout() accepted, would have the same values.
   bool serves(const at::Tensor& frames, const std::vector<SweepOperand>& sweeps,
               const TensorData& data) const;
-
-  const Plan& plan() const { return plan_; }
 
   // The plan prepared for a backend, the shapes of `operands` and at least `passes`. The first such
   // call prepares it; later calls get the same one.
@@ -41,7 +43,6 @@ class TensorPlan {
     std::vector<KeyRange> key_ranges;
     std::vector<Rotation> rotations;  // one, or one for each frame; empty: no rotation
     std::vector<int64_t> query_rotary_positions, key_rotary_positions;
-    std::vector<Turns> query_offset, key_offset;
     SweepOperand given;          // without its tensors
     std::vector<int64_t> sizes;  // of its tensors
   };
