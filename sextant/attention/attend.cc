@@ -85,7 +85,6 @@ PlanShape shape_of(const Operands<T>& o, const Plan& plan) {
           .page_rows = plan.pages ? o.k.rows : 0,
           .columns = o.q.columns,
           .value_columns = o.v.columns,
-          .modulus = static_cast<bool>(o.q_imag),
           .key_table = static_cast<bool>(o.on_key)};
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -82,7 +81,6 @@ struct PlanShape {
   int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, keys = 0;
   int64_t page_rows = 0;                   // of the pages of k and v; 0: there are no pages
   int64_t columns = 0, value_columns = 0;  // D, Dv
-  bool modulus = false;                    // there is a q_imag
   bool key_table = false;                  // there is a table B (on_key)
 
   bool operator==(const PlanShape&) const = default;

@@ -122,7 +122,6 @@ TEST(PreparedPlan, RefusesOperandsOfOtherShapes) {
   };
   fails("q.rows: expected 7 (as planned), but got 6", [](auto& o) { o.q.rows = 6; });
   fails("k.rows: expected 9 (as planned), but got 8", [](auto& o) { o.k.rows = o.v.rows = 8; });
-  fails("q_imag: expected none (as planned)", [](auto& o) { o.q_imag = o.q; });
   fails("on_key: expected none (as planned)", [](auto& o) { o.on_key = o.bias; });
 }
 
