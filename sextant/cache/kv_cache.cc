@@ -26,7 +26,7 @@ void expect_equal(const std::string& field, int64_t got, int64_t expected) {
   if (got != expected) bad(field, std::to_string(expected), got);
 }
 
-void check_turned_by(const std::optional<Rotation>& rotation, int64_t columns) {
+void check_rotation(const std::optional<Rotation>& rotation, int64_t columns) {
   if (!rotation) return;
   std::vector<bool> used(static_cast<size_t>(columns), false);
   for (const Rotation::Pair& pair : rotation->pairs) {
@@ -97,7 +97,7 @@ const KvCache::Sequence& KvCache::at(int64_t sequence) const {
 
 int64_t KvCache::add(int64_t first_position, std::optional<Rotation> rotated_by) {
   expect_between("first_position", first_position, -kFarthestPosition, kFarthestPosition);
-  check_turned_by(rotated_by, shape_.key_columns);
+  check_rotation(rotated_by, shape_.key_columns);
   sequences_[next_sequence_] = {.first_position = first_position,
                                 .rotated_by = std::move(rotated_by)};
   return next_sequence_++;
@@ -237,7 +237,7 @@ void KvCache::rerotate(int64_t sequence, const Rotation& rotation) {
     fail(
         "kv cache: rerotate: expected a sequence whose keys are held rotated, as plain keys need "
         "none");
-  check_turned_by(rotation, shape_.key_columns);
+  check_rotation(rotation, shape_.key_columns);
   if (!same_pairs(rotation, *t.rotated_by))
     fail("kv cache: rerotate: expected the pairs of columns that the keys are rotated by");
   rotate_rows(t, 0, t.rows, &*t.rotated_by, t.first_position, &rotation, t.first_position);
@@ -293,27 +293,31 @@ AnyView<const float> KvCache::key_pages() const { return const_cast<KvCache*>(th
 AnyView<const float> KvCache::value_pages() const { return const_cast<KvCache*>(this)->values(); }
 
 CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, int64_t queries)
-    : k_(cache.key_pages()), v_(cache.value_pages()), queries_(queries) {
+    : k_(cache.key_pages()),
+      v_(cache.value_pages()),
+      page_rows_(cache.shape().page_rows),
+      queries_(queries) {
   expect_between("queries", queries, 0, kFarthestPosition);
   for (const Entry& entry : entries) rows_ = std::max(rows_, cache.rows(entry.sequence));
-  pages_per_sequence_ = (rows_ + cache.shape().page_rows - 1) / cache.shape().page_rows;
+  pages_per_sequence_ = (rows_ + page_rows_ - 1) / page_rows_;
   plan_.frames.reserve(entries.size());
   key_positions_.reserve(entries.size() * static_cast<size_t>(rows_));
   query_positions_.reserve(entries.size() * static_cast<size_t>(queries));
   table_.reserve(entries.size() * static_cast<size_t>(pages_per_sequence_) + 1);
   for (size_t b = 0; b < entries.size(); ++b) {
     add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
-    add_runs(way_of(cache, entries[b]), static_cast<int64_t>(b));
+    members_.push_back({entries[b].sequence, cache.rotated_by(entries[b].sequence).has_value()});
+    add_ranges(group_of(cache, entries[b]), static_cast<int64_t>(b));
   }
   table_.push_back(0);  // the table's address must not be null, even without rows
-  for (const GrowingPlan& plan : plans_)
-    plan_.sweeps.push_back({.query = {.rotation = plan.query,
+  for (const RotationGroup& group : groups_)
+    plan_.sweeps.push_back({.query = {.rotation = group.query,
                                       .rotary_positions = query_positions_.data(),
                                       .batch_stride = queries},
-                            .key = {.rotation = plan.key,
+                            .key = {.rotation = group.key,
                                     .rotary_positions = key_positions_.data(),
                                     .batch_stride = rows_},
-                            .key_ranges = plan.key_ranges.data(),
+                            .key_ranges = group.key_ranges.data(),
                             .batch_stride = queries});
   plan_.diagonals = {.farthest = std::max<int64_t>(rows_ - 1, 0),
                      .count = std::max<int64_t>(rows_, 0)};
@@ -336,25 +340,25 @@ void CachedBatch::add_frame(const KvCache& cache, int64_t sequence, int64_t b) {
   table_.resize(static_cast<size_t>((b + 1) * pages_per_sequence_), 0);
 }
 
-size_t CachedBatch::way_of(const KvCache& cache, const Entry& entry) {
+size_t CachedBatch::group_of(const KvCache& cache, const Entry& entry) {
   const std::optional<Rotation>& held = cache.rotated_by(entry.sequence);
   if (held && !(entry.rotation && same(*held, *entry.rotation)))
     fail("kv cache: batch: sequence " + std::to_string(entry.sequence) +
          ": expected the rotation by which its keys are held rotated");
   const Rotation* of_keys = held ? nullptr : entry.rotation;
-  const auto found = std::ranges::find_if(plans_, [&](const GrowingPlan& plan) {
-    return plan.query == entry.rotation && plan.key == of_keys;
+  const auto found = std::ranges::find_if(groups_, [&](const RotationGroup& group) {
+    return group.query == entry.rotation && group.key == of_keys;
   });
-  if (found != plans_.end()) return static_cast<size_t>(found - plans_.begin());
-  plans_.push_back({.query = entry.rotation, .key = of_keys, .key_ranges = {}});
-  return plans_.size() - 1;
+  if (found != groups_.end()) return static_cast<size_t>(found - groups_.begin());
+  groups_.push_back({.query = entry.rotation, .key = of_keys, .key_ranges = {}});
+  return groups_.size() - 1;
 }
 
-// The queries of entry b see keys in the sweep of their own plan, and none in the other sweeps.
-void CachedBatch::add_runs(size_t own, int64_t b) {
+// The queries of entry b see keys in the sweep of their own group, and none in the other sweeps.
+void CachedBatch::add_ranges(size_t own, int64_t b) {
   const int64_t rows = plan_.frames.back().keys;
-  for (size_t n = 0; n < plans_.size(); ++n) {
-    std::vector<KeyRange>& key_ranges = plans_[n].key_ranges;
+  for (size_t n = 0; n < groups_.size(); ++n) {
+    std::vector<KeyRange>& key_ranges = groups_[n].key_ranges;
     key_ranges.resize(static_cast<size_t>((b + 1) * queries_));
     for (int64_t i = 0; n == own && i < queries_; ++i)
       key_ranges[static_cast<size_t>(b * queries_ + i)] = {0, rows - queries_ + i + 1};
@@ -362,6 +366,18 @@ void CachedBatch::add_runs(size_t own, int64_t b) {
 }
 
 void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) const {
+  for (size_t b = 0; b < members_.size(); ++b) {
+    const auto& [sequence, rotated] = members_[b];
+    const auto own = std::span(table_).subspan(b * static_cast<size_t>(pages_per_sequence_));
+    const bool same =
+        cache.shape().page_rows == page_rows_ && cache.holds(sequence) &&
+        cache.rows(sequence) == plan_.frames[b].keys &&
+        cache.rotated_by(sequence).has_value() == rotated &&
+        std::ranges::equal(cache.pages(sequence), own.first(cache.pages(sequence).size()));
+    if (!same)
+      fail("kv cache: batch: sequence " + std::to_string(sequence) +
+           ": expected the rows and pages of the batch's own cache, but got others");
+  }
   operands.k = cache.key_pages();
   operands.v = cache.value_pages();
 }

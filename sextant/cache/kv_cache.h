@@ -144,6 +144,7 @@ class CachedBatch {
   // the caches of other layers, if they were filled by the same calls.
   const Plan& plan() const { return plan_; }
   // Sets k and v to the pages of `cache`, the batch's own or one that was filled by the same calls.
+  // Throws Error that names a sequence whose rows, pages or rotated keys are not the batch's.
   void set_keys(Operands<float>& operands, const KvCache& cache) const;
 
   // Sets k, v and the plan of a score.
@@ -154,19 +155,26 @@ class CachedBatch {
   std::span<const int64_t> query_positions() const { return query_positions_; }
 
  private:
-  struct GrowingPlan {
+  // A sequence of the batch, and whether its keys are stored rotated.
+  struct Member {
+    int64_t sequence;
+    bool rotated;
+  };
+  // The rotations that some sequences share; the key ranges of the others are empty.
+  struct RotationGroup {
     const Rotation *query, *key;
     std::vector<KeyRange> key_ranges;  // [entries, queries]
   };
 
   void add_frame(const KvCache& cache, int64_t sequence, int64_t b);
-  size_t way_of(const KvCache& cache, const Entry& entry);
-  void add_runs(size_t own, int64_t b);
+  size_t group_of(const KvCache& cache, const Entry& entry);
+  void add_ranges(size_t own, int64_t b);
 
   AnyView<const float> k_, v_;
-  int64_t rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
+  int64_t page_rows_ = 0, rows_ = 0, pages_per_sequence_ = 0, queries_ = 0;
   std::vector<int64_t> table_, key_positions_, query_positions_;
-  std::vector<GrowingPlan> plans_;
+  std::vector<Member> members_;  // [entries]
+  std::vector<RotationGroup> groups_;
   Plan plan_;
 };
 

@@ -1,4 +1,5 @@
 // Attention over a cache equals attention over the whole sequence.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "sextant/attention/attend.h"
+#include "sextant/base/error.h"
 #include "sextant/cache/kv_cache.h"
 #include "tests/attention/tensor.h"
 #include "tests/cache/sequences.h"
@@ -97,6 +99,31 @@ TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
     own.batch = 1;
     EXPECT_LE(largest_difference(copied(own), expected[b]), 1e-5) << b;
   }
+}
+
+// The plan of one layer serves the caches of others only if their rows and pages are the same.
+TEST(CachedBatch, RefusesKeysOfACacheThatWasFilledOtherwise) {
+  const Rows rows(40, 2);
+  KvCache first(kShape);
+  const int64_t sequence = filled(first, rows);
+  const CachedBatch::Entry entries[] = {{sequence}};
+  const CachedBatch batch(first, entries, /*queries=*/1);
+  Operands<float> operands;
+  batch.set_keys(operands, first);
+  KvCache same(kShape), longer(kShape), empty(kShape), rotated(kShape);
+  KvCache other_pages({.key_heads = kHeads,
+                       .key_columns = kColumns,
+                       .value_columns = kValueColumns,
+                       .page_rows = 32});
+  filled(same, rows);
+  filled(longer, Rows(41, 2));
+  filled(rotated, rows, 0, rope(4));
+  filled(other_pages, rows);
+  batch.set_keys(operands, same);
+  for (const KvCache* cache : {&longer, &empty, &rotated, &other_pages})
+    EXPECT_THAT([&] { batch.set_keys(operands, *cache); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
+                    "kv cache: batch: sequence 0: expected the rows and pages")));
 }
 
 }  // namespace
