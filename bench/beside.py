@@ -48,10 +48,8 @@ def compare(ours, peer, arguments, shape, options):
         theirs = times[peer].get((kind, passes))
         if not theirs:
             continue
-        yield {"name": kind, "shape": f"{passes}, {shape}", "ours": 1e3 * min(mine),
-               "peer": 1e3 * min(theirs), "peer_version": options.peer_version, "unit": "ms",
-               "rounds": len(mine), "spread": max(mine) / min(mine),
-               "ratio": min(mine) / min(theirs)}
+        yield records.least_row(kind, f"{passes}, {shape}", "ms", [1e3 * t for t in mine],
+                                [1e3 * t for t in theirs], options.peer_version)
 
 
 def main():

@@ -35,14 +35,6 @@ def measure(path, methods):
     return shape, {row["name"]: (row["least"], row["allocations"]) for row in measured["measured"]}
 
 
-def row(name, shape, unit, ours, peer, version):
-    """A row of bench/results: the least of our rounds beside the least of the peer's."""
-    theirs = min(peer) if peer else None
-    return {"name": name, "shape": shape, "ours": min(ours), "peer": theirs,
-            "peer_version": version if peer else None, "unit": unit, "rounds": len(ours),
-            "spread": max(ours) / min(ours), "ratio": min(ours) / theirs if peer else None}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -64,9 +56,9 @@ def main():
     rows = []
     for name, values in ours.items():
         for n, unit, factor in ((0, "ms", 1e3), (1, "calls of operator new", 1)):
-            rows.append(row(name, shape, unit, [factor * one[n] for one in values],
-                            [factor * one[n] for one in peer.get(name, [])],
-                            options.peer_version))
+            rows.append(records.least_row(name, shape, unit, [factor * one[n] for one in values],
+                                          [factor * one[n] for one in peer.get(name, [])],
+                                          options.peer_version))
     for one in rows:
         beside = f"{one['peer']:10.2f}  {one['ratio']:.3f}" if one["peer"] else ""
         print(f"{one['name']:<12}{one['ours']:10.2f} {one['unit']:<24}{beside}")

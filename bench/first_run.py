@@ -42,15 +42,20 @@ def clone_command(system, ref, script, suite="bookworm"):
             "--suite", suite, "--keep", system, "bash", "-c", script]
 
 
-def step(system, ref, name):
-    """Runs a step. Returns its seconds of wall clock, and of CPU over all its processes."""
+def timed(command, **options):
+    """Runs a command. Returns its seconds of wall clock, and of CPU over all its processes."""
     def cpu():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
 
     began, before = time.monotonic(), cpu()
-    subprocess.run(clone_command(system, ref, STEPS[name]), check=True)
+    subprocess.run(command, check=True, **options)
     return time.monotonic() - began, cpu() - before
+
+
+def step(system, ref, name):
+    """Runs a step in a clone; as timed()."""
+    return timed(clone_command(system, ref, STEPS[name]))
 
 
 def survey(system, ref):
@@ -98,31 +103,20 @@ def first_run(ref, with_survey):
 
 def build_here(ref):
     """{name of a row: seconds} of a cold build of one commit in a clone on this system."""
-    def cpu():
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
     with tempfile.TemporaryDirectory(prefix="sextant-build-") as folder:
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         subprocess.run(["git", "-C", folder, "checkout", "--quiet", "--detach", ref], check=True)
-        began, before = time.monotonic(), cpu()
-        subprocess.run(["bash", "-c", STEPS["build"]], cwd=folder, check=True,
-                       env=dict(os.environ, CCACHE_DISABLE="1"))
-        return {"cold build, wall clock": time.monotonic() - began,
-                "cold build, CPU": cpu() - before}
+        wall, cpu = timed(["bash", "-c", STEPS["build"]], cwd=folder,
+                          env=dict(os.environ, CCACHE_DISABLE="1"))
+        return {"cold build, wall clock": wall, "cold build, CPU": cpu}
 
 
 def row(name, ours, peer, version):
-    """A row of bench/results with the least time of the rounds, ours beside the peer's."""
-    def least(rounds):
-        times = [times[name] for times in rounds if name in times]
-        return (min(times), max(times) / min(times)) if times else (None, None)
+    """A row of bench/results from the times of the rounds, {name: seconds} each."""
+    def rounds_of(all_times):
+        return [times[name] for times in all_times if name in times]
 
-    mine, variation = least(ours)
-    theirs, _ = least(peer)
-    return {"name": name, "shape": SHAPE, "ours": mine, "peer": theirs,
-            "peer_version": version if theirs else None, "unit": "s", "rounds": len(ours),
-            "spread": variation, "ratio": mine / theirs if theirs else None}
+    return records.least_row(name, SHAPE, "s", rounds_of(ours), rounds_of(peer), version)
 
 
 def main():

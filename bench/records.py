@@ -71,6 +71,15 @@ def text(document):
     return "{\n" + ",\n".join([*fields, f' "rows": [\n{rows}\n ]']) + "\n}\n"
 
 
+def least_row(name, shape, unit, ours, peer=None, peer_version=None):
+    """A row of the least of our rounds beside the least of the peer's; without rounds, nulls."""
+    mine, theirs = min(ours, default=None), min(peer or [], default=None)
+    return {"name": name, "shape": shape, "ours": mine, "peer": theirs,
+            "peer_version": peer_version if theirs else None, "unit": unit, "rounds": len(ours),
+            "spread": max(ours) / mine if mine else None,
+            "ratio": mine / theirs if mine and theirs else None}
+
+
 def write(bench, rows, *, commit, command, threads=None, date=None, statistic="least",
            folder=RESULTS, on=None):
     """Writes FOLDER/MACHINE/DATE-BENCH.json and returns its path.
