@@ -1,3 +1,4 @@
+// The stand-in of model_step.cc in a build without libtorch.
 #include "bench/decode_step/model_step.h"
 #include "sextant/base/error.h"
 

@@ -18,17 +18,17 @@ void expect_amx_agrees(const RandomOptions& options, const Executor& executor = 
   expect_agrees(options, executor, cpu_bf16x3_backend());
 }
 
-TEST(CpuAmx, HoldsForEveryCombinationOfOperands) {
+TEST(CpuBf16x3, HoldsForEveryCombinationOfOperands) {
   const auto pool = make_thread_pool(2);
   for (uint64_t seed = 0; seed < 100; ++seed)
     expect_amx_agrees(draw_options(seed), seed % 2 == 0 ? serial_executor() : *pool);
 }
 
-TEST(CpuAmx, HoldsForNumbersOf16BitsInEveryCombination) {
+TEST(CpuBf16x3, HoldsForNumbersOf16BitsInEveryCombination) {
   for (uint64_t seed = 2000; seed < 2050; ++seed) expect_amx_agrees(draw_narrow_options(seed));
 }
 
-TEST(CpuAmx, HoldsForEveryLengthAndHeadSize) {
+TEST(CpuBf16x3, HoldsForEveryLengthAndHeadSize) {
   for (const int64_t keys : {9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 255, 256, 257, 300})
     for (const int64_t columns : {1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 80, 100}) {
       RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = keys, .keys = keys};
@@ -41,13 +41,13 @@ TEST(CpuAmx, HoldsForEveryLengthAndHeadSize) {
     }
 }
 
-TEST(CpuAmx, HoldsOnEverySimdTarget) {
+TEST(CpuBf16x3, HoldsOnEverySimdTarget) {
   on_every_target([] {
     for (uint64_t seed = 1000; seed < 1025; ++seed) expect_amx_agrees(draw_options(seed, 70));
   });
 }
 
-TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(CpuBf16x3, HasTheSameBitsForAnyNumberOfThreads) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const RandomOptions o = draw_long_options(seed, 700);
     SCOPED_TRACE(to_string(o));
@@ -59,7 +59,7 @@ TEST(CpuAmx, HasTheSameBitsForAnyNumberOfThreads) {
 
 // The bf16x3 terms of values this small would be flushed to zero, and of values this large would be
 // infinite; such blocks are computed by the vector kernels.
-TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
+TEST(CpuBf16x3, HoldsForNumbersThatHaveNoParts) {
   for (const float factor : {0x1p-110F, 0x1p-100F, 0x1p-90F, 0x1p+60F, 0x1p+100F}) {
     SCOPED_TRACE(factor);
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 100, .keys = 300};
@@ -90,7 +90,7 @@ TEST(CpuAmx, HoldsForNumbersThatHaveNoParts) {
 
 // For keys whose scores are far below the maximum, as with ALiBi, score gradients are smaller than
 // any attention weight.
-TEST(CpuAmx, HoldsForScoreGradientsNextToNothing) {
+TEST(CpuBf16x3, HoldsForScoreGradientsNextToNothing) {
   for (const double scale : {4.0, 8.0, 16.0}) {
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 128, .keys = 256};
     o.columns = o.value_columns = 64;

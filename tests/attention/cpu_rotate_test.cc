@@ -91,22 +91,22 @@ void expect_formula_of_all_layouts() {
   }
 }
 
-TEST(CpuTurn, IsTheFormulaBitByBitInEveryLayout) { expect_formula_of_all_layouts(); }
+TEST(CpuRotate, IsTheFormulaBitByBitInEveryLayout) { expect_formula_of_all_layouts(); }
 
-TEST(CpuTurn, IsTheFormulaBitByBitOnEverySimdTarget) {
+TEST(CpuRotate, IsTheFormulaBitByBitOnEverySimdTarget) {
   on_every_target([] {
     // Without a fused multiply-add the last bit differs.
     if (hwy::SupportedTargets() <= HWY_AVX2 || !HWY_ARCH_X86) expect_formula_of_all_layouts();
   });
 }
 
-TEST(CpuTurn, MultipliesByTheGain) {
+TEST(CpuRotate, MultipliesByTheGain) {
   Rotation scaled = rotation_of(32, Pairing::kHalfSplit);
   scaled.gain = 1.25;
   expect_formula(scaled, {}, 2);
 }
 
-TEST(CpuTurn, TakesPairsOfAnyColumns) {
+TEST(CpuRotate, TakesPairsOfAnyColumns) {
   Rotation mixed = rotation_of(16, Pairing::kInterleaved);
   std::swap(mixed.pairs[2], mixed.pairs[5]);
   std::swap(mixed.pairs[3].first, mixed.pairs[3].second);
@@ -114,7 +114,7 @@ TEST(CpuTurn, TakesPairsOfAnyColumns) {
   expect_formula(mixed, {}, 2);
 }
 
-TEST(CpuTurn, RefusesColumnsThatAreNotThereAndGrowth) {
+TEST(CpuRotate, RefusesColumnsThatAreNotThereAndGrowth) {
   const std::vector<int64_t> rotary_positions = positions_of(300);
   Operand x({.columns = 16});
   const View<float> views[] = {x.view};
