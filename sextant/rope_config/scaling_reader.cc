@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/rope_config/engines/engine_facts.h"
+#include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
 namespace {
