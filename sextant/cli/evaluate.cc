@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "sextant/cli/commands.h"
-#include "sextant/cli/reading.h"
+#include "sextant/cli/evaluation_options.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/report/model_report.h"
 #include "sextant/lab/run/plugin.h"
@@ -14,7 +14,7 @@
 namespace sextant::cli {
 namespace {
 
-void evaluate(const ReadingOptions& options) {
+void evaluate(const EvaluationOptions& options) {
   const lab::EvaluationRequest request = request_of(options);
   if (!options.plot.empty()) check_can_write(options.plot);
   lab::ModelEvaluation found;
@@ -35,7 +35,7 @@ void evaluate(const ReadingOptions& options) {
 void add_evaluate(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("evaluate", "Measure a model on text: loss and perplexity against length");
-  auto options = add_reading(*command);
+  auto options = add_evaluation_options(*command);
   command->add_option("--lengths", options->request.lengths, "Lengths, divisors of the longest")
       ->required()
       ->delimiter(',');

@@ -10,7 +10,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/cli/commands.h"
-#include "sextant/cli/reading.h"
+#include "sextant/cli/evaluation_options.h"
 #include "sextant/files/write_file.h"
 #include "sextant/lab/plan/stretch_candidates.h"
 #include "sextant/lab/report/model_report.h"
@@ -21,7 +21,7 @@ namespace sextant::cli {
 namespace {
 
 struct Options {
-  std::shared_ptr<ReadingOptions> reading;
+  std::shared_ptr<EvaluationOptions> evaluation;
   int64_t length = 0;
   std::string write, choose;
 };
@@ -87,8 +87,8 @@ void check_choice(const Options& options, int64_t trained) {
 }
 
 void check_folders(const Options& options) {
-  const std::filesystem::path to = options.write, from = options.reading->model;
-  if (!options.reading->plot.empty()) check_can_write(options.reading->plot);
+  const std::filesystem::path to = options.write, from = options.evaluation->model;
+  if (!options.evaluation->plot.empty()) check_can_write(options.evaluation->plot);
   if (options.write.empty()) return;
   check_can_write(to);
   std::error_code error;
@@ -98,9 +98,9 @@ void check_folders(const Options& options) {
 }
 
 void extend(const Options& options) {
-  const ReadingOptions& reading = *options.reading;
-  const lab::Plugin& plugin = lab::open_plugin(threads_of(reading));
-  lab::EvaluationRequest request = request_of(reading);
+  const EvaluationOptions& evaluation = *options.evaluation;
+  const lab::Plugin& plugin = lab::open_plugin(threads_of(evaluation));
+  lab::EvaluationRequest request = request_of(evaluation);
   const int64_t trained = plugin.train_length(request.model);
   request.lengths = lengths_up_to(options.length, trained);
   check_choice(options, trained);
@@ -114,7 +114,7 @@ void extend(const Options& options) {
     });
   }
   const lab::Recommendation recommendation = lab::recommend(found);
-  if (reading.as_json) {
+  if (evaluation.as_json) {
     fmt::print("{}", lab::json_text(found, recommendation));
   } else {
     say(found, recommendation, options);
@@ -123,10 +123,10 @@ void extend(const Options& options) {
   if (!options.write.empty()) {
     const lab::MeasuredCandidate* candidate = written(options, found, recommendation);
     plugin.write_extended(request.model, candidate->candidate, options.write);
-    if (!reading.as_json)
+    if (!evaluation.as_json)
       fmt::print("{}: the model, stretched by {}\n", options.write, candidate->candidate.name);
   }
-  plot(lab::chart_of(found, recommendation), "extend", reading);
+  plot(lab::chart_of(found, recommendation), "extend", evaluation);
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ void add_extend(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "extend", "Measure every stretch of a trained rope past its length, and recommend one");
   auto options = std::make_shared<Options>();
-  options->reading = add_reading(*command);
+  options->evaluation = add_evaluation_options(*command);
   command->add_option("--to", options->length, "The length wanted, a multiple of the trained one")
       ->required();
   command

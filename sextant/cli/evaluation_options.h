@@ -14,7 +14,7 @@ class App;
 
 namespace sextant::cli {
 
-struct ReadingOptions {
+struct EvaluationOptions {
   lab::EvaluationRequest request;
   std::string model;
   std::vector<std::string> text;
@@ -24,16 +24,16 @@ struct ReadingOptions {
 };
 
 // MODEL, --text, --share, --blocks, --stride, --threads, --json, --plot.
-std::shared_ptr<ReadingOptions> add_reading(CLI::App& command);
+std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command);
 
 // Makes a request without lengths. If no text is given, it is the default text, restricted to the
 // part that a training with the default share holds out.
-lab::EvaluationRequest request_of(const ReadingOptions& options);
+lab::EvaluationRequest request_of(const EvaluationOptions& options);
 
-int threads_of(const ReadingOptions& options);
+int threads_of(const EvaluationOptions& options);
 
 // Writes a chart of loss against length to a folder as SVG and CSV, and as PNG if possible. Prints
 // the paths unless the output is JSON.
-void plot(const chart::LineChart& chart, const std::string& name, const ReadingOptions& options);
+void plot(const chart::LineChart& chart, const std::string& name, const EvaluationOptions& options);
 
 }  // namespace sextant::cli

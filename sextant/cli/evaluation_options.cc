@@ -1,4 +1,4 @@
-#include "sextant/cli/reading.h"
+#include "sextant/cli/evaluation_options.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@
 
 namespace sextant::cli {
 
-std::shared_ptr<ReadingOptions> add_reading(CLI::App& command) {
-  auto options = std::make_shared<ReadingOptions>();
+std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
+  auto options = std::make_shared<EvaluationOptions>();
   lab::EvaluationRequest& request = options->request;
   command.add_option("MODEL", options->model, "Folder with config.json and model.safetensors")
       ->required();
@@ -42,7 +42,7 @@ std::shared_ptr<ReadingOptions> add_reading(CLI::App& command) {
   return options;
 }
 
-lab::EvaluationRequest request_of(const ReadingOptions& options) {
+lab::EvaluationRequest request_of(const EvaluationOptions& options) {
   lab::EvaluationRequest request = options.request;
   request.model = options.model;
   request.text = {options.text.begin(), options.text.end()};
@@ -52,12 +52,13 @@ lab::EvaluationRequest request_of(const ReadingOptions& options) {
   return request;
 }
 
-int threads_of(const ReadingOptions& options) {
+int threads_of(const EvaluationOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void plot(const chart::LineChart& chart, const std::string& name, const ReadingOptions& options) {
+void plot(const chart::LineChart& chart, const std::string& name,
+          const EvaluationOptions& options) {
   if (options.plot.empty()) return;
   const std::filesystem::path stem = std::filesystem::path(options.plot) / name;
   const auto write = [&](chart::Format format) {
