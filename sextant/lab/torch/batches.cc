@@ -15,8 +15,9 @@ at::Tensor tokens_of(std::string_view text) {
   return tokens;
 }
 
-Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed, bool on) {
-  return [&options, &corpus, seed, read = on ? train_segment : train_window](int64_t step) {
+Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed,
+                     bool continues) {
+  return [&options, &corpus, seed, read = continues ? train_segment : train_window](int64_t step) {
     const at::Tensor text = at::empty({options.batch, options.length + 1}, at::kLong);
     for (int64_t row = 0; row < options.batch; ++row) {
       text[row].copy_(tokens_of(read(corpus, options.length, seed, options.batch, step, row)));

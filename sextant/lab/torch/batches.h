@@ -21,9 +21,10 @@ struct Batch {
 };
 using Batches = std::function<Batch(int64_t step)>;
 
-// Targets are the next bytes. on: each row continues with the next segment in each step, for
+// Targets are the next bytes. continues: each row continues with the next segment in each step, for
 // training with memory. Keeps references to options and corpus.
-Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed, bool on);
+Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed,
+                     bool continues);
 
 // Retrieval sequences. Keeps a reference to options.
 Batches pair_batches(const TrainingOptions& options, uint64_t seed);
