@@ -35,13 +35,13 @@ void check_agreement(Workload& w, const Backend& backend, const Executor& execut
     w.eager_backward();
   }
   constexpr double kWide = 1e-3, kNarrow = 3e-2;
-  const bool wide = backend.products == Format::kWide;
+  const bool wide = backend.products == DType::kFloat32;
   check(w, "libtorch", w.disagreement(), wide ? kWide : kNarrow);
   if (ggml && w.ggml) {
     w.ggml_forward(executor.workers());
     // ggml rounds queries, and sums of values, to 16 bits if the keys have 16 bits.
     check(w, "ggml", w.disagreement_with_ggml(),
-          wide && w.score.k.format == Format::kWide ? kWide : kNarrow);
+          wide && w.score.k.dtype == DType::kFloat32 ? kWide : kNarrow);
   }
   w.clear();
 }

@@ -65,7 +65,7 @@ AnyView<const float> Workload::stored(const at::Tensor& x) {
   AnyView<const float> wide = view(x);
   if (dtype_ == at::kFloat) return wide;
   wide.data = narrow_.emplace_back(x.detach().to(dtype_)).data_ptr();
-  wide.format = dtype_ == at::kBFloat16 ? Format::kBfloat16 : Format::kFloat16;
+  wide.dtype = dtype_ == at::kBFloat16 ? DType::kBfloat16 : DType::kFloat16;
   return wide;
 }
 

@@ -81,7 +81,7 @@ nlohmann::json run(const Options& o) {
   const Angles kept = angles(exact, o.columns, 0, o.length);
   std::vector<int64_t> rotary_positions;
   for (int64_t n = 0; n < o.length; ++n) rotary_positions.push_back(n);
-  const View<float> views[] = {view(q), view(k)};
+  const HostView<float> views[] = {HostView(view(q)), HostView(view(k))};
   const auto rotate = [&] {
     rotate_rows(views, {.rotation = &exact, .rotary_positions = rotary_positions.data()},
                 *executor);

@@ -25,9 +25,9 @@ struct Backend {
   std::string_view name;
   std::string_view description;
   Device device = Device::kHost;
-  // The type to which q, k, weights and v are rounded before they are multiplied; kWide: they are
-  // not rounded.
-  Format products = Format::kWide;
+  // The type to which q, k, weights and v are rounded before they are multiplied; kFloat32: they
+  // are not rounded.
+  DType products = DType::kFloat32;
   // Batch invariance: a query's result is bitwise the same whatever else is in the call, so
   // decoding reproduces prefill.
   bool batch_invariant = true;

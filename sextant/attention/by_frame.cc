@@ -20,7 +20,7 @@ AView part(AView view, int64_t batch, int64_t batches, int64_t first, int64_t ro
 }
 
 template <class T, class F>
-void each_element(const View<T>& view, F&& f) {
+void each_element(const HostView<T>& view, F&& f) {
   for (int64_t b = 0; b < view.batch; ++b)
     for (int64_t h = 0; h < view.heads; ++h)
       for (int64_t i = 0; i < view.rows; ++i)
@@ -28,7 +28,7 @@ void each_element(const View<T>& view, F&& f) {
 }
 
 template <class T>
-void fill(const View<T>& view, std::type_identity_t<T> value) {
+void fill(const HostView<T>& view, std::type_identity_t<T> value) {
   if (view) each_element(view, [&](T& x) { x = value; });
 }
 
@@ -136,17 +136,17 @@ class FrameScore {
 template <class T>
 class Total {
  public:
-  explicit Total(const View<T>& to)
+  explicit Total(const HostView<T>& to)
       : to_(to), sum_(to ? static_cast<size_t>(to.batch * to.heads * to.rows * to.columns) : 0) {}
 
   // The buffer for one frame's gradient of `rows` rows, which add() adds to the sum.
-  View<T> share(int64_t batches, int64_t rows) {
+  HostView<T> share(int64_t batches, int64_t rows) {
     if (!to_) return {};
     own_.resize(static_cast<size_t>(batches * to_.heads * rows * to_.columns) + 1);
-    return packed(own_.data(), batches, to_.heads, rows, to_.columns);
+    return HostView(packed(own_.data(), batches, to_.heads, rows, to_.columns));
   }
 
-  void add(const View<T>& share, int64_t batch, int64_t first) {
+  void add(const HostView<T>& share, int64_t batch, int64_t first) {
     if (!to_) return;
     for (int64_t b = 0; b < share.batch; ++b)
       for (int64_t h = 0; h < share.heads; ++h)
@@ -164,7 +164,7 @@ class Total {
   }
 
  private:
-  View<T> to_;
+  HostView<T> to_;
   std::vector<double> sum_;
   std::vector<T> own_;
 };
@@ -201,8 +201,8 @@ bool differs_by_frame(std::span<const Sweep> sweeps) {
 }
 
 template <class T>
-void attend_by_frame(const HostScore<T>& score, const Attended<T>& result, const Context& context,
-                     Attend<T> attend) {
+void attend_by_frame(const HostScore<T>& score, const HostAttended<T>& result,
+                     const Context& context, Attend<T> attend) {
   result.out.visit([](const auto& out) { fill(out, {}); });
   fill(result.lse, -std::numeric_limits<T>::infinity());
   for (size_t n = 0; n < score.frames.size(); ++n) {
@@ -214,8 +214,8 @@ void attend_by_frame(const HostScore<T>& score, const Attended<T>& result, const
 }
 
 template <class T>
-void attend_backward_by_frame(const HostScore<T>& score, const Attended<const T>& result,
-                              AnyView<const T> d_out, const HostGrad<T>& grad,
+void attend_backward_by_frame(const HostScore<T>& score, const HostAttended<const T>& result,
+                              HostAnyView<const T> d_out, const HostGrad<T>& grad,
                               const Context& context, AttendBackward<T> backward) {
   fill(grad.q, T{0});
   fill(grad.q_imag, T{0});
@@ -234,15 +234,14 @@ void attend_backward_by_frame(const HostScore<T>& score, const Attended<const T>
                        .query_bias = rows.of_queries(grad.query_bias),
                        .key_bias = key_bias.share(rows.batches, rows.frame.keys),
                        .sink = sink};
-    tables.each(grad, [&](Total<T>& total, View<T> HostGrad<T>::*field, const View<T>& whole) {
-      own.*field = total.share(1, whole.rows);
-    });
+    tables.each(grad, [&](Total<T>& total, HostView<T> HostGrad<T>::*field,
+                          const HostView<T>& whole) { own.*field = total.share(1, whole.rows); });
     backward(one.score(), {rows.of_queries(result.out), rows.of_queries(result.lse)},
              rows.of_queries(d_out), own, context);
     k.add(own.k, rows.batch, rows.frame.key_row);
     v.add(own.v, rows.batch, rows.frame.key_row);
     key_bias.add(own.key_bias, rows.batch, rows.frame.key_row);
-    tables.each(grad, [&](Total<T>& total, View<T> HostGrad<T>::*field, const View<T>&) {
+    tables.each(grad, [&](Total<T>& total, HostView<T> HostGrad<T>::*field, const HostView<T>&) {
       total.add(own.*field, 0, 0);
     });
     for (size_t h = 0; h < sink.size(); ++h) tables.sink[h] += static_cast<double>(sink[h]);
@@ -250,19 +249,19 @@ void attend_backward_by_frame(const HostScore<T>& score, const Attended<const T>
   k.write();
   v.write();
   key_bias.write();
-  tables.each(grad, [](Total<T>& total, auto, const View<T>&) { total.write(); });
+  tables.each(grad, [](Total<T>& total, auto, const HostView<T>&) { total.write(); });
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(tables.sink[h]);
 }
 
-template void attend_by_frame(const HostScore<float>&, const Attended<float>&, const Context&,
+template void attend_by_frame(const HostScore<float>&, const HostAttended<float>&, const Context&,
                               Attend<float>);
-template void attend_by_frame(const HostScore<double>&, const Attended<double>&, const Context&,
+template void attend_by_frame(const HostScore<double>&, const HostAttended<double>&, const Context&,
                               Attend<double>);
-template void attend_backward_by_frame(const HostScore<float>&, const Attended<const float>&,
-                                       AnyView<const float>, const HostGrad<float>&, const Context&,
-                                       AttendBackward<float>);
-template void attend_backward_by_frame(const HostScore<double>&, const Attended<const double>&,
-                                       AnyView<const double>, const HostGrad<double>&,
+template void attend_backward_by_frame(const HostScore<float>&, const HostAttended<const float>&,
+                                       HostAnyView<const float>, const HostGrad<float>&,
+                                       const Context&, AttendBackward<float>);
+template void attend_backward_by_frame(const HostScore<double>&, const HostAttended<const double>&,
+                                       HostAnyView<const double>, const HostGrad<double>&,
                                        const Context&, AttendBackward<double>);
 
 }  // namespace sextant

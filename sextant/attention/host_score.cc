@@ -20,14 +20,14 @@ HostGradOf<T>::HostGradOf(const ScoreGrad<T>& to, Workspace& memory)
             .sink = to.sink} {}
 
 template <class T>
-View<T> HostGradOf<T>::bind(const AnyView<T>& to, Workspace& memory) {
+HostView<T> HostGradOf<T>::bind(const AnyView<T>& to, Workspace& memory) {
   if (!to) return {};
-  if (to.format == Format::kWide) return to.template as<T>();
+  if (to.dtype == kDTypeOf<T>) return HostView(to.template as<T>());
   const int64_t elements = to.batch * to.heads * to.rows * to.columns;
   float* const floats = memory.floats(elements * static_cast<int64_t>(sizeof(T) / sizeof(float)));
-  const View<T> from =
-      packed(reinterpret_cast<T*>(floats), to.batch, to.heads, to.rows, to.columns);
-  rounded_.push_back({from, to});
+  const HostView from(
+      packed(reinterpret_cast<T*>(floats), to.batch, to.heads, to.rows, to.columns));
+  rounded_.push_back({from, HostAnyView(to)});
   return from;
 }
 

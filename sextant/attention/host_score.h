@@ -14,25 +14,25 @@ namespace sextant {
 // A table with a row for each distance or class of distances: w and b (one column), A, B and C.
 template <class T>
 struct Table {
-  View<const T> rows = {};               // [1, 1 or query heads, R, columns]
+  HostView<const T> rows = {};           // [1, 1 or query heads, R, columns]
   std::span<const int32_t> row_at = {};  // diagonal -> row; empty: row = diagonal
 };
 
 // Valid as long as the operands' memory and the plan are.
 template <class T>
 struct HostScore {
-  AnyView<const T> q, k, v;
+  HostAnyView<const T> q, k, v;
   Pages pages;
-  AnyView<const T> q_imag;
+  HostAnyView<const T> q_imag;
   double scale;
   std::span<const Frame> frames;
   std::span<const Sweep> sweeps;
   Diagonals diagonals;
   Table<T> weight, bias, on_query, on_key, on_value;
-  View<const T> query_bias;
-  View<const double> key_bias;
+  HostView<const T> query_bias;
+  HostView<const double> key_bias;
   std::span<const T> sink;
-  View<const uint8_t> mask;
+  HostView<const uint8_t> mask;
 
   HostScore(const Operands<T>& o, const Plan& plan)
       : q(o.q),
@@ -44,11 +44,11 @@ struct HostScore {
         frames(plan.frames),
         sweeps(plan.sweeps),
         diagonals(plan.diagonals),
-        weight{o.weight, plan.row_at.weight},
-        bias{o.bias, plan.row_at.bias},
-        on_query{o.on_query, plan.row_at.on_query},
-        on_key{o.on_key, plan.row_at.on_key},
-        on_value{o.on_value, plan.row_at.on_value},
+        weight{HostView(o.weight), plan.row_at.weight},
+        bias{HostView(o.bias), plan.row_at.bias},
+        on_query{HostView(o.on_query), plan.row_at.on_query},
+        on_key{HostView(o.on_key), plan.row_at.on_key},
+        on_value{HostView(o.on_value), plan.row_at.on_value},
         query_bias(o.query_bias),
         key_bias(o.key_bias),
         sink(o.sink),
@@ -68,12 +68,24 @@ StoredRow stored_row(const HostScore<T>& score, int64_t b, int64_t row) {
   return {score.pages.at[b * score.pages.batch_stride + row / page_rows], row % page_rows};
 }
 
+// The results in memory of the host.
+template <class T>
+struct HostAttended {
+  HostAnyView<T> out;
+  HostView<T> lse;
+};
+
+template <class T>
+HostAttended<T> on_host(const Attended<T>& attended) {
+  return {HostAnyView(attended.out), HostView(attended.lse)};
+}
+
 // The gradients that host backends write, in T. A null view is not computed.
 template <class T>
 struct HostGrad {
-  View<T> q = {}, k = {}, v = {}, q_imag = {};
-  View<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
-  View<T> query_bias = {}, key_bias = {};
+  HostView<T> q = {}, k = {}, v = {}, q_imag = {};
+  HostView<T> weight = {}, bias = {}, on_query = {}, on_key = {}, on_value = {};
+  HostView<T> query_bias = {}, key_bias = {};
   std::span<T> sink = {};
 };
 
@@ -88,10 +100,10 @@ class HostGradOf {
 
  private:
   struct Rounded {
-    View<T> from;
-    AnyView<T> to;
+    HostView<T> from;
+    HostAnyView<T> to;
   };
-  View<T> bind(const AnyView<T>& to, Workspace& memory);
+  HostView<T> bind(const AnyView<T>& to, Workspace& memory);
 
   std::vector<Rounded> rounded_;  // filled while grad_ is bound
   HostGrad<T> grad_;

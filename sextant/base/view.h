@@ -1,5 +1,9 @@
-// A non-owning strided view [batch, heads, rows, columns]. Strides are counted in elements and may
+// Non-owning strided views [batch, heads, rows, columns]. Strides are counted in elements and may
 // have any sign or order; a dimension that is shared (broadcast) has stride 0.
+//
+// View and AnyView are addresses and strides: their memory may lie on a device. HostView and
+// HostAnyView also access elements. A view becomes one of these only explicitly, in code that knows
+// that the memory is the host's.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +24,27 @@ struct View {
   T* at(int64_t b, int64_t h, int64_t row) const {
     return data + b * batch_stride + h * head_stride + row * row_stride;
   }
+};
+
+// A View of memory that the host can access.
+template <class T>
+struct HostView : View<T> {
+  HostView() = default;
+  explicit HostView(const View<T>& x) : View<T>(x) {}
+
   T& operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
-    return at(b, h, row)[column * column_stride];
+    return this->at(b, h, row)[column * this->column_stride];
   }
 };
 
-// The storage type of an AnyView's elements.
-enum class Format : uint8_t { kWide, kBfloat16, kFloat16 };  // kWide: T itself
+// The type in which elements are stored.
+enum class DType : uint8_t { kFloat32, kBfloat16, kFloat16, kFloat64 };
 
 template <class Number>
-inline constexpr Format kFormatOf = std::is_same_v<Number, Bfloat16>  ? Format::kBfloat16
-                                    : std::is_same_v<Number, Float16> ? Format::kFloat16
-                                                                      : Format::kWide;
+inline constexpr DType kDTypeOf = std::is_same_v<Number, Bfloat16>  ? DType::kBfloat16
+                                  : std::is_same_v<Number, Float16> ? DType::kFloat16
+                                  : std::is_same_v<Number, double>  ? DType::kFloat64
+                                                                    : DType::kFloat32;
 
 // A view of elements of type T that are stored as T or as a 16-bit type. T is float or double,
 // possibly const. Every View of a suitable type converts to an AnyView.
@@ -47,32 +60,31 @@ struct AnyView {
   Like<void>* data = nullptr;
   int64_t batch = 0, heads = 0, rows = 0, columns = 0;
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
-  Format format = Format::kWide;
+  DType dtype = kDTypeOf<Number>;
 
   AnyView() = default;
   // NOLINTBEGIN(google-explicit-constructor): such a View is an AnyView
   template <class U>
   requires kHolds<U> AnyView(const View<U>& x)
-      : data(x.data), format(kFormatOf<std::remove_const_t<U>>) {
+      : data(x.data), dtype(kDTypeOf<std::remove_const_t<U>>) {
     take_sizes(x);
   }
   template <class U>
-  requires(std::is_same_v<const U, T>) AnyView(const AnyView<U>& x)
-      : data(x.data), format(x.format) {
+  requires(std::is_same_v<const U, T>) AnyView(const AnyView<U>& x) : data(x.data), dtype(x.dtype) {
     take_sizes(x);
   }
   // NOLINTEND(google-explicit-constructor)
 
   explicit operator bool() const { return data != nullptr; }
   int64_t element_size() const {
-    return static_cast<int64_t>(format == Format::kWide ? sizeof(T) : sizeof(uint16_t));
+    return static_cast<int64_t>(dtype == kDTypeOf<Number> ? sizeof(T) : sizeof(uint16_t));
   }
   Like<void>* at(int64_t b, int64_t h, int64_t row) const {
     const int64_t elements = b * batch_stride + h * head_stride + row * row_stride;
     return static_cast<Like<std::byte>*>(data) + elements * element_size();
   }
 
-  // This view as a View of its storage type, which the caller knows from `format`.
+  // This view as a View of its storage type, which the caller knows from `dtype`.
   template <class Stored>
   View<Like<Stored>> as() const {
     return {static_cast<Like<Stored>*>(data),
@@ -85,18 +97,38 @@ struct AnyView {
             row_stride,
             column_stride};
   }
-  // Calls f with a View of the storage type.
+
+ private:
+  void take_sizes(const auto& x) {
+    batch = x.batch, heads = x.heads, rows = x.rows, columns = x.columns;
+    batch_stride = x.batch_stride, head_stride = x.head_stride;
+    row_stride = x.row_stride, column_stride = x.column_stride;
+  }
+};
+
+// An AnyView of memory that the host can access.
+template <class T>
+struct HostAnyView : AnyView<T> {
+  using typename AnyView<T>::Number;
+
+  HostAnyView() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): the host can access a HostView
+  template <class U>
+  requires AnyView<T>::template kHolds<U> HostAnyView(const HostView<U>& x) : AnyView<T>(x) {}
+  explicit HostAnyView(const AnyView<T>& x) : AnyView<T>(x) {}
+
+  // Calls f with a HostView of the storage type.
   template <class F>
   decltype(auto) visit(F&& f) const {
-    switch (format) {
-      case Format::kBfloat16:
-        return f(as<Bfloat16>());
-      case Format::kFloat16:
-        return f(as<Float16>());
-      case Format::kWide:
+    switch (this->dtype) {
+      case DType::kBfloat16:
+        return f(HostView(this->template as<Bfloat16>()));
+      case DType::kFloat16:
+        return f(HostView(this->template as<Float16>()));
+      default:
         break;
     }
-    return f(as<Number>());
+    return f(HostView(this->template as<Number>()));
   }
 
   Number operator()(int64_t b, int64_t h, int64_t row, int64_t column) const {
@@ -113,13 +145,6 @@ struct AnyView {
       else
         to(b, h, row, column) = static_cast<Stored>(x);
     });
-  }
-
- private:
-  void take_sizes(const auto& x) {
-    batch = x.batch, heads = x.heads, rows = x.rows, columns = x.columns;
-    batch_stride = x.batch_stride, head_stride = x.head_stride;
-    row_stride = x.row_stride, column_stride = x.column_stride;
   }
 };
 

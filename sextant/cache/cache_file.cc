@@ -16,7 +16,7 @@ namespace sextant {
 namespace {
 
 constexpr std::string_view kMagic = "SXTKVC01";
-constexpr uint32_t kFirstFormat = 1;  // Format::kWide; the others follow
+constexpr uint32_t kFirstFormat = 1;  // DType::kFloat32; the others follow
 constexpr uint32_t kPlain = 0xFFFFFFFF;
 constexpr uint64_t kHeaderBytes = 72, kCheckedBytes = 64;
 constexpr uint64_t kPairBytes = 24, kCrcBytes = 4;
@@ -27,7 +27,7 @@ constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 constexpr const char* kWhat = "saved cache";
 
 struct Header {
-  Format format = Format::kWide;
+  DType dtype = DType::kFloat32;
   uint32_t pairs = 0;
   uint64_t heads = 0, key_columns = 0, value_columns = 0, rows = 0;
   int64_t first_position = 0;
@@ -35,16 +35,16 @@ struct Header {
 
   uint64_t turned_pairs() const { return pairs == kPlain ? 0 : pairs; }
   uint64_t number_bytes() const {
-    return format == Format::kWide ? sizeof(float) : sizeof(uint16_t);
+    return dtype == DType::kFloat32 ? sizeof(float) : sizeof(uint16_t);
   }
 };
 
 Header take_header(ByteReader& in, std::string_view file) {
   in.expect_text("magic", kMagic);
   Header h;
-  h.format = static_cast<Format>(
+  h.dtype = static_cast<DType>(
       in.between<uint32_t>("format", kFirstFormat,
-                           kFirstFormat + static_cast<uint32_t>(Format::kFloat16)) -
+                           kFirstFormat + static_cast<uint32_t>(DType::kFloat16)) -
       kFirstFormat);
   h.pairs = in.number<uint32_t>("pairs");
   h.heads = in.between<uint64_t>("key heads", 1, kMostColumns);
@@ -104,10 +104,10 @@ std::vector<std::byte> take_numbers(ByteReader& in, const char* field, uint64_t 
   return numbers;
 }
 
-AnyView<float> view(std::vector<std::byte>& data, Format format, int64_t heads, int64_t rows,
+AnyView<float> view(std::vector<std::byte>& data, DType dtype, int64_t heads, int64_t rows,
                     int64_t columns) {
   AnyView<float> view = packed(reinterpret_cast<float*>(data.data()), 1, heads, rows, columns);
-  view.format = format;
+  view.dtype = dtype;
   return view;
 }
 
@@ -119,7 +119,7 @@ std::string header_of(const KvCache& cache, int64_t sequence) {
   const KvCacheShape& shape = cache.shape();
   const std::optional<Rotation>& rotated_by = cache.rotated_by(sequence);
   std::string out(kMagic);
-  put(out, kFirstFormat + static_cast<uint32_t>(shape.format));
+  put(out, kFirstFormat + static_cast<uint32_t>(shape.dtype));
   put(out, rotated_by ? static_cast<uint32_t>(rotated_by->pairs.size()) : kPlain);
   for (const int64_t size :
        {shape.key_heads, shape.key_columns, shape.value_columns, cache.rows(sequence)})
@@ -147,8 +147,8 @@ std::string cache_file(const KvCache& cache, int64_t sequence) {
   const int64_t size = cache.key_pages().element_size();
   std::vector<std::byte> keys(static_cast<size_t>(heads * rows * shape.key_columns * size));
   std::vector<std::byte> values(static_cast<size_t>(heads * rows * shape.value_columns * size));
-  cache.read(sequence, 0, view(keys, shape.format, heads, rows, shape.key_columns),
-             view(values, shape.format, heads, rows, shape.value_columns));
+  cache.read(sequence, 0, view(keys, shape.dtype, heads, rows, shape.key_columns),
+             view(values, shape.dtype, heads, rows, shape.value_columns));
   put_numbers(out, keys);
   put_numbers(out, values);
   put(out, crc32(0, std::string_view(out).substr(kHeaderBytes)));
@@ -161,7 +161,7 @@ KvCacheShape cache_file_shape(std::string_view file) {
   return {.key_heads = static_cast<int64_t>(h.heads),
           .key_columns = static_cast<int64_t>(h.key_columns),
           .value_columns = static_cast<int64_t>(h.value_columns),
-          .format = h.format};
+          .dtype = h.dtype};
 }
 
 int64_t add_cache_file(std::string_view file, KvCache& cache) {
@@ -186,8 +186,8 @@ int64_t add_cache_file(std::string_view file, KvCache& cache) {
   std::vector<std::byte> values = take_numbers(in, "values", numbers * h.value_columns);
   const int64_t sequence = cache.add(h.first_position, rotated_by);
   const auto rows = static_cast<int64_t>(h.rows);
-  cache.append_held(sequence, view(keys, h.format, shape.key_heads, rows, shape.key_columns),
-                    view(values, h.format, shape.key_heads, rows, shape.value_columns));
+  cache.append_held(sequence, view(keys, h.dtype, shape.key_heads, rows, shape.key_columns),
+                    view(values, h.dtype, shape.key_heads, rows, shape.value_columns));
   return sequence;
 }
 

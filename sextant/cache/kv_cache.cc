@@ -54,8 +54,8 @@ void check_rows(const std::string& name, const AnyView<T>& x, int64_t heads, int
 // Copies one row of all heads, converting between formats.
 void copy_row(const AnyView<const float>& from, StoredRow source, const AnyView<float>& to,
               StoredRow target) {
-  from.visit([&](const auto& x) {
-    to.visit([&](const auto& y) {
+  HostAnyView(from).visit([&](const auto& x) {
+    HostAnyView(to).visit([&](const auto& y) {
       using Number = std::remove_pointer_t<decltype(y.data)>;
       for (int64_t h = 0; h < x.heads; ++h)
         for (int64_t c = 0; c < x.columns; ++c)
@@ -87,6 +87,8 @@ KvCache::KvCache(const KvCacheShape& shape) : shape_(shape) {
   expect_between("page_rows", shape.page_rows, kPageUnit, int64_t{1} << 40);
   if (shape.page_rows % kPageUnit != 0)
     bad("page_rows", "a multiple of " + std::to_string(kPageUnit), shape.page_rows);
+  if (shape.dtype == DType::kFloat64)
+    fail("kv cache: dtype: expected float32, bfloat16 or float16, but got float64");
 }
 
 const KvCache::Sequence& KvCache::at(int64_t sequence) const {
@@ -159,8 +161,8 @@ AnyView<float> KvCache::pages_of(std::byte* data, int64_t columns) const {
     return packed(numbers, static_cast<int64_t>(users_.size()), shape_.key_heads, shape_.page_rows,
                   columns);
   };
-  if (shape_.format == Format::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
-  if (shape_.format == Format::kFloat16) return view(reinterpret_cast<Float16*>(data));
+  if (shape_.dtype == DType::kBfloat16) return view(reinterpret_cast<Bfloat16*>(data));
+  if (shape_.dtype == DType::kFloat16) return view(reinterpret_cast<Float16*>(data));
   return view(reinterpret_cast<float*>(data));
 }
 
@@ -254,7 +256,7 @@ void KvCache::rotate_rows(Sequence& sequence, int64_t first, int64_t last, const
   for (int64_t n = first / shape_.page_rows; n <= (last - 1) / shape_.page_rows; ++n)
     own_page(sequence, n);
   const double gain = to->gain / (from ? from->gain : 1);
-  const AnyView<float> held = keys();
+  const HostAnyView held(keys());
   const PositionRun rotary_positions = {.first = to_position, .count = count};
   std::vector<float> cos(static_cast<size_t>(count)), sin(static_cast<size_t>(count));
   for (size_t f = 0; f < to->pairs.size(); ++f) {

@@ -39,7 +39,7 @@ namespace sextant {
 struct KvCacheShape {
   int64_t key_heads = 1, key_columns = 0, value_columns = 0;
   int64_t page_rows = 256;  // a multiple of kPageUnit; the cpu backend reads 256 without a copy
-  Format format = Format::kWide;  // of keys and values; kWide: float32
+  DType dtype = DType::kFloat32;  // of keys and values; not kFloat64
 
   friend bool operator==(const KvCacheShape&, const KvCacheShape&) = default;
 };

@@ -33,9 +33,9 @@ at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequ
 
 // The cache's memory as a tensor, which is valid until the cache changes.
 at::Tensor as_tensor(const AnyView<const float>& pages) {
-  const at::ScalarType type = pages.format == Format::kBfloat16  ? at::kBFloat16
-                              : pages.format == Format::kFloat16 ? at::kHalf
-                                                                 : at::kFloat;
+  const at::ScalarType type = pages.dtype == DType::kBfloat16  ? at::kBFloat16
+                              : pages.dtype == DType::kFloat16 ? at::kHalf
+                                                               : at::kFloat;
   return at::from_blob(const_cast<void*>(pages.data),  // operands are never written
                        {pages.batch, pages.heads, pages.rows, pages.columns}, type);
 }

@@ -54,7 +54,7 @@ double value_magnitude(const Pair& at, int64_t c) {
 }
 
 // |dO_i| . w_ij
-double value_product(const Pair& at, const AnyView<const double>& d_out) {
+double value_product(const Pair& at, const HostAnyView<const double>& d_out) {
   double sum = 0;
   for (int64_t c = 0; c < d_out.columns; ++c) {
     sum += std::abs(d_out(at.head.b, at.head.h, at.i, c)) * value_magnitude(at, c);
@@ -147,7 +147,8 @@ Result<double> result_bounds(const Score<double>& score, const Result<double>& e
 }
 
 Gradients<double> gradient_bounds(const Score<double>& score, const Result<double>& exact,
-                                  const AnyView<const double>& d_out) {
+                                  const AnyView<const double>& from_above) {
+  const HostAnyView d_out(from_above);
   Tensor<double> mean(score.q.batch, score.q.heads, score.q.rows, 1);  // sum_l p_il |dO_i| . w_il
   each_pair(score, exact, [&](const Pair& at) {
     mean(at.head.b, at.head.h, at.i, 0) += at.p * value_product(at, d_out);
@@ -174,8 +175,10 @@ Gradients<double> gradient_bounds(const Score<double>& score, const Result<doubl
 }
 
 template <class T>
-Worst worst(const std::string& name, AnyView<const T> got, View<const double> exact,
-            View<const double> bounds) {
+Worst worst(const std::string& name, AnyView<const T> of_backend, View<const double> of_reference,
+            View<const double> of_errors) {
+  const HostAnyView got(of_backend);
+  const HostView exact(of_reference), bounds(of_errors);
   Worst found;
   for (int64_t b = 0; b < exact.batch; ++b) {
     for (int64_t h = 0; h < exact.heads; ++h) {

@@ -52,7 +52,7 @@ TEST(CpuAgreement, HoldsForNumbersOf16BitsInEveryCombination) {
 }
 
 TEST(CpuAgreement, HoldsForNumbersOf16BitsWhereFewQueriesShareKeys) {
-  for (const Format format : {Format::kBfloat16, Format::kFloat16})
+  for (const DType dtype : {DType::kBfloat16, DType::kFloat16})
     for (const int64_t heads : {1, 4, 8})
       for (const int64_t keys : {1, 17, 257, 700})
         for (const bool rotated : {false, true}) {
@@ -61,7 +61,7 @@ TEST(CpuAgreement, HoldsForNumbersOf16BitsWhereFewQueriesShareKeys) {
           o.columns = o.value_columns = keys == 17 ? 40 : 64;
           o.rotated = rotated;
           o.odd_strides = keys == 257;
-          o.formats = {.k = format, .v = format};
+          o.dtypes = {.k = dtype, .v = dtype};
           expect_agrees(o, *make_thread_pool(2));
         }
 }

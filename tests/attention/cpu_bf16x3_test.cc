@@ -75,7 +75,8 @@ TEST(CpuBf16x3, HoldsForNumbersThatHaveNoParts) {
     for (int64_t h = 0; h < o.heads; ++h)
       for (int64_t i = 0; i < o.queries; ++i)
         for (int64_t c = 0; c < o.value_columns; ++c)
-          ASSERT_NEAR(by_amx.out(0, h, i, c), by_vectors.out(0, h, i, c), 0x1p-18F * factor);
+          ASSERT_NEAR(HostAnyView(by_amx.out)(0, h, i, c), HostAnyView(by_vectors.out)(0, h, i, c),
+                      0x1p-18F * factor);
     if (factor > 1) continue;  // the gradients overflow float32
     const ScoreGrad<float> grad = random.new_grad(), exact = random.new_grad();
     attend_backward(random.score, as_const(by_vectors), random.d_out, grad, cpu_bf16x3_backend(),
@@ -84,7 +85,9 @@ TEST(CpuBf16x3, HoldsForNumbersThatHaveNoParts) {
                     serial_executor());
     for (int64_t j = 0; j < o.keys; ++j)
       for (int64_t c = 0; c < o.columns; ++c)
-        ASSERT_NEAR(grad.k(0, 0, j, c), exact.k(0, 0, j, c), 0x1p-12F * factor) << j;
+        ASSERT_NEAR(HostAnyView(grad.k)(0, 0, j, c), HostAnyView(exact.k)(0, 0, j, c),
+                    0x1p-12F * factor)
+            << j;
   }
 }
 
@@ -103,12 +106,13 @@ TEST(CpuBf16x3, HoldsForScoreGradientsNextToNothing) {
          {std::pair{&got, &cpu_bf16x3_backend()}, std::pair{&exact, &cpu_backend()}})
       attend_backward(random.score, as_const(result), random.d_out, *grad, *backend,
                       serial_executor());
+    const HostAnyView dk(got.k), exact_dk(exact.k);
     float most = 0;
     for (int64_t j = 0; j < o.keys; ++j)
-      for (int64_t c = 0; c < o.columns; ++c) most = std::max(most, std::abs(exact.k(0, 0, j, c)));
+      for (int64_t c = 0; c < o.columns; ++c) most = std::max(most, std::abs(exact_dk(0, 0, j, c)));
     for (int64_t j = 0; j < o.keys; ++j)
       for (int64_t c = 0; c < o.columns; ++c)
-        ASSERT_NEAR(got.k(0, 0, j, c), exact.k(0, 0, j, c), 1e-4F * most) << scale << " " << j;
+        ASSERT_NEAR(dk(0, 0, j, c), exact_dk(0, 0, j, c), 1e-4F * most) << scale << " " << j;
   }
 }
 

@@ -26,7 +26,8 @@ constexpr double kRounding = 0x1p-9;
 constexpr double kFloatRoundings = 64 * 0x1p-24;  // from bounds.h, of `out`: times sum p w
 
 // The greatest Euclidean norm of a row.
-double longest(const AnyView<const double>& x) {
+double longest(const AnyView<const double>& rows) {
+  const HostAnyView x(rows);
   double most = 0;
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
@@ -46,7 +47,7 @@ double score_error(const Score<double>& s) {
   double weight = s.weight ? 0 : 1;
   for (int64_t h = 0; h < s.weight.heads; ++h)
     for (int64_t r = 0; r < s.weight.rows; ++r)
-      weight = std::max(weight, std::abs(s.weight(0, h, r, 0)));
+      weight = std::max(weight, std::abs(HostView(s.weight)(0, h, r, 0)));
   return 2 * kRounding * most * weight;
 }
 
@@ -61,7 +62,7 @@ Bounds weights_rounded(const Score<double>&) { return {2.01 * kRounding, kRoundi
 
 void expect_within(RandomOptions options, Bounds (*bounds_of)(const Score<double>&),
                    const Executor& executor = serial_executor()) {
-  options.formats.out = Format::kWide;
+  options.dtypes.out = DType::kFloat32;
   RandomScore<float> random(options);
   RandomScore<double> same(options);
   random.score.scale = same.score.scale = 0.25;
@@ -83,7 +84,7 @@ void expect_within(RandomOptions options, Bounds (*bounds_of)(const Score<double
 
 RandomOptions of_bfloat16(RandomOptions o) {
   o.rotated = o.q_imag = false;
-  o.formats = {.q = Format::kBfloat16, .k = Format::kBfloat16, .v = Format::kBfloat16};
+  o.dtypes = {.q = DType::kBfloat16, .k = DType::kBfloat16, .v = DType::kBfloat16};
   return o;
 }
 

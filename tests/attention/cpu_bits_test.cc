@@ -36,9 +36,9 @@ TEST(CpuBits, OfNumbersOf16BitsAreThoseOfTheSameNumbersInFloat32) {
   const auto pool = make_thread_pool(2);
   for (uint64_t seed = 3000; seed < 3060; ++seed) {
     RandomOptions narrow = draw_narrow_options(seed);
-    narrow.formats.out = Format::kWide;
+    narrow.dtypes.out = DType::kFloat32;
     RandomOptions wide = narrow;
-    wide.formats.computed_wide = true;
+    wide.dtypes.computed_wide = true;
     SCOPED_TRACE(to_string(narrow));
     const Executor& executor = seed % 2 == 0 ? serial_executor() : *pool;
     expect_same_bits(CpuOutcome(narrow, executor), CpuOutcome(wide, executor));
@@ -114,7 +114,8 @@ TEST(CpuBits, OfFewQueriesOfManyHeadsThatShareKeysAreThoseOfTheWholeText) {
 }
 
 // Memory between the elements of a view, before it and after it is not written.
-void expect_untouched(std::vector<float>& memory, const View<float>& view, const char* what) {
+void expect_untouched(std::vector<float>& memory, const View<float>& written, const char* what) {
+  const HostView view(written);
   for (int64_t b = 0; b < view.batch; ++b)
     for (int64_t h = 0; h < view.heads; ++h)
       for (int64_t i = 0; i < view.rows; ++i)

@@ -21,17 +21,17 @@ void set_scale(RandomScore<T>& random, const RandomOptions& options) {
 }
 
 // Adds the error of rounding the results to their format.
-void add_rounding(Format format, const oracle::Tensor<double>& exact,
+void add_rounding(DType dtype, const oracle::Tensor<double>& exact,
                   oracle::Tensor<double>& bounds) {
-  if (format == Format::kWide) return;
-  const double half_ulp = format == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
-  const double least =
-      format == Format::kBfloat16 ? 0x1p-134 : 0x1p-25;  // half the least subnormal
+  if (dtype == DType::kFloat32) return;
+  const double half_ulp = dtype == DType::kBfloat16 ? 0x1p-8 : 0x1p-11;
+  const double least = dtype == DType::kBfloat16 ? 0x1p-134 : 0x1p-25;  // half the least subnormal
   for (size_t n = 0; n < bounds.data.size(); ++n)
     bounds.data[n] += half_ulp * (std::abs(exact.data[n]) + bounds.data[n]) + least;
 }
 
-void copy(const AnyView<float>& from, oracle::Tensor<double>& to) {
+void copy(const AnyView<float>& view, oracle::Tensor<double>& to) {
+  const HostAnyView from(view);
   for (int64_t b = 0; b < to.batch; ++b)
     for (int64_t h = 0; h < to.heads; ++h)
       for (int64_t i = 0; i < to.rows; ++i)
@@ -99,9 +99,9 @@ RandomOptions draw_long_options(uint64_t seed, int64_t queries) {
 RandomOptions draw_narrow_options(uint64_t seed, int64_t most_rows) {
   RandomOptions o = draw_options(seed, most_rows);
   std::mt19937_64 random(~seed);
-  auto& f = o.formats;
-  for (Format* format : {&f.q, &f.k, &f.v, &f.q_imag, &f.d_out, &f.out})
-    *format = static_cast<Format>(random() % 3);
+  auto& f = o.dtypes;
+  for (DType* dtype : {&f.q, &f.k, &f.v, &f.q_imag, &f.d_out, &f.out})
+    *dtype = static_cast<DType>(random() % 3);
   return o;
 }
 
@@ -119,7 +119,7 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   set_scale(same, options);
   oracle::Result<double> exact = oracle::attend(same.score, reference_backend());
   oracle::Result<double> bounds = oracle::result_bounds(same.score, exact);
-  add_rounding(options.formats.out, exact.out, bounds.out);
+  add_rounding(options.dtypes.out, exact.out, bounds.out);
   const auto expect_within = [&](const char* name, const AnyView<const float>& x,
                                  const oracle::Tensor<double>& y,
                                  const oracle::Tensor<double>& bound) {
@@ -131,7 +131,7 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   expect_within("lse", got.result.lse, exact.lse, bounds.lse);
 
   // The backward pass takes `out` as it was rounded, so the reference must use the same.
-  if (options.formats.out != Format::kWide) copy(got.result.out, exact.out);
+  if (options.dtypes.out != DType::kFloat32) copy(got.result.out, exact.out);
   const AnyView<const double>& d_out = same.d_out;
   const auto gradients = oracle::attend_backward(same.score, exact, d_out, reference_backend());
   const auto grad_bounds = oracle::gradient_bounds(same.score, exact, d_out);
@@ -147,8 +147,9 @@ void expect_agrees(const RandomOptions& options, const Executor& executor, const
   });
 }
 
-void expect_same_bits(const AnyView<const float>& a, const AnyView<const float>& b,
+void expect_same_bits(const AnyView<const float>& of_a, const AnyView<const float>& of_b,
                       const char* what) {
+  const HostAnyView a(of_a), b(of_b);
   for (int64_t batch = 0; batch < a.batch; ++batch)
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.rows; ++i)

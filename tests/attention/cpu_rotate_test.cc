@@ -24,15 +24,15 @@ struct Sizes {
 // Rows with gaps between them, so that the test sees writes outside the rotated columns.
 struct Operand {
   std::vector<float> data;
-  View<float> view;
+  HostView<float> view;
 
   explicit Operand(const Sizes& s) {
     const int64_t row = s.columns * s.column_stride + 3;
     data.resize(static_cast<size_t>(s.batch * s.heads * s.rows * row));
     std::mt19937 random(7);
     for (float& x : data) x = std::uniform_real_distribution<float>(-1, 1)(random);
-    view = {data.data(),  s.batch, s.heads,        s.rows, s.columns, s.heads * s.rows * row,
-            s.rows * row, row,     s.column_stride};
+    view = HostView(View<float>{data.data(), s.batch, s.heads, s.rows, s.columns,
+                                s.heads * s.rows * row, s.rows * row, row, s.column_stride});
   }
 };
 
@@ -43,7 +43,7 @@ std::vector<int64_t> positions_of(int64_t count) {
   return rotary_positions;
 }
 
-void rotate_by_formula(const View<float>& x, const SideRotation& side) {
+void rotate_by_formula(const HostView<float>& x, const SideRotation& side) {
   const Rotation& rotation = *side.rotation;
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
@@ -73,7 +73,7 @@ void expect_formula(const Rotation& rotation, const Sizes& sizes, int threads) {
   Operand a(sizes), b(other), expected_a(sizes), expected_b(other);
   rotate_by_formula(expected_a.view, side);
   rotate_by_formula(expected_b.view, side);
-  const View<float> views[] = {a.view, b.view};
+  const HostView<float> views[] = {a.view, b.view};
   rotate_rows(views, side, *make_thread_pool(threads));
   EXPECT_EQ(a.data, expected_a.data);
   EXPECT_EQ(b.data, expected_b.data);
@@ -117,7 +117,7 @@ TEST(CpuRotate, TakesPairsOfAnyColumns) {
 TEST(CpuRotate, RefusesColumnsThatAreNotThereAndGrowth) {
   const std::vector<int64_t> rotary_positions = positions_of(300);
   Operand x({.columns = 16});
-  const View<float> views[] = {x.view};
+  const HostView<float> views[] = {x.view};
   Rotation wide = rotation_of(32, Pairing::kHalfSplit);
   EXPECT_THROW(rotate_rows(views, {.rotation = &wide, .rotary_positions = rotary_positions.data()},
                            serial_executor()),

@@ -40,12 +40,12 @@ class Paged {
  private:
   AnyView<const T> scattered(const AnyView<const T>& x, int64_t page_rows, int64_t pages,
                              std::vector<std::byte>& memory) {
-    return x.visit([&](const auto& view) -> AnyView<const T> {
+    return HostAnyView(x).visit([&](const auto& view) -> AnyView<const T> {
       using Number = std::remove_cvref_t<decltype(*view.data)>;
       const int64_t count = pages * x.heads * page_rows * x.columns;
       memory.assign(static_cast<size_t>(count) * sizeof(Number), std::byte{0xff});  // NaN
-      const View<Number> to =
-          packed(reinterpret_cast<Number*>(memory.data()), pages, x.heads, page_rows, x.columns);
+      const HostView to(
+          packed(reinterpret_cast<Number*>(memory.data()), pages, x.heads, page_rows, x.columns));
       for (int64_t b = 0; b < x.batch; ++b)
         for (int64_t h = 0; h < x.heads; ++h)
           for (int64_t j = 0; j < x.rows; ++j)
@@ -73,12 +73,13 @@ void expect_same(const RandomOptions& options, int64_t page_rows, const Backend&
   const Attended<T> whole = random.new_attended(), paged = random.new_attended();
   attend(random.score, whole, backend, executor);
   attend(Paged<T>(random.score, page_rows, options.seed).score, paged, backend, executor);
-  for (int64_t b = 0; b < whole.out.batch; ++b)
-    for (int64_t h = 0; h < whole.out.heads; ++h)
-      for (int64_t i = 0; i < whole.out.rows; ++i) {
-        EXPECT_EQ(whole.lse(b, h, i, 0), paged.lse(b, h, i, 0));
-        for (int64_t c = 0; c < whole.out.columns; ++c)
-          EXPECT_EQ(whole.out(b, h, i, c), paged.out(b, h, i, c));
+  const HostAnyView out(whole.out), paged_out(paged.out);
+  const HostView lse(whole.lse), paged_lse(paged.lse);
+  for (int64_t b = 0; b < out.batch; ++b)
+    for (int64_t h = 0; h < out.heads; ++h)
+      for (int64_t i = 0; i < out.rows; ++i) {
+        EXPECT_EQ(lse(b, h, i, 0), paged_lse(b, h, i, 0));
+        for (int64_t c = 0; c < out.columns; ++c) EXPECT_EQ(out(b, h, i, c), paged_out(b, h, i, c));
       }
 }
 
@@ -110,7 +111,7 @@ TEST(Pages, ServeOneQueryOnALongCache) {
     o.columns = o.value_columns = 32;
     o.rotated = true;
     expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));
-    o.formats = {.k = Format::kFloat16, .v = Format::kBfloat16};
+    o.dtypes = {.k = DType::kFloat16, .v = DType::kBfloat16};
     expect_same<float>(o, 64, cpu_backend(), *make_thread_pool(3));
   }
 }

@@ -38,7 +38,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-std::vector<float> values(const AnyView<const float>& x) {
+std::vector<float> values(const AnyView<const float>& view) {
+  const HostAnyView x(view);
   std::vector<float> all;
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
@@ -96,15 +97,16 @@ TEST(PreparedPlan, GradientsMayLieInMemoryAs16Bits) {
     const ScoreGrad<float> wide = random.new_grad();
     attend_backward<float>(score, as_const(result), random.d_out, wide, *backend);
     ScoreGrad<float> narrow = random.new_grad();
-    const AnyView<float> k = random.new_view_of(Format::kBfloat16, score.k.batch, score.k.heads,
-                                                score.k.rows, score.k.columns, 77);
+    const HostAnyView k(random.new_view_of(DType::kBfloat16, score.k.batch, score.k.heads,
+                                           score.k.rows, score.k.columns, 77));
     narrow.k = k;
+    const HostAnyView wide_k(wide.k);
     attend_backward<float>(score, as_const(result), random.d_out, narrow, *backend);
     for (int64_t b = 0; b < k.batch; ++b)
       for (int64_t h = 0; h < k.heads; ++h)
         for (int64_t j = 0; j < k.rows; ++j)
           for (int64_t c = 0; c < k.columns; ++c)
-            ASSERT_EQ(k(b, h, j, c), to_float(narrowed<Bfloat16>(wide.k(b, h, j, c))));
+            ASSERT_EQ(k(b, h, j, c), to_float(narrowed<Bfloat16>(wide_k(b, h, j, c))));
     EXPECT_EQ(values(wide.v), values(narrow.v));
   }
 }

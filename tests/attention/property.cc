@@ -253,7 +253,7 @@ void Property::check(const std::function<std::string(const Draw&)>& wrong) const
 std::vector<const Backend*> float32_backends() {
   std::vector<const Backend*> some;
   for (const Backend* backend : backends()) {
-    const bool exact = backend->products == Format::kWide;
+    const bool exact = backend->products == DType::kFloat32;
     if (backend->attend_f32 != nullptr && exact) some.push_back(backend);
   }
   return some;

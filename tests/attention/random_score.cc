@@ -9,10 +9,10 @@ template <class T>
 RandomScore<T>::RandomScore(const RandomOptions& options)
     : options_(options), random_(options.seed) {
   const RandomOptions& o = options_;
-  score.q = drawn_as(o.formats.q, o.batch, o.heads, o.queries, o.columns);
-  score.k = drawn_as(o.formats.k, o.batch, o.key_heads, o.keys, o.columns);
-  score.v = drawn_as(o.formats.v, o.batch, o.key_heads, o.keys, o.value_columns);
-  if (o.q_imag) score.q_imag = drawn_as(o.formats.q_imag, o.batch, o.heads, o.queries, o.columns);
+  score.q = drawn_as(o.dtypes.q, o.batch, o.heads, o.queries, o.columns);
+  score.k = drawn_as(o.dtypes.k, o.batch, o.key_heads, o.keys, o.columns);
+  score.v = drawn_as(o.dtypes.v, o.batch, o.key_heads, o.keys, o.value_columns);
+  if (o.q_imag) score.q_imag = drawn_as(o.dtypes.q_imag, o.batch, o.heads, o.queries, o.columns);
   score.scale = 0.7;
   place();
   see();
@@ -40,7 +40,7 @@ RandomScore<T>::RandomScore(const RandomOptions& options)
     score.mask = {mask_.data(),       o.batch, o.heads, o.queries, o.keys,
                   o.queries * o.keys, 0,       o.keys,  1};
   }
-  d_out = drawn_as(o.formats.d_out, o.batch, o.heads, o.queries, o.value_columns);
+  d_out = drawn_as(o.dtypes.d_out, o.batch, o.heads, o.queries, o.value_columns);
   if (o.key_bias) {
     // Values far from 0, as sums over thousands of keys are.
     const int64_t entries = o.shared_tables ? 1 : o.batch, step = o.odd_strides ? 2 : 1;
@@ -79,25 +79,25 @@ View<T> RandomScore<T>::new_view(int64_t batch, int64_t heads, int64_t rows, int
 }
 
 template <class T>
-AnyView<T> RandomScore<T>::new_view_of(Format format, int64_t batch, int64_t heads, int64_t rows,
+AnyView<T> RandomScore<T>::new_view_of(DType dtype, int64_t batch, int64_t heads, int64_t rows,
                                        int64_t columns, T fill) {
   const auto narrow = static_cast<float>(fill);
-  if (format == Format::kBfloat16)
+  if (dtype == DType::kBfloat16)
     return laid_out(bfloat16_memory_, batch, heads, rows, columns, narrowed<Bfloat16>(narrow));
-  if (format == Format::kFloat16)
+  if (dtype == DType::kFloat16)
     return laid_out(float16_memory_, batch, heads, rows, columns, narrowed<Float16>(narrow));
   return new_view(batch, heads, rows, columns, fill);
 }
 
 template <class T>
-AnyView<const T> RandomScore<T>::drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
+AnyView<const T> RandomScore<T>::drawn_as(DType dtype, int64_t batch, int64_t heads, int64_t rows,
                                           int64_t columns) {
-  const AnyView<T> view = new_view_of(options_.formats.computed_wide ? Format::kWide : format,
-                                      batch, heads, rows, columns);
-  const auto rounded = [format](T x) {
+  const HostAnyView view(new_view_of(options_.dtypes.computed_wide ? DType::kFloat32 : dtype, batch,
+                                     heads, rows, columns));
+  const auto rounded = [dtype](T x) {
     const auto number = static_cast<float>(x);
-    if (format == Format::kBfloat16) return to_float(narrowed<Bfloat16>(number));
-    return format == Format::kFloat16 ? to_float(narrowed<Float16>(number)) : number;
+    if (dtype == DType::kBfloat16) return to_float(narrowed<Bfloat16>(number));
+    return dtype == DType::kFloat16 ? to_float(narrowed<Float16>(number)) : number;
   };
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
@@ -110,7 +110,7 @@ AnyView<const T> RandomScore<T>::drawn_as(Format format, int64_t batch, int64_t 
 template <class T>
 View<T> RandomScore<T>::drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns,
                               double scale) {
-  const View<T> view = new_view(batch, heads, rows, columns);
+  const HostView view(new_view(batch, heads, rows, columns));
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = 0; i < rows; ++i)
@@ -234,7 +234,7 @@ void RandomScore<T>::rotate() {
 template <class T>
 Attended<T> RandomScore<T>::new_attended(T fill) {
   const RandomOptions& o = options_;
-  return {new_view_of(o.formats.out, o.batch, o.heads, o.queries, o.value_columns, fill),
+  return {new_view_of(o.dtypes.out, o.batch, o.heads, o.queries, o.value_columns, fill),
           new_view(o.batch, o.heads, o.queries, 1, fill)};
 }
 
@@ -282,12 +282,12 @@ std::string to_string(const RandomOptions& o) {
                                                 {"strides", o.odd_strides}};
   for (const auto& [name, on] : flags)
     if (on) text << " " << name;
-  const std::pair<const char*, Format> formats[] = {
-      {"q", o.formats.q},           {"k", o.formats.k},         {"v", o.formats.v},
-      {"q_imag", o.formats.q_imag}, {"d_out", o.formats.d_out}, {"out", o.formats.out}};
-  for (const auto& [name, format] : formats)
-    if (format != Format::kWide)
-      text << " " << name << (format == Format::kBfloat16 ? " bfloat16" : " float16");
+  const std::pair<const char*, DType> dtypes[] = {
+      {"q", o.dtypes.q},           {"k", o.dtypes.k},         {"v", o.dtypes.v},
+      {"q_imag", o.dtypes.q_imag}, {"d_out", o.dtypes.d_out}, {"out", o.dtypes.out}};
+  for (const auto& [name, dtype] : dtypes)
+    if (dtype != DType::kFloat32)
+      text << " " << name << (dtype == DType::kBfloat16 ? " bfloat16" : " float16");
   text << " axes " << o.axes << " clip " << o.clip << " seed " << o.seed;
   return text.str();
 }

@@ -38,9 +38,9 @@ struct RandomOptions {
   bool sink = false, mask = false, q_imag = false;
   bool odd_strides = false;  // column stride 2, rows in reverse order, gaps between heads
   struct {
-    Format q = Format::kWide, k = q, v = q, q_imag = q, d_out = q, out = q;
+    DType q = DType::kFloat32, k = q, v = q, q_imag = q, d_out = q, out = q;
     bool computed_wide = false;  // values are rounded to these formats, but stored as T
-  } formats = {};
+  } dtypes = {};
   uint64_t seed = 1;
 };
 
@@ -60,13 +60,13 @@ class RandomScore {
   Attended<T> new_attended(T fill = T(77));
   ScoreGrad<T> new_grad(T fill = T(77));
   View<T> new_view(int64_t batch, int64_t heads, int64_t rows, int64_t columns, T fill = T(0));
-  AnyView<T> new_view_of(Format format, int64_t batch, int64_t heads, int64_t rows, int64_t columns,
+  AnyView<T> new_view_of(DType dtype, int64_t batch, int64_t heads, int64_t rows, int64_t columns,
                          T fill = T(0));
 
  private:
   T draw(double scale = 1);
   View<T> drawn(int64_t batch, int64_t heads, int64_t rows, int64_t columns, double scale = 1);
-  AnyView<const T> drawn_as(Format format, int64_t batch, int64_t heads, int64_t rows,
+  AnyView<const T> drawn_as(DType dtype, int64_t batch, int64_t heads, int64_t rows,
                             int64_t columns);
   // A view over new memory, with odd strides if options_.odd_strides.
   template <class Number>

@@ -15,8 +15,9 @@ namespace {
 
 using Operand = View<const double>;
 
-// Adds t * direction to all elements of `of`; the direction is drawn from `seed`.
-void move(const Operand& of, double t, uint64_t seed) {
+// Adds t * direction to all elements of the operand; the direction is drawn from `seed`.
+void move(const Operand& operand, double t, uint64_t seed) {
+  const HostView of(operand);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   for (int64_t b = 0; b < of.batch; ++b)
@@ -27,7 +28,8 @@ void move(const Operand& of, double t, uint64_t seed) {
 }
 
 // The directional derivative that `grad` implies for the same direction.
-double along(const View<double>& grad, uint64_t seed) {
+double along(const View<double>& gradient, uint64_t seed) {
+  const HostView grad(gradient);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   double sum = 0;
@@ -41,12 +43,13 @@ double along(const View<double>& grad, uint64_t seed) {
 double loss(RandomScore<double>& one) {
   const Attended<double> result = one.new_attended();
   attend(one.score, result, reference_backend(), serial_executor());
+  const HostAnyView out(result.out);
+  const HostAnyView d_out(one.d_out);
   double sum = 0;
   for (int64_t b = 0; b < result.out.batch; ++b)
     for (int64_t h = 0; h < result.out.heads; ++h)
       for (int64_t i = 0; i < result.out.rows; ++i)
-        for (int64_t c = 0; c < result.out.columns; ++c)
-          sum += one.d_out(b, h, i, c) * result.out(b, h, i, c);
+        for (int64_t c = 0; c < result.out.columns; ++c) sum += d_out(b, h, i, c) * out(b, h, i, c);
   return sum;
 }
 
@@ -139,9 +142,9 @@ TEST(Reference, AQueryThatSeesNothingGivesZerosAndNoGradient) {
   for (int64_t b = 0; b < 2; ++b)
     for (int64_t h = 0; h < 4; ++h)
       for (int64_t i = 0; i < 7; ++i) {
-        EXPECT_EQ(result.lse(b, h, i, 0), -std::numeric_limits<double>::infinity());
-        for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(result.out(b, h, i, c), 0);
-        for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(grad.q(b, h, i, c), 0);
+        EXPECT_EQ(HostView(result.lse)(b, h, i, 0), -std::numeric_limits<double>::infinity());
+        for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(HostAnyView(result.out)(b, h, i, c), 0);
+        for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(HostAnyView(grad.q)(b, h, i, c), 0);
       }
   EXPECT_EQ(along(grad.k.as<double>(), 3), 0);
   EXPECT_EQ(along(grad.bias.as<double>(), 3), 0);
@@ -156,7 +159,7 @@ TEST(Reference, OneVisibleKeyGivesItsValue) {
   attend(one.score, result, reference_backend(), serial_executor());
   for (int64_t i = 0; i < 7; ++i)
     for (int64_t c = 0; c < 5; ++c)
-      EXPECT_DOUBLE_EQ(result.out(1, 3, i, c), one.score.v(1, 1, i, c));
+      EXPECT_DOUBLE_EQ(HostAnyView(result.out)(1, 3, i, c), HostAnyView(one.score.v)(1, 1, i, c));
 }
 
 }  // namespace

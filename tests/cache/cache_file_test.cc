@@ -68,18 +68,18 @@ std::string a_file(bool rotated = true) {
 }
 
 TEST(SavedCache, ReadsWhatItWrites) {
-  for (const Format format : {Format::kWide, Format::kBfloat16, Format::kFloat16})
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16})
     for (const bool rotated : {true, false}) {
       Rotation rope = rotation(rotary({.dim = 6}));
       rope.gain = 1.25;
       KvCacheShape cache_shape = kShape;
-      cache_shape.format = format;
+      cache_shape.dtype = dtype;
       KvCache cache(cache_shape);
       const int64_t sequence = filled(cache, rotated ? std::optional(rope) : std::nullopt);
       const std::string file = cache_file(cache, sequence);
       KvCacheShape shape = cache_file_shape(file);
       EXPECT_EQ(shape.page_rows, 256);
-      EXPECT_EQ(shape.format, format);
+      EXPECT_EQ(shape.dtype, dtype);
       KvCache other(shape);
       const int64_t copy = add_cache_file(file, other);
       EXPECT_EQ(other.rows(copy), kRows);

@@ -12,17 +12,17 @@
 namespace sextant::testing {
 namespace {
 
-class Narrow : public ::testing::TestWithParam<Format> {
+class Narrow : public ::testing::TestWithParam<DType> {
  protected:
   KvCacheShape shape() const {
     KvCacheShape shape = kShape;
-    shape.format = GetParam();
+    shape.dtype = GetParam();
     return shape;
   }
   Tensor<float> rounded(Tensor<float> x) const {
     for (float& element : x.data)
-      element = GetParam() == Format::kBfloat16 ? to_float(narrowed<Bfloat16>(element))
-                                                : to_float(narrowed<Float16>(element));
+      element = GetParam() == DType::kBfloat16 ? to_float(narrowed<Bfloat16>(element))
+                                               : to_float(narrowed<Float16>(element));
     return x;
   }
   Rows rounded(Rows rows) const {
@@ -31,9 +31,9 @@ class Narrow : public ::testing::TestWithParam<Format> {
     return rows;
   }
 };
-INSTANTIATE_TEST_SUITE_P(KvCache, Narrow, ::testing::Values(Format::kBfloat16, Format::kFloat16),
+INSTANTIATE_TEST_SUITE_P(KvCache, Narrow, ::testing::Values(DType::kBfloat16, DType::kFloat16),
                          [](const auto& info) {
-                           return info.param == Format::kBfloat16 ? "Bfloat16" : "Float16";
+                           return info.param == DType::kBfloat16 ? "Bfloat16" : "Float16";
                          });
 
 TEST_P(Narrow, IsAsTheRoundedNumbersInFloat32) {
@@ -67,7 +67,7 @@ TEST_P(Narrow, HoldsTurnedKeysRounded) {
   const int64_t sequence = filled(narrow, rows, 9, rotation);
   ASSERT_EQ(filled(wide, rows, 9, rotation), sequence);
   const Tensor<float> got = read(narrow, sequence).k, rotated = read(wide, sequence).k;
-  const double half_ulp = GetParam() == Format::kBfloat16 ? 0x1p-8 : 0x1p-11;
+  const double half_ulp = GetParam() == DType::kBfloat16 ? 0x1p-8 : 0x1p-11;
   for (size_t n = 0; n < got.data.size(); ++n)
     EXPECT_NEAR(got.data[n], rotated.data[n], half_ulp * std::abs(rotated.data[n]) + 0x1p-20);
 }

@@ -134,6 +134,8 @@ TEST(KvCache, SaysWhatItDoesNotTake) {
   };
   fails([] { KvCache({.key_columns = 8, .page_rows = 100}); },
         "kv cache: page_rows: expected a multiple of 16, but got 100");
+  fails([] { KvCache({.key_columns = 8, .dtype = DType::kFloat64}); },
+        "kv cache: dtype: expected float32, bfloat16 or float16, but got float64");
   fails([] { KvCache cache({.key_heads = 0, .key_columns = 8}); }, "key_heads: expected 1 to");
   KvCache cache(kShape);
   const Rows rows(20, 5);

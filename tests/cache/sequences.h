@@ -97,7 +97,8 @@ inline Tensor<float> attend_cached(const KvCache& cache,
   return result.out;
 }
 
-inline Tensor<float> copied(const View<const float>& x) {
+inline Tensor<float> copied(const View<const float>& view) {
+  const HostView x(view);
   Tensor<float> to(x.batch, x.heads, x.rows, x.columns);
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)

@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, Float64, testing::ValuesIn(cases([](const Backe
                          })),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Golden, Float32, testing::ValuesIn(cases([](const Backend& b) {
-                           return b.attend_f32 != nullptr && b.products == Format::kWide;
+                           return b.attend_f32 != nullptr && b.products == DType::kFloat32;
                          })),
                          case_name);
 

@@ -52,7 +52,7 @@ class EveryMethodAndBackend
   const ModelShape shape_ = subject_.shape();
   const std::unique_ptr<Method> method_ = method_of(case_.name, shape_, case_.options);
   // The bound of the error relative to the largest result. It depends on the type of products.
-  double tolerance() const { return backend_.products == Format::kBfloat16 ? 2e-2 : 2e-5; }
+  double tolerance() const { return backend_.products == DType::kBfloat16 ? 2e-2 : 2e-5; }
 
   struct Outcome {
     at::Tensor out;

@@ -53,8 +53,8 @@ PlanShape shape_of(const HostScore<float>& s) {
 }
 
 // Writes the results of queries in no frame, which see no key.
-void write_outside_frames(const PassPlan& plan, const Attended<float>& result) {
-  const AnyView<float>& out = result.out;
+void write_outside_frames(const PassPlan& plan, const HostAttended<float>& result) {
+  const HostAnyView<float>& out = result.out;
   for (const RowsOutside& rows : plan.outside)
     for (int64_t i = rows.first; i < rows.last; ++i)
       for (int64_t h = 0; h < out.heads; ++h) {
@@ -99,7 +99,7 @@ class CallMemory {
 
 template <Pass kPass>
 void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardItems& cut,
-             const Attended<float>& result, const Context& context) {
+             const HostAttended<float>& result, const Context& context) {
   const Executor& executor = *context.executor;
   CallMemory memory(context);
   const Problem problem(score, kPass, plan, plan.unit, memory, executor);
@@ -118,7 +118,7 @@ void forward(const HostScore<float>& score, const PassPlan& plan, const ForwardI
 
 // One frame with a rotation of its own.
 template <Pass kPass>
-void attend_frame(const HostScore<float>& score, const Attended<float>& result,
+void attend_frame(const HostScore<float>& score, const HostAttended<float>& result,
                   const Context& context) {
   const PlanShape shape = shape_of(score);
   const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape, kUnit, *context.executor);
@@ -132,12 +132,12 @@ void attend(const Operands<float>& operands, const PreparedPlan& prepared,
   const HostScore<float> score(operands, prepared.plan());
   const auto* own = static_cast<const CpuPlan*>(prepared.of_backend());
   if (own)
-    forward<kPass>(score, own->forward, own->items, result, context);
+    forward<kPass>(score, own->forward, own->items, on_host(result), context);
   else
-    attend_by_frame(score, result, context, attend_frame<kPass>);
+    attend_by_frame(score, on_host(result), context, attend_frame<kPass>);
 }
 
-void zero(const Executor& executor, const View<float>& x) {
+void zero(const Executor& executor, const HostView<float>& x) {
   constexpr double kSecondsOfFloat = 2e-10;
   share_out(executor, x.batch * x.heads,
             kSecondsOfFloat * static_cast<double>(x.batch * x.heads * x.rows * x.columns),
@@ -151,7 +151,7 @@ void zero(const Executor& executor, const View<float>& x) {
 
 template <Pass kPass>
 void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
-              const Attended<const float>& result, AnyView<const float> d_out,
+              const HostAttended<const float>& result, HostAnyView<const float> d_out,
               const HostGrad<float>& grad, const Context& context) {
   const Executor& executor = *context.executor;
   CallMemory memory(context);
@@ -163,9 +163,9 @@ void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
       kSecondsOfFloat *
           static_cast<double>(score.q.batch * score.q.heads * score.q.rows * (score.v.columns + 1)),
       [&](int64_t n, int) { run_backward_mean(backward, n / score.q.heads, n % score.q.heads); });
-  for (const View<float>& x : {grad.query_bias, grad.key_bias})
+  for (const HostView<float>& x : {grad.query_bias, grad.key_bias})
     if (x) zero(executor, x);
-  for (const View<float>& x : {grad.k, grad.v})
+  for (const HostView<float>& x : {grad.k, grad.v})
     if (x && !backward.keys_once) zero(executor, x);
 
   TableGradients tables(backward);
@@ -194,8 +194,8 @@ void backward(const HostScore<float>& score, const PassPlan& plan, int64_t unit,
 }
 
 template <Pass kPass>
-void attend_backward_frame(const HostScore<float>& score, const Attended<const float>& result,
-                           AnyView<const float> d_out, const HostGrad<float>& grad,
+void attend_backward_frame(const HostScore<float>& score, const HostAttended<const float>& result,
+                           HostAnyView<const float> d_out, const HostGrad<float>& grad,
                            const Context& context) {
   const PlanShape shape = shape_of(score);
   const PassPlan plan(score.frames, score.sweeps, score.diagonals, shape,
@@ -205,9 +205,11 @@ void attend_backward_frame(const HostScore<float>& score, const Attended<const f
 
 template <Pass kPass>
 void attend_backward(const Operands<float>& operands, const PreparedPlan& prepared,
-                     const Attended<const float>& result, AnyView<const float> d_out,
+                     const Attended<const float>& attended, AnyView<const float> d_attended,
                      const ScoreGrad<float>& to, const Context& context) {
   const HostScore<float> score(operands, prepared.plan());
+  const HostAttended<const float> result = on_host(attended);
+  const HostAnyView<const float> d_out(d_attended);
   Workspace memory;
   const HostGradOf<float> grads(to, memory);
   const HostGrad<float>& grad = grads.grad();
@@ -239,7 +241,7 @@ const Backend& cpu_backend() {
 const Backend& cpu_bfloat16_backend() {
   static const Backend backend{.name = "cpu-bf16",
                                .description = "as cpu, with products of bfloat16 forward",
-                               .products = Format::kBfloat16,
+                               .products = DType::kBfloat16,
                                .batch_invariant = false,
                                .make_plan = cpu::make_plan,
                                .attend_f32 = cpu::attend<cpu::Pass::kForwardOfBfloat16>,

@@ -33,14 +33,14 @@ struct FrameRows {
     return first + (side == Side::kQuery ? block.frame.query_row : block.frame.key_row);
   }
   // The address of the i-th row; keys may be in pages.
-  const void* at(const AnyView<const float>& x, int64_t head, int64_t i) const {
+  const void* at(const HostAnyView<const float>& x, int64_t head, int64_t i) const {
     if (side == Side::kQuery) return x.at(block.frame.batch, head, row() + i);
     const StoredRow stored = stored_row(problem.score, block.frame.batch, row() + i);
     return x.at(stored.batch, head, stored.row);
   }
   // The address of sixteen rows from the i-th on, which may be beyond the last of these rows; null
   // if the operand ends before.
-  const void* soon(const AnyView<const float>& x, int64_t head, int64_t i) const {
+  const void* soon(const HostAnyView<const float>& x, int64_t head, int64_t i) const {
     const int64_t count = side == Side::kQuery ? x.rows : key_rows(problem.score);
     return row() + i + kLanes <= count ? at(x, head, i) : nullptr;
   }
@@ -64,17 +64,17 @@ inline constexpr int64_t kRowsAhead = 2 * kLanes;
 
 // Packs one panel: `count` rows of x from the i-th on, which are contiguous (see kPageUnit), times
 // factor. ahead: see pack_panel().
-HWY_INLINE void pack_panel_of(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
-                              int64_t i, int64_t count, float factor, float* panel,
+HWY_INLINE void pack_panel_of(const FrameRows& rows, const HostAnyView<const float>& x,
+                              int64_t head, int64_t i, int64_t count, float factor, float* panel,
                               const void* ahead = nullptr) {
-  with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
+  with_type(x.dtype, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
     pack_panel(from, x.row_stride, x.column_stride, count, x.columns, factor, panel,
                static_cast<decltype(from)>(ahead));
   });
 }
 
 // Packs all panels of those rows of x, times factor: plain, and in some rotations.
-HWY_INLINE void pack_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+HWY_INLINE void pack_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
                           float factor, const Panels& to, RotationsSeen rotations = kAllRotations) {
   static_assert(kPageUnit % kLanes == 0);
   const Problem& p = rows.problem;
@@ -154,25 +154,25 @@ HWY_NOINLINE void copy_rows(const Number* from, int64_t row_stride, int64_t colu
 }
 
 // Copies rows [some.first, some.last) of x, times factor.
-HWY_INLINE void copy_some(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+HWY_INLINE void copy_some(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
                           KeyRange some, float* to, float factor = 1) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   for (int64_t i = some.first, count; i < some.last; i += count, to += count * columns16) {
     count = std::min(rows.together(i), some.last - i);
-    with_type(x.format, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
+    with_type(x.dtype, rows.at(x, head, i), [&](const auto* from) HWY_ATTR {
       copy_rows(from, x.row_stride, x.column_stride, count, x.columns, factor, to);
     });
   }
 }
 
 // Whether rows need no padding.
-inline bool has_whole_rows(const AnyView<const float>& x) {
+inline bool has_whole_rows(const HostAnyView<const float>& x) {
   return x.column_stride == 1 && x.columns % kLanes == 0;
 }
 
-HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+HWY_INLINE Matrix whole_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
                              float* copy) {
-  if (x.format == Format::kWide && has_whole_rows(x) && rows.together(0) == rows.rows)
+  if (x.dtype == DType::kFloat32 && has_whole_rows(x) && rows.together(0) == rows.rows)
     return {static_cast<const float*>(rows.at(x, head, 0)), x.row_stride};
   copy_some(rows, x, head, {0, rows.rows}, copy);
   return {copy, round_up(x.columns, kLanes)};
@@ -181,7 +181,7 @@ HWY_INLINE Matrix whole_rows(const FrameRows& rows, const AnyView<const float>& 
 // The same for rows that many queries read: they are also copied if they are not contiguous,
 // because rows some KB apart map to few sets of the caches and are evicted (4 KB apart, 8 heads of
 // 128, the forward pass took 1.4 times as long on a Zen 3 core).
-HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x, int64_t head,
+HWY_INLINE Matrix near_rows(const FrameRows& rows, const HostAnyView<const float>& x, int64_t head,
                             float* copy) {
   const int64_t columns16 = round_up(x.columns, kLanes);
   if (x.row_stride == columns16) return whole_rows(rows, x, head, copy);
@@ -190,8 +190,9 @@ HWY_INLINE Matrix near_rows(const FrameRows& rows, const AnyView<const float>& x
 }
 
 // Writes `count` rows, which are `width16` apart, to a head's rows from `row` on.
-inline HWY_NOINLINE void write_rows(const float* from, int64_t width16, const AnyView<float>& to,
-                                    int64_t batch, int64_t head, int64_t row, int64_t count) {
+inline HWY_NOINLINE void write_rows(const float* from, int64_t width16,
+                                    const HostAnyView<float>& to, int64_t batch, int64_t head,
+                                    int64_t row, int64_t count) {
   to.visit([&](const auto& view) HWY_ATTR {
     using Number = std::remove_pointer_t<decltype(view.data)>;
     Number* at = view.at(batch, head, row);

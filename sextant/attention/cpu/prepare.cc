@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 // Packs rows [row, row + kLanes) of one head.
 void pack_table_rows(const Table<float>& table, float factor, int64_t head, int64_t row,
                      PackedTable* vectors) {
-  const View<const float>& x = table.rows;
+  const HostView<const float>& x = table.rows;
   const float* from = x.at(0, head, row);
   const int64_t count = std::min(kLanes, vectors->count - row);
   const int64_t at = (head * vectors->count16 + row) * vectors->columns16;

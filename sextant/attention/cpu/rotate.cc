@@ -106,7 +106,7 @@ HWY_INLINE void rotate_run(const PairRun& run, const float* cos, const float* si
                     row);
 }
 
-void rotate_block(const std::vector<PairRun>& runs, const Angles& angles, const View<float>& x,
+void rotate_block(const std::vector<PairRun>& runs, const Angles& angles, const HostView<float>& x,
                   int64_t batch, KeyRange rows) {
   const int64_t bytes = static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(x.columns, 1);
   const int64_t count = rows.last - rows.first, ahead = std::min(kBytesAhead / bytes, count - 1);
@@ -159,8 +159,8 @@ std::vector<PairRun> runs_of(const Rotation& rotation) {
   return runs;
 }
 
-void check(std::span<const View<float>> views, const SideRotation& side) {
-  for (const View<float>& x : views) {
+void check(std::span<const HostView<float>> views, const SideRotation& side) {
+  for (const HostView<float>& x : views) {
     if (x.batch != views[0].batch || x.rows != views[0].rows)
       fail("rotate_rows: views: expected the same batch and rows, but got " +
            std::to_string(x.batch) + " x " + std::to_string(x.rows) + " beside " +
@@ -173,7 +173,7 @@ void check(std::span<const View<float>> views, const SideRotation& side) {
            std::to_string(pair.growth));
 }
 
-void rotate_views(std::span<const View<float>> views, const SideRotation& side,
+void rotate_views(std::span<const HostView<float>> views, const SideRotation& side,
                   const Executor& executor) {
   if (views.empty()) return;
   check(views, side);
@@ -187,7 +187,7 @@ void rotate_views(std::span<const View<float>> views, const SideRotation& side,
   const int64_t most = std::min(kMostRows, round_up(rows, kLanes));
   const int64_t blocks = rows == 0 ? 0 : (rows + most - 1) / most;
   double floats = 0;
-  for (const View<float>& x : views)
+  for (const HostView<float>& x : views)
     floats += static_cast<double>(batch * x.heads * rows * x.columns);
   std::vector<AlignedFloats> scratch;
   scratch.reserve(static_cast<size_t>(executor.workers()));
@@ -204,7 +204,7 @@ void rotate_views(std::span<const View<float>> views, const SideRotation& side,
     fill_phases(side, b, block, rows16, cos, sin);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, cos, cos_of_row);
     HWY_DYNAMIC_DISPATCH(transpose_angles)(stride, rows16, sin, sin_of_row);
-    for (const View<float>& x : views)
+    for (const HostView<float>& x : views)
       HWY_DYNAMIC_DISPATCH(rotate_block)(runs, {cos_of_row, sin_of_row, stride}, x, b, block);
   });
 }
@@ -214,7 +214,7 @@ void rotate_views(std::span<const View<float>> views, const SideRotation& side,
 
 namespace sextant {
 
-void rotate_rows(std::span<const View<float>> views, const SideRotation& side,
+void rotate_rows(std::span<const HostView<float>> views, const SideRotation& side,
                  const Executor& executor) {
   cpu::rotate_views(views, side, executor);
 }

@@ -77,7 +77,7 @@ void add_score(const Head<T>& head, size_t n, int64_t i, int64_t j, int64_t diag
 
 template <class T>
 void add_value(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, double p,
-               const AnyView<const T>& d_out, HeadGrad& grad) {
+               const HostAnyView<const T>& d_out, HeadGrad& grad) {
   for (int64_t c = 0; c < head.s.v.columns; ++c) {
     const double g = p * static_cast<double>(d_out(head.b, head.h, i, c));
     grad.v.row(j)[c] += g;
@@ -87,7 +87,7 @@ void add_value(const Head<T>& head, int64_t i, int64_t j, int64_t diagonal, doub
 
 template <class T>
 void backward_query(const Head<T>& head, const Frame& frame, int64_t i,
-                    const Attended<const T>& result, const AnyView<const T>& d_out,
+                    const HostAttended<const T>& result, const HostAnyView<const T>& d_out,
                     HeadGrad& grad) {
   const double lse = static_cast<double>(result.lse(head.b, head.h, i, 0));
   if (lse == -kInfinity) return;
@@ -123,7 +123,8 @@ void turn_back(const std::vector<Rows>& from, std::span<const Sweep> sweeps,
 template <class T>
 class Sum {
  public:
-  explicit Sum(View<T> to) : to_(to), sum_(to ? to.batch * to.heads * to.rows : 0, to.columns) {}
+  explicit Sum(HostView<T> to)
+      : to_(to), sum_(to ? to.batch * to.heads * to.rows : 0, to.columns) {}
   void add(int64_t b, int64_t h, const Rows& x) {
     if (!to_) return;
     double* into =
@@ -141,7 +142,7 @@ class Sum {
   }
 
  private:
-  View<T> to_;
+  HostView<T> to_;
   Rows sum_;
 };
 
@@ -150,8 +151,8 @@ class Sum {
 // Runs the heads one after the other: sums over heads then have one order, and the oracle need not
 // be fast.
 template <class T>
-void attend_backward_all(const HostScore<T>& s, const Attended<const T>& result,
-                         AnyView<const T> d_out, const HostGrad<T>& grad, const Context&) {
+void attend_backward_all(const HostScore<T>& s, const HostAttended<const T>& result,
+                         HostAnyView<const T> d_out, const HostGrad<T>& grad, const Context&) {
   Sum<T> q(grad.q), k(grad.k), v(grad.v), q_imag(grad.q_imag);
   Sum<T> weight(grad.weight), bias(grad.bias), on_query(grad.on_query), on_key(grad.on_key),
       on_value(grad.on_value), query_bias(grad.query_bias), key_bias(grad.key_bias);
@@ -185,9 +186,10 @@ void attend_backward_all(const HostScore<T>& s, const Attended<const T>& result,
   for (size_t h = 0; h < sink.size(); ++h) grad.sink[h] = static_cast<T>(sink[h]);
 }
 
-template void attend_backward_all(const HostScore<float>&, const Attended<const float>&,
-                                  AnyView<const float>, const HostGrad<float>&, const Context&);
-template void attend_backward_all(const HostScore<double>&, const Attended<const double>&,
-                                  AnyView<const double>, const HostGrad<double>&, const Context&);
+template void attend_backward_all(const HostScore<float>&, const HostAttended<const float>&,
+                                  HostAnyView<const float>, const HostGrad<float>&, const Context&);
+template void attend_backward_all(const HostScore<double>&, const HostAttended<const double>&,
+                                  HostAnyView<const double>, const HostGrad<double>&,
+                                  const Context&);
 
 }  // namespace sextant::reference

@@ -7,7 +7,8 @@ namespace sextant::reference {
 namespace {
 
 template <class T>
-void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Attended<T>& result) {
+void attend_query(const Head<T>& head, const Frame& frame, int64_t i,
+                  const HostAttended<T>& result) {
   double most = head.sink(i);
   std::vector<double> scores;
   head.each_key(frame, i, [&](size_t n, int64_t j, int64_t diagonal) {
@@ -33,7 +34,7 @@ void attend_query(const Head<T>& head, const Frame& frame, int64_t i, const Atte
 }  // namespace
 
 template <class T>
-void attend_all(const HostScore<T>& s, const Attended<T>& result, const Context& context) {
+void attend_all(const HostScore<T>& s, const HostAttended<T>& result, const Context& context) {
   context.executor->run(s.q.batch * s.q.heads, [&](int64_t task, int) {
     const Head<T> head(s, task / s.q.heads, task % s.q.heads);
     for (int64_t i = 0; i < s.q.rows; ++i) {
@@ -44,7 +45,7 @@ void attend_all(const HostScore<T>& s, const Attended<T>& result, const Context&
   });
 }
 
-template void attend_all(const HostScore<float>&, const Attended<float>&, const Context&);
-template void attend_all(const HostScore<double>&, const Attended<double>&, const Context&);
+template void attend_all(const HostScore<float>&, const HostAttended<float>&, const Context&);
+template void attend_all(const HostScore<double>&, const HostAttended<double>&, const Context&);
 
 }  // namespace sextant::reference

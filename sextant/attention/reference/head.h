@@ -58,7 +58,7 @@ inline void rotate_row(const SideRotation& side, int64_t b, int64_t row, Directi
 }
 
 template <class T>
-Rows rows_of(const AnyView<const T>& x, int64_t b, int64_t h) {
+Rows rows_of(const HostAnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(x.rows, x.columns);
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t c = 0; c < x.columns; ++c) rows.row(i)[c] = static_cast<double>(x(b, h, i, c));
@@ -67,7 +67,7 @@ Rows rows_of(const AnyView<const T>& x, int64_t b, int64_t h) {
 
 // Rows of k or v, gathered from its pages.
 template <class T>
-Rows stored_rows(const HostScore<T>& s, const AnyView<const T>& x, int64_t b, int64_t h) {
+Rows stored_rows(const HostScore<T>& s, const HostAnyView<const T>& x, int64_t b, int64_t h) {
   Rows rows(key_rows(s), x.columns);
   for (int64_t j = 0; j < key_rows(s); ++j) {
     const StoredRow at = stored_row(s, b, j);
@@ -128,7 +128,7 @@ struct Head {
   }
 
   // An element of k or v.
-  double stored(const AnyView<const T>& x, int64_t row, int64_t column) const {
+  double stored(const HostAnyView<const T>& x, int64_t row, int64_t column) const {
     const StoredRow at = stored_row(s, b, row);
     return static_cast<double>(x(at.batch, key_head, at.row, column));
   }
@@ -210,9 +210,10 @@ struct Head {
 };
 
 template <class T>
-void attend_all(const HostScore<T>& score, const Attended<T>& result, const Context& context);
+void attend_all(const HostScore<T>& score, const HostAttended<T>& result, const Context& context);
 template <class T>
-void attend_backward_all(const HostScore<T>& score, const Attended<const T>& result,
-                         AnyView<const T> d_out, const HostGrad<T>& grad, const Context& context);
+void attend_backward_all(const HostScore<T>& score, const HostAttended<const T>& result,
+                         HostAnyView<const T> d_out, const HostGrad<T>& grad,
+                         const Context& context);
 
 }  // namespace sextant::reference

@@ -10,8 +10,9 @@ namespace {
 
 template <class T>
 void attend_planned(const Operands<T>& operands, const PreparedPlan& plan,
-                    const Attended<T>& result, const Context& context) {
+                    const Attended<T>& attended, const Context& context) {
   const HostScore<T> score(operands, plan.plan());
+  const HostAttended<T> result = on_host(attended);
   if (differs_by_frame(score.sweeps))
     attend_by_frame(score, result, context, reference::attend_all<T>);
   else
@@ -20,9 +21,11 @@ void attend_planned(const Operands<T>& operands, const PreparedPlan& plan,
 
 template <class T>
 void attend_backward_planned(const Operands<T>& operands, const PreparedPlan& plan,
-                             const Attended<const T>& result, AnyView<const T> d_out,
+                             const Attended<const T>& attended, AnyView<const T> d_attended,
                              const ScoreGrad<T>& to, const Context& context) {
   const HostScore<T> score(operands, plan.plan());
+  const HostAttended<const T> result = on_host(attended);
+  const HostAnyView<const T> d_out(d_attended);
   Workspace memory;
   const HostGradOf<T> grads(to, memory);
   const HostGrad<T>& grad = grads.grad();

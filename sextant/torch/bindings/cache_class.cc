@@ -55,12 +55,12 @@ at::Tensor parted(const at::Tensor& x, int64_t batch) {
   return x.view({x.size(1), batch, x.size(2) / batch, x.size(3)}).transpose(0, 1);
 }
 
-// The names of formats, in the order of Format.
-constexpr std::array<const char*, 3> kFormats = {"float32", "bfloat16", "float16"};
+// The names of the types that a cache can have, in the order of DType.
+constexpr std::array<const char*, 3> kDTypeNames = {"float32", "bfloat16", "float16"};
 
-Format format_of(const std::string& name) {
-  for (size_t n = 0; n < kFormats.size(); ++n)
-    if (name == kFormats[n]) return static_cast<Format>(n);
+DType dtype_of(const std::string& name) {
+  for (size_t n = 0; n < kDTypeNames.size(); ++n)
+    if (name == kDTypeNames[n]) return static_cast<DType>(n);
   fail("kv cache: dtype: expected float32, bfloat16 or float16, but got " + name);
 }
 
@@ -72,13 +72,13 @@ class KvCacheClass final : public torch::CustomClassHolder {
                 .key_columns = key_columns,
                 .value_columns = value_columns,
                 .page_rows = page_rows,
-                .format = format_of(dtype)}) {}
+                .dtype = dtype_of(dtype)}) {}
 
   Sizes shape() const {
     const KvCacheShape& s = cache_.shape();
     return {s.key_heads, s.key_columns, s.value_columns, s.page_rows};
   }
-  std::string dtype() const { return kFormats[static_cast<size_t>(cache_.shape().format)]; }
+  std::string dtype() const { return kDTypeNames[static_cast<size_t>(cache_.shape().dtype)]; }
   int64_t pages_in_use() const { return cache_.pages_in_use(); }
   bool holds(int64_t sequence) const { return cache_.holds(sequence); }
   int64_t rows(int64_t sequence) const { return cache_.rows(sequence); }
@@ -110,7 +110,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
     const KvCacheShape& s = cache_.shape();
     const int64_t rows = cache_.rows(sequence);
     constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
-    const at::ScalarType type = kTypes[static_cast<size_t>(s.format)];
+    const at::ScalarType type = kTypes[static_cast<size_t>(s.dtype)];
     const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
     const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
     cache_.read(sequence, 0, any_view_4d<float>(k), any_view_4d<float>(v));
@@ -181,7 +181,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
 std::tuple<Sizes, std::string> saved_cache_shape(const std::string& path) {
   const KvCacheShape shape = cache_file_shape(read_file(path));
   return {{shape.key_heads, shape.key_columns, shape.value_columns},
-          kFormats[static_cast<size_t>(shape.format)]};
+          kDTypeNames[static_cast<size_t>(shape.dtype)]};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "sextant/torch/methods/shared/rotary_plan.h"
 #include "sextant/torch/operators/executor.h"
 #include "sextant/torch/operators/operator_tags.h"
+#include "sextant/torch/operators/views.h"
 #include "sextant/torch/to_float.h"
 
 namespace sextant {
@@ -55,10 +56,8 @@ at::Tensor rotated_rows(const at::Tensor& x, const at::Tensor& rotary_positions,
   const Rotation plan = rotation(spectrum);
   const at::Tensor out =
       x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
-  const View<float> rows[] = {{out.data_ptr<float>(), out.size(0), out.size(1), out.size(2),
-                               out.size(3), out.stride(0), out.stride(1), out.stride(2),
-                               out.stride(3)}};
-  rotate_rows(rows,
+  const HostView rows(view_4d<float>(out));
+  rotate_rows({&rows, 1},
               {.rotation = &plan,
                .rotary_positions = rotary_positions.data_ptr<int64_t>(),
                .batch_stride = rotary_positions.size(0) == 1 ? 0 : rotary_positions.stride(0),

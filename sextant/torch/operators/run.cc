@@ -53,7 +53,7 @@ class CallContext {
 const Backend& backend_of(const TensorData& data) {
   const Backend& backend = forward_backend(data.q);
   const bool trains_key_bias = data.key_bias.defined() && data.key_bias.requires_grad();
-  return trains_key_bias && backend.products != Format::kWide ? cpu_backend() : backend;
+  return trains_key_bias && backend.products != DType::kFloat32 ? cpu_backend() : backend;
 }
 
 template <class T>

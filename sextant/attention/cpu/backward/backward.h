@@ -66,8 +66,8 @@ struct TableTasks {
 
 struct Backward {
   const Problem& problem;
-  const Attended<const float>& result;
-  const AnyView<const float>& d_out;
+  const HostAttended<const float>& result;
+  const HostAnyView<const float>& d_out;
   const HostGrad<float>& grad;
   int64_t splits = 1;  // those with any unit
   bool cut = false;    // whether each split is a task
@@ -79,8 +79,8 @@ struct Backward {
   double seconds = 0;     // estimate of the work
   float* mean = nullptr;  // [batch][heads][queries]: do . out, which is sum_j p dp
 
-  Backward(const Problem& problem, const Attended<const float>& result,
-           const AnyView<const float>& d_out, const HostGrad<float>& grad, Workspace& memory);
+  Backward(const Problem& problem, const HostAttended<const float>& result,
+           const HostAnyView<const float>& d_out, const HostGrad<float>& grad, Workspace& memory);
 
   bool wants_queries() const { return grad.q || grad.q_imag; }
   // The sizes of dq of a task: [2 with a modulus][group][queries][depth16].

@@ -26,16 +26,16 @@ int64_t longest_unit(int64_t columns) {
 
 // mean = do . out, for every query of one head.
 void backward_mean(const Backward& backward, int64_t batch, int64_t head, float* mean) {
-  const AnyView<const float>& a = backward.d_out;
-  const AnyView<const float>& b = backward.result.out;
+  const HostAnyView<const float>& a = backward.d_out;
+  const HostAnyView<const float>& b = backward.result.out;
   const bool plain = a.column_stride == 1 && b.column_stride == 1;
   for (int64_t i = 0; i < a.rows; ++i) {
     const auto* const out = static_cast<const std::byte*>(b.at(batch, head, i));
     Lanes sum = set(0);
     int64_t c = 0;
-    with_type(a.format, a.at(batch, head, i), [&](const auto* x) HWY_ATTR {
+    with_type(a.dtype, a.at(batch, head, i), [&](const auto* x) HWY_ATTR {
       for (; plain && c + kLanes <= a.columns; c += kLanes)
-        with_type(b.format, out + c * b.element_size(),
+        with_type(b.dtype, out + c * b.element_size(),
                   [&](const auto* y) HWY_ATTR { sum = mul_add(load(x + c), load(y), sum); });
     });
     float rest = 0;

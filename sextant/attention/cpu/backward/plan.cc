@@ -53,10 +53,10 @@ bool cover_once(const std::vector<KeyRange>& keys, int64_t rows) {
 void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
   const Problem& p = backward.problem;
   const HostGrad<float>& grad = backward.grad;
-  const auto numbers = [&](const View<float>& wanted, const PackedBias& table, float*& to) {
+  const auto numbers = [&](const HostView<float>& wanted, const PackedBias& table, float*& to) {
     if (wanted && table) to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.stride);
   };
-  const auto vectors = [&](const View<float>& wanted, const PackedTable& table, float*& to) {
+  const auto vectors = [&](const HostView<float>& wanted, const PackedTable& table, float*& to) {
     if (wanted && table)
       to = arena.floats((table.heads == 1 ? 1 : sums.heads) * table.count16 * table.columns16);
   };
@@ -67,8 +67,8 @@ void lay_out(const Backward& backward, TableSums& sums, Arena& arena) {
   vectors(grad.on_value, p.on_value, sums.on_value);
 }
 
-Backward::Backward(const Problem& p, const Attended<const float>& attended,
-                   const AnyView<const float>& from_above, const HostGrad<float>& gradients,
+Backward::Backward(const Problem& p, const HostAttended<const float>& attended,
+                   const HostAnyView<const float>& from_above, const HostGrad<float>& gradients,
                    Workspace& memory)
     : problem(p), result(attended), d_out(from_above), grad(gradients) {
   mean = memory.floats(p.score.q.batch * p.score.q.heads * p.score.q.rows);

@@ -33,7 +33,7 @@ inline HWY_NOINLINE void unpack_rows(const Problem& p, const float* const* panel
 // Queries of a head, and the rotations in which they see a unit of keys.
 struct RotatedQueries {
   const FrameRows& rows;
-  const AnyView<const float>& x;
+  const HostAnyView<const float>& x;
   int64_t head, unit;
   RotationsSeen rotations;
 };

@@ -329,7 +329,7 @@ class BackwardWalk {
   // Rotates the unit's complete gradients back and writes them.
   void finish_unit(const BatchFrame& block, KeyRange keys) {
     const FrameRows rows = {p_, block, Side::kKey, keys.first, keys.last - keys.first};
-    const auto give = [&](const View<float>& to, const float* from, int64_t columns16,
+    const auto give = [&](const HostView<float>& to, const float* from, int64_t columns16,
                           bool adds) HWY_ATTR {
       for (int64_t j = 0; j < rows.rows; ++j)
         give_row(from + j * columns16, to.columns, adds,
@@ -354,7 +354,7 @@ class BackwardWalk {
 
   // Writes zeros for a unit that no query sees.
   void clear_unit(const BatchFrame& block, KeyRange keys) {
-    for (const View<float>& to : {backward_.grad.k, backward_.grad.v})
+    for (const HostView<float>& to : {backward_.grad.k, backward_.grad.v})
       for (int64_t j = keys.first; to && j < keys.last; ++j)
         for (int64_t c = 0; c < to.columns; ++c)
           to(task_.batch, task_.key_head, block.frame.key_row + j, c) = 0;

@@ -11,7 +11,7 @@ namespace sextant::cpu {
 namespace {
 
 void write_queries(const Backward& b, const BackwardTask& task, std::span<const float* const> sums,
-                   int64_t at, const View<float>& to) {
+                   int64_t at, const HostView<float>& to) {
   const Problem& p = b.problem;
   for (int64_t g = 0; g < p.group; ++g)
     for (int64_t i = 0; i < to.rows; ++i) {
@@ -48,14 +48,14 @@ struct Heads {
   }
 };
 
-void zero(const View<float>& x) {
+void zero(const HostView<float>& x) {
   for (int64_t h = 0; h < x.heads; ++h)
     for (int64_t i = 0; i < x.rows; ++i)
       for (int64_t c = 0; c < x.columns; ++c) x(0, h, i, c) = 0;
 }
 
 void write_numbers(const Heads& heads, const Table<float>& operand, const PackedBias& table,
-                   float* TableSums::*which, const View<float>& to) {
+                   float* TableSums::*which, const HostView<float>& to) {
   if (!to || !table) return;
   std::vector<double> rows;
   heads.each(table, which, table.stride, [&](int64_t h, std::span<const float* const> sums) {
@@ -71,7 +71,7 @@ void write_numbers(const Heads& heads, const Table<float>& operand, const Packed
 }
 
 void write_vectors(const Heads& heads, const PackedTable& table, float factor,
-                   float* TableSums::*which, const View<float>& to, const Executor& executor) {
+                   float* TableSums::*which, const HostView<float>& to, const Executor& executor) {
   if (!to || !table) return;
   constexpr double kSecondsOfFloat = 1e-9;
   const int64_t size = table.count16 * table.columns16;
@@ -152,7 +152,7 @@ TableGradients::TableGradients(const Backward& backward)
       sums_(lanes_.size()),
       pool_(greatest_size(lanes_)) {
   bool shared = false;
-  each_table(backward, [&](const View<float>& grad, const auto& table) {
+  each_table(backward, [&](const HostView<float>& grad, const auto& table) {
     if (grad && (!table || lanes_.empty())) zero(grad);
     shared = shared || (grad && table.heads == 1);
   });

@@ -50,7 +50,7 @@ struct RowPrefetch {
 template <class Number>
 RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t n, int64_t count) {
   if (!rows.next_view) return {read, reinterpret_cast<const std::byte*>(read)};
-  const AnyView<const float>& x = *rows.next_view;
+  const HostAnyView<const float>& x = *rows.next_view;
   const int64_t row = x.row_stride * x.element_size();
   const bool in_order = x.row_stride == x.columns;
   return {read, static_cast<const std::byte*>(rows.next_data) + n * row, in_order ? count : 1, row,
@@ -62,7 +62,7 @@ RowPrefetch<Number> rows_ahead(const Stretch& rows, const Number* read, int64_t 
 inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_t rows, float* copy,
                                    const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
-  const AnyView<const float>& v = p.score.v;
+  const HostAnyView<const float>& v = p.score.v;
   const bool whole = has_whole_rows(v);
   const int64_t blocks = p.width16 / kLanes;
   std::fill_n(grouped.unit.out, round_up(rows, kStrip) * p.width16, 0.0F);
@@ -88,7 +88,7 @@ inline HWY_NOINLINE void decode_pv(const DecodeUnit& unit, KeyRange seen, int64_
   for (int64_t j = seen.first; j < seen.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kValues, j);
     const KeyRange all = {j, std::min(j + stretch.count, seen.last)};
-    with_type(v.format, stretch.at, [&](const auto* from) HWY_ATTR {
+    with_type(v.dtype, stretch.at, [&](const auto* from) HWY_ATTR {
       for (int64_t count; j < all.last; j += count) {
         count = std::min(row_max, all.last - j);
         if (whole) {

@@ -155,7 +155,7 @@ template <int kRows, class Number>
 HWY_NOINLINE void multiply_key_range(const DecodeUnit& unit, KeyRange range, const float* queries,
                                      float* to) {
   const Problem& p = unit.keys.problem;
-  const AnyView<const float>& k = p.score.k;
+  const HostAnyView<const float>& k = p.score.k;
   const int64_t in_step = kVectors == 1 ? rows_at_once(p.score, 1) : 0;
   for (int64_t j = range.first; j < range.last;) {
     const Stretch stretch = stretch_of(unit, Reads::kKeys, j);
@@ -180,7 +180,7 @@ HWY_INLINE void multiply_keys_as_lanes(int64_t rows, const DecodeUnit& unit, Key
                                        const float* queries, float* to) {
   if constexpr (kRows <= kFewQueries)
     if (rows <= kRows)
-      return with_type(unit.keys.problem.score.k.format, nullptr, [&](const auto* none) HWY_ATTR {
+      return with_type(unit.keys.problem.score.k.dtype, nullptr, [&](const auto* none) HWY_ATTR {
         multiply_key_range<kRows, std::remove_cvref_t<decltype(*none)>>(unit, range, queries, to);
       });
   if constexpr (sizeof...(kMoreRows) > 0)
@@ -193,7 +193,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
                                              size_t rotation, float* wide,
                                              const GroupedQueries& grouped) {
   const Problem& p = unit.keys.problem;
-  const AnyView<const float>& k = p.score.k;
+  const HostAnyView<const float>& k = p.score.k;
   int64_t j = columns.first;
   if (rows <= kFewQueries && k.column_stride == 1 && p.depth % kColumnsAtOnce == 0) {
     const int64_t whole = round_down(std::min(columns.last, unit.keys.rows), kLanes);
@@ -205,7 +205,7 @@ inline HWY_NOINLINE void multiply_plain_keys(const DecodeUnit& unit, KeyRange co
   for (; j < columns.last; j += kLanes) {
     const int64_t count = std::min(kLanes, unit.keys.rows - j);
     KeysAt keys = {wide, p.depth16, 1};
-    if (k.format == Format::kWide)
+    if (k.dtype == DType::kFloat32)
       keys = {static_cast<const float*>(unit.keys.at(k, unit.key_head, j)), k.row_stride,
               k.column_stride};
     else

@@ -40,7 +40,7 @@ enum class Reads { kKeys, kValues };
 struct Stretch {
   int64_t count;
   const void* at;
-  const AnyView<const float>* next_view = nullptr;  // null: no prefetch
+  const HostAnyView<const float>* next_view = nullptr;  // null: no prefetch
   const void* next_data = nullptr;
   int64_t next_count = 0;
 };
@@ -50,7 +50,7 @@ struct Stretch {
 inline Stretch stretch_of(const DecodeUnit& unit, Reads reads, int64_t first) {
   const HostScore<float>& s = unit.keys.problem.score;
   const bool keys = reads == Reads::kKeys;
-  const AnyView<const float>* view = keys ? &s.k : &s.v;
+  const HostAnyView<const float>* view = keys ? &s.k : &s.v;
   const int64_t last = round_up(unit.seen.last, kLanes);
   int64_t next = first + unit.ahead;
   Stretch to = {std::min(unit.keys.in_page(first), last - first),

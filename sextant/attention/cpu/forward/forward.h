@@ -118,7 +118,7 @@ struct ForwardItems {
 
 struct Forward {
   const Problem& problem;
-  const Attended<float>& result;
+  const HostAttended<float>& result;
   float* softmax_states = nullptr;  // [ForwardItems::states_size]
 
   // The state of one strip, counted over the heads of the group, of an item that was cut.

@@ -111,7 +111,7 @@ class ForwardTask {
 
  private:
   void finish(int64_t g) {
-    const Attended<float>& to = forward_.result;
+    const HostAttended<float>& to = forward_.result;
     const int64_t b = block_.frame.batch, h = head(g);
     for (int64_t i = 0; i < item_.rows; ++i) {
       const bool nothing = fresh(g, i / kStrip) != 0;

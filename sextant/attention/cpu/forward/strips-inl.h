@@ -116,7 +116,7 @@ class ForwardByStrips : public ForwardTask {
 
  private:
   Values values_of(const FrameRows& rows) {
-    const AnyView<const float>& v = p_.score.v;
+    const HostAnyView<const float>& v = p_.score.v;
     if (!p_.pairs) {
       // A copy pays only if the values are read more than once.
       const auto rows_of = p_.group * item_.rows > kStrip ? near_rows : whole_rows;
@@ -126,7 +126,7 @@ class ForwardByStrips : public ForwardTask {
       count = rows.together(i);
       float* const to = w_.value_pairs + i / 2 * p_.width16;
       if (has_whole_rows(v)) {
-        with_type(v.format, rows.at(v, item_.key_head, i), [&](const auto* from) HWY_ATTR {
+        with_type(v.dtype, rows.at(v, item_.key_head, i), [&](const auto* from) HWY_ATTR {
           pair_rows(from, v.row_stride, count, p_.width16, to);
         });
       } else {

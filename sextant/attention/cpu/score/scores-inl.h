@@ -132,7 +132,7 @@ HWY_INLINE bool scores_are_products(const Problem& p) {
 
 // Overwrites the columns that the dense mask hides.
 HWY_INLINE void fill_masked(const Strip& s, float value, float* lines) {
-  const View<const uint8_t>& mask = s.problem.score.mask;
+  const HostView<const uint8_t>& mask = s.problem.score.mask;
   if (!mask) return;
   const Frame& frame = s.queries.block->frame;
   const KeyRange seen = s.seen_keys();

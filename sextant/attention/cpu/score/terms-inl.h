@@ -130,7 +130,7 @@ struct DiagonalsOfQuery {
   KeyRange columns;
 };
 template <class T>
-HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>& matrix,
+HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const HostView<T>& matrix,
                                                   int64_t i) {
   const Frame& frame = s.queries.block->frame;
   const int64_t first = s.diagonal(i) - s.columns.first;
@@ -142,18 +142,18 @@ HWY_INLINE DiagonalsOfQuery<T> diagonals_of_query(const Strip& s, const View<T>&
 // Where every column of every query has a diagonal, query_bias is a term of the product: the row of
 // the next query starts one diagonal earlier.
 HWY_INLINE bool can_put_query_bias(const Strip& s) {
-  const View<const float>& bias = s.problem.score.query_bias;
+  const HostView<const float>& bias = s.problem.score.query_bias;
   return bias && bias.column_stride == 1 && s.diagonal(s.rows - 1) >= 0 &&
          s.diagonal(0) + s.count() <= bias.columns;
 }
 HWY_INLINE void put_query_bias(const Strip& s, ScoreEpilogue& to) {
-  const View<const float>& bias = s.problem.score.query_bias;
+  const HostView<const float>& bias = s.problem.score.query_bias;
   const auto [from, columns] = diagonals_of_query(s, bias, 0);
   to.put(from + columns.first, bias.row_stride - 1, kLanes);
 }
 
 HWY_INLINE void add_query_bias(const Strip& s, float* to) {
-  const View<const float>& bias = s.problem.score.query_bias;
+  const HostView<const float>& bias = s.problem.score.query_bias;
   for (int64_t i = 0; i < s.rows; ++i) {
     const auto [from, columns] = diagonals_of_query(s, bias, i);
     float* line = to + i * kScoreStride;
@@ -172,7 +172,7 @@ inline HWY_NOINLINE void add_key_bias(const Strip& s, float* to) {
   constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(d64));
   const Frame& frame = s.queries.block->frame;
   const KeyRange seen = s.seen_keys();
-  const View<const double>& bias = p.score.key_bias;
+  const HostView<const double>& bias = p.score.key_bias;
   const double* from = bias.at(frame.batch, s.queries.head, frame.key_row + seen.first);
   const int64_t step = bias.row_stride, count = seen.last - seen.first;
   for (int64_t i = 0; i < s.rows; ++i) {

@@ -88,15 +88,15 @@ HWY_INLINE Lanes load(const Number* from) {
   return x;
 }
 
-// Calls f with `at` as a pointer to the type that `format` names.
+// Calls f with `at` as a pointer to the type that `dtype` names.
 template <class F>
-HWY_INLINE void with_type(Format format, const void* at, F&& f) {
-  switch (format) {
-    case Format::kBfloat16:
+HWY_INLINE void with_type(DType dtype, const void* at, F&& f) {
+  switch (dtype) {
+    case DType::kBfloat16:
       return f(static_cast<const Bfloat16*>(at));
-    case Format::kFloat16:
+    case DType::kFloat16:
       return f(static_cast<const Float16*>(at));
-    case Format::kWide:
+    default:
       return f(static_cast<const float*>(at));
   }
 }

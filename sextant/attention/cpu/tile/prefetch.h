@@ -27,7 +27,7 @@ class Prefetcher {
     end_ = at_ + bytes_;
   }
   // `count` rows of x; nothing if their columns are not adjacent.
-  Prefetcher(const void* first, const AnyView<const float>& x, int64_t count)
+  Prefetcher(const void* first, const HostAnyView<const float>& x, int64_t count)
       : Prefetcher(first, x.columns * x.element_size(), x.row_stride * x.element_size(),
                    x.column_stride == 1 ? count : 0) {}
 

@@ -43,7 +43,7 @@ inline HWY_NOINLINE void add_diagonals(const Strip& s, const float* lines, float
 // Writes a strip's rows as rows of a gradient by query and diagonal. No other strip writes the same
 // elements.
 inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
-                                         const View<float>& to) {
+                                         const HostView<float>& to) {
   for (int64_t i = 0; i < s.rows; ++i) {
     const auto [row, columns] = diagonals_of_query(s, to, i);
     for (int64_t j = columns.first; j < columns.last; ++j)
@@ -53,7 +53,7 @@ inline HWY_NOINLINE void write_diagonals(const Strip& s, const float* lines,
 
 // Adds a strip's rows to the gradients of its keys' biases.
 inline HWY_NOINLINE void add_to_key_bias(const Strip& s, const float* lines,
-                                         const View<float>& to) {
+                                         const HostView<float>& to) {
   const KeyRange seen = s.seen_keys();
   const Frame& frame = s.queries.block->frame;
   for (int64_t i = 0; i < s.rows; ++i) {

@@ -30,7 +30,7 @@ HWY_NOINLINE void multiply_exactly(int64_t rows, int64_t blocks, int64_t depth, 
 }
 
 HWY_INLINE bool shown(const Strip& s, int64_t i, int64_t key) {
-  const View<const uint8_t>& mask = s.problem.score.mask;
+  const HostView<const uint8_t>& mask = s.problem.score.mask;
   const Frame& frame = s.queries.block->frame;
   return !mask || mask(frame.batch, s.queries.head, frame.query_row + s.queries.first + s.row + i,
                        frame.key_row + key) != 0;
