@@ -23,14 +23,14 @@ constexpr KvCacheShape kCacheShape = {
 
 void read_saved_cache(const std::string& bytes) {
   KvCacheShape shape = kCacheShape;
-  shape.format = cache_file_shape(bytes).format;
+  shape.dtype = cache_file_shape(bytes).dtype;
   KvCache cache(shape);
   cache_file(cache, add_cache_file(bytes, cache));
 }
 
 std::vector<std::string> saved_caches() {
   KvCacheShape narrow_shape = kCacheShape;
-  narrow_shape.format = Format::kBfloat16;
+  narrow_shape.dtype = DType::kBfloat16;
   KvCache cache(kCacheShape), narrow(narrow_shape);
   std::vector<float> rows(20 * 4, 0.5F);
   const std::optional<Rotation> ways[] = {std::nullopt, rotation(rotary({.dim = 4}))};
