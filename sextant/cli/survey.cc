@@ -23,7 +23,8 @@ constexpr int kInterrupted = 130;
 
 struct Options {
   lab::Settings settings;
-  std::vector<std::string> methods = lab::default_methods();
+  std::vector<std::string> methods;  // empty: lab::default_methods()
+  std::string task = "causal";
   std::vector<std::string> text;
   std::string norm = "layernorm", activation = "relu2";
   std::string arms_file;
@@ -43,6 +44,13 @@ void declare_what(CLI::App& command, Options& options) {
           "Methods, with options as rope:base=1e6:dim=16; `all`: every method; `stretches`: every "
           "stretch of a trained rope (default: see --list)")
       ->delimiter(',')
+      ->group(group);
+  command
+      .add_option("--task", options.task,
+                  "causal: the next byte, and retrieval; masked: masked bytes with attention in "
+                  "both directions (BERT), and the direction task")
+      ->check(CLI::IsMember({"causal", "masked"}))
+      ->capture_default_str()
       ->group(group);
   command
       .add_option(
@@ -157,6 +165,8 @@ void declare_run(CLI::App& command, Options& options) {
 // Derives the values of options that were not given from the other options.
 void complete(Options& options, const CLI::App& command) {
   lab::Settings& settings = options.settings;
+  settings.objective = options.task == "masked" ? lab::Task::kMasked : lab::Task::kText;
+  if (options.methods.empty()) options.methods = lab::default_methods(settings.objective);
   const auto unless_given = [&](const char* name, auto& value, auto otherwise) {
     if (command.count(name) == 0) value = otherwise;
   };
@@ -221,7 +231,9 @@ int list(int threads) {
       "weights=own, "
       "memory=128,\ntune=60 (train those weights further). A value such as L or L/2 follows "
       "the training length.\nWords for several: all, stretches. Without --methods:\n ");
-  for (const std::string& name : lab::default_methods()) fmt::print(" {}", name);
+  for (const std::string& name : lab::default_methods(lab::Task::kText)) fmt::print(" {}", name);
+  fmt::print("\nWith --task masked (where causal=true hides later positions):\n ");
+  for (const std::string& name : lab::default_methods(lab::Task::kMasked)) fmt::print(" {}", name);
   fmt::print("\n");
   return 0;
 }

@@ -21,6 +21,7 @@ using nlohmann::json;
 
 constexpr const char* kMemory = "memory";
 constexpr const char* kTune = "tune";
+constexpr const char* kCausal = "causal";
 constexpr const char* kWeights = "weights";
 constexpr const char* kOwn = "own";
 constexpr const char* kLogN = "log-n";
@@ -98,6 +99,18 @@ std::optional<int64_t> taken(json& options, const char* name, const std::string&
   return value.get<int64_t>();
 }
 
+// Removes the option "causal", which only tasks with attention in both directions have.
+bool taken_causal(json& options, Task task, const std::string& label) {
+  if (!options.contains(kCausal) || task == Task::kText || task == Task::kPairs) return false;
+  const json value = options.at(kCausal);
+  options.erase(kCausal);
+  if (!value.is_boolean()) {
+    fail(fmt::format("methods: {}: {}: expected true or false, but got {}", label, kCausal,
+                     value.dump()));
+  }
+  return value.get<bool>();
+}
+
 // Removes the option "weights". Returns the label of the method whose weights are used; "" for its
 // own.
 std::string weights_of(const std::string& label, bool reads, json& options) {
@@ -126,6 +139,11 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   arm.memory = memory.value_or(all.memory);
   if (!memory) arm.label = with_memory(arm.label, arm.memory);
   arm.tune = taken(given, kTune, arm.label).value_or(0);
+  arm.causal = taken_causal(given, task, arm.label);
+  if (arm.memory > 0 && settings.objective == Task::kMasked) {
+    fail(fmt::format("methods: {}: memory: expected 0 with masked bytes, but got {}", arm.label,
+                     arm.memory));
+  }
 
   const json named = named_rope(arm.method, lengths);
   const bool reads = !named.is_null() || std::ranges::find(kReaders, arm.method) != kReaders.end();
@@ -160,7 +178,8 @@ Arm tuned(Arm arm, const std::string& of, int64_t steps) {
 
 }  // namespace
 
-std::vector<std::string> default_methods() {
+std::vector<std::string> default_methods(Task objective) {
+  if (objective == Task::kMasked) return {"none", "sinusoidal", "alibi", "t5", "shaw"};
   std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
   // Dynamic stretches rotate all keys again for each query beyond L, so a test takes several times
   // as long as that of another stretch. They are tested only on request.
@@ -225,15 +244,15 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     }
     return trained;
   };
-  std::vector<Task> tasks{Task::kText};
-  if (settings.retrieval.steps > 0) tasks.push_back(Task::kPairs);
+  std::vector<Task> tasks{settings.objective};
+  if (settings.retrieval.steps > 0) tasks.push_back(small_task(settings));
   // The outer loop is over seeds, so an interrupted survey has tested every method.
   for (int64_t seed = 0; seed < seeds; ++seed) {
     for (const Task task : tasks) {
       for (const ArmRequest& request : requests) {
         const Arm arm = arm_of(request, settings, task, all);
         // Retrieval sequences are processed at once, so there is no earlier segment to cache.
-        if (task == Task::kPairs && arm.memory > 0) continue;
+        if (!is_on_text(task) && arm.memory > 0) continue;
         if (arm.weights_from.empty()) {
           add(arm, seed);
           continue;

@@ -1,12 +1,17 @@
 #include "sextant/lab/plan/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/files/json_fields.h"
+#include "sextant/lab/data/direction_task.h"
+#include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
 
 namespace sextant::lab {
@@ -30,6 +35,11 @@ void within(const char* name, T value, T low, T high) {
 // Far above the needs of surveys that run for minutes; the product of two values does not overflow.
 constexpr int64_t kMost = int64_t{1} << 30;
 constexpr double kTuningRate = 0.25;
+
+constexpr std::array<std::pair<Task, const char*>, 4> kTasks{{{Task::kText, "text"},
+                                                              {Task::kPairs, "pairs"},
+                                                              {Task::kMasked, "masked"},
+                                                              {Task::kDirection, "direction"}}};
 
 void check(const TrainingOptions& training) {
   within<int64_t>("training.length", training.length, 2, kMost);
@@ -92,7 +102,7 @@ void check(const Settings& settings, const RetrievalOptions& retrieval) {
          std::to_string(retrieval.length) + " as the first, but got " + text(retrieval.lengths));
   }
   within<int64_t>("retrieval.lengths", retrieval.longest(), retrieval.length, kMost);
-  sextant::check(model_of(settings, Task::kPairs));
+  sextant::check(model_of(settings, small_task(settings)));
 }
 
 void flatten(const json& value, const std::string& path, std::map<std::string, json>& leaves) {
@@ -107,10 +117,48 @@ void flatten(const json& value, const std::string& path, std::map<std::string, j
 
 }  // namespace
 
+const char* name(Task task) {
+  const auto* const found = std::ranges::find(kTasks, task, &decltype(kTasks)::value_type::first);
+  return found->second;
+}
+
+Task task_named(const std::string& name) {
+  std::string known;
+  for (const auto& [task, its_name] : kTasks) {
+    if (name == its_name) return task;
+    known += (known.empty() ? "" : ", ") + std::string(its_name);
+  }
+  fail("task: expected one of " + known + ", but got " + name);
+}
+
+bool is_on_text(Task task) { return task == Task::kText || task == Task::kMasked; }
+
+Task small_task(const Settings& settings) {
+  return settings.objective == Task::kMasked ? Task::kDirection : Task::kPairs;
+}
+
+std::string scored_bytes(const Settings& settings) {
+  const char* const where = settings.objective == Task::kText ? "last" : "middle";
+  return std::string(where) + " " + std::to_string(settings.training.length / 2) + " bytes";
+}
+
+std::string Arm::name_of(const std::string& label, Task task, uint64_t seed) {
+  const std::string of_task = task == Task::kText ? "" : std::string("-") + lab::name(task);
+  return label + of_task + "-" + std::to_string(seed);
+}
+
 void check(const Settings& settings) {
+  if (!is_on_text(settings.objective)) {
+    fail(std::string("settings: objective: expected text or masked, but got ") +
+         name(settings.objective));
+  }
   sextant::check(settings.model);
   check(settings.training);
   check(settings.test, settings.training.length);
+  if (settings.objective == Task::kMasked) {
+    // Each bin then has a byte that the pass over its block hides.
+    within<int64_t>("test.bin", settings.test.bin, kMaskPasses, settings.test.longest());
+  }
   check(settings, settings.retrieval);
   within<int>("threads", settings.threads, 1, 1024);
 }
@@ -118,17 +166,29 @@ void check(const Settings& settings) {
 DecoderOptions model_of(const Settings& settings, Task task) {
   DecoderOptions model = settings.model;
   if (task == Task::kText) return model;
+  model.causal = task == Task::kPairs;
+  if (task == Task::kMasked) {
+    model.vocabulary = kMaskedVocabulary;
+    model.padding = kPaddingToken;
+    return model;
+  }
   const RetrievalOptions& retrieval = settings.retrieval;
-  model.vocabulary = kPairVocabulary;
+  model.vocabulary = task == Task::kPairs ? kPairVocabulary : kDirectionVocabulary;
   model.layers = retrieval.layers;
   model.mlp_width = std::max<int64_t>(1, model.mlp_width * retrieval.width / model.width);
   model.width = retrieval.width;
   return model;
 }
 
+DecoderOptions model_of(const Settings& settings, const Arm& arm) {
+  DecoderOptions model = model_of(settings, arm.task);
+  model.causal = model.causal || arm.causal;
+  return model;
+}
+
 TrainingOptions training_of(const Settings& settings, Task task) {
   TrainingOptions training = settings.training;
-  if (task == Task::kText) return training;
+  if (is_on_text(task)) return training;
   const RetrievalOptions& retrieval = settings.retrieval;
   training.length = retrieval.length;
   training.batch = retrieval.batch;
@@ -149,7 +209,7 @@ TrainingOptions training_of(const Settings& settings, const Arm& arm) {
 }
 
 int64_t longest_of(const Settings& settings, Task task) {
-  return task == Task::kText ? settings.test.longest() : settings.retrieval.longest();
+  return is_on_text(task) ? settings.test.longest() : settings.retrieval.longest();
 }
 
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options) {
@@ -160,6 +220,13 @@ std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& option
   }
   distances.push_back(length - step);
   return distances;
+}
+
+std::vector<int64_t> asked_distances(Task task, int64_t length, const RetrievalOptions& options) {
+  if (task != Task::kDirection) return distances_in(length, options);
+  std::vector<int64_t> gaps(kMostGap);
+  std::iota(gaps.begin(), gaps.end(), 1);
+  return gaps;
 }
 
 int64_t near_distance(const RetrievalOptions& options) {
@@ -201,12 +268,19 @@ void to_json(json& json, const Settings& settings) {
             {"lengths", retrieval.lengths},
             {"texts", retrieval.texts}}},
           {"threads", settings.threads}};
+  // Manifests of causal surveys stay as they were before there was another objective.
+  if (settings.objective != Task::kText) json["objective"] = name(settings.objective);
 }
 
 void from_json(const json& json, Settings& settings) {
   JsonFields fields(json, "settings");
   settings.model = fields.at("model").get<DecoderOptions>();
   fields.read("threads", settings.threads);
+  if (json.contains("objective")) {
+    std::string objective;
+    fields.read("objective", objective);
+    settings.objective = task_named(objective);
+  }
 
   TrainingOptions& training = settings.training;
   JsonFields of_training(fields.at("training"), "settings: training");
@@ -246,14 +320,10 @@ void from_json(const json& json, Settings& settings) {
 }
 
 void to_json(json& json, const Arm& arm) {
-  json = {{"label", arm.label},
-          {"method", arm.method},
-          {"options", json::parse(arm.options)},
-          {"seed", arm.seed},
-          {"memory", arm.memory},
-          {"weights_from", arm.weights_from},
-          {"task", arm.task == Task::kPairs ? "pairs" : "text"},
-          {"tune", arm.tune}};
+  json = {{"label", arm.label},     {"method", arm.method}, {"options", json::parse(arm.options)},
+          {"seed", arm.seed},       {"memory", arm.memory}, {"weights_from", arm.weights_from},
+          {"task", name(arm.task)}, {"tune", arm.tune}};
+  if (arm.causal) json["causal"] = true;
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -267,8 +337,8 @@ void from_json(const json& json, Arm& arm) {
   fields.read("weights_from", arm.weights_from);
   std::string task;
   fields.read("task", task);
-  if (task != "text" && task != "pairs") fail("arm: task: expected text or pairs, but got " + task);
-  arm.task = task == "pairs" ? Task::kPairs : Task::kText;
+  arm.task = task_named(task);
+  if (json.contains("causal")) fields.read("causal", arm.causal);
   fields.finish();
 }
 

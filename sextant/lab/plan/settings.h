@@ -36,11 +36,11 @@ struct TestOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
-// One-hop retrieval (retrieval_task.h), with a smaller model than for text; it learns the task in
-// 400 steps with every encoding. The heads, norm, activation and the remaining training options are
-// those of the text model.
+// The small task: one-hop retrieval (retrieval_task.h) or direction (direction_task.h), with a
+// smaller model than for text. A model learns retrieval in 400 steps with every encoding. The
+// heads, norm, activation and the remaining training options are those of the text model.
 struct RetrievalOptions {
-  int64_t steps = 400;  // 0: no retrieval
+  int64_t steps = 400;  // 0: no small task
   int64_t batch = 64;
   int64_t length = 64;  // L of this training
   double learning_rate = 3e-3;
@@ -52,7 +52,17 @@ struct RetrievalOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
+// The objective of training on text: the next byte (kText), or masked bytes with attention in both
+// directions (kMasked, masked_text.h). The small task beside it is retrieval (kPairs) or direction
+// (kDirection, direction_task.h).
+enum class Task { kText, kPairs, kMasked, kDirection };
+const char* name(Task task);               // "text", "pairs", "masked", "direction"
+Task task_named(const std::string& name);  // throws Error that lists these names
+bool is_on_text(Task task);                // kText or kMasked
+
 struct Settings {
+  // Which pair of tasks: kText and kPairs, or kMasked and kDirection.
+  Task objective = Task::kText;
   DecoderOptions model;
   TrainingOptions training;
   TestOptions test;
@@ -60,10 +70,14 @@ struct Settings {
   int threads = 1;  // per worker; the split of matrix products changes their last bits
 };
 
-enum class Task { kText, kPairs };
+// The task beside the objective.
+Task small_task(const Settings& settings);
 
-// The model of a task, its training (`bytes` are tokens for kPairs), and the length of the longest
-// sequence in its tests.
+// The bytes that sliding losses score: "last 64 bytes", or "middle 64 bytes" of masked ones.
+std::string scored_bytes(const Settings& settings);
+
+// The model of a task, its training (`bytes` are tokens of small tasks), and the length of the
+// longest sequence in its tests. Masked bytes and direction have attention in both directions.
 DecoderOptions model_of(const Settings& settings, Task task);
 TrainingOptions training_of(const Settings& settings, Task task);
 int64_t longest_of(const Settings& settings, Task task);
@@ -71,6 +85,10 @@ int64_t longest_of(const Settings& settings, Task task);
 // The tested distances in a sequence of this length: L/8, L/4, ... up to half the length, and
 // length - L/8.
 std::vector<int64_t> distances_in(int64_t length, const RetrievalOptions& options);
+
+// The distances that tests of a small task ask for: distances_in() for kPairs; for kDirection those
+// from a mark to its cues, 1 to kMostGap.
+std::vector<int64_t> asked_distances(Task task, int64_t length, const RetrievalOptions& options);
 
 // The two distances in reports: the largest one that is tested up to half of the training length,
 // and the beginning of a sequence.
@@ -86,15 +104,17 @@ struct Arm {
   int64_t memory = 0;        // cached positions of earlier segments, in training and test; 0: none
   std::string weights_from;  // name of the arm whose weights it is tested with; empty for its own
   Task task = Task::kText;
-  int64_t tune = 0;  // steps of further training at the longest length, from those weights
+  int64_t tune = 0;     // steps of further training at the longest length, from those weights
+  bool causal = false;  // kMasked and kDirection: attention sees earlier positions only
 
   bool trains() const { return weights_from.empty() || tune > 0; }
-  // "rope-0", "rope-pairs-0"
+  // "rope-0", "rope-pairs-0", "rope-masked-0", "rope-direction-0"
   std::string name() const { return name_of(label, task, seed); }
-  static std::string name_of(const std::string& label, Task task, uint64_t seed) {
-    return label + (task == Task::kPairs ? "-pairs-" : "-") + std::to_string(seed);
-  }
+  static std::string name_of(const std::string& label, Task task, uint64_t seed);
 };
+
+// The model of an arm.
+DecoderOptions model_of(const Settings& settings, const Arm& arm);
 
 // The training of an arm: from its initialisation, or from the weights of another arm at a quarter
 // of the learning rate.

@@ -173,6 +173,24 @@ LineChart retrieval_by_length(const Part& methods, const Settings& settings) {
       [](const AtDistance& at) { return at.length; });
 }
 
+LineChart direction_by_length(const Part& methods, const Settings& settings) {
+  const RetrievalOptions& options = settings.retrieval;
+  LineChart chart{
+      .title = "Direction: marks tagged by what stands on their left",
+      .subtitle = fmt::format(
+          "trained in sequences of {} tokens; 0.50 without a sense of direction", options.length),
+      .x = {.label = "length of the sequence", .unit = "tokens", .scale = Scale::kLog2},
+      .y = {.label = "share of marks tagged right", .low = 0, .high = 1},
+      .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
+  const std::vector<double> places(options.lengths.begin(), options.lengths.end());
+  for (const MethodResult* const method : methods) {
+    chart.series.push_back(series(method->label, places, [&](size_t n) {
+      return method->mean_accuracy_at(options.lengths[n]).value_or(MeanInterval{.mean = NAN});
+    }));
+  }
+  return chart;
+}
+
 // Appends a chart of each part of these methods.
 void add(std::vector<NamedChart>& charts, std::string_view kind, const Part& drawn,
          const auto& chart_of) {
@@ -186,7 +204,7 @@ void add(std::vector<NamedChart>& charts, std::string_view kind, const Part& dra
 }
 
 std::string tail_of(const Settings& settings) {
-  return fmt::format("Loss of the last {} bytes by length", settings.training.length / 2);
+  return fmt::format("Loss of the {} by length", scored_bytes(settings));
 }
 
 void add_trained(std::vector<NamedChart>& charts, const Part& trained, const Settings& settings) {
@@ -199,11 +217,16 @@ void add_trained(std::vector<NamedChart>& charts, const Part& trained, const Set
   });
   add(charts, "loss-by-position", trained,
       [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
-  add(charts, "retrieval-by-distance", asked, [&](const Part& part) {
-    return retrieval_by_distance(part, settings, settings.retrieval.longest());
-  });
-  add(charts, "retrieval-by-length", asked,
-      [&](const Part& part) { return retrieval_by_length(part, settings); });
+  if (settings.objective == Task::kMasked) {
+    add(charts, "direction-by-length", asked,
+        [&](const Part& part) { return direction_by_length(part, settings); });
+  } else {
+    add(charts, "retrieval-by-distance", asked, [&](const Part& part) {
+      return retrieval_by_distance(part, settings, settings.retrieval.longest());
+    });
+    add(charts, "retrieval-by-length", asked,
+        [&](const Part& part) { return retrieval_by_length(part, settings); });
+  }
   add(charts, "scores-by-distance", only(trained, has_scores), [&](const Part& part) {
     return scores_by_distance(part, settings, "What distance does to scores");
   });
@@ -221,6 +244,7 @@ void add_stretches(std::vector<NamedChart>& charts, const Part& stretches,
   add(charts, "stretches-scores-by-distance", only(stretches, has_scores), [&](const Part& part) {
     return scores_by_distance(part, settings, "Stretches: what distance does to scores");
   });
+  if (settings.objective == Task::kMasked) return;
   add(charts, "stretches-retrieval-by-distance", only(stretches, is_asked), [&](const Part& part) {
     LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
     chart.title = "Stretches: " + chart.title;

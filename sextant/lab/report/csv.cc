@@ -20,6 +20,9 @@ constexpr std::array<LossMeasure, 4> kMeasures = {{
     {"sliding_change", &AtLength::sliding_change, &LossMeans::sliding_change},
 }};
 
+// The measure of a small task.
+const char* measure_of(Task task) { return task == Task::kDirection ? "direction" : "retrieval"; }
+
 std::string arm_csv(const ArmResult& result, const Settings& settings) {
   const std::string arm = fmt::format("{},{}", result.arm.label, result.arm.seed);
   std::string csv;
@@ -38,13 +41,14 @@ std::string arm_csv(const ArmResult& result, const Settings& settings) {
     csv += fmt::format("{},attention_entropy,{},{},{}\n", arm, at.length, at.layer, at.entropy);
     csv += fmt::format("{},attention_span,{},{},{}\n", arm, at.length, at.layer, at.span);
   }
+  const std::string task = measure_of(small_task(settings));
   for (const AtDistance& at : result.retrieval) {
-    csv += fmt::format("{},retrieval,{},{},{}\n", arm, at.length, at.distance, at.accuracy.value);
-    csv += fmt::format("{},retrieval_standard_error,{},{},{}\n", arm, at.length, at.distance,
+    csv += fmt::format("{},{},{},{},{}\n", arm, task, at.length, at.distance, at.accuracy.value);
+    csv += fmt::format("{},{}_standard_error,{},{},{}\n", arm, task, at.length, at.distance,
                        at.accuracy.error);
   }
   const TrainingOptions training = training_of(settings, result.arm);
-  const char* const measure = result.arm.task == Task::kPairs ? "retrieval_training" : "training";
+  const std::string measure = is_on_text(result.arm.task) ? "training" : task + "_training";
   for (size_t n = 0; n < result.train_loss.size(); ++n) {
     const int64_t bytes =
         static_cast<int64_t>(n + 1) * kTrainLossSteps * training.batch * training.length;
@@ -77,7 +81,7 @@ std::vector<Summary> summary(const Findings& findings) {
     }
     for (const AccuracyMean& at : method.accuracies) {
       all.push_back({.method = method.label,
-                     .measure = "retrieval",
+                     .measure = measure_of(small_task(findings.settings)),
                      .length = at.length,
                      .distance = at.distance,
                      .seeds = method.pairs.size(),

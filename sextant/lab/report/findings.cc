@@ -17,7 +17,7 @@ size_t fewest_seeds(std::span<const MethodResult> methods) {
 double bytes_per_second(std::span<const ArmResult> results, const Settings& settings) {
   double seconds = 0, bytes = 0;
   for (const ArmResult& result : results) {
-    if (result.train_seconds <= 0 || result.diverged || result.arm.task != Task::kText) continue;
+    if (result.train_seconds <= 0 || result.diverged || !is_on_text(result.arm.task)) continue;
     seconds += result.train_seconds;
     bytes += static_cast<double>(settings.training.steps() * settings.training.batch *
                                  settings.training.length);

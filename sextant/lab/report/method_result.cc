@@ -145,7 +145,7 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
     for (const ArmResult& other : results) {
       if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
     }
-    const bool pairs = result.arm.task == Task::kPairs;
+    const bool pairs = !is_on_text(result.arm.task);
     if (!result.diverged) {
       (pairs ? found->pairs : found->seeds).push_back(result);
     } else if (!pairs) {
@@ -182,6 +182,21 @@ std::optional<MeanInterval> MethodResult::accuracy_at(int64_t length, int64_t di
     if (at.length == length && at.distance == distance) return at.accuracy;
   }
   return {};
+}
+
+std::optional<MeanInterval> MethodResult::mean_accuracy_at(int64_t length) const {
+  std::vector<double> values;
+  for (const ArmResult& seed : pairs) {
+    double sum = 0, count = 0;
+    for (const AtDistance& at : seed.retrieval) {
+      if (at.length != length) continue;
+      sum += at.accuracy.value;
+      ++count;
+    }
+    if (count > 0) values.push_back(sum / count);
+  }
+  if (values.empty()) return {};
+  return interval95(values);
 }
 
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {

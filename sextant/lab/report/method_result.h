@@ -49,7 +49,7 @@ struct MethodResult {
   std::string base;              // label of the method whose weights it is tested with, or empty
   bool is_base = false;          // other methods are tested with its weights
   std::vector<ArmResult> seeds;  // on text, without the diverged ones
-  std::vector<ArmResult> pairs;  // on retrieval, without the diverged ones
+  std::vector<ArmResult> pairs;  // on the small task, without the diverged ones
   int64_t diverged = 0;          // number of diverged arms on text
 
   // Of `seeds`; empty without these.
@@ -69,6 +69,8 @@ struct MethodResult {
   const LossMeans& losses_at(int64_t length) const;
   // nullopt if it was not tested at this length and distance.
   std::optional<MeanInterval> accuracy_at(int64_t length, int64_t distance) const;
+  // The mean over all distances at this length.
+  std::optional<MeanInterval> mean_accuracy_at(int64_t length) const;
 };
 
 // Groups results by label, in the order of each label's first arm. Arms without a result are left

@@ -50,6 +50,12 @@ LineChart by_length(const ModelEvaluation& model, const std::string& title) {
 }
 
 std::string sliding_words(const ModelEvaluation& model) {
+  if (model.masked) {
+    return fmt::format(
+        "the middle {} bytes of each block, each masked once, in a window of each "
+        "length around them",
+        model.stride);
+  }
   return fmt::format("the last {} bytes of each block, at the end of a window of each length",
                      model.stride);
 }

@@ -85,7 +85,7 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
           "- {}",
           kHoldsBelow, kBreaksAbove,
           seeds > 1 ? "- Numbers are means over seeds, ± half of the 95 % interval.\n" : "",
-          kCaveat)});
+          caveat(findings.settings))});
   return section;
 }
 
@@ -127,12 +127,20 @@ chart::Section claims_section(std::span<const CheckedClaim> claims) {
                      std::move(table)}};
 }
 
+const char* small_task_words(const Settings& settings) {
+  if (settings.retrieval.steps == 0) return "";
+  return small_task(settings) == Task::kPairs
+             ? ", and another to find the value of a key in noise"
+             : ", and another to tag marks by what stands on their left";
+}
+
 std::string about(const Settings& settings) {
   return fmt::format(
       "Each position encoding trained a small transformer on sequences of {} bytes, which was then "
-      "tested on up to {}{}. Loss is in nats per byte; lower is better.",
-      settings.training.length, settings.test.longest(),
-      settings.retrieval.steps > 0 ? ", and another to find the value of a key in noise" : "");
+      "tested on up to {}{}. Loss is in nats per {}; lower is better.",
+      settings.training.length, settings.test.longest(), small_task_words(settings),
+      settings.objective == Task::kMasked ? "masked byte; attention is in both directions"
+                                          : "byte");
 }
 
 // The first chart of the report: the loss by length of the trained encodings, or of the stretches

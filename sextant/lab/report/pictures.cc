@@ -30,10 +30,11 @@ std::vector<std::string> bin_names(size_t bins) {
 
 HeatMap attention_by_distance(const Findings& findings, int64_t length) {
   const Settings& settings = findings.settings;
-  HeatMap map{.title = fmt::format("Attention of the last {} bytes by distance, sequences of {}",
-                                   settings.training.length / 2, length),
+  HeatMap map{.title = fmt::format("Attention of the {} by distance, sequences of {}",
+                                   scored_bytes(settings), length),
               .subtitle = "shares of the weights of attention, means over layers and heads",
-              .x = {.label = "distance", .unit = "bytes back"},
+              .x = {.label = "distance",
+                    .unit = settings.objective == Task::kText ? "bytes back" : "bytes"},
               .y = {.label = "method"},
               .value = {.label = "share", .low = 0}};
   size_t bins = 0;
@@ -161,12 +162,15 @@ bool has_scores(const MethodResult& method) {
 chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
                                     const Settings& settings, const std::string& title) {
   constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
+  const bool causal = settings.objective == Task::kText;
   chart::LineChart chart{
       .title = title,
       .subtitle =
           "one vector as query and key everywhere, after training; bands: from the least "
           "to the greatest head",
-      .x = {.label = "distance", .unit = "bytes back", .scale = Scale::kLog2},
+      .x = {.label = "distance",
+            .unit = causal ? "bytes back" : "bytes back; below 0 ahead",
+            .scale = causal ? Scale::kLog2 : Scale::kLinear},
       .y = {.label = "score, minus that at distance 0", .low = -kLeastShown},
       .markers = {
           {.x = static_cast<double>(settings.training.length), .label = "training length"}}};
@@ -174,10 +178,13 @@ chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods
     if (!has_scores(*method)) continue;
     const Pictures& pictures = *pictures_of(*method);
     chart::Series line{.name = method->label};
-    for (size_t n = 1; n < pictures.distances.size(); ++n) {
+    const auto zero =
+        static_cast<size_t>(std::ranges::find(pictures.distances, 0) - pictures.distances.begin());
+    for (size_t n = 0; n < pictures.distances.size(); ++n) {
+      if (n == zero && causal) continue;  // a logarithmic axis has no 0
       double sum = 0, low = INFINITY, high = -INFINITY;
       for (const std::vector<double>& head : pictures.scores) {
-        const double score = head.at(n) - head.at(0);
+        const double score = head.at(n) - head.at(zero);
         sum += score;
         low = std::min(low, score);
         high = std::max(high, score);

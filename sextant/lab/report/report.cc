@@ -20,11 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 11> kKinds = {"sliding-by-length",
+constexpr std::array<std::string_view, 12> kKinds = {"sliding-by-length",
                                                      "loss-by-length",
                                                      "loss-by-position",
                                                      "retrieval-by-distance",
                                                      "retrieval-by-length",
+                                                     "direction-by-length",
                                                      "training",
                                                      "stretches-by-length",
                                                      "stretches-by-position",

@@ -52,7 +52,8 @@ struct AttentionAt {
 // Samples of an encoding's effect, taken from the tested model and drawn by pictures.h.
 struct Pictures {
   // For an encoding that changes scores: by head, the score of one vector as query and key at each
-  // of these distances. NaN marks a masked distance.
+  // of these distances, position of the query minus that of the key; below 0 only in models that
+  // see both directions. NaN marks a masked distance.
   std::vector<int64_t> distances = {};
   std::vector<std::vector<double>> scores = {};
   // For an encoding that adds to the input: the vectors added at positions 0, step, 2 step, ... (a

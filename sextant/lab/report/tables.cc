@@ -100,6 +100,30 @@ ResultTable retrieval_table(const Findings& findings) {
   return table;
 }
 
+ResultTable direction_table(const Findings& findings) {
+  const RetrievalOptions& options = findings.settings.retrieval;
+  ResultTable table{.caption = fmt::format(
+                        "Direction, trained at {} tokens: share of marks tagged by what stands "
+                        "on their left, with a cue on either side; 0.50 without a sense of "
+                        "direction",
+                        options.length),
+                    .unit = "",
+                    .columns = {},
+                    .rows = {}};
+  for (const int64_t length : options.lengths) {
+    table.columns.push_back({.name = std::to_string(length), .unit = "", .decimals = 2});
+  }
+  for (const MethodResult& method : findings.methods) {
+    if (!method.base.empty() || method.pairs.empty()) continue;
+    ResultTable::Row row{.label = method.label, .values = {}};
+    for (const int64_t length : options.lengths) {
+      row.values.push_back(method.mean_accuracy_at(length));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 // The base and its stretches, sorted by change, smallest first.
 std::vector<const MethodResult*> stretches_of(const MethodResult& base,
                                               std::span<const MethodResult> methods) {
@@ -121,19 +145,21 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
     return row != &base && row->seeds.front().arm.tune > 0;
   });
   const char* how = tuned ? " (tune=N: after N steps of more training)" : " without more training";
-  ResultTable table{
-      .caption = fmt::format("How to stretch the trained {}{}: the last {} bytes of a "
-                             "window, change against {} itself at {}",
-                             base.label, how, settings.training.length / 2, base.label,
-                             settings.training.length),
-      .unit = kLossUnit,
-      .columns = length_columns(settings),
-      .rows = {}};
+  ResultTable table{.caption = fmt::format("How to stretch the trained {}{}: the {} of a "
+                                           "window, change against {} itself at {}",
+                                           base.label, how, scored_bytes(settings), base.label,
+                                           settings.training.length),
+                    .unit = kLossUnit,
+                    .columns = length_columns(settings),
+                    .rows = {}};
   table.columns.push_back(
       change_column(fmt::format("{} at {}", base.label, settings.training.length)));
   const bool asked = std::ranges::any_of(rows, [](const auto* row) { return !row->pairs.empty(); });
-  const std::pair<const char*, int64_t> distances[] = {
-      {"far", far_distance(options.longest(), options)}, {"near", near_distance(options)}};
+  const std::vector<std::pair<const char*, int64_t>> distances =
+      settings.objective == Task::kMasked ? std::vector<std::pair<const char*, int64_t>>{}
+                                          : std::vector<std::pair<const char*, int64_t>>{
+                                                {"far", far_distance(options.longest(), options)},
+                                                {"near", near_distance(options)}};
   for (const auto& [name, distance] : distances) {
     if (!asked) break;
     table.columns.push_back(
@@ -155,9 +181,9 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
 ResultTable attention_table(const Findings& findings) {
   const Settings& settings = findings.settings;
   ResultTable table{
-      .caption = fmt::format("How widely the last {} bytes of a window attend: mean distance of "
+      .caption = fmt::format("How widely the {} of a window attend: mean distance of "
                              "what they attend to, and entropy; means over layers and heads",
-                             settings.training.length / 2),
+                             scored_bytes(settings)),
       .unit = "",
       .columns = {},
       .rows = {},
@@ -184,25 +210,31 @@ ResultTable attention_table(const Findings& findings) {
 
 }  // namespace
 
-const char* const kCaveat =
-    "Loss on text shows where a method breaks past its training length, not long-range use: a "
-    "model this small gains nothing beyond a few words of context. Retrieval tests long-range use.";
+const char* caveat(const Settings& settings) {
+  return settings.objective == Task::kMasked
+             ? "Loss on text shows where a method breaks past its training length. It does not "
+               "show "
+               "whether a method tells left from right, which the direction task tests."
+             : "Loss on text shows where a method breaks past its training length, not long-range "
+               "use: a model this small gains nothing beyond a few words of context. Retrieval "
+               "tests long-range use.";
+}
 
 std::vector<ResultTable> tables(const Findings& findings) {
   std::vector<ResultTable> all{
-      loss_table(findings,
-                 {.loss = &LossMeans::sliding,
-                  .change = &LossMeans::sliding_change,
-                  .caption = fmt::format("The last {} bytes of a window of each length (sliding)",
-                                         findings.settings.training.length / 2),
-                  .verdicts = true}),
+      loss_table(findings, {.loss = &LossMeans::sliding,
+                            .change = &LossMeans::sliding_change,
+                            .caption = fmt::format("The {} of a window of each length (sliding)",
+                                                   scored_bytes(findings.settings)),
+                            .verdicts = true}),
       loss_table(
           findings,
           {.loss = &LossMeans::loss,
            .change = &LossMeans::loss_change,
            .caption = "All bytes, the text cut into pieces of each length (short pieces lack "
                       "context at their start)"}),
-      retrieval_table(findings)};
+      findings.settings.objective == Task::kMasked ? direction_table(findings)
+                                                   : retrieval_table(findings)};
   for (const MethodResult& base : findings.methods) {
     if (base.is_base && !base.seeds.empty()) all.push_back(stretch_table(base, findings));
   }

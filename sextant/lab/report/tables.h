@@ -34,6 +34,6 @@ struct ResultTable {
 std::vector<ResultTable> tables(const Findings& findings);
 
 // A caveat to print with the tables.
-extern const char* const kCaveat;
+const char* caveat(const Settings& settings);
 
 }  // namespace sextant::lab

@@ -68,15 +68,18 @@ std::string tables_text(const Findings& findings) {
   const Settings& settings = findings.settings;
   const int64_t length = settings.training.length;
   std::string text = fmt::format(
-      "Trained at {} bytes. Loss in nats per byte; change: at {} minus at {}, on the same "
+      "Trained at {} bytes. Loss in nats per {}; change: at {} minus at {}, on the same "
       "bytes.{}\n",
-      length, settings.test.longest(), length,
+      length,
+      settings.objective == Task::kMasked ? "masked byte, with attention in both directions"
+                                          : "byte",
+      settings.test.longest(), length,
       findings.has_intervals ? "\n±: half of the 95 % interval over seeds." : "");
   for (const ResultTable& one : tables(findings)) {
     if (one.in_report_only) continue;
     text += "\n" + text_of(one, labels, findings.has_intervals ? 15 : 9);
   }
-  return text + "\n" + wrapped(kCaveat) + "\n";
+  return text + "\n" + wrapped(caveat(settings)) + "\n";
 }
 
 }  // namespace sextant::lab

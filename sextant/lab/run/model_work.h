@@ -31,6 +31,7 @@ struct ModelEvaluation {
   std::string method, options;  // JSON object
   int64_t train_length = 0, memory = 0, weights = 0;
   int64_t blocks = 0, stride = 0;
+  bool masked = false;            // the model predicts masked bytes
   std::vector<AtLength> lengths;  // changes are against L if it was tested, else the first length
   int64_t reference = 0;          // the length that changes are against
 };

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sextant/files/write_file.h"
+#include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/report/result.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/worker.h"
@@ -261,14 +262,20 @@ bool is_done(const fs::path& survey, const Arm& arm) {
 }
 
 double test_tokens(const Settings& settings, Task task) {
-  if (task == Task::kText) {
-    return static_cast<double>(settings.test.blocks * settings.test.longest()) *
-           static_cast<double>(settings.test.lengths.size());
+  if (is_on_text(task)) {
+    double tokens = static_cast<double>(settings.test.blocks * settings.test.longest()) *
+                    static_cast<double>(settings.test.lengths.size());
+    if (task == Task::kText) return tokens;
+    // Each pass over a masked window is a sequence of its own.
+    for (const int64_t length : settings.test.lengths) {
+      tokens += static_cast<double>(settings.test.blocks * length * kMaskPasses);
+    }
+    return tokens;
   }
   double tokens = 0;
   for (const int64_t length : settings.retrieval.lengths) {
     tokens += static_cast<double>(length * settings.retrieval.texts) *
-              static_cast<double>(distances_in(length, settings.retrieval).size());
+              static_cast<double>(asked_distances(task, length, settings.retrieval).size());
   }
   return tokens;
 }
@@ -276,7 +283,7 @@ double test_tokens(const Settings& settings, Task task) {
 double work_of(const Settings& settings, const Arm& arm) {
   // A training step costs about three times a forward pass.
   const auto train = static_cast<double>(3 * training_of(settings, arm).bytes);
-  return weights_read(model_of(settings, arm.task)) / weights_read(settings.model) *
+  return weights_read(model_of(settings, arm)) / weights_read(settings.model) *
          ((arm.trains() ? train : 0) + test_tokens(settings, arm.task));
 }
 

@@ -71,19 +71,21 @@ struct ArmDefaults {
 // Options of the survey itself:
 //   weights   the method or request whose weights are used: "rope" for any method that has rope's
 //             parameters; "own" trains a method that would otherwise use other weights
+//   causal    true: with masked bytes, attention to earlier positions only
 //   memory    positions; in the label if it comes from all.memory
 //   tune      steps of further training at the longest length, from the weights that are used. With
 //             all.tune each such arm, and the method that was trained, also gets a tuned copy.
 // Values such as "L", "2L" or "L/4" are relative to the training length. Each request gives an arm
-// for text and, unless settings.retrieval.steps is 0 or the arm has a memory, one for pairs.
+// for the survey's objective and, unless settings.retrieval.steps is 0 or the arm has a memory, one
+// for its small task.
 std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
 
-// The methods of a survey without a method list: some that are trained, and all stretches that are
-// not dynamic.
-std::vector<std::string> default_methods();
+// The methods of a survey without a method list, by its objective. kText: some that are trained,
+// and all stretches that are not dynamic. kMasked: five that are trained.
+std::vector<std::string> default_methods(Task objective);
 
 // Stretches of a trained rope past its length, by factor = longest length / L: pi, ntk, yarn,
 // rerope, window, ...

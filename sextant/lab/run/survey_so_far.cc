@@ -22,14 +22,14 @@ constexpr size_t kFirstTable = 2;  // trainings on text before the first table
 constexpr size_t kFewest = 3;      // minimum of arms between two tables
 constexpr int kWriteShare = 20;    // inverse of the share of time that reports may take
 
-bool is_on_text(const Arm& arm) { return arm.weights_from.empty() && arm.task == Task::kText; }
+bool trains_on_text(const Arm& arm) { return arm.weights_from.empty() && is_on_text(arm.task); }
 
 }  // namespace
 
 std::vector<Arm> running_order(std::span<const Arm> arms) {
   const auto rank = [](const Arm& arm) {
     const auto place = std::ranges::find(kFirst, arm.label) - kFirst.begin();
-    const int kind = is_on_text(arm) ? 0 : arm.weights_from.empty() ? 1 : 2;
+    const int kind = trains_on_text(arm) ? 0 : arm.weights_from.empty() ? 1 : 2;
     return std::tuple(arm.seed, kind, kind == 0 ? place : 0);
   };
   std::vector<Arm> order(arms.begin(), arms.end());
@@ -61,9 +61,9 @@ bool SurveySoFar::is_table_due(std::span<const ArmResult> results) const {
   const size_t arms = options_.arms.size();
   if (results.size() == arms) return false;  // the final table follows
   if (shown_ > 0) return results.size() >= shown_ + std::max(kFewest, arms / (often_ ? 8 : 4));
-  const auto first = static_cast<size_t>(std::ranges::count_if(options_.arms, is_on_text));
+  const auto first = static_cast<size_t>(std::ranges::count_if(options_.arms, trains_on_text));
   const auto done = static_cast<size_t>(std::ranges::count_if(
-      results, [](const ArmResult& result) { return is_on_text(result.arm); }));
+      results, [](const ArmResult& result) { return trains_on_text(result.arm); }));
   return done >= std::min(first, kFirstTable);
 }
 

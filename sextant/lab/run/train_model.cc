@@ -159,11 +159,8 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
 
 json default_plan() {
   Settings settings;
-  json plan = {{"method", "rope"},
-               {"options", json::object()},
-               {"seed", uint64_t{0}},
-               {"memory", 0},
-               {"text", json::array()}};
+  json plan = {{"method", "rope"}, {"options", json::object()},      {"seed", uint64_t{0}},
+               {"memory", 0},      {"objective", name(Task::kText)}, {"text", json::array()}};
   const json all = settings;
   for (const char* part : kSettings) plan[part] = all.at(part);
   for (const char* follows : {"key_heads", "mlp_width"}) plan["model"][follows] = nullptr;
@@ -194,13 +191,21 @@ TrainingPlan read_plan(const fs::path& file) {
     if (!path.is_string()) fail(what + ": text: expected names of files, but got " + path.dump());
     read.text.emplace_back(path.get<std::string>());
   }
+  std::string objective;
+  fields.read("objective", objective);
   json settings = Settings{};
+  settings["objective"] = objective;
   for (const char* part : kSettings) settings[part] = fields.at(part);
   fields.finish();
   try {
     read.settings = settings.get<Settings>();
   } catch (const Error& error) {
     fail(what + ": " + error.what());
+  }
+  read.arm.task = read.settings.objective;
+  if (read.arm.task == Task::kMasked && read.arm.memory > 0) {
+    fail(
+        fmt::format("{}: memory: expected 0 with masked bytes, but got {}", what, read.arm.memory));
   }
   return read;
 }

@@ -36,15 +36,16 @@ struct Seen {
 size_t bin_of(int64_t distance) { return std::bit_width(static_cast<uint64_t>(distance)); }
 
 // Adds the sum of each bin, averaged over queries. p: [queries, keys], with the first query at
-// position `first`.
+// position `first`; distances count in both directions.
 void add_bins(const at::Tensor& p, int64_t first, std::vector<double>& bins) {
   const at::Tensor rows = p.contiguous();
   const int64_t queries = rows.size(0), keys = rows.size(1);
-  bins.resize(std::max(bins.size(), bin_of(first + queries - 1) + 1), 0);
+  const int64_t farthest = std::max(first + queries - 1, keys - 1 - first);
+  bins.resize(std::max(bins.size(), bin_of(farthest) + 1), 0);
   for (int64_t q = 0; q < queries; ++q) {
     const double* const row = rows.data_ptr<double>() + q * keys;
-    for (int64_t k = 0; k <= std::min(first + q, keys - 1); ++k) {
-      bins[bin_of(first + q - k)] += row[k] / static_cast<double>(queries);
+    for (int64_t k = 0; k < keys; ++k) {
+      bins[bin_of(std::abs(first + q - k))] += row[k] / static_cast<double>(queries);
     }
   }
 }
@@ -69,7 +70,7 @@ class Watched final : public MethodWrapper {
 
   void apply(TensorOperands& operands, const Layout& layout, int64_t layer,
              Parameters parameters) const override {
-    const int64_t first = layout.queries - queries_;
+    const int64_t first = (layout.queries - queries_) / (layout.causal ? 1 : 2);
     Layout last = layout;
     last.first_query += first;
     last.queries = queries_;
@@ -82,7 +83,7 @@ class Watched final : public MethodWrapper {
     const at::Tensor distance = from - at::arange(0, layout.keys, at::kDouble).unsqueeze(0);
     Sum& sum = watch_->layers.at(static_cast<size_t>(layer));
     sum.entropy -= (p * at::log(p.clamp_min(1e-30))).sum(3).mean().item<double>();
-    sum.span += (p * distance).sum(3).mean().item<double>();
+    sum.span += (p * distance.abs()).sum(3).mean().item<double>();
     add_bins(p.flatten(0, 1).mean(0), first, sum.at_distance);
     ++sum.count;
     if (watch_->draws) add_to_map(weights_of(operands));
@@ -100,13 +101,13 @@ class Watched final : public MethodWrapper {
   std::shared_ptr<Seen> watch_;
 };
 
-std::vector<std::vector<double>> rows_of(const at::Tensor& map, double divisor) {
+std::vector<std::vector<double>> rows_of(const at::Tensor& map, double divisor, bool causal) {
   const at::Tensor values = map.contiguous();
   std::vector<std::vector<double>> rows;
   for (int64_t row = 0; row < values.size(0); ++row) {
     const double* const first = values.data_ptr<double>() + row * values.size(1);
     rows.emplace_back();
-    for (int64_t column = 0; column <= row; ++column) {
+    for (int64_t column = 0; column < (causal ? row + 1 : values.size(1)); ++column) {
       rows.back().push_back(rounded(first[column] / divisor));
     }
   }
@@ -146,7 +147,8 @@ std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Met
   }
   if (watch->map.defined()) {
     pictures->cell = options.longest() / kCells;
-    pictures->attention = rows_of(watch->map, static_cast<double>(decoder.options().layers));
+    pictures->attention = rows_of(watch->map, static_cast<double>(decoder.options().layers),
+                                  decoder.options().causal);
   }
   return all;
 }

@@ -3,10 +3,35 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "sextant/lab/data/direction_task.h"
+#include "sextant/lab/data/masked_text.h"
 #include "sextant/lab/data/retrieval_task.h"
 
 namespace sextant::lab {
+namespace {
+
+struct Sequence {
+  std::vector<int64_t> tokens, targets;  // [length]
+};
+
+// Batches of sequences that sequence_of(step, row) makes.
+template <class SequenceOf>
+Batches batches_of(const TrainingOptions& options, SequenceOf sequence_of) {
+  return [&options, sequence_of](int64_t step) {
+    Batch batch{at::empty({options.batch, options.length}, at::kLong),
+                at::empty({options.batch, options.length}, at::kLong)};
+    for (int64_t row = 0; row < options.batch; ++row) {
+      const Sequence one = sequence_of(step, row);
+      std::ranges::copy(one.tokens, batch.tokens[row].data_ptr<int64_t>());
+      std::ranges::copy(one.targets, batch.targets[row].data_ptr<int64_t>());
+    }
+    return batch;
+  };
+}
+
+}  // namespace
 
 at::Tensor tokens_of(std::string_view text) {
   at::Tensor tokens = at::empty({static_cast<int64_t>(text.size())}, at::kLong);
@@ -26,18 +51,28 @@ Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint6
   };
 }
 
-Batches pair_batches(const TrainingOptions& options, uint64_t seed) {
-  return [&options, seed](int64_t step) {
-    Batch batch{at::empty({options.batch, options.length}, at::kLong),
-                at::empty({options.batch, options.length}, at::kLong)};
-    for (int64_t row = 0; row < options.batch; ++row) {
-      const PairText text = pair_training_text(options.length, seed,
-                                               static_cast<uint64_t>(step * options.batch + row));
-      std::ranges::copy(text.tokens, batch.tokens[row].data_ptr<int64_t>());
-      std::ranges::copy(text.answers, batch.targets[row].data_ptr<int64_t>());
+Batches masked_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed) {
+  return batches_of(options, [&options, &corpus, seed](int64_t step, int64_t row) {
+    // A window has one byte more than a sequence, the target of the last byte of a causal model.
+    const std::string_view text =
+        train_window(corpus, options.length, seed, options.batch, step, row);
+    const MaskedText masked =
+        masked_training_text(text.substr(0, static_cast<size_t>(options.length)), seed,
+                             static_cast<uint64_t>(step * options.batch + row));
+    return Sequence{masked.tokens, masked.answers};
+  });
+}
+
+Batches small_batches(Task task, const TrainingOptions& options, uint64_t seed) {
+  return batches_of(options, [&options, task, seed](int64_t step, int64_t row) {
+    const auto n = static_cast<uint64_t>(step * options.batch + row);
+    if (task == Task::kDirection) {
+      const DirectionText text = direction_training_text(options.length, seed, n);
+      return Sequence{text.tokens, text.tags};
     }
-    return batch;
-  };
+    const PairText text = pair_training_text(options.length, seed, n);
+    return Sequence{text.tokens, text.answers};
+  });
 }
 
 }  // namespace sextant::lab

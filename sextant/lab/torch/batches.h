@@ -26,7 +26,10 @@ using Batches = std::function<Batch(int64_t step)>;
 Batches text_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed,
                      bool continues);
 
-// Retrieval sequences. Keeps a reference to options.
-Batches pair_batches(const TrainingOptions& options, uint64_t seed);
+// Masked bytes (masked_text.h). Keeps references to options and corpus.
+Batches masked_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed);
+
+// Sequences of a small task, kPairs or kDirection. Keeps a reference to options.
+Batches small_batches(Task task, const TrainingOptions& options, uint64_t seed);
 
 }  // namespace sextant::lab

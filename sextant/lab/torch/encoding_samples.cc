@@ -23,6 +23,14 @@ std::vector<int64_t> distances_below(int64_t length) {
   return distances;
 }
 
+// -d for each distance but 0, and the distances, in rising order.
+std::vector<int64_t> in_both_directions(const std::vector<int64_t>& distances) {
+  std::vector<int64_t> both;
+  for (size_t n = distances.size(); n-- > 1;) both.push_back(-distances[n]);
+  both.insert(both.end(), distances.begin(), distances.end());
+  return both;
+}
+
 std::vector<at::Tensor> position_parameters(const Decoder& decoder) {
   std::vector<at::Tensor> found;
   for (const at::Tensor& parameter : decoder.method_parameters())
@@ -71,14 +79,19 @@ Pictures pictures_of(const Decoder& decoder, const Method& method, const ModelSh
     add_vectors(pictures, input, shape.width);
     return pictures;
   }
-  const std::vector<double> scores =
-      scores_by(method, shape, {.queries = 1, .keys = length, .first_query = length - 1},
-                parameters);  // [heads, 1, length]
-  pictures.distances = distances_below(length);
+  // One query: the last of a sequence, or in both directions the middle one.
+  const bool causal = decoder.options().causal;
+  const int64_t reach = causal ? length : 2 * shape.train_length;
+  const int64_t keys = causal ? reach : 2 * reach - 1;
+  const std::vector<double> scores = scores_by(
+      method, shape, {.queries = 1, .keys = keys, .first_query = reach - 1, .causal = causal},
+      parameters);  // [heads, 1, keys]
+  pictures.distances = distances_below(reach);
+  if (!causal) pictures.distances = in_both_directions(pictures.distances);
   for (int64_t head = 0; head < shape.heads; ++head) {
     pictures.scores.emplace_back();
     for (const int64_t distance : pictures.distances) {
-      const double score = scores[static_cast<size_t>((head + 1) * length - 1 - distance)];
+      const double score = scores[static_cast<size_t>(head * keys + reach - 1 - distance)];
       pictures.scores.back().push_back(std::isfinite(score) ? rounded(score) : NAN);
     }
   }

@@ -1,11 +1,17 @@
 #include "sextant/lab/torch/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "sextant/lab/data/masked_text.h"
+#include "sextant/lab/data/retrieval_task.h"
 #include "sextant/lab/torch/batches.h"
 
 namespace sextant::lab {
@@ -33,6 +39,13 @@ std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = std::round(value * 1e6) / 1e6;
   return values;
 }
+
+// The scores of one block at one length.
+struct BlockScores {
+  std::vector<float> losses;       // of the bytes that are scored when the block is cut into pieces
+  std::vector<int64_t> positions;  // in the block, of each of these
+  double sliding = 0;
+};
 
 // Losses of tokens and targets [pieces, length].
 at::Tensor losses_of(const Decoder& decoder, const at::Tensor& tokens, const at::Tensor& targets,
@@ -64,44 +77,103 @@ std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_
   return {data, data + count};
 }
 
+namespace {
+
+BlockScores causal_scores(const Decoder& decoder, std::string_view block, int64_t length,
+                          const Scoring& scoring) {
+  BlockScores scores{.losses = losses(decoder, block, length, scoring.reading), .positions = {}};
+  scores.positions.resize(scores.losses.size());
+  std::iota(scores.positions.begin(), scores.positions.end(), 0);
+  scores.sliding = mean_of(std::span(scores.losses).last(static_cast<size_t>(scoring.stride)));
+  return scores;
+}
+
+// The losses of the bytes that a pass hides in each row of `text`, [rows, length], where `asked`,
+// bool of the same shape, is true.
+std::vector<float> losses_of_hidden(const Decoder& decoder, const at::Tensor& text,
+                                    const at::Tensor& hidden, const at::Tensor& asked) {
+  Memory none;
+  const at::Tensor loss = decoder
+                              .losses(text.masked_fill(hidden, kMaskToken),
+                                      text.masked_fill(asked.logical_not(), kNotAsked), none)
+                              .contiguous();
+  return {loss.data_ptr<float>(), loss.data_ptr<float>() + loss.numel()};
+}
+
+// `n`: the block's number, which its passes are drawn from.
+BlockScores masked_scores(const Decoder& decoder, std::string_view block, size_t n, int64_t length,
+                          const Scoring& scoring) {
+  const at::NoGradGuard no_gradients;
+  const auto count = static_cast<int64_t>(block.size()) - 1;
+  const at::Tensor text = tokens_of(block).narrow(0, 0, count);
+  const std::vector<int64_t> drawn = passes_of_block(count, n);
+  const at::Tensor passes = at::empty({count}, at::kLong);
+  std::ranges::copy(drawn, passes.data_ptr<int64_t>());
+
+  const int64_t pass = static_cast<int64_t>(n) % kMaskPasses;
+  const at::Tensor hidden = passes.eq(pass).view({count / length, length});
+  BlockScores scores{
+      .losses = losses_of_hidden(decoder, text.view({count / length, length}), hidden, hidden),
+      .positions = {}};
+  for (int64_t place = 0; place < count; ++place) {
+    if (drawn[static_cast<size_t>(place)] == pass) scores.positions.push_back(place);
+  }
+
+  const auto middle = [&](int64_t size) { return (count - size) / 2; };
+  const int64_t first = middle(length);
+  const at::Tensor window = text.narrow(0, first, length).expand({kMaskPasses, length});
+  const at::Tensor of_rows = at::arange(kMaskPasses, at::kLong).unsqueeze(1);
+  const at::Tensor hidden_of_rows = passes.narrow(0, first, length).unsqueeze(0).eq(of_rows);
+  const at::Tensor inside = at::zeros({length}, at::kBool);
+  inside.narrow(0, middle(scoring.stride) - first, scoring.stride).fill_(true);
+  scores.sliding = mean_of(
+      losses_of_hidden(decoder, window, hidden_of_rows, hidden_of_rows.logical_and(inside)));
+  return scores;
+}
+
+}  // namespace
+
 Mean mean_difference(std::span<const double> values, std::span<const double> reference) {
   std::vector<double> differences;
   for (size_t n = 0; n < values.size(); ++n) differences.push_back(values[n] - reference[n]);
   return mean_of_blocks(differences);
 }
 
-Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
-                    const TestOptions& options, int64_t train_length, int64_t memory,
-                    const std::function<void(int64_t)>& on_block) {
-  return evaluate(decoder, blocks, options,
-                  {.reference = train_length,
-                   .stride = train_length / 2,
-                   .reading = {.segment = train_length, .memory = memory}},
-                  on_block);
+bool predicts_masked_bytes(const DecoderOptions& model) {
+  return model.vocabulary == kMaskedVocabulary && model.padding == kPaddingToken;
+}
+
+Scoring survey_scoring(int64_t train_length, int64_t memory, bool masked) {
+  return {.reference = train_length,
+          .stride = train_length / 2,
+          .reading = {.segment = train_length, .memory = memory},
+          .masked = masked};
 }
 
 Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
                     const TestOptions& options, const Scoring& scoring,
                     const std::function<void(int64_t)>& on_block) {
-  const auto bins = static_cast<size_t>(options.longest() / options.bin);
-  const auto bin = static_cast<size_t>(options.bin);
-  const auto tail = static_cast<size_t>(scoring.stride);
   std::vector<BlockLosses> at_length(options.lengths.size());
-  std::vector<double> loss_at(bins, 0);
+  const auto bins = static_cast<size_t>(options.longest() / options.bin);
+  std::vector<double> sums(bins, 0), counts(bins, 0);
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t n = 0; n < options.lengths.size(); ++n) {
-      const std::vector<float> all =
-          losses(decoder, blocks[block], options.lengths[n], scoring.reading);
-      at_length[n].loss.push_back(mean_of(all));
-      at_length[n].sliding.push_back(mean_of(std::span(all).last(tail)));
+      const BlockScores scores =
+          scoring.masked ? masked_scores(decoder, blocks[block], block, options.lengths[n], scoring)
+                         : causal_scores(decoder, blocks[block], options.lengths[n], scoring);
+      at_length[n].loss.push_back(mean_of(scores.losses));
+      at_length[n].sliding.push_back(scores.sliding);
       if (options.lengths[n] != options.longest()) continue;
-      for (size_t b = 0; b < bins; ++b) {
-        loss_at[b] +=
-            mean_of(std::span(all).subspan(b * bin, bin)) / static_cast<double>(blocks.size());
+      for (size_t at = 0; at < scores.losses.size(); ++at) {
+        const auto bin = static_cast<size_t>(scores.positions[at] / options.bin);
+        sums[bin] += static_cast<double>(scores.losses[at]);
+        ++counts[bin];
       }
     }
     on_block(static_cast<int64_t>(block) + 1);
   }
+  std::vector<double> loss_at;
+  for (size_t bin = 0; bin < bins; ++bin) loss_at.push_back(sums[bin] / counts[bin]);
 
   const auto trained = static_cast<size_t>(std::ranges::find(options.lengths, scoring.reference) -
                                            options.lengths.begin());

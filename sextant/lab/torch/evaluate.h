@@ -7,6 +7,10 @@
 // The bytes at the start of each piece lack context, so `loss` falls a little with length even for
 // a model that uses nothing beyond L; `sliding` scores the same bytes with more and more context.
 //
+// A model of masked bytes sees both directions, so its windows grow on both sides: `sliding` scores
+// the `stride` bytes in the middle of the block, in kMaskPasses passes that hide each of them once,
+// and `loss` scores the seventh of the bytes that one pass hides (masked_text.h).
+//
 // With memory a piece is processed in segments of L, each with the memory of the earlier segments.
 // At length L there is no memory, and a memory of the longest length is equivalent to processing
 // pieces at once.
@@ -44,6 +48,7 @@ struct Scoring {
   int64_t reference = 0;  // the length that changes are against; one of the tested ones
   int64_t stride = 0;     // bytes scored at the end of a sliding window
   Reading reading = {};
+  bool masked = false;  // the model predicts masked bytes
 };
 
 // The mean of values[n] - reference[n] over blocks, and its standard error; both have at least 2.
@@ -55,10 +60,11 @@ Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> bl
                     const TestOptions& options, const Scoring& scoring,
                     const std::function<void(int64_t)>& on_block);
 
+// Whether a model was trained on masked bytes: its vocabulary has the two tokens of masked_text.h.
+bool predicts_masked_bytes(const DecoderOptions& model);
+
 // The scoring of surveys: changes against L, a stride of L/2. memory: positions, 0 for none.
-Evaluation evaluate(const Decoder& decoder, std::span<const std::string_view> blocks,
-                    const TestOptions& options, int64_t train_length, int64_t memory,
-                    const std::function<void(int64_t)>& on_block);
+Scoring survey_scoring(int64_t train_length, int64_t memory, bool masked = false);
 
 // -log p of each byte of `block` except the first. The block is cut into pieces of `length`.
 std::vector<float> losses(const Decoder& decoder, std::string_view block, int64_t length,

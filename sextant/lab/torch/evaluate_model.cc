@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sextant/base/error.h"
+#include "sextant/lab/data/masked_text.h"
 #include "sextant/models/hugging_face/tokenizer.h"
 
 namespace sextant::lab {
@@ -19,9 +20,11 @@ constexpr int64_t kEnoughBlocks = 64;
 }
 
 void check(const EvaluationRequest& request, const ModelConfig& config) {
-  if (config.model.vocabulary != kByteTokens) {
+  if (!predicts_masked_bytes(config.model) &&
+      (config.model.vocabulary != kByteTokens || !config.model.causal)) {
     wrong("vocab_size",
-          fmt::format("{}, bytes as tokens, but got {}", kByteTokens, config.model.vocabulary));
+          fmt::format("{}, bytes as tokens of a causal model, or {} with masked bytes, but got {}",
+                      kByteTokens, kMaskedVocabulary, config.model.vocabulary));
   }
   const std::vector<int64_t>& lengths = request.lengths;
   if (lengths.empty() || lengths.front() < 1) wrong("lengths", "at least one, of at least 1");
@@ -61,7 +64,8 @@ ModelOnText::ModelOnText(const EvaluationRequest& request)
   const int64_t shortest = test.lengths.front();
   scoring = {.reference = has_trained ? trained : shortest,
              .stride = request.stride,
-             .reading = {.segment = trained, .memory = saved.config.memory}};
+             .reading = {.segment = trained, .memory = saved.config.memory},
+             .masked = predicts_masked_bytes(saved.config.model)};
   if (scoring.stride == 0) scoring.stride = std::clamp<int64_t>(trained / 2, 1, shortest);
   if (scoring.stride < 1 || scoring.stride > shortest) {
     wrong("stride",
@@ -81,6 +85,7 @@ ModelEvaluation ModelOnText::described(const Evaluation& evaluation) const {
           .weights = saved.decoder.weights(),
           .blocks = test.blocks,
           .stride = scoring.stride,
+          .masked = scoring.masked,
           .lengths = evaluation.lengths,
           .reference = scoring.reference};
 }

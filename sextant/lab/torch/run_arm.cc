@@ -18,12 +18,12 @@
 #include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/progress.h"
 #include "sextant/lab/run/schedule.h"
+#include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/attention_entropy.h"
 #include "sextant/lab/torch/batches.h"
 #include "sextant/lab/torch/encoding_samples.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
-#include "sextant/lab/torch/retrieve.h"
 #include "sextant/lab/torch/trainer.h"
 
 namespace sextant::lab {
@@ -91,7 +91,7 @@ class ArmRun {
         task_(read_task(directory)),
         training_(training_of(task_.settings, task_.arm)),
         length_(training_of(task_.settings, task_.arm.task).length),
-        decoder_(model_of(task_.settings, task_.arm.task), method_of(task_.arm, task_.settings),
+        decoder_(model_of(task_.settings, task_.arm), method_of(task_.arm, task_.settings),
                  task_.arm.seed) {
     result_.arm = task_.arm;
     result_.weights = decoder_.weights();
@@ -140,7 +140,12 @@ class ArmRun {
   }
 
   Batches batches() const {
-    if (task_.arm.task == Task::kPairs) return pair_batches(training_, task_.arm.seed);
+    if (!is_on_text(task_.arm.task)) {
+      return small_batches(task_.arm.task, training_, task_.arm.seed);
+    }
+    if (task_.arm.task == Task::kMasked) {
+      return masked_batches(training_, task_.corpus, task_.arm.seed);
+    }
     return text_batches(training_, task_.corpus, task_.arm.seed, task_.arm.memory > 0);
   }
 
@@ -193,12 +198,14 @@ class ArmRun {
       report_testing(part, parts);
       if (watch_.stop != nullptr && *watch_.stop != 0) throw Stopped{};
     };
-    if (task_.arm.task == Task::kPairs) {
-      result_.retrieval = retrieve(decoder_, task_.settings.retrieval, tested);
+    if (!is_on_text(task_.arm.task)) {
+      result_.retrieval = accuracies(decoder_, task_.arm.task, task_.settings.retrieval, tested);
     } else {
       const std::vector<std::string_view> blocks =
           test_blocks(task_.corpus, options.longest(), options.blocks);
-      const Evaluation evaluation = evaluate(decoder_, blocks, options, length_, task_.arm.memory,
+      const Scoring scoring =
+          survey_scoring(length_, task_.arm.memory, task_.arm.task == Task::kMasked);
+      const Evaluation evaluation = evaluate(decoder_, blocks, options, scoring,
                                              [&](int64_t block) { tested(block, options.blocks); });
       result_.lengths = evaluation.lengths;
       result_.loss_at = evaluation.loss_at;
@@ -215,7 +222,7 @@ class ArmRun {
 
   void draw() {
     const std::unique_ptr<Method> method = method_of(task_.arm, task_.settings);
-    const ModelShape shape = model_shape(model_of(task_.settings, task_.arm.task), length_);
+    const ModelShape shape = model_shape(model_of(task_.settings, task_.arm), length_);
     result_.pictures = pictures_of(decoder_, *method, shape, task_.settings.test.longest());
   }
 
@@ -258,7 +265,7 @@ class ArmRun {
 
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
   std::unique_ptr<Method> method = make_method(
-      arm.method, model_shape(model_of(settings, arm.task), training_of(settings, arm.task).length),
+      arm.method, model_shape(model_of(settings, arm), training_of(settings, arm.task).length),
       json::parse(arm.options));
   if (arm.memory > 0 && !method->relative())
     fail(fmt::format("{}: memory: expected 0, as {} goes by absolute positions, but got {}",

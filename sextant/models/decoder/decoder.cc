@@ -148,10 +148,27 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
 
 at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
   check_tokens(tokens);
-  const Reading reading = {
-      .layout = {.batch = tokens.size(0), .queries = tokens.size(1), .keys = tokens.size(1)},
-      .last_only = true};
+  const Reading reading = {.layout = layout_of(tokens, 0), .last_only = true};
   return logits_of(read(tokens, reading, [](size_t, const at::Tensor& x) { return x; })).squeeze(1);
+}
+
+at::Tensor Decoder::logits_at(const at::Tensor& tokens, const at::Tensor& positions) const {
+  Memory none;
+  const at::Tensor x = read(tokens, none);
+  const at::Tensor rows = positions.view({-1, 1, 1}).expand({-1, 1, options_.width});
+  return logits_of(x.gather(1, rows)).squeeze(1);
+}
+
+Layout Decoder::layout_of(const at::Tensor& tokens, int64_t before) const {
+  Layout layout = {.batch = tokens.size(0),
+                   .queries = tokens.size(1),
+                   .keys = before + tokens.size(1),
+                   .first_query = before,
+                   .causal = options_.causal};
+  if (options_.padding < 0) return layout;
+  const at::Tensor shown = tokens.ne(options_.padding);
+  if (!shown.all().item<bool>()) layout.mask = shown.view({layout.batch, 1, 1, layout.keys});
+  return layout;
 }
 
 at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
@@ -159,9 +176,7 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
   // Positions count from the first one in memory: a relative method uses distances only.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
-  const Reading reading = {
-      .layout = {
-          .batch = tokens.size(0), .queries = tokens.size(1), .keys = keys, .first_query = before}};
+  const Reading reading = {.layout = layout_of(tokens, before)};
   const int64_t kept = std::min(memory.limit, keys);
   std::vector<at::Tensor> remembered;
   at::Tensor stream = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
@@ -195,6 +210,10 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
   if (cache.layers_.size() != layers_.size())
     fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
          std::to_string(cache.layers_.size()));
+  if (!options_.causal)
+    fail(
+        "decoder: cache: expected a causal model, but attention is bidirectional: earlier results "
+        "would change with each new token");
   Reading reading = {.layout = {}, .cache = &cache};
   for (const int64_t sequence : sequences) reading.sequences.push_back({sequence, tokens.size(1)});
   reading.layout = continued(cache.layers_[0], reading.sequences);
@@ -224,7 +243,7 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& see
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);
   x = method_->embed_last(x, layout, reading.parameters);
-  if (reading.last_only && layout.queries > 1) {
+  if (reading.last_only && layout.queries > 1) {  // a mask by key serves any number of queries
     x = x.narrow(1, layout.queries - 1, 1);
     reading.layout.first_query += layout.queries - 1;
     reading.layout.queries = 1;
@@ -238,6 +257,8 @@ at::Tensor Decoder::logits_of(const at::Tensor& x) const {
 }
 
 void Decoder::check_memory(const Memory& memory, int64_t batch) const {
+  if (!options_.causal || options_.padding >= 0)
+    fail("decoder: memory: expected none, as attention is bidirectional or has padding");
   if (!method_->relative())
     fail("decoder: memory: expected none, as the method goes by absolute positions");
   if (memory.limit < 0)

@@ -1,4 +1,5 @@
-// A decoder-only transformer whose position encoding is a plug-in.
+// A transformer whose position encoding is a plug-in: decoder-only, or with attention in both
+// directions (DecoderOptions::causal).
 //
 //   x = embed(tokens) sqrt(width)                     -> method.embed(x)
 //   x = x + out(attend(method, q, k, v of norm(x)))      for each layer
@@ -100,6 +101,9 @@ class Decoder {
   at::Tensor logits(const at::Tensor& tokens, DecoderCache& cache,
                     std::span<const int64_t> sequences) const;
 
+  // Logits at one position of each sequence, int64 [batch] -> [batch, vocabulary].
+  at::Tensor logits_at(const at::Tensor& tokens, const at::Tensor& positions) const;
+
   // Keeps the parameters and uses them with another method, for example RoPE's with a window.
   // Throws Error if the methods do not have the same parameters.
   void replace_method(std::unique_ptr<Method> method);
@@ -131,6 +135,8 @@ class Decoder {
   template <class SeenBy>
   at::Tensor read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const;
   at::Tensor read(const at::Tensor& tokens, Memory& memory) const;
+  // The layout of whole sequences, [batch, length], behind `before` positions of memory.
+  Layout layout_of(const at::Tensor& tokens, int64_t before) const;
   at::Tensor logits_of(const at::Tensor& x) const;
   at::Tensor projection(const LayerProjection& which) const;
   // Runs one layer: queries and residual stream come from x, keys and values from `seen`.

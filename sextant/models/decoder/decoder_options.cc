@@ -65,6 +65,11 @@ void check(const DecoderOptions& options) {
   at_least_one("mlp_width", options.mlp_width);
   multiple("width", options.width, "heads", options.heads);
   multiple("heads", options.heads, "key_heads", options.key_heads);
+  if (options.padding >= options.vocabulary) {
+    fail("model: padding: expected a token below vocabulary (" +
+         std::to_string(options.vocabulary) + ") or -1, but got " +
+         std::to_string(options.padding));
+  }
   if (!(options.norm_epsilon > 0 && options.norm_epsilon < 1)) {
     fail("model: norm_epsilon: expected a number between 0 and 1, but got " +
          nlohmann::json(options.norm_epsilon).dump());
@@ -82,6 +87,8 @@ void to_json(nlohmann::json& json, const DecoderOptions& options) {
           {"activation", name_of(kActivations, options.activation)},
           {"norm_epsilon", options.norm_epsilon},
           {"tied", options.tied}};
+  if (!options.causal) json["causal"] = false;
+  if (options.padding >= 0) json["padding"] = options.padding;
 }
 
 void from_json(const nlohmann::json& json, DecoderOptions& options) {
@@ -97,6 +104,8 @@ void from_json(const nlohmann::json& json, DecoderOptions& options) {
   fields.read("activation", activation);
   fields.read("norm_epsilon", options.norm_epsilon);
   fields.read("tied", options.tied);
+  if (json.contains("causal")) fields.read("causal", options.causal);
+  if (json.contains("padding")) fields.read("padding", options.padding);
   options.norm = sextant::norm(norm);
   options.activation = sextant::activation(activation);
   fields.finish();

@@ -27,6 +27,8 @@ struct DecoderOptions {
   // One matrix is both the embedding (times sqrt(width)) and the unembedding; otherwise there are
   // two, without a factor (Llama).
   bool tied = true;
+  bool causal = true;    // false: attention in both directions, as in an encoder
+  int64_t padding = -1;  // token that no position attends to; below 0: none
 
   int64_t head_dim() const { return width / heads; }
   friend bool operator==(const DecoderOptions&, const DecoderOptions&) = default;
@@ -39,7 +41,8 @@ Activation activation(const std::string& name);
 // Throws an Error that names the option if sizes do not fit each other.
 void check(const DecoderOptions& options);
 
-// from_json() is strict: it expects every field and no other.
+// from_json() is strict: it expects every field and no other. `causal` and `padding` are written,
+// and read, only where they differ from their defaults.
 void to_json(nlohmann::json& json, const DecoderOptions& options);
 void from_json(const nlohmann::json& json, DecoderOptions& options);
 

@@ -98,6 +98,9 @@ bool has_norm_bias(Family family) {
 Choice choose_family(const ModelConfig& config) {
   const json options = complete_options(config.method, json::parse(config.options));
   const DecoderOptions& model = config.model;
+  if (!model.causal || model.padding >= 0) {
+    return own("transformers has no bidirectional architecture with norms before each layer");
+  }
   if (config.memory > 0) return own("a memory of segments has no architecture there");
   if (config.method == "rope") return choose_rotary(config, options, false);
   if (config.method == "window") return choose_window(config, options);

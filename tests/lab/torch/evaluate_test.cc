@@ -25,7 +25,8 @@ std::vector<std::string_view> blocks() {
 }
 
 Evaluation evaluation(const Decoder& decoder, int64_t memory = 0) {
-  return evaluate(decoder, blocks(), tiny_settings().test, kTrained, memory, [](int64_t) {});
+  return evaluate(decoder, blocks(), tiny_settings().test, survey_scoring(kTrained, memory),
+                  [](int64_t) {});
 }
 
 // Without embeddings all logits are 0, so every byte has a loss of log 256, up to a few roundings

@@ -1,4 +1,4 @@
-#include "sextant/lab/torch/retrieve.h"
+#include "sextant/lab/torch/accuracy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,14 +22,14 @@ std::vector<AtDistance> found_after(int64_t steps, int64_t texts) {
   const DecoderOptions model = model_of(settings, Task::kPairs);
   Decoder decoder(
       model, make_method("none", model_shape(model, training.length), nlohmann::json::object()), 0);
-  Trainer trainer(training, pair_batches(training, 0), decoder);
+  Trainer trainer(training, small_batches(Task::kPairs, training, 0), decoder);
   for (int64_t step = 0; step < steps; ++step) trainer.advance();
-  return retrieve(decoder, settings.retrieval, [](int64_t, int64_t) {});
+  return accuracies(decoder, Task::kPairs, settings.retrieval, [](int64_t, int64_t) {});
 }
 
 constexpr size_t kAsked = 9;  // lengths and distances: see the first test
 
-TEST(Retrieve, AsksAtEveryLengthAndDistance) {
+TEST(Accuracy, AsksAtEveryLengthAndDistance) {
   std::vector<std::pair<int64_t, int64_t>> asked;
   for (const AtDistance& at : found_after(0, 8)) asked.emplace_back(at.length, at.distance);
   using P = std::pair<int64_t, int64_t>;
@@ -40,7 +40,7 @@ TEST(Retrieve, AsksAtEveryLengthAndDistance) {
 // There are 16 answers. By chance 25 of 400 are right, and more than 60 with a probability of
 // 1e-10; of 100, more than half are right with a probability of 1e-30. (300 steps of this size
 // reach 0.7; the survey's own settings reach 1.)
-TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
+TEST(Accuracy, FindsNothingUntrainedAndMostTrained) {
   const std::vector<AtDistance> untrained = found_after(0, 400);
   ASSERT_EQ(untrained.size(), kAsked);
   for (const AtDistance& at : untrained) EXPECT_LT(at.accuracy.value, 0.15);
@@ -53,7 +53,7 @@ TEST(Retrieve, FindsNothingUntrainedAndMostTrained) {
   }
 }
 
-TEST(Retrieve, SaysWhichTextsWereRight) {
+TEST(Accuracy, SaysWhichTextsWereRight) {
   const std::vector<AtDistance> all = found_after(50, 40);
   ASSERT_EQ(all.size(), kAsked);
   for (const AtDistance& at : all) {
@@ -64,7 +64,7 @@ TEST(Retrieve, SaysWhichTextsWereRight) {
   }
 }
 
-TEST(Retrieve, HasAnErrorEvenWhereAllAreRight) {
+TEST(Accuracy, HasAnErrorEvenWhereAllAreRight) {
   const std::vector<AtDistance> all = found_after(0, 8);
   ASSERT_EQ(all.size(), kAsked);
   for (const AtDistance& at : all) {
