@@ -63,6 +63,25 @@ Batches masked_batches(const TrainingOptions& options, const Corpus& corpus, uin
   });
 }
 
+Batches permuted_batches(const TrainingOptions& options, const Corpus& corpus, uint64_t seed) {
+  return [&options, &corpus, seed](int64_t step) {
+    Batch batch{at::empty({options.batch, options.length}, at::kLong),
+                at::empty({options.batch, options.length}, at::kLong),
+                at::empty({options.batch, options.length}, at::kLong)};
+    for (int64_t row = 0; row < options.batch; ++row) {
+      const std::string_view text =
+          train_window(corpus, options.length, seed, options.batch, step, row);
+      const PermutedText permuted =
+          permuted_training_text(text.substr(0, static_cast<size_t>(options.length)), seed,
+                                 static_cast<uint64_t>(step * options.batch + row));
+      std::ranges::copy(permuted.tokens, batch.tokens[row].data_ptr<int64_t>());
+      std::ranges::copy(permuted.answers, batch.targets[row].data_ptr<int64_t>());
+      std::ranges::copy(permuted.order, batch.order[row].data_ptr<int64_t>());
+    }
+    return batch;
+  };
+}
+
 Batches small_batches(Task task, const TrainingOptions& options, uint64_t seed) {
   return batches_of(options, [&options, task, seed](int64_t step, int64_t row) {
     const auto n = static_cast<uint64_t>(step * options.batch + row);

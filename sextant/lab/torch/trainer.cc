@@ -86,7 +86,10 @@ Trainer::~Trainer() = default;
 double Trainer::advance() {
   const Batch batch = batches_(step_);
   Memory memory = memory_;
-  const at::Tensor loss = decoder_.losses(batch.tokens, batch.targets, memory).mean();
+  const at::Tensor loss =
+      (batch.order.defined() ? decoder_.permuted_losses(batch.tokens, batch.targets, batch.order)
+                             : decoder_.losses(batch.tokens, batch.targets, memory))
+          .mean();
   const double value = loss.item<double>();
   if (!std::isfinite(value)) return value;
 

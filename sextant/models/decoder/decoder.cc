@@ -22,8 +22,6 @@
 namespace sextant {
 namespace {
 
-constexpr size_t kPlansOfLayers = 4;
-
 void check_tokens(const at::Tensor& tokens) {
   if (tokens.dim() != 2 || tokens.size(1) < 1) {
     fail("decoder: tokens: expected [batch, length], but got " + std::to_string(tokens.dim()) +
@@ -136,7 +134,11 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
   check_tokens(tokens);
   if (targets.sizes() != tokens.sizes())
     fail("decoder: targets: expected as many as tokens, but got another shape");
-  at::Tensor x = read(tokens, memory).reshape({-1, options_.width});
+  return losses_of(read(tokens, memory), targets);
+}
+
+at::Tensor Decoder::losses_of(const at::Tensor& stream, const at::Tensor& targets) const {
+  at::Tensor x = stream.reshape({-1, options_.width});
   at::Tensor answers = targets.reshape({-1});
   const at::Tensor asked = answers.ge(0).nonzero().squeeze(1);
   if (asked.size(0) < answers.size(0)) {
@@ -144,6 +146,13 @@ at::Tensor Decoder::losses(const at::Tensor& tokens, const at::Tensor& targets,
     answers = answers.index_select(0, asked);
   }
   return cross_entropy(logits_of(x), answers);
+}
+
+at::Tensor Decoder::embedded(const at::Tensor& tokens, const Layout& layout,
+                             std::span<const at::Tensor> parameters) const {
+  at::Tensor x = at::embedding(embedding_, tokens);
+  if (options_.tied) x = x * embedding_scale_;
+  return method_->embed(x, layout, parameters);
 }
 
 at::Tensor Decoder::last_logits(const at::Tensor& tokens) const {
@@ -234,11 +243,9 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& see
   Layout layout = reading.layout;
   if (method_->reads_token_ids()) layout.token_ids = tokens;
   // Layers differ by their windows at most.
-  reading.layout.plans = std::make_shared<PlanCache>(kPlansOfLayers);
+  reading.layout.plans = std::make_shared<PlanCache>(kPlansOfDecoder);
   reading.parameters = method_parameters();
-  at::Tensor x = at::embedding(embedding_, tokens);
-  if (options_.tied) x = x * embedding_scale_;
-  x = method_->embed(x, layout, reading.parameters);
+  at::Tensor x = embedded(tokens, layout, reading.parameters);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);

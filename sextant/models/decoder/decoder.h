@@ -69,6 +69,9 @@ class DecoderCache {
   std::vector<KvCache> layers_;
 };
 
+// Layers of a decoder differ by their windows at most.
+inline constexpr size_t kPlansOfDecoder = 4;
+
 class Decoder {
  public:
   // Draws initial values from `seed`. They depend on the seed and the parameter's name only, so
@@ -87,6 +90,14 @@ class Decoder {
   // -log p of each token of `targets`, int64 as `tokens`; targets below 0 are skipped. Returns
   // [targets not skipped], in the order of the sequences.
   at::Tensor losses(const at::Tensor& tokens, const at::Tensor& targets, Memory& memory) const;
+
+  // The same for permutation language models (Yang et al. 2019, XLNet, section 2.3). order, int64
+  // as `tokens`: the rank of each position. The content stream of a position attends to ranks up to
+  // its own, its query stream to ranks below its own; the query stream predicts the token.
+  // Attention of a position of the lowest rank is zero in the query stream. Throws Error without
+  // options().query_token, or for a method with absolute positions in its last layer.
+  at::Tensor permuted_losses(const at::Tensor& tokens, const at::Tensor& targets,
+                             const at::Tensor& order) const;
 
   // The logits of the last position only, [batch, vocabulary]; the last layer then computes only
   // this position.
@@ -138,6 +149,11 @@ class Decoder {
   // The layout of whole sequences, [batch, length], behind `before` positions of memory.
   Layout layout_of(const at::Tensor& tokens, int64_t before) const;
   at::Tensor logits_of(const at::Tensor& x) const;
+  at::Tensor query_stream(const at::Tensor& tokens, const at::Tensor& order) const;
+  at::Tensor embedded(const at::Tensor& tokens, const Layout& layout,
+                      std::span<const at::Tensor> parameters) const;
+  // -log p of the targets of 0 or above, from the residual stream.
+  at::Tensor losses_of(const at::Tensor& stream, const at::Tensor& targets) const;
   at::Tensor projection(const LayerProjection& which) const;
   // Runs one layer: queries and residual stream come from x, keys and values from `seen`.
   at::Tensor run(const at::Tensor& x, const at::Tensor& seen, size_t index,

@@ -43,6 +43,13 @@ void at_least_one(const char* name, int64_t value) {
   }
 }
 
+void token_or_none(const char* name, int64_t token, int64_t vocabulary) {
+  if (token >= vocabulary) {
+    fail("model: " + std::string(name) + ": expected a token below vocabulary (" +
+         std::to_string(vocabulary) + ") or -1, but got " + std::to_string(token));
+  }
+}
+
 void multiple(const char* name, int64_t value, const char* of, int64_t divisor) {
   if (value % divisor != 0) {
     fail("model: " + std::string(name) + ": expected a multiple of " + of + " (" +
@@ -65,10 +72,11 @@ void check(const DecoderOptions& options) {
   at_least_one("mlp_width", options.mlp_width);
   multiple("width", options.width, "heads", options.heads);
   multiple("heads", options.heads, "key_heads", options.key_heads);
-  if (options.padding >= options.vocabulary) {
-    fail("model: padding: expected a token below vocabulary (" +
-         std::to_string(options.vocabulary) + ") or -1, but got " +
-         std::to_string(options.padding));
+  token_or_none("padding", options.padding, options.vocabulary);
+  token_or_none("query_token", options.query_token, options.vocabulary);
+  if (options.query_token >= 0 && options.causal) {
+    fail("model: query_token: expected -1 in a causal model, but got " +
+         std::to_string(options.query_token));
   }
   if (!(options.norm_epsilon > 0 && options.norm_epsilon < 1)) {
     fail("model: norm_epsilon: expected a number between 0 and 1, but got " +
@@ -89,6 +97,7 @@ void to_json(nlohmann::json& json, const DecoderOptions& options) {
           {"tied", options.tied}};
   if (!options.causal) json["causal"] = false;
   if (options.padding >= 0) json["padding"] = options.padding;
+  if (options.query_token >= 0) json["query_token"] = options.query_token;
 }
 
 void from_json(const nlohmann::json& json, DecoderOptions& options) {
@@ -106,6 +115,7 @@ void from_json(const nlohmann::json& json, DecoderOptions& options) {
   fields.read("tied", options.tied);
   if (json.contains("causal")) fields.read("causal", options.causal);
   if (json.contains("padding")) fields.read("padding", options.padding);
+  if (json.contains("query_token")) fields.read("query_token", options.query_token);
   options.norm = sextant::norm(norm);
   options.activation = sextant::activation(activation);
   fields.finish();

@@ -29,6 +29,9 @@ struct DecoderOptions {
   bool tied = true;
   bool causal = true;    // false: attention in both directions, as in an encoder
   int64_t padding = -1;  // token that no position attends to; below 0: none
+  // XLNet's two streams (Decoder::permuted_losses), with this token's embedding as the query
+  // stream's input; below 0: none.
+  int64_t query_token = -1;
 
   int64_t head_dim() const { return width / heads; }
   friend bool operator==(const DecoderOptions&, const DecoderOptions&) = default;
@@ -41,8 +44,8 @@ Activation activation(const std::string& name);
 // Throws an Error that names the option if sizes do not fit each other.
 void check(const DecoderOptions& options);
 
-// from_json() is strict: it expects every field and no other. `causal` and `padding` are written,
-// and read, only where they differ from their defaults.
+// from_json() is strict: it expects every field and no other. `causal`, `padding` and
+// `query_token` are written, and read, only where they differ from their defaults.
 void to_json(nlohmann::json& json, const DecoderOptions& options);
 void from_json(const nlohmann::json& json, DecoderOptions& options);
 
