@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/base/random.h"
@@ -17,6 +19,16 @@ constexpr double kAsked = 0.15, kMasked = 0.8, kRandom = 0.1;
 constexpr uint64_t kShortOneOf = 10;
 constexpr int64_t kShortest = 4;  // a short sequence has at least length / kShortest bytes
 constexpr int64_t kBytes = 256;
+constexpr int64_t kPermutedOneOf = 6;  // XLNet's K
+
+// Shuffles values in place (Fisher and Yates) with the random numbers from `next` on. Returns the
+// number behind the last one that was used.
+uint64_t shuffle(std::span<int64_t> values, const CounterRandom& random, uint64_t next) {
+  for (size_t last = values.size() - 1; last > 0; --last) {
+    std::swap(values[last], values[random.below(last + 1, next++)]);
+  }
+  return next;
+}
 
 }  // namespace
 
@@ -55,6 +67,23 @@ MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n
   return masked;
 }
 
+PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64_t n) {
+  const auto length = static_cast<int64_t>(text.size());
+  if (length < 2) {
+    fail("permuted text: length: expected at least 2, but got " + std::to_string(length));
+  }
+  const CounterRandom random(seed, "permuted");
+  PermutedText permuted{.tokens = {}, .answers = {}, .order = std::vector<int64_t>(text.size())};
+  std::iota(permuted.order.begin(), permuted.order.end(), 0);
+  shuffle(permuted.order, random, n << 32);
+  const int64_t first_asked = length - std::max<int64_t>(1, length / kPermutedOneOf);
+  for (size_t at = 0; at < text.size(); ++at) {
+    permuted.tokens.push_back(static_cast<uint8_t>(text[at]));
+    permuted.answers.push_back(permuted.order[at] < first_asked ? kNotAsked : permuted.tokens[at]);
+  }
+  return permuted;
+}
+
 std::vector<int64_t> passes_of_block(int64_t length, uint64_t n) {
   const CounterRandom random(kTestSeed, "masked/test");
   uint64_t next = n << 32;
@@ -62,9 +91,7 @@ std::vector<int64_t> passes_of_block(int64_t length, uint64_t n) {
   while (static_cast<int64_t>(passes.size()) < length) {
     std::array<int64_t, kMaskPasses> order{};
     std::iota(order.begin(), order.end(), 0);
-    for (size_t last = order.size() - 1; last > 0; --last) {  // Fisher and Yates
-      std::swap(order[last], order[random.below(last + 1, next++)]);
-    }
+    next = shuffle(order, random, next);
     passes.insert(passes.end(), order.begin(), order.end());
   }
   passes.resize(static_cast<size_t>(length));

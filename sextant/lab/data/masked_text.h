@@ -30,6 +30,16 @@ struct MaskedText {
 // text: 2 bytes or more.
 MaskedText masked_training_text(std::string_view text, uint64_t seed, uint64_t n);
 
+// A sequence of permutation language modelling (Yang et al. 2019, XLNet, arXiv 1906.08237, section
+// 2.3): each position has a rank in a random order, and the last sixth of the order is predicted,
+// each byte from those of lower rank.
+struct PermutedText {
+  std::vector<int64_t> tokens, answers, order;  // [length] each; answers: kNotAsked elsewhere
+};
+
+// The n-th training sequence of a seed. text: 2 bytes or more.
+PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64_t n);
+
 // The pass that hides each byte of the n-th test block: [length] of 0 to kMaskPasses - 1. Of any
 // kMaskPasses consecutive bytes that start at a multiple of kMaskPasses, each pass hides one.
 std::vector<int64_t> passes_of_block(int64_t length, uint64_t n);

@@ -22,6 +22,7 @@ using nlohmann::json;
 constexpr const char* kMemory = "memory";
 constexpr const char* kTune = "tune";
 constexpr const char* kCausal = "causal";
+constexpr const char* kTwoStreams = "two_streams";
 constexpr const char* kWeights = "weights";
 constexpr const char* kOwn = "own";
 constexpr const char* kLogN = "log-n";
@@ -99,13 +100,13 @@ std::optional<int64_t> taken(json& options, const char* name, const std::string&
   return value.get<int64_t>();
 }
 
-// Removes the option "causal", which only tasks with attention in both directions have.
-bool taken_causal(json& options, Task task, const std::string& label) {
-  if (!options.contains(kCausal) || task == Task::kText || task == Task::kPairs) return false;
-  const json value = options.at(kCausal);
-  options.erase(kCausal);
+// Removes an option that only tasks with attention in both directions have, and returns its value.
+bool taken_flag(json& options, const char* name, Task task, const std::string& label) {
+  if (!options.contains(name) || task == Task::kText || task == Task::kPairs) return false;
+  const json value = options.at(name);
+  options.erase(name);
   if (!value.is_boolean()) {
-    fail(fmt::format("methods: {}: {}: expected true or false, but got {}", label, kCausal,
+    fail(fmt::format("methods: {}: {}: expected true or false, but got {}", label, name,
                      value.dump()));
   }
   return value.get<bool>();
@@ -139,7 +140,11 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   arm.memory = memory.value_or(all.memory);
   if (!memory) arm.label = with_memory(arm.label, arm.memory);
   arm.tune = taken(given, kTune, arm.label).value_or(0);
-  arm.causal = taken_causal(given, task, arm.label);
+  arm.causal = taken_flag(given, kCausal, task, arm.label);
+  arm.two_streams = taken_flag(given, kTwoStreams, task, arm.label);
+  if (arm.causal && arm.two_streams) {
+    fail(fmt::format("methods: {}: two_streams: expected false with causal=true", arm.label));
+  }
   if (arm.memory > 0 && settings.objective == Task::kMasked) {
     fail(fmt::format("methods: {}: memory: expected 0 with masked bytes, but got {}", arm.label,
                      arm.memory));

@@ -183,6 +183,7 @@ DecoderOptions model_of(const Settings& settings, Task task) {
 DecoderOptions model_of(const Settings& settings, const Arm& arm) {
   DecoderOptions model = model_of(settings, arm.task);
   model.causal = model.causal || arm.causal;
+  if (arm.two_streams && arm.task == Task::kMasked) model.query_token = kMaskToken;
   return model;
 }
 
@@ -324,6 +325,7 @@ void to_json(json& json, const Arm& arm) {
           {"seed", arm.seed},       {"memory", arm.memory}, {"weights_from", arm.weights_from},
           {"task", name(arm.task)}, {"tune", arm.tune}};
   if (arm.causal) json["causal"] = true;
+  if (arm.two_streams) json["two_streams"] = true;
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -339,6 +341,7 @@ void from_json(const json& json, Arm& arm) {
   fields.read("task", task);
   arm.task = task_named(task);
   if (json.contains("causal")) fields.read("causal", arm.causal);
+  if (json.contains("two_streams")) fields.read("two_streams", arm.two_streams);
   fields.finish();
 }
 

@@ -72,6 +72,7 @@ struct ArmDefaults {
 //   weights   the method or request whose weights are used: "rope" for any method that has rope's
 //             parameters; "own" trains a method that would otherwise use other weights
 //   causal    true: with masked bytes, attention to earlier positions only
+//   two_streams  true: with masked bytes, a permutation language model (XLNet)
 //   memory    positions; in the label if it comes from all.memory
 //   tune      steps of further training at the longest length, from the weights that are used. With
 //             all.tune each such arm, and the method that was trained, also gets a tuned copy.

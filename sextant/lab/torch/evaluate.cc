@@ -92,11 +92,14 @@ BlockScores causal_scores(const Decoder& decoder, std::string_view block, int64_
 // bool of the same shape, is true.
 std::vector<float> losses_of_hidden(const Decoder& decoder, const at::Tensor& text,
                                     const at::Tensor& hidden, const at::Tensor& asked) {
+  const at::Tensor targets = text.masked_fill(asked.logical_not(), kNotAsked);
   Memory none;
-  const at::Tensor loss = decoder
-                              .losses(text.masked_fill(hidden, kMaskToken),
-                                      text.masked_fill(asked.logical_not(), kNotAsked), none)
-                              .contiguous();
+  // With two streams the visible bytes have the lower rank.
+  const at::Tensor loss =
+      (decoder.options().query_token >= 0
+           ? decoder.permuted_losses(text, targets, hidden.to(at::kLong))
+           : decoder.losses(text.masked_fill(hidden, kMaskToken), targets, none))
+          .contiguous();
   return {loss.data_ptr<float>(), loss.data_ptr<float>() + loss.numel()};
 }
 

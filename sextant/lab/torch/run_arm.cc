@@ -143,6 +143,9 @@ class ArmRun {
     if (!is_on_text(task_.arm.task)) {
       return small_batches(task_.arm.task, training_, task_.arm.seed);
     }
+    if (task_.arm.two_streams && task_.arm.task == Task::kMasked) {
+      return permuted_batches(training_, task_.corpus, task_.arm.seed);
+    }
     if (task_.arm.task == Task::kMasked) {
       return masked_batches(training_, task_.corpus, task_.arm.seed);
     }

@@ -242,7 +242,6 @@ template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
   Layout layout = reading.layout;
   if (method_->reads_token_ids()) layout.token_ids = tokens;
-  // Layers differ by their windows at most.
   reading.layout.plans = std::make_shared<PlanCache>(kPlansOfDecoder);
   reading.parameters = method_parameters();
   at::Tensor x = embedded(tokens, layout, reading.parameters);
