@@ -212,7 +212,8 @@ class ArmRun {
                                              [&](int64_t block) { tested(block, options.blocks); });
       result_.lengths = evaluation.lengths;
       result_.loss_at = evaluation.loss_at;
-      if (task_.arm.memory == 0) {
+      // Statistics of two streams would be those of the content stream, which predicts nothing.
+      if (task_.arm.memory == 0 && !task_.arm.two_streams) {
         const bool draws = task_.arm.seed == 0;
         if (draws) draw();
         result_.attention =

@@ -73,6 +73,20 @@ TEST(MaskedText, AsksForSomethingInEverySequence) {
               ThrowsMessage<Error>(HasSubstr("length: expected at least 2, but got 1")));
 }
 
+TEST(PermutedText, AsksForTheLastSixthOfARandomOrder) {
+  const std::string text = text_of(60);
+  const PermutedText one = permuted_training_text(text, 1, 0);
+  std::vector<int64_t> ranks = one.order;
+  std::ranges::sort(ranks);
+  for (size_t at = 0; at < text.size(); ++at) {
+    EXPECT_EQ(ranks[at], static_cast<int64_t>(at));
+    EXPECT_EQ(one.tokens[at], static_cast<uint8_t>(text[at]));
+    EXPECT_EQ(one.answers[at], one.order[at] >= 50 ? one.tokens[at] : kNotAsked);
+  }
+  EXPECT_NE(one.order, permuted_training_text(text, 1, 1).order);
+  EXPECT_NE(one.order, permuted_training_text(text, 2, 0).order);
+}
+
 TEST(MaskedText, EachPassOfATestHidesOneOfSevenBytes) {
   const std::vector<int64_t> passes = passes_of_block(100, 2);
   ASSERT_EQ(passes.size(), 100);

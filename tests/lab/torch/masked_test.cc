@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 
@@ -13,6 +14,7 @@
 #include "sextant/base/error.h"
 #include "sextant/lab/data/direction_task.h"
 #include "sextant/lab/data/masked_text.h"
+#include "sextant/lab/data/retrieval_task.h"
 #include "sextant/lab/torch/accuracy.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
@@ -134,6 +136,49 @@ TEST(Masked, AnArmTrainsTestsAndIsReadAgain) {
   EXPECT_EQ(saved.config.model, model_of(masked_settings(), Task::kMasked));
   EXPECT_TRUE(predicts_masked_bytes(saved.config.model));
   EXPECT_THAT(obstacle(directory), HasSubstr("bidirectional"));
+}
+
+Decoder two_streams(const std::string& method) {
+  Arm arm{.label = method, .method = method, .options = "{}", .task = Task::kMasked};
+  arm.two_streams = true;
+  const DecoderOptions options = model_of(masked_settings(), arm);
+  return {options, make_method(method, model_shape(options, kTrained), nlohmann::json::object()),
+          0};
+}
+
+// The loss of a token changes with that token and with those of lower rank, and with no other.
+TEST(TwoStreams, PredictATokenFromThoseOfLowerRank) {
+  const at::NoGradGuard no_gradients;
+  constexpr int64_t kLength = 8, kAsked = 3;
+  for (const char* method : {"xlnet", "transformer-xl", "sinusoidal"}) {
+    const Decoder model = two_streams(method);
+    const at::Tensor tokens = tokens_from(1, kLength);
+    const at::Tensor order = at::arange(kLength, at::kLong).flip(0).unsqueeze(0);
+    at::Tensor targets = at::full({1, kLength}, kNotAsked, at::kLong);
+    targets[0][kAsked] = 65;
+    const auto loss = [&](const at::Tensor& x) {
+      return model.permuted_losses(x, targets, order).item<double>();
+    };
+    const double before = loss(tokens);
+    for (int64_t place = 0; place < kLength; ++place) {
+      at::Tensor other = tokens.clone();
+      other[0][place] = (tokens[0][place].item<int64_t>() + 1) % 256;
+      const bool seen = order[0][place].item<int64_t>() < order[0][kAsked].item<int64_t>();
+      EXPECT_EQ(loss(other) != before, seen) << method << " " << place;
+    }
+  }
+}
+
+TEST(TwoStreams, AnArmTrainsAndIsReadAgain) {
+  const TemporaryFolder folder;
+  Arm arm{.label = "xlnet", .method = "xlnet", .options = "{}", .task = Task::kMasked};
+  arm.two_streams = true;
+  const auto directory = prepare_arm(folder, arm, masked_settings());
+  EXPECT_EQ(run_arm(directory, {}), Ending::kDone);
+  const auto result = read_json(directory / kResultFile).get<ArmResult>();
+  EXPECT_LT(result.lengths[0].sliding.value, std::log(256));
+  EXPECT_LT(result.train_loss.back(), result.train_loss.front());
+  EXPECT_EQ(read_model(directory).config.model.query_token, kMaskToken);
 }
 
 // Shares of right tags after a training of some seconds, over all distances at the trained length.
