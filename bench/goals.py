@@ -13,6 +13,11 @@ the programs, and judges the existing files.
 writes the medians of the same files into bench/results, from which scripts/draw_figures.py draws
 docs/performance.md. The name of the machine is made from /proc/cpuinfo by default.
 
+    bench/goals.py --to build/after --before build/before --before-version COMMIT --results ...
+
+writes instead the figures of both folders side by side (DATE-goals-beside.json); the folder of the
+earlier commit was measured with that commit's own goals.py, in the same sitting.
+
 With --python, an interpreter with PyTorch 2, and --library, the library built for it, PyTorch's
 attention is timed too (scripts/check_torch.sh builds one: build/torch-VERSION/lib/
 libsextant_torch.so, with build/python-VERSION/bin/python).
@@ -148,6 +153,28 @@ def record(measured, folder, machine):
                                 statistic="median", folder=folder, on=machine))
 
 
+def record_beside(measured, before, options):
+    """Writes the rows that both folders have: ours from the first, the peer's from the second."""
+    rows = []
+    for name in measured.keys() & before.keys():
+        earlier = {(row["name"], row["shape"], row.get("peer_version")): row
+                   for row in result_rows.rows(name, before)}
+        for row in result_rows.rows(name, measured):
+            peer = earlier.get((row["name"], row["shape"], row.get("peer_version")))
+            if peer is not None and row["ours"] and peer["ours"]:
+                label = row["name"] if name == "attention" else f"{row['name']} ({name})"
+                rows.append({"name": label, "shape": row["shape"], "unit": row["unit"],
+                             "rounds": row["rounds"], "spread": max(row["spread"] or 1, peer["spread"] or 1),
+                             "ours": row["ours"], "peer": peer["ours"],
+                             "peer_version": options.before_version,
+                             "ratio": float(f"{row['ours'] / peer['ours']:.6g}")})
+    rows.sort(key=lambda row: (row["name"], row["shape"]))
+    print(records.write("goals-beside", rows, commit=records.commit_of("HEAD"),
+                        command=f"bench/goals.py --before-version {options.before_version}",
+                        threads=options.threads, date=datetime.date.today().isoformat(),
+                        statistic="median", folder=options.results, on=options.machine))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=pathlib.Path, required=True, help="folder of measured files")
@@ -164,10 +191,17 @@ def main():
     parser.add_argument("--json", type=program.writable, help="write all lines to this file")
     parser.add_argument("--results", type=pathlib.Path,
                         help="write MACHINE/DATE-NAME.json files into this folder")
+    parser.add_argument("--before", type=pathlib.Path,
+                        help="folder that an earlier commit's goals.py measured")
+    parser.add_argument("--before-version", help="that commit")
     parser.add_argument("--machine", help='short name of the machine, such as "zen4-2c"')
     options = parser.parse_args()
     if bool(options.python) != bool(options.library):
         parser.error("--python and --library: expected both or none")
+    if bool(options.before) != bool(options.before_version):
+        parser.error("--before and --before-version: expected both or none")
+    if options.before and not options.results:
+        parser.error("--before: expected --results, too")
     if options.machine and not options.results:
         parser.error("--machine: expected --results, too")
     known = commands(options)
@@ -187,7 +221,9 @@ def main():
     # Files of an earlier run with --python are used, too.
     measured = read(options.to, dict.fromkeys([*known, *(f"peers-{size}" for size in HEAD_SIZES)]))
     program.write(options.json, judge(measured))
-    if options.results:
+    if options.before:
+        record_beside(measured, read(options.before, known), options)
+    elif options.results:
         record(measured, options.results, options.machine)
 
 
