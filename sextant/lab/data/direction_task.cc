@@ -9,7 +9,7 @@
 namespace sextant::lab {
 namespace {
 
-constexpr uint64_t kTestSeed = 0;  // training uses another random stream
+constexpr uint64_t kDirectionTestSeed = 0;  // training uses another random stream
 
 // gap: of every mark, or 0: drawn for each.
 DirectionText text_of(int64_t length, int64_t gap, const CounterRandom& random, uint64_t n) {
@@ -54,7 +54,7 @@ DirectionText direction_test_text(int64_t length, int64_t gap, uint64_t n) {
     fail("direction: gap: expected 1 to " + std::to_string(kMostGap) + ", but got " +
          std::to_string(gap));
   }
-  return text_of(length, gap, CounterRandom(kTestSeed, "direction/test"), n);
+  return text_of(length, gap, CounterRandom(kDirectionTestSeed, "direction/test"), n);
 }
 
 }  // namespace sextant::lab

@@ -14,7 +14,7 @@
 namespace sextant::lab {
 namespace {
 
-constexpr uint64_t kTestSeed = 0;  // training uses another random stream
+constexpr uint64_t kMaskedTestSeed = 0;  // training uses another random stream
 constexpr double kAsked = 0.15, kMasked = 0.8, kRandom = 0.1;
 constexpr uint64_t kShortOneOf = 10;
 constexpr int64_t kShortest = 4;  // a short sequence has at least length / kShortest bytes
@@ -85,7 +85,7 @@ PermutedText permuted_training_text(std::string_view text, uint64_t seed, uint64
 }
 
 std::vector<int64_t> passes_of_block(int64_t length, uint64_t n) {
-  const CounterRandom random(kTestSeed, "masked/test");
+  const CounterRandom random(kMaskedTestSeed, "masked/test");
   uint64_t next = n << 32;
   std::vector<int64_t> passes;
   while (static_cast<int64_t>(passes.size()) < length) {
