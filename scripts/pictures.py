@@ -12,9 +12,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Method: the name of the figure, and the options of `sextant plot METHOD`.
+# The picture: the figure's name and the options of `sextant plot METHOD`. The picture's name is
+# that of the method, or METHOD/ANOTHER for the picture METHOD-ANOTHER.
 PICTURES = {
     "alibi": ("distance", []),
+    "alibi/both": ("distance", ["--direction", "both"]),
     "binary": ("vectors", []),
     "chunk": ("score", ["--options", '{"chunk": 16, "of": "none"}']),
     "clock": ("similarity", []),
@@ -31,15 +33,19 @@ PICTURES = {
     "leaky-rerope": ("distance", ["--heads", "1"]),
     "nezha": ("distance", ["--direction", "both", "--heads", "1", "--options",
                            '{"max_relative_position": 32}']),
+    "pi/pair": ("pair", []),
     "recursive": ("similarity", []),
     "relative-key": ("distance", ["--direction", "both", "--heads", "2"]),
     "rerope": ("distance", ["--heads", "1"]),
     "rope": ("distance", []),
+    "rope/bound": ("bound", ["--length", "512"]),
+    "rope/pair": ("pair", []),
     "rope-mixed": ("distance", []),
     "sandwich": ("distance", ["--length", "256"]),
     "self-extend": ("score", ["--length", "96", "--options", '{"window": 24, "group": 8}']),
     "shaw": ("distance", []),
     "sinusoidal": ("vectors", []),
+    "sinusoidal/explained": ("explained-distance", []),
     "skew": ("distance", ["--options", '{"max_relative_position": 32}']),
     "streaming": ("score", ["--options", '{"sinks": 4, "recent": 16}']),
     "t5": ("distance", []),
@@ -57,12 +63,14 @@ def main():
     images = ROOT / "docs" / "images" / "methods"
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for method, (figure, options) in PICTURES.items():
+        for picture, (figure, options) in PICTURES.items():
+            method = picture.split("/")[0]
             subprocess.run(
                 [command, "plot", method, *options, "--format", "svg", "--out", folder],
                 check=True, stdout=subprocess.DEVNULL,
             )
-            shutil.copy(f"{folder}/{method}-{figure}.svg", images / f"{method}.svg")
+            to = images / f"{picture.replace('/', '-')}.svg"
+            shutil.copy(f"{folder}/{method}-{figure}.svg", to)
 
 
 if __name__ == "__main__":

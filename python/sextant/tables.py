@@ -85,6 +85,7 @@ def stretched_speeds(dim, base=10000.0, stretch=None, length=1, train_length=Non
 
     stretch is the option of the method "rope": a dict with Hugging Face's keys, {"rope_type":
     "yarn", "factor": 8, "original_max_position_embeddings": 4096}, or "yarn*8" with train_length.
+    "pi" and "dynamic-pi" are Hugging Face's "linear" and the dynamic form of it.
     Frequencies are in radians per position. gain multiplies rotated queries and keys, the score
     factor (DeepSeek's) multiplies all scores."""
     return torch.ops.sextant.stretched_speeds(

@@ -77,19 +77,49 @@ struct HeatMap {
   int width = 640, height = 440;  // pixels; a square matrix is drawn square
 };
 
+// Points of a plane with the circle of radius 1 around the origin, in one panel or several side by
+// side: a pair of channels that is rotated. The points of a series have the same look in each
+// panel.
+struct PlaneChart {
+  struct Point {
+    double x = 0, y = 0;
+    std::string label = {};
+  };
+  struct Series {
+    std::string name;
+    std::vector<Point> points;
+  };
+  struct Panel {
+    std::string name;
+    std::vector<Series> series;
+    double arc =
+        0;  // radians from (1, 0) counter-clockwise, shaded inside the circle; at most 2 pi
+  };
+  std::string title;
+  std::string subtitle;
+  std::string x, y;      // labels of the axes
+  std::string arc_name;  // the meaning of the shaded arcs; empty if there are none
+  std::vector<Panel> panels;
+  int width = 760;  // pixels; panels that do not fit side by side are stacked
+};
+
 // Standalone SVG documents that follow the viewer's light or dark mode.
 std::string svg(const LineChart& chart);
 std::string svg(const HeatMap& map);
+std::string svg(const PlaneChart& chart);
 
 // The same pictures as PNG bytes, with `zoom` pixels per SVG unit. Throws Error if rsvg-convert
 // (Debian: librsvg2-bin) is not installed.
 std::string png(const LineChart& chart, double zoom = 2);
 std::string png(const HeatMap& map, double zoom = 2);
+std::string png(const PlaneChart& chart, double zoom = 2);
 
-// The data of a chart: a header line, then "series,x,y,low,high" per point, or "row,column,value"
-// per cell. This is enough to redraw it elsewhere. Numbers round-trip to the same doubles.
+// The data of a chart: a header line, then "series,x,y,low,high" per point, "row,column,value" per
+// cell, or "panel,series,label,x,y" per point of a plane. This is enough to redraw it elsewhere.
+// Numbers round-trip to the same doubles.
 std::string csv(const LineChart& chart);
 std::string csv(const HeatMap& map);
+std::string csv(const PlaneChart& chart);
 
 // A matrix in NumPy's .npy format: float64, [rows, columns].
 std::string npy(const HeatMap& map);
@@ -100,12 +130,15 @@ enum class Format { kSvg, kPng, kCsv, kNpy };
 Format format(const std::string& name);
 
 // Writes STEM.svg, STEM.png, ... atomically (write_file.h), and returns their paths. Creates
-// missing folders. Throws Error if a file cannot be written, or if a line chart is requested as
-// kNpy.
+// missing folders. Throws Error if a file cannot be written, or if a chart other than a heat map is
+// requested as kNpy.
 std::vector<std::filesystem::path> write_figure(const LineChart& chart,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats);
 std::vector<std::filesystem::path> write_figure(const HeatMap& map,
+                                                const std::filesystem::path& stem,
+                                                std::span<const Format> formats);
+std::vector<std::filesystem::path> write_figure(const PlaneChart& chart,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats);
 

@@ -6,6 +6,7 @@
 #include "sextant/chart/chart.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
+#include "sextant/chart/plane_chart.h"
 #include "sextant/files/npy.h"
 
 namespace sextant::chart {
@@ -47,6 +48,20 @@ std::string csv(const HeatMap& map) {
     const std::string start = place(map.rows, row) + ",";
     for (int64_t column = 0; column < map.columns.count; ++column) {
       out += start + place(map.columns, column) + fmt::format(",{}\n", map.values[next++]);
+    }
+  }
+  return out;
+}
+
+std::string csv(const PlaneChart& chart) {
+  check(chart);
+  std::string out = "panel,series,label,x,y\n";
+  for (const PlaneChart::Panel& panel : chart.panels) {
+    for (const PlaneChart::Series& series : panel.series) {
+      for (const PlaneChart::Point& point : series.points) {
+        out += fmt::format("{},{},{},{},{}\n", field(panel.name), field(series.name),
+                           field(point.label), point.x, point.y);
+      }
     }
   }
   return out;

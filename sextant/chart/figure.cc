@@ -7,6 +7,7 @@
 #include "sextant/chart/chart.h"
 #include "sextant/chart/heat_map.h"
 #include "sextant/chart/line_chart.h"
+#include "sextant/chart/plane_chart.h"
 #include "sextant/chart/raster.h"
 #include "sextant/chart/svg.h"
 #include "sextant/files/write_file.h"
@@ -19,15 +20,17 @@ constexpr std::array<std::string_view, 4> kNames = {"svg", "png", "csv", "npy"};
 // A drawing for light mode: a PNG cannot follow the viewer's mode.
 template <class Chart>
 Drawing on_paper(const Chart& chart) {
-  const Canvas canvas = {.width = chart.width, .height = chart.height};
   if constexpr (std::is_same_v<Chart, LineChart>) {
-    return draw(chart, canvas).drawing;
+    return draw(chart, {.width = chart.width, .height = chart.height}).drawing;
+  } else if constexpr (std::is_same_v<Chart, PlaneChart>) {
+    return draw(chart, {.width = chart.width});
   } else {
-    return draw(chart, canvas);
+    return draw(chart, {.width = chart.width, .height = chart.height});
   }
 }
 
-std::string content(const LineChart& chart, Format format) {
+template <class Chart>
+std::string content(const Chart& chart, Format format) {
   switch (format) {
     case Format::kSvg:
       return svg(chart);
@@ -38,21 +41,11 @@ std::string content(const LineChart& chart, Format format) {
     case Format::kNpy:
       break;
   }
-  fail("figure: format: expected svg, png or csv for a line chart, but got npy");
-}
-
-std::string content(const HeatMap& map, Format format) {
-  switch (format) {
-    case Format::kSvg:
-      return svg(map);
-    case Format::kPng:
-      return png(map);
-    case Format::kCsv:
-      return csv(map);
-    case Format::kNpy:
-      break;
+  if constexpr (std::is_same_v<Chart, HeatMap>) {
+    return npy(chart);
+  } else {
+    fail("figure: format: expected svg, png or csv for a chart other than a heat map, but got npy");
   }
-  return npy(map);
 }
 
 template <class Chart>
@@ -79,6 +72,10 @@ std::string png(const HeatMap& map, double zoom) {
   return rasterise(document(on_paper(map), map.title, false), zoom);
 }
 
+std::string png(const PlaneChart& chart, double zoom) {
+  return rasterise(document(on_paper(chart), chart.title, false), zoom);
+}
+
 Format format(const std::string& name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Format>(i);
@@ -96,6 +93,12 @@ std::vector<std::filesystem::path> write_figure(const HeatMap& map,
                                                 const std::filesystem::path& stem,
                                                 std::span<const Format> formats) {
   return write(map, stem, formats);
+}
+
+std::vector<std::filesystem::path> write_figure(const PlaneChart& chart,
+                                                const std::filesystem::path& stem,
+                                                std::span<const Format> formats) {
+  return write(chart, stem, formats);
 }
 
 }  // namespace sextant::chart

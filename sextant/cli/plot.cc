@@ -14,14 +14,17 @@
 #include "sextant/chart/chart.h"
 #include "sextant/cli/commands.h"
 #include "sextant/cli/plot/by_scores.h"
+#include "sextant/cli/plot/method_options.h"
 #include "sextant/cli/plot/plotted.h"
+#include "sextant/files/write_file.h"
 
 namespace sextant::cli {
 namespace {
 
-// The command-line options of one method.
+// The command line of one method.
 struct Request {
-  std::map<std::string, std::string> texts;  // values by option
+  PlotRequest plot;
+  std::map<std::string, const CLI::Option*> options;  // the plot's options by name
   std::filesystem::path folder = "runs/plots";
   std::vector<std::string> formats = {"svg", "png"};
 };
@@ -49,32 +52,71 @@ std::vector<std::filesystem::path> write(const chart::HeatMap& map, const Reques
   return write_figure(map, stem, with_data(request.formats, chart::Format::kNpy));
 }
 
-std::vector<std::filesystem::path> write(const chart::LineChart& line, const Request& request,
+template <class Chart>
+std::vector<std::filesystem::path> write(const Chart& chart, const Request& request,
                                          const std::filesystem::path& stem) {
-  return write_figure(line, stem, with_data(request.formats, chart::Format::kCsv));
+  return write_figure(chart, stem, with_data(request.formats, chart::Format::kCsv));
 }
 
-void plot(const PlottedMethod& method, const Request& request) {
-  const std::vector<Figure> figures =
-      usage([&] { return method.figures(PlotValues(method.name, request.texts)); });
+std::vector<std::filesystem::path> write(const NumberTable& table, const Request&,
+                                         std::filesystem::path stem) {
+  std::string text = fmt::format("name,{}\n", fmt::join(table.columns, ","));
+  for (const auto& [name, numbers] : table.rows) {
+    text += fmt::format("\"{}\",{}\n", name, fmt::join(numbers, ","));
+  }
+  stem += ".csv";
+  write_file(stem, text);
+  return {stem};
+}
+
+void print_numbers(const NumberTable& table) {
+  std::string head;
+  for (const std::string& column : table.columns) head += fmt::format("{:>8}", column);
+  fmt::print("{}\n  {:<20}{}\n", table.title, "", head);
+  for (const auto& [name, numbers] : table.rows) {
+    std::string row;
+    for (const double number : numbers) row += fmt::format("{:>8.3f}", number);
+    fmt::print("  {:<20}{}\n", name, row);
+  }
+}
+
+void plot(const PlottedMethod& method, Request& request) {
+  for (const auto& [name, option] : request.options) {
+    if (option->count() > 0) request.plot.typed.insert(name);
+  }
+  const std::vector<Figure> figures = usage([&] {
+    const ChosenPlot chosen = choose_plot(method, request.plot);
+    return chosen.method.figures(PlotValues(method.name, chosen.texts));
+  });
   for (const Figure& figure : figures) {
     const std::filesystem::path stem = request.folder / (method.name + "-" + figure.name);
     const auto paths =
         std::visit([&](const auto& chart) { return write(chart, request, stem); }, figure.chart);
     for (const std::filesystem::path& path : paths) fmt::print("{}\n", path.string());
   }
+  for (const Figure& figure : figures) {
+    if (const auto* table = std::get_if<NumberTable>(&figure.chart)) print_numbers(*table);
+  }
 }
 
-void add_method(CLI::App& plot_command, const PlottedMethod& method) {
+// `words` is the method's name, with options as NAME:OPTION=VALUE.
+void add_method(CLI::App& plot_command, const PlottedMethod& method, const std::string& words) {
   CLI::App* command = plot_command.add_subcommand(method.name, method.summary);
   auto request = std::make_shared<Request>();
+  request->plot.words = words;
   for (const PlotOption& option : method.options) {
-    std::string& text = request->texts[option.name];
+    std::string& text = request->plot.texts[option.name];
     text = option.otherwise;
-    command->add_option("--" + option.name, text, option.help)
-        ->type_name("VALUE")
-        ->capture_default_str();
+    if (option.help.empty()) continue;  // set by --options
+    request->options[option.name] = command->add_option("--" + option.name, text, option.help)
+                                        ->type_name("VALUE")
+                                        ->capture_default_str();
   }
+  command
+      ->add_option("--options", request->plot.options,
+                   "options of the method itself; also as " + method.name + ":OPTION=VALUE")
+      ->type_name("JSON")
+      ->capture_default_str();
   command->add_option("--out", request->folder, "folder for the files")
       ->type_name("DIR")
       ->capture_default_str();
@@ -82,7 +124,7 @@ void add_method(CLI::App& plot_command, const PlottedMethod& method) {
       ->delimiter(',')
       ->check(CLI::IsMember({"svg", "png"}))
       ->capture_default_str();
-  command->callback([&method, request] { plot(method, *request); });
+  command->callback([method, request] { plot(method, *request); });
 }
 
 void print_method(const std::string& name, const std::string& summary) {
@@ -109,34 +151,47 @@ void list() {
   fmt::print("\nA configuration's wavelengths: sextant explain CONFIG --plot DIR\n");
 }
 
-// Plots a method by its scores. `words` are its name and its options.
-void plot_by_name(std::vector<std::string> words) {
-  const std::string name = words.empty() ? "" : words[0];
+// The plot of a method that was named with options, or that is no subcommand.
+PlottedMethod plot_named(const std::string& name) {
   if (const std::string why = nothing_to_draw(name); !why.empty()) {
     throw CLI::ValidationError("plot " + why);
   }
+  const auto drawn = std::ranges::find(plotted_methods(), name, &PlottedMethod::name);
+  if (drawn != plotted_methods().end()) return *drawn;
   std::vector<std::string> others;
   for (const lab::KnownMethod& method : methods_of_laboratory()) others.push_back(method.name);
   if (std::ranges::find(others, name) == others.end()) {
     throw CLI::ValidationError("plot " + not_plotted(name, others));
   }
+  return plot_by_scores(name);
+}
+
+// `arguments` are NAME or NAME:OPTION=VALUE, and the options of the plot.
+void plot_by_name(std::vector<std::string> arguments) {
+  const std::string words = arguments.empty() ? "" : arguments[0];
+  const PlottedMethod method = plot_named(words.substr(0, words.find(':')));
   CLI::App app("", "plot");
-  const PlottedMethod method = plot_by_scores(name);
-  add_method(app, method);
-  std::ranges::reverse(words);  // the order that CLI11 expects
-  app.parse(words);
+  add_method(app, method, words);
+  arguments[0] = method.name;
+  std::ranges::reverse(arguments);  // the order that CLI11 expects
+  app.parse(arguments);
 }
 
 }  // namespace
 
 void add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Draw an encoding: vectors, similarities, biases");
-  for (const PlottedMethod& method : plotted_methods()) add_method(*command, method);
+  for (const PlottedMethod& method : plotted_methods()) {
+    add_method(*command, method, method.name);
+  }
   // Set after the methods are added, so that they do not inherit it.
   command->footer(
       "Any other method is drawn by what it makes of scores, or of the input, before training:\n"
       "  sextant plot METHOD [--heads 4] [--head-dim 32] [--length 64] [--direction causal|both]\n"
-      "                      [--options JSON] [--out DIR] [--format svg,png]\n\n"
+      "                      [--out DIR] [--format svg,png]\n\n"
+      "All take the method's own options, --options JSON or METHOD:OPTION=VALUE:...; options that\n"
+      "the figures above do not show are drawn by scores, too. Other stretches of rope:\n"
+      "  sextant plot rope --stretch by-parts*8\n\n"
       "Writes PNG and SVG, and the numbers beside them as .npy and .csv.\n"
       "sextant plot METHOD --help lists the options of the methods above, and sextant plot --list\n"
       "all that can be drawn.");

@@ -60,6 +60,13 @@ const std::map<std::string, std::function<void(ScalingReader&)>>& readers() {
   return all;
 }
 
+// The names of the papers and of `sextant survey` for types that files call otherwise.
+const std::map<std::string, std::string>& aliases() {
+  static const std::map<std::string, std::string> all = {{"pi", "linear"},
+                                                         {"dynamic-pi", "dynamic-linear"}};
+  return all;
+}
+
 std::string type_of(const JsonFields& fields, RopeScaling& to) {
   const auto type = fields.optional_string("rope_type"), old = fields.optional_string("type");
   if (type && old && *type != *old && *old != "mrope") {
@@ -128,10 +135,15 @@ RopeScaling read_scaling(const json& object, const RopeScalingContext& context,
   const ForeignFields fields(object, where);
   RopeScaling scaling;
   scaling.type = type_of(fields, scaling);
+  const auto alias = aliases().find(scaling.type);
+  if (alias != aliases().end() && !context.from_file) scaling.type = alias->second;
   const auto reader = readers().find(scaling.type);
   if (reader == readers().end()) {
     std::string known;
     for (const auto& [name, unused] : readers()) known += (known.empty() ? "" : ", ") + name;
+    if (!context.from_file) {
+      for (const auto& [name, unused] : aliases()) known += ", " + name;
+    }
     fields.refuse(fields.has("rope_type") ? "rope_type" : "type", "one of " + known);
   }
   read_common(fields, scaling);

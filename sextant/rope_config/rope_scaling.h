@@ -6,7 +6,8 @@
 // rope_type (or "type") is default, linear, dynamic, yarn, longrope (su), llama3 or proportional,
 // as in Hugging Face; and, without a name there, ntk, ntk-mixed (exponent), by-parts (beta_slow,
 // beta_fast), part-ntk, dynamic-linear, dynamic-yarn, dynamic-by-parts, dynamic-ntk and qwen-ntk.
-// Short form: "yarn*8".
+// Where a user names the stretch, pi is linear and dynamic-pi is dynamic-linear; files have
+// Hugging Face's names only. Short form: "yarn*8".
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 namespace sextant {
 
 struct RopeScaling {
-  std::string type = "default";  // as written
+  std::string type = "default";  // as written; "linear" for pi, "dynamic-linear" for dynamic-pi
   std::variant<Stretch, DynamicStretch> stretch = Stretch{};
   double score_factor = 1;             // multiplies every score, besides 1/sqrt(d): DeepSeek
   QueryScale query_scale = {};         // Ministral
@@ -59,8 +60,8 @@ struct RopeScalingContext {
 RopeScaling read_scaling(const nlohmann::json& object, const RopeScalingContext& context,
                          const std::string& where);
 
-// "yarn*8" -> {"rope_type": "yarn", "factor": 8}; "linear" alone has no factor. Throws Error for
-// other text.
+// "yarn*8" -> {"rope_type": "yarn", "factor": 8}; "dynamic-pi" alone has no factor. Throws Error
+// for other text.
 nlohmann::json scaling_of_words(const std::string& words, const std::string& where);
 
 // The stretch for a sequence of `length` tokens.

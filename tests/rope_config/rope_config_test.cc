@@ -8,6 +8,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/rope_config/read_config.h"
+#include "sextant/rope_config/rope_scaling.h"
 #include "tests/rope_config/published_settings.h"
 
 namespace sextant::testing {
@@ -114,6 +115,26 @@ TEST(RopeScaling, ErrorsNameTheKey) {
     EXPECT_THAT([&] { read_rope_config_bytes(config, {}); }, ThrowsMessage<Error>(HasSubstr(words)))
         << scaling;
   }
+}
+
+// `linear` is Hugging Face's word, and what files have.
+TEST(RopeScaling, PiIsLinearWhereAUserTypesItAndUnknownInFiles) {
+  const auto typed = [](const char* words) {
+    return read_scaling(scaling_of_words(words, "stretch"),
+                        {.base = 1e4, .pairs = 8, .original_length = 64}, "stretch");
+  };
+  EXPECT_TRUE(typed("pi*8").stretch == typed("linear*8").stretch);
+  EXPECT_EQ(typed("pi*8").type, "linear");
+  EXPECT_TRUE(typed("dynamic-pi").stretch == typed("dynamic-linear").stretch);
+  EXPECT_EQ(typed("dynamic-pi").type, "dynamic-linear");
+  EXPECT_THAT([&] { typed("bend*8"); }, ThrowsMessage<Error>(HasSubstr(", pi")));
+  EXPECT_THAT(
+      [] {
+        read_rope_config_bytes(R"({"head_dim": 4, "rope_theta": 1e4, "rope_scaling":
+            {"rope_type": "pi", "factor": 8}})",
+                               {});
+      },
+      ThrowsMessage<Error>(HasSubstr("rope_type: expected one of")));
 }
 
 TEST(RopeScaling, WarnsOfWhatEnginesReadDifferently) {

@@ -1,7 +1,7 @@
 // Position vectors of binary digits.
 #include <fmt/format.h>
 
-#include "sextant/cli/plot/figures.h"
+#include "sextant/cli/plot/projected.h"
 #include "sextant/position/binary.h"
 
 namespace sextant::cli {
@@ -14,16 +14,18 @@ std::vector<Figure> binary_figures(const PlotValues& values) {
                                fmt::format("{} bits, levels {}", bits, values.text("levels")),
                                positions_of(values)};
   const BinaryLevels kind = levels == 0 ? BinaryLevels::kMinusOneOne : BinaryLevels::kZeroOne;
-  return vector_figures(subject, binary_rows(bits, kind, subject.positions.list),
-                        {.label = "similarity", .unit = "cosine"});
+  return added_figures(values, subject, binary_rows(bits, kind, subject.positions.list));
 }
 
 }  // namespace
 
 PlottedMethod binary_plot() {
-  return {"binary", "The bits of the position",
-          with_positions({{"bits", "number of bits", "8"}, {"levels", "-1,1 or 0,1", "-1,1"}}),
-          binary_figures};
+  return {"binary",
+          "The bits of the position",
+          with_positions(with_projections(
+              {{"bits", "number of bits", "8"}, {"levels", "-1,1 or 0,1", "-1,1"}})),
+          binary_figures,
+          {{"bits", "bits"}, {"levels", "levels", {{"-1/1", "-1,1"}, {"0/1", "0,1"}}}}};
 }
 
 }  // namespace sextant::cli

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sextant/base/error.h"
-#include "sextant/cli/plot/figures.h"
+#include "sextant/cli/plot/projected.h"
 
 namespace sextant::cli {
 namespace {
@@ -23,7 +23,7 @@ std::vector<Figure> figures_by_scores(const PlotValues& values) {
   for (int64_t n = 0; n < request.length; ++n) subject.positions.list.push_back(n);
   if (!encoding.input.empty()) {
     subject.settings += fmt::format("width {}, before training", request.heads * request.head_dim);
-    return vector_figures(subject, encoding.input, {.label = "similarity", .unit = "cosine"});
+    return added_figures(values, subject, encoding.input);
   }
   subject.settings += fmt::format(
       "one vector as query and key everywhere, heads of {}, before training", request.head_dim);
@@ -47,7 +47,8 @@ PlottedMethod plot_by_scores(const std::string& method) {
            {"head-dim", "head size", "32"},
            {"length", "draw positions below this", "64"},
            {"direction", "causal: the past only; both: encoders", "causal"},
-           {"options", "of the method, as JSON", "{}"}},
+           {"seed", "of random W_q and W_k, for vectors that are added to the input", "1"},
+           {"options", "", "{}"}},
           figures_by_scores};
 }
 

@@ -26,14 +26,6 @@ chart::HeatMap empty_map(const PlotSubject& subject, const std::string& title) {
   return map;
 }
 
-chart::HeatMap square_map(const PlotSubject& subject, const std::string& title) {
-  chart::HeatMap map = empty_map(subject, title);
-  map.columns = map.rows;
-  map.y = {.label = "query position"};
-  map.x = {.label = "key position"};
-  return map;
-}
-
 chart::HeatMap row_map_of(const PlotSubject& subject, std::span<const double> rows) {
   chart::HeatMap map = empty_map(subject, "the vector of each position");
   map.columns.count = static_cast<int64_t>(rows.size()) / map.rows.count;
@@ -93,7 +85,16 @@ chart::Series by_diagonal(const Positions& positions, std::span<const double> ma
   return out;
 }
 
-// All diagonals with at least one value.
+}  // namespace
+
+chart::HeatMap square_map(const PlotSubject& subject, const std::string& title) {
+  chart::HeatMap map = empty_map(subject, title);
+  map.columns = map.rows;
+  map.y = {.label = "query position"};
+  map.x = {.label = "key position"};
+  return map;
+}
+
 chart::Series by_distance(const Positions& positions, std::span<const double> matrix) {
   const auto count = static_cast<int64_t>(positions.list.size());
   chart::Series out;
@@ -108,8 +109,6 @@ chart::Series by_distance(const Positions& positions, std::span<const double> ma
   }
   return out;
 }
-
-}  // namespace
 
 std::vector<PlotOption> with_positions(std::vector<PlotOption> options, int64_t length) {
   options.push_back({"length", "draw positions below this", std::to_string(length)});

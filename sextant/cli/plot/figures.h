@@ -39,6 +39,12 @@ std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const d
 // a band from the minimum to the maximum if there is only one head.
 std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const double> scores);
 
+// A map of queries and keys, without values yet.
+chart::HeatMap square_map(const PlotSubject& subject, const std::string& title);
+// The mean, minimum and maximum of each diagonal of a matrix [positions, positions] that has values
+// other than NaN, by distance: query position - key position.
+chart::Series by_distance(const Positions& positions, std::span<const double> matrix);
+
 // A value per distance, query position - key position. NaN marks masked keys.
 using ByDistance = std::function<double(int64_t distance)>;
 struct DistanceView {

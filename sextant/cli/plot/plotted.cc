@@ -17,13 +17,19 @@ PlottedMethod clock_plot();
 PlottedMethod rope_plot();
 PlottedMethod shaw_plot();
 PlottedMethod sinusoidal_plot();
+std::vector<PlottedMethod> stretch_plots();
 PlottedMethod t5_plot();
 PlottedMethod window_plot();
 
 std::span<const PlottedMethod> plotted_methods() {
-  static const std::vector<PlottedMethod> methods = {alibi_plot(), binary_plot(), clock_plot(),
-                                                     rope_plot(),  shaw_plot(),   sinusoidal_plot(),
-                                                     t5_plot(),    window_plot()};
+  static const std::vector<PlottedMethod> methods = [] {
+    std::vector<PlottedMethod> all = {alibi_plot(),  binary_plot(),    clock_plot(),
+                                      rope_plot(),   shaw_plot(),      t5_plot(),
+                                      window_plot(), sinusoidal_plot()};
+    for (PlottedMethod& stretch : stretch_plots()) all.push_back(std::move(stretch));
+    std::ranges::sort(all, {}, &PlottedMethod::name);
+    return all;
+  }();
   return methods;
 }
 

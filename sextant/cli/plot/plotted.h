@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,8 +19,8 @@
 namespace sextant::cli {
 
 struct PlotOption {
-  std::string name;  // without dashes
-  std::string help;
+  std::string name;       // without dashes
+  std::string help;       // empty for a value that the command line gives in another way
   std::string otherwise;  // the default, as typed on the command line
 };
 
@@ -45,16 +46,33 @@ class PlotValues {
   std::map<std::string, std::string> texts_;
 };
 
+// Numbers without a picture: written as CSV, and printed.
+struct NumberTable {
+  std::string title;
+  std::vector<std::string> columns;  // of the numbers; the first column of the file is `name`
+  std::vector<std::pair<std::string, std::vector<double>>> rows;
+};
+
 struct Figure {
   std::string name;  // the last part of the file name: "similarity"
-  std::variant<chart::LineChart, chart::HeatMap> chart;
+  std::variant<chart::LineChart, chart::HeatMap, chart::PlaneChart, NumberTable> chart;
+};
+
+// An option of the method itself, as in the registry, that one of the plot's options expresses.
+struct OwnOption {
+  std::string name;    // "max_bias"
+  std::string option;  // "max-bias"
+  // Values that the two spell differently, as (own, the plot's); others are the same.
+  std::vector<std::pair<std::string, std::string>> values = {};
 };
 
 struct PlottedMethod {
-  std::string name;  // as in the registry
+  std::string name;  // as in the registry, or that of a stretch of rope
   std::string summary;
   std::vector<PlotOption> options;
   std::vector<Figure> (*figures)(const PlotValues& values);
+  std::vector<OwnOption> own = {};
+  bool registered = true;  // whether the registry has the method, so that it has scores
 };
 
 // Sorted by name.

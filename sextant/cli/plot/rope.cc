@@ -3,102 +3,158 @@
 // Channels that are not rotated are sqrt(1/2), so that each channel has the same share of the
 // squared length. Cosines between the rotated vectors are thus the scores of equal vectors of
 // length 1. The gain of a stretch lengthens the rotated channels.
+#include "sextant/cli/plot/rope.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
-#include "sextant/cli/plot/figures.h"
-#include "sextant/position/spectrum.h"
+#include "sextant/position/far_decay.h"
 #include "sextant/rope_config/rope_scaling.h"
 
 namespace sextant::cli {
 namespace {
 
+using nlohmann::json;
+
 constexpr const char* kNone = "none";
 constexpr int64_t kMostLength = int64_t{1} << 40, kTrainLength = 128;
 
-std::vector<double> turned(const Rotation& rotation, int64_t dim, const Positions& positions) {
+std::vector<double> rotated(const Rotation& rotation, int64_t dim, const Positions& positions) {
   std::vector<double> rows;
   for (const int64_t position : positions.list) {
     std::vector<double> row(static_cast<size_t>(dim), std::sqrt(0.5));
     for (const Rotation::Pair& pair : rotation.pairs) {
-      const CosSin turn = cos_sin(pair.speed * position);
-      row[static_cast<size_t>(pair.first)] = rotation.gain * turn.cos;
-      row[static_cast<size_t>(pair.second)] = rotation.gain * turn.sin;
+      const CosSin angle = cos_sin(pair.speed * position);
+      row[static_cast<size_t>(pair.first)] = rotation.gain * angle.cos;
+      row[static_cast<size_t>(pair.second)] = rotation.gain * angle.sin;
     }
     rows.insert(rows.end(), row.begin(), row.end());
   }
   return rows;
 }
 
+RopeScaling scaling_of(const Spectrum& plain, double base, const PlottedStretch& named,
+                       const json& stretch) {
+  if (stretch.is_null()) return {};
+  RopeScaling scaling = read_scaling(stretch,
+                                     {.base = base,
+                                      .pairs = static_cast<int64_t>(plain.pairs.size()),
+                                      .original_length = named.trained},
+                                     named.where);
+  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty()) {
+    fail(named.where + ": expected a stretch alone, but got a rope_theta, partial_rotary_factor " +
+         "or mrope_section besides");
+  }
+  return scaling;
+}
+
+// The scores of equal vectors before the stretch, beside those after it.
+void add_plain(chart::LineChart& line, const PlotSubject& subject, const TwoSpectra& spectra,
+               int64_t dim) {
+  if (spectra.stretch.empty()) return;
+  line.series[0].name = spectra.stretch;
+  const Rotation plain = rotation(spectra.plain);
+  const auto pairs = static_cast<double>(plain.pairs.size()), half = static_cast<double>(dim) / 2;
+  line.series.push_back(
+      distance_series(subject, {.value = line.y}, "without it", [&](int64_t distance) {
+        const double score = pairs == 0 ? 0 : pairs * score_of_equal_vectors(plain, distance);
+        return (score + half - pairs) / half;
+      }));
+}
+
 // Parses --stretch and --train-length.
-RopeScaling scaling_of(const Spectrum& plain, double base, const PlotValues& values) {
-  using nlohmann::json;
+std::vector<Figure> figures_by_options(const PlotValues& values) {
   const std::string& text = values.text("stretch");
   const std::string& length = values.text("train-length");
-  const int64_t trained =
-      length == kNone ? kTrainLength : values.integer("train-length", 1, kMostLength);
+  PlottedStretch named = {
+      .name = text == kNone ? "" : text,
+      .where = "plot rope: --stretch",
+      .trained = length == kNone ? kTrainLength : values.integer("train-length", 1, kMostLength)};
   if (text == kNone) {
     if (length != kNone) {
       fail(fmt::format(
           "plot rope: --train-length: expected a --stretch, which starts from it, but got {} alone",
           length));
     }
-    return {};
+    return rope_figures(values, named, nullptr);
   }
-  const std::string where = "plot rope: --stretch";
   json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) object = scaling_of_words(text, where);
-  RopeScaling scaling = read_scaling(
-      object,
-      {.base = base, .pairs = static_cast<int64_t>(plain.pairs.size()), .original_length = trained},
-      where);
-  if (scaling.base.value_or(base) != base || scaling.partial || !scaling.sections.empty()) {
-    fail(where + ": expected a stretch alone, but got a rope_theta, partial_rotary_factor or " +
-         "mrope_section besides");
-  }
-  return scaling;
-}
-
-std::vector<Figure> rope_figures(const PlotValues& values) {
-  const int64_t dim = values.integer("dim", 1, 4096);
-  const int64_t rotated = values.text("rotated") == "all" ? dim : values.integer("rotated", 0, dim);
-  const size_t pairing = values.choice("pairing", {"half-split", "interleaved"});
-  const RotaryOptions options = {
-      .dim = rotated,
-      .base = values.number("base", 1e-3, 1e30),
-      .pairing = pairing == 0 ? Pairing::kHalfSplit : Pairing::kInterleaved};
-  const Positions positions = positions_of(values);
-  const Spectrum plain = rotary(options);
-  const RopeScaling scaling = scaling_of(plain, options.base, values);
-  const Spectrum spectrum =
-      stretched(plain, stretch_of(scaling, values.integer("length", 1, kMostLength)));
-  std::string settings = fmt::format("{} of {} channels turn, {}, base {}", rotated, dim,
-                                     values.text("pairing"), options.base);
-  if (values.text("stretch") != kNone) settings += ", " + values.text("stretch");
-  if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
-  if (spectrum.gain != 1) settings += fmt::format(", gain {:.4g}", spectrum.gain);
-  const PlotSubject subject = {"RoPE", settings, positions};
-  return vector_figures(subject, turned(rotation(spectrum), dim, subject.positions),
-                        {.label = "score", .unit = "of equal unit vectors"});
+  if (object.is_string()) object = scaling_of_words(object.get<std::string>(), named.where);
+  if (!object.is_object()) object = scaling_of_words(text, named.where);
+  return rope_figures(values, named, object);
 }
 
 }  // namespace
 
+std::vector<PlotOption> rope_plot_options() {
+  return {{"dim", "head size", "64"},
+          {"rotated", "channels that turn: an even number, or all", "all"},
+          {"base", "longest wavelength / 2 pi", "10000"},
+          {"pairing", "half-split or interleaved", "half-split"},
+          {"pair",
+           "pair of channels in the plane, 0 the fastest; auto: the fastest with less than one "
+           "rotation (a third with a stretch) within the training length",
+           "auto"}};
+}
+
+std::vector<OwnOption> rope_own_options() {
+  return {{"dim", "rotated"}, {"base", "base"}, {"pairing", "pairing"}};
+}
+
+std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch& named,
+                                 const json& stretch) {
+  const int64_t dim = values.integer("dim", 1, 4096);
+  const int64_t turning = values.text("rotated") == "all" ? dim : values.integer("rotated", 0, dim);
+  const size_t pairing = values.choice("pairing", {"half-split", "interleaved"});
+  const RotaryOptions options = {
+      .dim = turning,
+      .base = values.number("base", 1e-3, 1e30),
+      .pairing = pairing == 0 ? Pairing::kHalfSplit : Pairing::kInterleaved};
+  const Positions positions = positions_of(values);
+  const Spectrum plain = rotary(options);
+  const RopeScaling scaling = scaling_of(plain, options.base, named, stretch);
+  const TwoSpectra spectra = {
+      .stretch = named.name,
+      .trained = scaling.original_length > 0 ? scaling.original_length : named.trained,
+      .plain = plain,
+      .stretched = stretched(plain, stretch_of(scaling, values.integer("length", 1, kMostLength)))};
+  std::string settings = fmt::format("{} of {} channels turn, {}, base {}", turning, dim,
+                                     values.text("pairing"), options.base);
+  if (!named.name.empty()) settings += ", " + named.name;
+  if (scaling.original_length > 0) settings += fmt::format(" of {}", scaling.original_length);
+  if (spectra.stretched.gain != 1) {
+    settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
+  }
+  const PlotSubject subject = {"RoPE", settings, positions};
+  std::vector<Figure> figures =
+      vector_figures(subject, rotated(rotation(spectra.stretched), dim, positions),
+                     {.label = "score", .unit = "of equal unit vectors"});
+  add_plain(std::get<chart::LineChart>(figures.back().chart), subject, spectra, dim);
+  const std::string pair = values.text("pair");
+  if (plain.pairs.empty() && pair != "auto") {
+    fail(fmt::format("plot {}: --pair: expected auto, as no channel turns, but got {}",
+                     values.method(), pair));
+  }
+  if (plain.pairs.empty()) return figures;
+  figures.push_back({"bound", bound_chart(subject, spectra)});
+  figures.push_back({"pair", pair_chart(values, subject, spectra)});
+  return figures;
+}
+
 PlottedMethod rope_plot() {
-  return {
-      "rope", "Rotary positions (Su et al. 2021)",
-      with_positions(
-          {{"dim", "head size", "64"},
-           {"rotated", "channels that turn: an even number, or all", "all"},
-           {"base", "longest wavelength / 2 pi", "10000"},
-           {"pairing", "half-split or interleaved", "half-split"},
-           {"stretch", "as yarn*8, or Hugging Face's rope_scaling in JSON", kNone},
-           {"train-length",
-            fmt::format("length that the stretch starts from; none: {}", kTrainLength), kNone}}),
-      rope_figures};
+  std::vector<PlotOption> options = rope_plot_options();
+  options.push_back(
+      {"stretch", "as yarn*8 or pi*8, or Hugging Face's rope_scaling in JSON", kNone});
+  options.push_back({"train-length",
+                     fmt::format("length that the stretch starts from; none: {}", kTrainLength),
+                     kNone});
+  std::vector<OwnOption> own = rope_own_options();
+  own.push_back({"stretch", "stretch"});
+  return {"rope", "Rotary positions (Su et al. 2021)", with_positions(std::move(options)),
+          figures_by_options, std::move(own)};
 }
 
 }  // namespace sextant::cli

@@ -26,11 +26,13 @@ std::vector<Figure> shaw_figures(const PlotValues& values) {
 }  // namespace
 
 PlottedMethod shaw_plot() {
-  return {"shaw", "Tables by clipped distance (Shaw et al. 2018)",
+  return {"shaw",
+          "Tables by clipped distance (Shaw et al. 2018)",
           with_positions({{"clip", "distances beyond share a row", "16"},
                           {"direction", "causal: the past only; both: encoders", "both"}},
                          64),
-          shaw_figures};
+          shaw_figures,
+          {{"clip", "clip"}}};
 }
 
 }  // namespace sextant::cli

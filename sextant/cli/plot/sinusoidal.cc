@@ -1,7 +1,7 @@
 // Sinusoidal positions (Vaswani et al. 2017), in every layout.
 #include <fmt/format.h>
 
-#include "sextant/cli/plot/figures.h"
+#include "sextant/cli/plot/projected.h"
 #include "sextant/position/sinusoid.h"
 
 namespace sextant::cli {
@@ -18,18 +18,20 @@ std::vector<Figure> sinusoidal_figures(const PlotValues& values) {
                                positions_of(values)};
   std::vector<int64_t> positions = subject.positions.list;
   for (int64_t& position : positions) position += text.first_position();
-  return vector_figures(subject, Sinusoid(options).rows(positions),
-                        {.label = "similarity", .unit = "cosine"});
+  return added_figures(values, subject, Sinusoid(options).rows(positions));
 }
 
 }  // namespace
 
 PlottedMethod sinusoidal_plot() {
-  return {"sinusoidal", "Sinusoidal positions (Vaswani et al. 2017)",
-          with_positions({{"dim", "width of a vector", "64"},
-                          {"base", "longest wavelength / 2 pi", "10000"},
-                          {"layout", "one of " + text_sinusoid_names(), "interleaved"}}),
-          sinusoidal_figures};
+  return {"sinusoidal",
+          "Sinusoidal positions (Vaswani et al. 2017)",
+          with_positions(
+              with_projections({{"dim", "width of a vector", "64"},
+                                {"base", "longest wavelength / 2 pi", "10000"},
+                                {"layout", "one of " + text_sinusoid_names(), "interleaved"}})),
+          sinusoidal_figures,
+          {{"base", "base"}, {"layout", "layout"}}};
 }
 
 }  // namespace sextant::cli

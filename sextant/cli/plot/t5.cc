@@ -30,12 +30,16 @@ std::vector<Figure> t5_figures(const PlotValues& values) {
 }  // namespace
 
 PlottedMethod t5_plot() {
-  return {"t5", "Biases by logarithmic bucket of distance (Raffel et al. 2019)",
+  return {"t5",
+          "Biases by logarithmic bucket of distance (Raffel et al. 2019)",
           with_positions({{"buckets", "number of buckets", "32"},
                           {"max-distance", "farther distances share the last bucket", "128"},
                           {"direction", "causal: the past only; both: encoders", "causal"}},
                          256),
-          t5_figures};
+          t5_figures,
+          {{"buckets", "buckets"},
+           {"max_distance", "max-distance"},
+           {"bidirectional", "direction", {{"true", "both"}, {"false", "causal"}}}}};
 }
 
 }  // namespace sextant::cli

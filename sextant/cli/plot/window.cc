@@ -25,10 +25,12 @@ std::vector<Figure> window_figures(const PlotValues& values) {
 }  // namespace
 
 PlottedMethod window_plot() {
-  return {"window", "A local window of keys",
+  return {"window",
+          "A local window of keys",
           with_positions({{"window", "keys less than this many positions away are seen", "32"},
                           {"direction", "causal: the past only; both: encoders", "causal"}}),
-          window_figures};
+          window_figures,
+          {{"window", "window"}}};
 }
 
 }  // namespace sextant::cli

@@ -217,6 +217,17 @@ TEST(Stretch, ScalableSoftmaxTrainsANumberForEachHead) {
   EXPECT_TRUE(s.grad().defined() && s.grad().abs().min().item<double>() > 0);
 }
 
+TEST(Stretch, PiIsLinear) {
+  const Layer layer(kShape, kWhole);
+  const auto out = [&](const json& stretch, const json& dynamic) {
+    return run("rope", options_of({"rope", stretch}, dynamic), layer, kWhole);
+  };
+  EXPECT_TRUE(out("pi*4", "query").equal(out("linear*4", "query")));
+  EXPECT_TRUE(out({{"rope_type", "pi"}, {"factor", 4}}, "query").equal(out("pi*4", "query")));
+  EXPECT_TRUE(out("dynamic-pi", "query").equal(out("dynamic-linear", "query")));
+  EXPECT_FALSE(out("dynamic-pi", "query").equal(out(nullptr, "query")));
+}
+
 TEST(Stretch, ErrorsNameTheOption) {
   const auto error_of = [](const json& options, const char* token_ids, int64_t train_length = 8) {
     ModelShape shape = kShape;

@@ -3,7 +3,7 @@
 //
 // The options, besides those in rotary_options.h:
 //
-//   stretch      null, an object with Hugging Face's fields, or "yarn*8"
+//   stretch      null, an object with Hugging Face's fields, or "yarn*8"; "pi" is "linear"
 //                (sextant/rope_config/rope_scaling.h). If it does not give the original length,
 //                the model's train_length is used.
 //   dynamic      the length that a stretch by sequence length uses:

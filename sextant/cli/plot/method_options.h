@@ -1,0 +1,32 @@
+// The options of a method itself, for its plot: `--options JSON` and NAME:OPTION=VALUE.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "sextant/cli/plot/plotted.h"
+
+namespace sextant::cli {
+
+// A command line of `sextant plot`.
+struct PlotRequest {
+  std::string words;                         // "alibi", "alibi:future_scale=2"
+  std::string options = "{}";                // of the method, as JSON
+  std::map<std::string, std::string> texts;  // values of the plot's options, or their defaults
+  std::set<std::string> typed;               // the plot's options that the user gave
+};
+
+struct ChosenPlot {
+  PlottedMethod method;
+  std::map<std::string, std::string> texts;
+};
+
+// The plot of a method with its own options. If all of them are expressed by options of the plot it
+// is `method`; else the method is drawn by its scores or its input, which every option can change.
+// Throws Error if the options cannot be parsed, if one is given twice, or if they are drawn by
+// scores and the user gave an option that such plots do not have. Options that the method does not
+// have are refused when its figures are made.
+ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request);
+
+}  // namespace sextant::cli

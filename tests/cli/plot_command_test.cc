@@ -1,0 +1,189 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sextant/cli/plot/plotted.h"
+#include "sextant/files/npy.h"
+
+namespace sextant::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Outcome {
+  int status = 0;
+  std::string words;  // standard output and error
+};
+
+class Command : public testing::Test {
+ protected:
+  Command() {
+    std::string name = (std::filesystem::temp_directory_path() / "sextant-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~Command() override { std::filesystem::remove_all(folder_); }
+
+  Outcome run(const std::string& arguments) const {
+    const std::string line =
+        "cd " + folder_.string() + " && '" SEXTANT_COMMAND "' " + arguments + " 2>&1";
+    std::FILE* pipe = ::popen(line.c_str(), "r");
+    Outcome out;
+    std::array<char, 4096> buffer;
+    while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+      out.words.append(buffer.data(), got);
+    }
+    out.status = WEXITSTATUS(::pclose(pipe));
+    return out;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, WritesPicturesAndTheirNumbersAndSaysWhere) {
+  const Outcome outcome = run("plot rope --dim 8 --length 16 --format svg --out pictures/deep");
+  EXPECT_EQ(outcome.status, 0) << outcome.words;
+  EXPECT_EQ(outcome.words,
+            "pictures/deep/rope-vectors.npy\npictures/deep/rope-vectors.svg\n"
+            "pictures/deep/rope-score.npy\npictures/deep/rope-score.svg\n"
+            "pictures/deep/rope-distance.csv\npictures/deep/rope-distance.svg\n"
+            "pictures/deep/rope-bound.csv\npictures/deep/rope-bound.svg\n"
+            "pictures/deep/rope-pair.csv\npictures/deep/rope-pair.svg\n");
+  const Array array = read_npy(folder_ / "pictures/deep/rope-vectors.npy");
+  EXPECT_THAT(array.shape, ElementsAre(16, 8));
+  EXPECT_GT(std::filesystem::file_size(folder_ / "pictures/deep/rope-distance.svg"), 1000U);
+}
+
+TEST_F(Command, WritesPngToo) {
+  if (std::system("rsvg-convert --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no rsvg-convert";
+  EXPECT_EQ(run("plot alibi --out .").status, 0);
+  EXPECT_GT(std::filesystem::file_size(folder_ / "alibi-bias.png"), 1000U);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "alibi-bias.svg"));
+}
+
+TEST_F(Command, SaysWhatIsWrongWithACommandLine) {
+  const auto expect = [&](const std::string& arguments, const std::string& words) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
+  };
+  expect("plot", "expected one of alibi, binary, c");
+  expect("plot foo", "but got foo");
+  expect("plot learned", "its table is all training");
+  expect("plot rope --dim x", "plot rope: --dim: expected an integer from 1 to 4096, but got x");
+  expect("plot rope --dim 7", "expected an even number");
+  expect("plot rope --stretch yarn", "plot rope: --stretch");
+  expect("plot rope --stretch bend*2", "plot rope: --stretch");
+  expect("plot rope --heads 4", "not expected");
+  expect("plot dynamic-pi --factor 4", "not expected");
+  expect("plot rope and-more", "not expected");
+  expect("plot rope --format gif", "gif");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
+  const Outcome outcome = run("plot sinusoidal --length 16 --heads 2 --format svg --out .");
+  EXPECT_EQ(outcome.status, 0) << outcome.words;
+  EXPECT_THAT(outcome.words, HasSubstr("./sinusoidal-explained.csv\n"));
+  EXPECT_THAT(outcome.words, HasSubstr("that distance explains\n"));
+  EXPECT_THAT(outcome.words, HasSubstr("  no W                   1.000   1.000\n"));
+  std::ifstream file(folder_ / "sinusoidal-explained.csv");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "name,past,all");
+  std::getline(file, line);
+  EXPECT_THAT(line, testing::StartsWith("\"no W\","));
+}
+
+TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
+  const auto bias = [&](const std::string& arguments) {
+    const Outcome outcome = run("plot " + arguments + " --length 8 --format svg --out .");
+    EXPECT_EQ(outcome.status, 0) << outcome.words;
+    return std::get<std::vector<double>>(read_npy(folder_ / "alibi-bias.npy").elements);
+  };
+  const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2");
+  EXPECT_EQ(bias("alibi:max_bias=4:future_scale=2 --direction both"), typed);
+  EXPECT_EQ(bias("alibi --direction both --options '{\"max_bias\": 4, \"future_scale\": 2}'"),
+            typed);
+  EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'"), typed);
+  EXPECT_EQ(run("plot clock:periods=[4,6] --length 8 --out . --format svg").status, 0);
+  EXPECT_EQ(run("plot t5:bidirectional=true --length 8 --out . --format svg").status, 0);
+  EXPECT_EQ(run("plot binary:levels=0/1 --length 8 --out . --format svg").status, 0);
+  EXPECT_EQ(run("plot rope:stretch=pi*2:dim=null --length 8 --out . --format svg").status, 0);
+}
+
+TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
+  const auto expect = [&](const std::string& arguments, const std::string& words) {
+    const Outcome outcome = run("plot " + arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
+  };
+  expect("alibi --options 3", "plot alibi: --options: expected a JSON object, but got 3");
+  expect("alibi:max_bias", "expected NAME:OPTION=VALUE, but got max_bias");
+  expect("alibi:max_bias=4 --max-bias 8", "--max-bias: expected it once, but got 8");
+  expect("alibi:max_bias=4 --options '{\"max_bias\": 4}'", "max_bias: expected it once");
+  expect("alibi:max_bias=steep", "--max-bias: expected a number from 0");
+  expect("yarn:sense=clockwise", "plot yarn: options: expected any of dim, base, pairing, but got");
+  expect("foo:bar=2", "but got foo");
+#ifdef SEXTANT_HAS_LABORATORY
+  expect("alibi:steep=1", "alibi: options: expected any of flavour, future_scale, interpolation");
+  expect("rope:sens=1", "rope: options: expected any of axes, base, columns");
+  expect("alibi:flavour=falcon --max-bias 4",
+         "--max-bias: expected none beside the option flavour, with which the method is drawn");
+#else
+  expect("alibi:flavour=falcon", "expected any of max_bias, future_scale (others take a build");
+#endif
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+TEST_F(Command, ListsWhatItCanDraw) {
+  const Outcome outcome = run("plot --list");
+  EXPECT_EQ(outcome.status, 0);
+  for (const PlottedMethod& method : plotted_methods()) {
+    EXPECT_THAT(outcome.words, HasSubstr("\n  " + method.name + " "));
+  }
+#ifdef SEXTANT_HAS_LABORATORY
+  EXPECT_THAT(outcome.words, AllOf(HasSubstr("\n  fire "), HasSubstr("\nnone: nothing to draw")));
+#else
+  EXPECT_THAT(outcome.words, HasSubstr("in a build with libtorch"));
+#endif
+}
+
+#ifdef SEXTANT_HAS_LABORATORY
+TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
+  const std::string small = " --length 8 --heads 2 --format svg --out .";
+  EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
+            "./chunk-score.npy\n./chunk-score.svg\n./chunk-distance.csv\n./chunk-distance.svg\n");
+  const Array scores = read_npy(folder_ / "chunk-score.npy");
+  EXPECT_THAT(scores.shape, ElementsAre(8, 8));
+  EXPECT_EQ(run("plot recursive --options '{\"cell\": 1}'" + small).status, 2);
+  EXPECT_EQ(run("plot recursive" + small).status, 0);
+  EXPECT_THAT(read_npy(folder_ / "recursive-vectors.npy").shape, ElementsAre(8, 64));
+  EXPECT_THAT(read_npy(folder_ / "recursive-random-w.npy").shape, ElementsAre(8, 8));
+  EXPECT_EQ(run("plot alibi:flavour=falcon" + small).words,
+            "./alibi-score.npy\n./alibi-score.svg\n./alibi-distance.csv\n./alibi-distance.svg\n")
+      << "drawn by its scores, as the formula's figures do not show the option";
+  EXPECT_EQ(run("plot chunk:chunk=3:of=none" + small).words,
+            run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words);
+}
+#endif
+
+TEST_F(Command, SaysWhyItCannotWrite) {
+  const Outcome outcome = run("plot rope --out /dev/null/x");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.words, HasSubstr("sextant: write /dev/null/x/rope-vectors.npy: cannot"));
+}
+
+}  // namespace
+}  // namespace sextant::cli

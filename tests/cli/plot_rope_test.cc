@@ -1,0 +1,191 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/cli/plotted.h"
+
+namespace sextant::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Su et al. 2021: a score depends on the distance only, as the mean of cos(d theta_f).
+TEST(Rope, ScoreOfEqualVectorsIsTheMeanOfTheCosines) {
+  const auto all = figures("rope", {{"dim", "8"}, {"length", "40"}, {"base", "100"}});
+  const chart::Series score = line_of(all).series.at(0);
+  for (size_t d = 0; d < 40; ++d) {
+    double mean = 0;
+    for (int f = 0; f < 4; ++f) {
+      mean += std::cos(static_cast<double>(d) * std::pow(100.0, -2.0 * f / 8)) / 4;
+    }
+    EXPECT_NEAR(score.y[d], mean, 1e-12) << d;
+    EXPECT_NEAR(score.low[d], score.high[d], 1e-12) << "the same at each position";
+  }
+}
+
+TEST(Rope, PairingMovesChannelsAndChangesNoScore) {
+  const auto half = figures("rope", {{"dim", "8"}});
+  const auto interleaved = figures("rope", {{"dim", "8"}, {"pairing", "interleaved"}});
+  const auto a = map_of(half, "vectors").values, b = map_of(interleaved, "vectors").values;
+  for (size_t row = 0; row < 128; ++row) {
+    for (size_t f = 0; f < 4; ++f) {
+      EXPECT_EQ(a[8 * row + f], b[8 * row + 2 * f]);
+      EXPECT_EQ(a[8 * row + 4 + f], b[8 * row + 2 * f + 1]);
+    }
+  }
+  for (size_t i = 0; i < 128; ++i) {
+    EXPECT_NEAR(line_of(half).series[0].y[i], line_of(interleaved).series[0].y[i], 1e-12);
+  }
+}
+
+TEST(Rope, ChannelsThatDoNotTurnKeepTheirShareOfTheScore) {
+  const auto none = figures("rope", {{"dim", "8"}, {"rotated", "0"}});
+  const chart::Series flat = line_of(none).series.at(0);
+  ASSERT_EQ(flat.y.size(), 128);
+  for (const double score : flat.y) EXPECT_NEAR(score, 1, 1e-12);
+  const auto whole = figures("rope", {{"dim", "4"}});
+  const auto half = figures("rope", {{"dim", "8"}, {"rotated", "4"}});
+  for (size_t d = 0; d < 128; ++d) {
+    const double expected = (1 + line_of(whole).series[0].y[d]) / 2;
+    EXPECT_NEAR(line_of(half).series[0].y[d], expected, 1e-12);
+  }
+}
+
+TEST(Rope, AStretchedOneTurnsAsItsStretchSays) {
+  const auto plain = figures("rope", {{"dim", "8"}, {"length", "8"}});
+  const auto pi = figures("rope", {{"dim", "8"}, {"length", "16"}, {"stretch", "linear*2"}});
+  const auto a = map_of(plain, "vectors").values, b = map_of(pi, "vectors").values;
+  for (size_t row = 0; row < 8; ++row) {
+    for (size_t column = 0; column < 8; ++column) {
+      EXPECT_EQ(a[8 * row + column], b[8 * 2 * row + column]) << row;
+    }
+  }
+  // The stretch follows the length of the sequence: up to the training length nothing changes.
+  const auto dynamic = [](const std::string& length) {
+    return map_of(figures("rope", {{"dim", "8"},
+                                   {"length", length},
+                                   {"train-length", "8"},
+                                   {"stretch", "{\"rope_type\": \"dynamic-linear\"}"}}),
+                  "vectors")
+        .values;
+  };
+  EXPECT_EQ(dynamic("8"), a);
+  EXPECT_EQ(dynamic("16"), b);
+  EXPECT_THAT(complaint_about([] {
+                figures("rope", {{"train-length", "128"}});
+              }),
+              HasSubstr("--train-length: expected a --stretch"));
+  const auto yarn = figures("rope", {{"dim", "8"}, {"length", "8"}, {"stretch", "yarn*8"}});
+  EXPECT_NEAR(map_of(yarn, "vectors").values[0], 0.1 * std::log(8.0) + 1, 1e-12);
+  EXPECT_THAT(map_of(yarn, "vectors").subtitle, HasSubstr("yarn*8 of 128, gain 1.208"));
+}
+
+TEST(Rope, PiIsLinearWhereverItIsTyped) {
+  const auto vectors = [](const char* stretch) {
+    return map_of(figures("rope", {{"dim", "8"}, {"stretch", stretch}}), "vectors").values;
+  };
+  EXPECT_EQ(vectors("pi*8"), vectors("linear*8"));
+  EXPECT_EQ(vectors("{\"rope_type\": \"pi\", \"factor\": 8}"), vectors("linear*8"));
+  EXPECT_EQ(vectors("dynamic-pi"), vectors("dynamic-linear"));
+  EXPECT_NE(vectors("pi*8"), vectors("none"));
+}
+
+TEST(Rope, AStretchIsDrawnBesideTheScoresWithoutIt) {
+  const auto plain = figures("rope", {{"dim", "16"}, {"rotated", "8"}});
+  const auto pi = figures("rope", {{"dim", "16"}, {"rotated", "8"}, {"stretch", "pi*4"}});
+  ASSERT_EQ(line_of(pi).series.size(), 2U);
+  EXPECT_EQ(line_of(pi).series[0].name, "pi*4");
+  for (size_t d = 0; d < 128; ++d) {
+    EXPECT_NEAR(line_of(pi).series[1].y[d], line_of(plain).series[0].y[d], 1e-12) << d;
+  }
+}
+
+// RoFormer, section 3.4.3.
+TEST(Rope, TheBoundLiesAboveEqualVectors) {
+  const auto all = figures("rope", {{"length", "300"}});
+  const auto bound = figure_of<chart::LineChart>(all, "bound");
+  ASSERT_EQ(bound.series.size(), 3U);
+  EXPECT_EQ(bound.series[0].y[0], 16.5) << "the mean of 1 to 32";
+  for (size_t d = 0; d < 300; ++d) {
+    EXPECT_GE(bound.series[0].y[d], std::abs(bound.series[1].y[d])) << d;
+    EXPECT_NEAR(bound.series[1].y[d], line_of(all).series[0].y[d], 1e-12) << d;
+    EXPECT_EQ(bound.series[2].y[d], 1);
+  }
+  const auto pi = figure_of<chart::LineChart>(
+      figures("rope", {{"length", "300"}, {"stretch", "pi*2"}}), "bound");
+  ASSERT_EQ(pi.series.size(), 4U);
+  EXPECT_EQ(pi.series[3].y, bound.series[0].y) << "without the stretch";
+  EXPECT_NEAR(pi.series[0].y[200], bound.series[0].y[100], 1e-12);
+}
+
+TEST(Rope, APairIsAPointThatPositionsRotate) {
+  const auto plane = figure_of<chart::PlaneChart>(
+      figures("rope", {{"dim", "8"}, {"base", "100"}, {"length", "12"}, {"pair", "1"}}), "pair");
+  ASSERT_EQ(plane.panels.size(), 1U);
+  EXPECT_EQ(plane.panels[0].arc, 0);
+  const auto& points = plane.panels[0].series.at(0).points;
+  ASSERT_EQ(points.size(), 12U);
+  const double theta = std::pow(100.0, -2.0 / 8);
+  for (size_t n = 0; n < 12; ++n) {
+    EXPECT_NEAR(points[n].x, std::cos(static_cast<double>(n) * theta), 1e-12);
+    EXPECT_NEAR(points[n].y, std::sin(static_cast<double>(n) * theta), 1e-12);
+    EXPECT_EQ(points[n].label, std::to_string(n));
+  }
+  EXPECT_EQ(plane.x, "channel 1");
+  EXPECT_EQ(plane.y, "channel 5");
+}
+
+TEST(Rope, AStretchKeepsTheNewPositionsWithinTheAnglesOfTraining) {
+  const auto plane = figure_of<chart::PlaneChart>(
+      figures("rope", {{"stretch", "pi*8"}, {"length", "1024"}, {"train-length", "128"}}), "pair");
+  ASSERT_EQ(plane.panels.size(), 2U);
+  const double arc = plane.panels[0].arc;
+  EXPECT_GT(arc, 0.5);
+  EXPECT_LT(arc, 2.1) << "a third of a circle";
+  const auto within = [&](const chart::PlaneChart::Panel& panel) {
+    size_t inside = 0;
+    for (const auto& point : panel.series.at(1).points) {
+      const double angle = std::atan2(point.y, point.x);
+      inside += angle >= 0 && angle <= arc + 0.02;
+    }
+    return static_cast<double>(inside) / static_cast<double>(panel.series[1].points.size());
+  };
+  EXPECT_LT(within(plane.panels[0]), 0.6);
+  EXPECT_EQ(within(plane.panels[1]), 1);
+}
+
+TEST(Rope, PairsThatItDoesNotHaveAreRefused) {
+  const auto error = [](std::map<std::string, std::string> texts) {
+    return complaint_about([&] { figures("rope", texts); });
+  };
+  EXPECT_THAT(error({{"pair", "32"}}),
+              HasSubstr("plot rope: --pair: expected an integer from 0 to 31, but got 32"));
+  EXPECT_THAT(error({{"pair", "0"}, {"rotated", "0"}}),
+              HasSubstr("plot rope: --pair: expected auto, as no channel turns"));
+}
+
+TEST(Stretches, DrawAsRopeWithTheStretch) {
+  const auto pi = figures("pi", {{"length", "64"}});
+  const auto rope = figures("rope", {{"length", "64"}, {"stretch", "pi*8"}});
+  ASSERT_EQ(pi.size(), rope.size());
+  for (const char* name : {"vectors", "score"}) {
+    EXPECT_EQ(map_of(pi, name).values, map_of(rope, name).values) << name;
+  }
+  EXPECT_EQ(line_of(pi).series[0].name, "pi*8");
+  EXPECT_EQ(line_of(pi).subtitle, line_of(rope).subtitle);
+  const auto yarn = figures("yarn", {{"length", "8"}, {"factor", "4"}, {"train-length", "64"}});
+  EXPECT_THAT(line_of(yarn).subtitle, HasSubstr("yarn*4 of 64, gain 1.139"));
+  const auto dynamic = figures("dynamic-pi", {{"length", "64"}, {"train-length", "16"}});
+  const auto fourfold = figures("pi", {{"length", "64"}, {"factor", "4"}});
+  EXPECT_EQ(map_of(dynamic, "vectors").values, map_of(fourfold, "vectors").values);
+  EXPECT_THAT(complaint_about([] {
+                figures("ntk", {{"factor", "0.5"}});
+              }),
+              HasSubstr("plot ntk: --factor: expected a number from 1"));
+}
+
+}  // namespace
+}  // namespace sextant::cli
