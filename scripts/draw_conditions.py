@@ -41,7 +41,7 @@ VARIANTS = ["alibi:interpolation=dynamic", 'rope:stretch="dynamic-ntk":dynamic=l
             'rope:stretch="yarn*8"', 'rope:stretch="dynamic-ntk"',
             "relative-key:position_embedding_type=relative_key_query", "tupe:relative=false",
             "tener:flavour=paper", "complex:flavour=conjugate", "recursive:cell=gru",
-            "kerple-power:form=weight", "shaw:values=false", "xlnet:segments=false"]
+            "kerple-power:form=weight"]
 
 
 def largest(differences):

@@ -8,8 +8,8 @@ prints (`methods NAME`) are read first into docs/data/literature/formulas.json, 
 compared with it.
 
 A chapter is a file N-NAME.toml with titles `en` and `zh` and sections. A section has titles,
-methods whose formulas are shown, perhaps a figure (docs/images/methods/FIGURE.svg) and a table
-(`insert`). An item has
+methods whose formulas are shown, figures of docs/images/methods and perhaps a table (`insert`). An
+item has
 
   ids       its numbers in the audit of the notes: A1 .. A64, B1 .. B26, C1 .. C13, D1 .. D20,
             E1 .. E19
@@ -190,8 +190,7 @@ def section_text(section, language):
     other = section["zh"] if language == "en" else ""
     title = section[language] + (f" ({other})" if other and other != section["en"] else "")
     text = f"### {title}\n\n" + formula_block(section["methods"], language)
-    if "figure" in section:
-        text += f"![{section[language]}](images/methods/{section['figure']}.svg)\n\n"
+    text += "".join(f"![{name}](images/methods/{name}.svg)\n\n" for name in section["figures"])
     text += "".join(item_text(item, language) for item in section["item"])
     inserts = {"terms": terms_table, "conditions": conditions_table}
     if "insert" in section:
