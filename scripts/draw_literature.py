@@ -2,10 +2,11 @@
 """Writes docs/literature.md and docs/literature.zh.md from docs/data/literature/.
 
 usage: draw_literature.py [--check] [--program PATH]
+       draw_literature.py --open
 
 --check writes nothing and fails if a page is stale. With --program the formulas that this sextant
 prints (`methods NAME`) are read first into docs/data/literature/formulas.json, or with --check
-compared with it.
+compared with it. --open lists the items that are not decided yet, with their commands.
 
 A chapter is a file N-NAME.toml with titles `en` and `zh` and sections. A section has titles,
 methods whose formulas are shown, figures of docs/images/methods and perhaps a table (`insert`). An
@@ -15,7 +16,8 @@ item has
             E1 .. E19
   methods   pages of docs/methods
   commands  commands that show it; `later`: those that later.txt still lists as unknown
-  paper     the paper's or the notes' formula, where it differs from the printed one
+  paper     the paper's or the notes' formula, where it differs from the printed one; paper_zh: with
+            its remarks in Chinese
   en, zh    the statement of the notes
   out_en, out_zh   the result here. {survey} and {quick} become links to the measurements
   heading   an anchor of its own
@@ -39,7 +41,7 @@ NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19}
 WORDS = {
     "en": {"survey": "[survey](survey.md#the-output)",
            "quick": "[quick look](data/quick-look.json)", "out": "*Here:* ",
-           "paper": "Paper or note:", "misprints": "Misprints and contradictions",
+           "paper": "Paper or note: ", "misprints": "Misprints and contradictions",
            "printed": "As `sextant methods` prints it:", "where": "in note",
            "yes": "yes", "no": "no", "wrapped": "as wrapped", "first": "first {}",
            "table": "all {} of its table", "tried": "yes, {} tried", "up to L": "up to L",
@@ -84,7 +86,7 @@ def wrapped(text, language):
     if language == "en":
         return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
     lines, line = [], ""
-    for part in re.findall(r"[^，。；：、]*[，。；：、]?", text):
+    for part in re.findall(r"[^，。；：]*[，。；：]?", text):
         if line and len(line) + len(part) > 60:
             lines.append(line)
             line = ""
@@ -94,8 +96,8 @@ def wrapped(text, language):
 
 
 def command_block(commands):
-    lines = [textwrap.fill(command, 96, break_long_words=False, break_on_hyphens=False,
-                           subsequent_indent="    ").replace("\n", " \\\n")
+    """The commands, continued on another line before an option where one is too long."""
+    lines = [command if len(command) <= 96 else command.replace(" --", " \\\n    --")
              for command in commands]
     return "```\n" + "\n".join(lines) + "\n```\n"
 
@@ -119,8 +121,9 @@ def item_text(item, language):
     out = WORDS[language]["out"] + filled(item[f"out_{language}"], language)
     lines = [anchors, "", wrapped(head + after + filled(item[language], language), language), "",
              wrapped(out, language), ""]
-    if item.get("paper"):
-        lines += [wrapped(f"{WORDS[language]['paper']} `{item['paper']}`", language), ""]
+    if "paper" in item:
+        formula = item.get(f"paper_{language}", f"`{item['paper']}`")
+        lines += [wrapped(WORDS[language]["paper"] + formula, language), ""]
     return "\n".join(lines) + "\n" + command_block(item["commands"] + item.get("later", [])) + "\n"
 
 
@@ -236,7 +239,17 @@ def printed_formulas(program):
     return found
 
 
+def open_items():
+    """Lines that name the items without a result and the commands that decide them."""
+    return [f"{', '.join(item['ids'])}: {command}" for item in items()
+            if "ot decided yet" in item["out_en"]
+            for command in item["commands"] + item.get("later", []) if " survey " in command]
+
+
 def main(arguments):
+    if arguments == ["--open"]:
+        print(*open_items(), sep="\n")
+        return 0
     check = "--check" in arguments
     wanted = {}
     if "--program" in arguments:
