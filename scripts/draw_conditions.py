@@ -27,9 +27,7 @@ import sys
 import torch
 
 from scores_of_method import (TRAINED, WIDTH, Layer, by_distance, constant, random,
-                              share_by_distance)
-
-import sextant
+                              sextant, share_by_distance)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs/data/conditions.json"

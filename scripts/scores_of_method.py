@@ -6,10 +6,13 @@ softmax shows a row of scores up to a constant; here the constant is the score o
 key at its own position, so a row is s_ij - s_ii.
 """
 import json
+import pathlib
+import sys
 
 import torch
 
-import sextant
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+import sextant  # noqa: E402
 
 HEADS, HEAD_DIM = 4, 16
 WIDTH = HEADS * HEAD_DIM

@@ -6,6 +6,7 @@ Commands in docs/data/literature/later.txt may fail while the file has them.
 """
 import ast
 import concurrent.futures
+import json
 import pathlib
 import shlex
 import subprocess
@@ -43,6 +44,8 @@ def names_of_checks():
 def python_complaint(words):
     """Says why a Python command of the page is none, or returns None."""
     script, arguments = words[1], words[2:]
+    if script == "scripts/word_frequencies.py":  # run behind its training, below
+        return None if len(arguments) == 1 else "expected a model"
     if script == "scripts/draw_conditions.py":
         return None if arguments == ["--check"] else "expected --check"
     if script != "scripts/check_literature.py":
@@ -60,8 +63,25 @@ def smoke_form(program, words, folder):
     return [program, *words[1:], *extra]
 
 
+def training_complaint(program, words):
+    """Trains the model of a configuration on a few bytes, and lists its words' frequencies."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = json.loads((ROOT / words[2]).read_text("utf-8"))
+        settings["training"]["bytes"], settings["test"] = 16384, {"blocks": 4}
+        path = pathlib.Path(folder) / "settings.json"
+        path.write_text(json.dumps(settings), "utf-8")
+        for command in ([program, "train", str(path), "--text", str(METHODS), "--to", folder],
+                        [sys.executable, "scripts/word_frequencies.py", folder]):
+            ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            if ended.returncode != 0:
+                return ended.stderr.strip() or f"{command[1]}: exit {ended.returncode}"
+    return None
+
+
 def complaint(program, command):
     words = shlex.split(command)
+    if words[:2] == ["sextant", "train"]:
+        return training_complaint(program, words)
     if words[0] == "python3":
         return python_complaint(words)
     if words[0] != "sextant":
