@@ -34,7 +34,7 @@ RESULT = ROOT / "docs/data/conditions.json"
 LONGEST = 1024
 LONGEST_UNIQUE = {"floater": 128}  # an untrained flow grows: scores leave float64's range
 SAME = 1e-9  # scores in float64, of size 1 to 100
-# Forms of methods that break a condition which the method itself keeps.
+# Forms of methods whose cells may differ from those of the method itself.
 VARIANTS = ["alibi:interpolation=dynamic", 'rope:stretch="dynamic-ntk":dynamic=length',
             'rope:stretch="yarn*8"', 'rope:stretch="dynamic-ntk"',
             "relative-key:position_embedding_type=relative_key_query", "tupe:relative=false",
