@@ -11,7 +11,8 @@ frequencies. For a byte with amplitudes r_c and frequencies w_c the script print
 
 the speed at which its vector turns, as a ratio to that of the frequencies it started with: below 1
 the byte became less sensitive to position. Bytes whose frequencies moved by less than 1 % of their
-length are left out as not trained. RESULT is a JSON file for all values.
+length are left out as not trained. RESULT is a JSON file for all values;
+docs/data/complex-words-result.json is one, with its source added.
 """
 import array
 import json

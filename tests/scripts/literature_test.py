@@ -1,4 +1,5 @@
 """Tests of the data of docs/literature.md: literature_test.py [UNITTEST ARGUMENTS]"""
+import json
 import pathlib
 import re
 import sys
@@ -61,6 +62,9 @@ class LiteratureTest(unittest.TestCase):
         """A number with three decimals stands in the survey's page, the quick look, or a check."""
         sources = "".join((ROOT / path).read_text("utf-8") for path in (
             "docs/survey.md", "docs/data/quick-look.json"))
+        turning = json.loads((ROOT / "docs/data/complex-words-result.json").read_text("utf-8"))[
+            "turning"].values()
+        sources += f" {min(turning):.3f} {max(turning):.3f}"
         # Differences of numbers of these files, and results that the checks print.
         derived = {"0.002", "0.022", "0.081", "0.098", "0.748", "0.780", "0.993", "0.955", "0.948",
                    "0.125", "0.016", "1.357", "1.685", "0.286"}
