@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Checks statements of docs/literature.md against the library: check_literature.py [NAME ...]
+
+Without a name it runs all checks; --list lists them. A check computes a statement twice, once as
+the paper or the notes print it, in float64 on small random data, and once by the library, and
+prints the largest difference. The exit status is 1 if a statement does not hold.
+"""
+import inspect
+import math
+import sys
+
+import torch
+
+import literature_checks
+from literature_checks import Failed
+
+
+def checks():
+    return {name.replace("_", "-"): function
+            for name, function in inspect.getmembers(literature_checks, inspect.isfunction)
+            if getattr(function, "is_check", False)}
+
+
+def run(name, check):
+    torch.manual_seed(0)
+    try:
+        found = check()
+    except Failed as error:
+        print(f"{name}: does not hold: {error}")
+        return False
+    print(f"{name}: {check.__doc__.strip().splitlines()[0]}")
+    for text, value in found:
+        shown = value if isinstance(value, str) else f"{value:.3g}"
+        print(f"  {text}: {shown}")
+        if not isinstance(value, str) and not math.isfinite(value):
+            return False
+    return True
+
+
+def main(arguments):
+    known = checks()
+    if arguments == ["--list"]:
+        for name, check in known.items():
+            print(f"{name:<22} {check.__doc__.strip().splitlines()[0]}")
+        return 0
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        expected = f"expected one of {', '.join(known)}"
+        print(f"check_literature.py: name: {expected}, but got {unknown[0]}", file=sys.stderr)
+        return 2
+    torch.set_num_threads(1)
+    return 0 if all([run(name, known[name]) for name in arguments or known]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""Runs every command of docs/literature.md in smoke form: literature_commands_test.py PROGRAM
+
+Surveys are planned (--smoke --dry-run), plots go to a temporary folder, and of the Python commands
+the arguments are checked: literature_checks_test and conditions_are_fresh run the scripts.
+Commands in docs/data/literature/later.txt may fail while the file has them.
+"""
+import ast
+import concurrent.futures
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import draw_literature  # noqa: E402
+
+METHODS = ROOT / "docs/methods"  # enough text to plan with
+
+
+def all_commands():
+    """(commands, those of the field `later`), without repetitions."""
+    entries = draw_literature.items() + draw_literature.misprints()
+    usual = dict.fromkeys(each for entry in entries for each in entry["commands"])
+    later = dict.fromkeys(each for entry in entries for each in entry.get("later", []))
+    return list(usual), list(later)
+
+
+def names_of_checks():
+    names = set()
+    for path in (ROOT / "scripts/literature_checks").glob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and any(
+                    isinstance(each, ast.Name) and each.id == "check"
+                    for each in node.decorator_list):
+                names.add(node.name.replace("_", "-"))
+    return names
+
+
+def python_complaint(words):
+    """Says why a Python command of the page is none, or returns None."""
+    script, arguments = words[1], words[2:]
+    if script == "scripts/word_frequencies.py":  # run behind its training, below
+        return None if len(arguments) == 1 else "expected a model"
+    if script == "scripts/draw_conditions.py":
+        return None if arguments == ["--check"] else "expected --check"
+    if script != "scripts/check_literature.py":
+        return "expected scripts/check_literature.py or scripts/draw_conditions.py"
+    unknown = set(arguments) - names_of_checks()
+    return f"no such check: {', '.join(unknown)}" if unknown or not arguments else None
+
+
+def smoke_form(program, words, folder):
+    extra = []
+    if words[1] == "survey" and "--list" not in words:
+        extra = ["--smoke", "--dry-run", "--text", str(METHODS), "--out", folder]
+    elif words[1] == "plot":
+        extra = ["--format", "svg", "--out", folder]
+    return [program, *words[1:], *extra]
+
+
+def training_complaint(program, words):
+    """Trains the model of a configuration on a few bytes, and lists its words' frequencies."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = json.loads((ROOT / words[2]).read_text("utf-8"))
+        settings["training"]["bytes"], settings["test"] = 16384, {"blocks": 4}
+        path = pathlib.Path(folder) / "settings.json"
+        path.write_text(json.dumps(settings), "utf-8")
+        for command in ([program, "train", str(path), "--text", str(METHODS), "--to", folder],
+                        [sys.executable, "scripts/word_frequencies.py", folder]):
+            ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            if ended.returncode != 0:
+                return ended.stderr.strip() or f"{command[1]}: exit {ended.returncode}"
+    return None
+
+
+def complaint(program, command):
+    words = shlex.split(command)
+    if words[:2] == ["sextant", "train"]:
+        return training_complaint(program, words)
+    if words[0] == "python3":
+        return python_complaint(words)
+    if words[0] != "sextant":
+        return "expected a command of sextant or python3"
+    with tempfile.TemporaryDirectory() as folder:
+        ended = subprocess.run(smoke_form(program, words, folder), cwd=ROOT, capture_output=True,
+                               text=True)
+    return None if ended.returncode == 0 else ended.stderr.strip() or f"exit {ended.returncode}"
+
+
+def main(program):
+    usual, later = all_commands()
+    lines = (draw_literature.DATA / "later.txt").read_text("utf-8").splitlines()
+    excused = [line for line in lines if line and not line.startswith("#")]
+    failed = [f"later.txt: {each}: no page has it" for each in excused if each not in later]
+    commands = usual + later
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = dict(zip(commands, pool.map(lambda each: complaint(program, each), commands)))
+    for command, said in found.items():
+        if command in excused:
+            state = "not known yet" if said else "known now, delete it from later.txt"
+            print(f"{state}: {command}")
+        elif said:
+            failed.append(f"{command}: {said}")
+    print(f"{len(commands)} commands, {len(failed)} failed", *failed, sep="\n")
+    return 1 if failed or not usual else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,105 @@
+"""Tests of the data of docs/literature.md: literature_test.py [UNITTEST ARGUMENTS]"""
+import json
+import pathlib
+import re
+import sys
+import tomllib
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import draw_literature  # noqa: E402
+
+METHODS = ROOT / "docs/methods"
+CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def paragraphs(text):
+    return [each for each in text.split("\n\n") if each]
+
+
+class LiteratureTest(unittest.TestCase):
+    def test_every_item_of_the_audit_is_there_once(self):
+        found = sorted(each for item in draw_literature.items() for each in item["ids"])
+        wanted = sorted(f"{note}{number}" for note, count in draw_literature.NOTES.items()
+                        for number in range(1, count + 1))
+        self.assertEqual(len(wanted), 142)
+        self.assertEqual(found, wanted)
+
+    def test_every_item_has_commands_and_both_languages(self):
+        for item in draw_literature.items():
+            self.assertTrue(item["commands"], item["ids"])
+            for key in ("en", "out_en"):
+                self.assertFalse(CHINESE.search(item[key].replace("(内插)", "").replace(
+                    "(外推)", "").replace("(远程衰减)", "")), item["ids"])
+            for key in ("zh", "out_zh"):
+                self.assertTrue(CHINESE.search(item[key]), item["ids"])
+
+    def test_what_has_no_answer_names_the_command_that_decides_it(self):
+        for item in draw_literature.items():
+            open_in = ["ot decided yet" in item["out_en"], "尚未得出" in item["out_zh"]]
+            self.assertEqual(*open_in, item["ids"])
+            if open_in[0]:
+                self.assertTrue(any(" survey " in f" {each} " for each in
+                                    item["commands"] + item.get("later", [])), item["ids"])
+
+    def test_pages_figures_and_places_exist(self):
+        for chapter in draw_literature.chapters():
+            for section in chapter["section"]:
+                for name in section["figures"]:
+                    self.assertTrue((ROOT / f"docs/images/methods/{name}.svg").is_file(), name)
+        for item in draw_literature.items():
+            for name in item["methods"]:
+                self.assertTrue((METHODS / f"{name}.md").is_file(), name)
+        anchors = set(re.findall(r'<a id="([^"]+)">', draw_literature.page("en")))
+        for language in ("en", "zh"):
+            for link in re.findall(r"\]\(#([^)]+)\)", draw_literature.page(language)):
+                self.assertIn(link, anchors)
+
+    def test_figures_of_the_measurements_are_quoted_as_they_are(self):
+        """A number with three decimals stands in the survey's page, the quick look, or a check."""
+        sources = "".join((ROOT / path).read_text("utf-8") for path in (
+            "docs/survey.md", "docs/data/quick-look.json"))
+        turning = json.loads((ROOT / "docs/data/complex-words-result.json").read_text("utf-8"))[
+            "turning"].values()
+        sources += f" {min(turning):.3f} {max(turning):.3f}"
+        # Differences of numbers of these files, and results that the checks print.
+        derived = {"0.002", "0.022", "0.081", "0.098", "0.748", "0.780", "0.993", "0.955", "0.948",
+                   "0.125", "0.016", "1.357", "1.685", "0.286"}
+        for item in draw_literature.items() + draw_literature.misprints():
+            for key in ("out_en", "out_zh", "en", "zh"):
+                for number in re.findall(r"(?<![\d.])\d\.\d{3}(?!\d)", item.get(key, "")):
+                    self.assertTrue(number in sources or number in derived,
+                                    f"{item.get('ids', item.get('key'))}: {number}")
+
+    def test_terms_and_conditions_cover_all_methods(self):
+        tested = {name for name in draw_literature.conditions() if ":" not in name}
+        terms = set(tomllib.loads((draw_literature.DATA / "terms.toml").read_text("utf-8")))
+        pages = {path.stem for path in METHODS.glob("*.md")} - {"index", "index.zh", "stretches"}
+        self.assertEqual(tested, pages)
+        self.assertEqual(terms, pages)
+
+    def test_a_misprint_is_named_on_the_pages_of_its_methods(self):
+        for misprint in draw_literature.misprints():
+            for name in misprint["pages"]:
+                self.assertRegex((METHODS / f"{name}.md").read_text("utf-8"),
+                                 rf"\.\./literature(\.zh)?\.md#misprint-{misprint['key']}\)")
+
+    def test_every_method_page_ends_with_a_chinese_summary(self):
+        for path in METHODS.glob("*.md"):
+            if path.stem in ("index", "index.zh"):
+                continue
+            summary = path.read_text("utf-8").split("\n## 中文\n")[-1]
+            self.assertGreaterEqual(len(CHINESE.findall(summary)), 60, path.name)
+            self.assertNotIn("\n## ", summary, path.name)
+
+    def test_chinese_lines_break_after_punctuation_only(self):
+        text = "甲" * 50 + "，" + "乙" * 50 + "。"
+        self.assertEqual(draw_literature.wrapped(text, "zh").split("\n"),
+                         ["甲" * 50 + "，", "乙" * 50 + "。"])
+
+
+if __name__ == "__main__":
+    unittest.main()
