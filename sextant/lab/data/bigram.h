@@ -5,7 +5,7 @@
 //
 // The counts c are of the training bytes. A transformer without position encoding knows its current
 // byte and little of the order of the earlier ones, so it comes near to this loss: with 800 000
-// bytes of python3-doc it has 2.49 nats per byte, and the bigrams have 2.7.
+// bytes of python3-doc it has 2.49 nats per byte, and the bigrams have 2.62.
 #pragma once
 
 #include <vector>

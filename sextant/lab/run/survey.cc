@@ -64,7 +64,7 @@ void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, cons
                             : arm.trains() ? fmt::format("train the weights of {} {} steps, test",
                                                          arm.weights_from, steps)
                                            : "test with the weights of " + arm.weights_from;
-    fmt::print("  {:<24}{}\n", arm.name(), done ? "done" : how);
+    fmt::print("  {:<23} {}\n", arm.name(), done ? "done" : how);
   }
   fmt::print("{}\n", manifest.dump(2));
 }
