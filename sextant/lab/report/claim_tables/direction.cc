@@ -10,7 +10,7 @@ using enum Measure;
 using enum Side;
 
 constexpr const char* kLost =
-    "Do symmetric encodings fail where direction matters, and only without the causal mask?";
+    "Do symmetric encodings fail at direction, and only without the causal mask?";
 constexpr auto kMasked = SurveyTask::kMasked;
 
 constexpr Claim kDirections[] = {
