@@ -1,7 +1,7 @@
 // The subcommands of `sextant`, one file each: add_x() declares the options of x. The callback does
 // the work. It throws Error if the work fails, and CLI::RuntimeError(code) to end with an exit
 // status other than 0 or 1. Only evaluate, extend, methods, arm, and, if there is work to do, plot,
-// survey and train load libtorch.
+// survey and train load libtorch; a finished survey does if a claim needs a method's defaults.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@ class App;
 
 namespace sextant::cli {
 
+void add_claims(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_explain(CLI::App& app);

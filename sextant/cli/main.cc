@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   sextant::cli::add_evaluate(app);
   sextant::cli::add_extend(app);
   sextant::cli::add_methods(app);
+  sextant::cli::add_claims(app);
   sextant::cli::add_arm(app);
   // Set after the commands are added, so that they do not inherit it.
   app.footer("Options without a command are those of survey.");

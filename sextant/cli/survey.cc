@@ -13,6 +13,7 @@
 
 #include "sextant/cli/commands.h"
 #include "sextant/lab/data/corpus.h"
+#include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/lab/run/survey.h"
 
@@ -28,6 +29,7 @@ struct Options {
   std::vector<std::string> text;
   std::string norm = "layernorm", activation = "relu2";
   std::string arms_file;
+  std::string claims;  // "open" or "all": the arms of these claims
   int64_t seeds = 1;
   lab::ArmDefaults all;
   int jobs = 1;
@@ -58,6 +60,14 @@ void declare_what(CLI::App& command, Options& options) {
           "A file in JSON or TOML: {\"arms\": [methods as above, or {\"label\", \"method\", "
           "\"options\"}], \"settings\": {...}}")
       ->excludes("--methods")
+      ->group(group);
+  command
+      .add_option("--claims", options.claims,
+                  "The arms that claims of the literature need: `open`, those of the open "
+                  "questions, or `all` (see sextant claims)")
+      ->check(CLI::IsMember({"open", "all"}))
+      ->excludes("--methods")
+      ->excludes("--arms")
       ->group(group);
   command
       .add_option(
@@ -205,6 +215,16 @@ std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
   return names;
 }
 
+std::vector<lab::ArmRequest> requests_of_claims(const std::string& claims,
+                                                const lab::Settings& settings) {
+  std::vector<lab::ArmRequest> requests;
+  for (const std::string& arm :
+       lab::arms_of_claims(lab::task_of(settings), claims == "open", settings)) {
+    requests.push_back(lab::request_of(arm));
+  }
+  return requests;
+}
+
 // Parses methods, with `all` and `stretches` replaced by the names they stand for.
 std::vector<lab::ArmRequest> in_full(const std::vector<std::string>& words, int threads) {
   std::vector<lab::ArmRequest> requests;
@@ -243,7 +263,9 @@ int survey(Options options, const CLI::App& command, const std::string& command_
   complete(options, command);
   lab::Settings& settings = options.settings;
   std::vector<lab::ArmRequest> requests;
-  if (options.arms_file.empty()) {
+  if (!options.claims.empty()) {
+    requests = requests_of_claims(options.claims, settings);
+  } else if (options.arms_file.empty()) {
     requests = in_full(options.methods, settings.threads);
   } else {
     const lab::ArmsFile file = lab::read_arms_file(options.arms_file);

@@ -133,6 +133,36 @@ TEST_F(Survey, TakesArmsFromAFile) {
   EXPECT_THAT(read_text(folder_ / "out/manifest.json"), HasSubstr("\"bytes\": 5120"));
 }
 
+// A survey of a few steps has learned nothing, and says so.
+TEST_F(Survey, GivesNoVerdictOnWhatWasNotLearned) {
+  const Ended ended = survey("out", {"--methods", "none,alibi,window", "--bytes", "1024"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("  not learned\n"), Not(HasSubstr("  holds")),
+                               Not(HasSubstr("  breaks"))));
+  EXPECT_THAT(read_text(folder_ / "out/report.html"), Not(HasSubstr("<td class=\"good")));
+  EXPECT_THAT(read_text(folder_ / "out/results.json"),
+              AllOf(HasSubstr("\"verdict\": \"not learned\""), HasSubstr("\"name\": \"none\"")));
+}
+
+// The plan constructs every arm.
+TEST_F(Survey, PlansTheArmsOfTheOpenQuestions) {
+  std::vector<std::string> asked = words("out", {"--dry-run", "--methods", "unused"});
+  const auto methods = std::ranges::find(asked, "--methods");
+  *methods = "--claims";
+  *(methods + 1) = "open";
+  const Ended plan = run(asked);
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  for (const char* arm : {"shaw:clip=64-0", "pi:tune=40-0", "rope:weights=rope:tune=40-0",
+                          "sinusoidal:base=1e6-0", "tener:scaled=true-0", "none-0"}) {
+    EXPECT_THAT(plan.out, HasSubstr(std::string("  ") + arm + " ")) << arm;
+  }
+  *(methods + 1) = "closed";
+  EXPECT_EQ(run(asked).status, 2);
+  asked.insert(asked.end(), {"--methods", "rope"});
+  *(methods + 1) = "open";
+  EXPECT_THAT(run(asked).err, HasSubstr("--methods excludes --claims"));
+}
+
 TEST_F(Survey, ListsWhatThereIs) {
   const Ended ended = run({"survey", "--list"});
   EXPECT_EQ(ended.status, 0) << ended.err;

@@ -3,15 +3,37 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sextant/lab/report/result.h"
+#include "sextant/lab/run/survey.h"
 
 namespace sextant::lab {
+
+inline Settings settings_of_results() {
+  Settings settings;
+  settings.training = {.length = 32, .bytes = 10'240};
+  settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
+  settings.retrieval.length = 16;
+  settings.retrieval.lengths = {16, 32};
+  return settings;
+}
+
+// The arm that a survey makes of a label such as "pi" or "shaw:clip=2", with weights of its own.
+inline Arm arm_of_label(const std::string& label, uint64_t seed, Task task) {
+  Arm found;
+  for (const Arm& arm : make_arms(std::vector{label}, 1, settings_of_results())) {
+    if (arm.task == task) found = arm;
+  }
+  found.seed = seed;
+  found.weights_from.clear();
+  return found;
+}
 
 // change: the increase of all losses from length 32 to 64.
 inline ArmResult arm_result(const std::string& label, uint64_t seed, double change) {
   ArmResult result;
-  result.arm = {.label = label, .method = label, .options = "{}", .seed = seed};
+  result.arm = arm_of_label(label, seed, Task::kText);
   result.lengths = {{.length = 32, .loss = {2, 0.1}, .sliding = {1.5, 0.1}},
                     {.length = 64,
                      .loss = {2 + change, 0.1},
@@ -31,8 +53,7 @@ inline ArmResult arm_result(const std::string& label, uint64_t seed, double chan
 // sequences of 16 tokens, and at 2 to 30 in sequences of 32.
 inline ArmResult pair_result(const std::string& label, uint64_t seed, double near, double far) {
   ArmResult result;
-  result.arm = {
-      .label = label, .method = label, .options = "{}", .seed = seed, .task = Task::kPairs};
+  result.arm = arm_of_label(label, seed, Task::kPairs);
   for (const int64_t length : {16, 32}) {
     for (int64_t distance = 2; distance <= length / 2; distance *= 2) {
       result.retrieval.push_back(
@@ -51,13 +72,14 @@ inline ArmResult reading(ArmResult result, const std::string& of) {
   return result;
 }
 
-inline Settings settings_of_results() {
-  Settings settings;
-  settings.training = {.length = 32, .bytes = 10'240};
-  settings.test = {.lengths = {32, 64}, .blocks = 4, .bin = 32};
-  settings.retrieval.length = 16;
-  settings.retrieval.lengths = {16, 32};
-  return settings;
+// The same with all sliding losses moved, so that the loss at L is `trained`.
+inline ArmResult at_loss(ArmResult result, double trained) {
+  const double by = trained - result.lengths.front().sliding.value;
+  for (AtLength& at : result.lengths) {
+    at.sliding.value += by;
+    for (double& block : at.sliding_blocks) block += by;
+  }
+  return result;
 }
 
 }  // namespace sextant::lab

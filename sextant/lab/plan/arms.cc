@@ -133,7 +133,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   for (auto& [name, value] : given.items()) {
     if (!value.is_string()) continue;
     const auto multiple = multiple_of(lengths.training, value.get_ref<const std::string&>());
-    if (multiple) value = *multiple;
+    if (multiple) value = static_cast<uint64_t>(*multiple);  // as JSON has counts: memory=L
   }
   Arm arm{.label = request.label, .method = request.method, .task = task};
   const auto memory = taken(given, kMemory, arm.label);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "sextant/lab/report/format_number.h"
@@ -49,10 +50,14 @@ std::string list_of(const std::vector<Tie>& ties) {
 // The sentences on one ranking.
 class Answer {
  public:
-  Answer(const Ranking& ranking, const Settings& settings)
-      : ranking_(ranking), settings_(settings), longest_(settings.test.longest()) {}
+  Answer(const Ranking& ranking, const Findings& findings)
+      : ranking_(ranking),
+        settings_(findings.settings),
+        reference_(findings.reference),
+        longest_(findings.settings.test.longest()) {}
 
   std::string sentence() const {
+    if (ranking_.all.empty()) return nothing();
     if (ranking_.holding.empty()) {
       return fmt::format("**None of the {} {} holds its loss**: the lowest, {}, has {}.",
                          ranking_.all.size(), kind(), ranking_.all.front().label,
@@ -75,8 +80,9 @@ class Answer {
 
   // Markdown list items.
   std::string details() const {
-    if (ranking_.holding.empty()) return counts() + by_loss(ranking_.all);
-    return counts() + by_loss(ranking_.chosen()) + ties() + forgetting();
+    if (ranking_.all.empty()) return left_out();
+    if (ranking_.holding.empty()) return counts() + by_loss(ranking_.all) + left_out();
+    return counts() + by_loss(ranking_.chosen()) + ties() + forgetting() + left_out();
   }
 
  private:
@@ -102,6 +108,42 @@ class Answer {
              fmt::format(" ({} unchanged: {:.3f})", ranking_.base->label, ranking_.base->loss);
     }
     return loss + fmt::format(" ({:.3f} at {})", one.trained_loss, settings_.training.length);
+  }
+
+  // The sentence where no method has learned the text, or only retrieval of it.
+  std::string nothing() const {
+    const std::string learned = ranking_.without_retrieval.empty() ? "the text" : "both tasks";
+    if (ranking_.base) {
+      return fmt::format("**No stretch of {} is recommended**: {} itself has not learned {}.",
+                         ranking_.base->label, ranking_.base->label, learned);
+    }
+    return fmt::format("**No encoding is recommended**: none of them has learned {}.", learned);
+  }
+
+  // One list item on the methods that have not learned a task.
+  std::string left_out() const {
+    std::vector<std::string> reasons;
+    if (!ranking_.without_text.empty()) {
+      reasons.push_back(fmt::format("{} (loss at {}{})", fmt::join(ranking_.without_text, ", "),
+                                    settings_.training.length,
+                                    reference_ ? ": " + shortfall(*reference_) : ""));
+    }
+    const std::string pairs =
+        fmt::format("half of the pairs {} tokens back in sequences of {}",
+                    near_distance(settings_.retrieval), settings_.retrieval.length);
+    if (!ranking_.without_retrieval.empty()) {
+      reasons.push_back(
+          fmt::format("{} (less than {})", fmt::join(ranking_.without_retrieval, ", "), pairs));
+    }
+    std::string text;
+    if (!reasons.empty()) {
+      text = fmt::format("- Left out, as not learned: {}.\n", fmt::join(reasons, "; "));
+    }
+    if (ranking_.ignores_retrieval) {
+      text +=
+          fmt::format("- Retrieval does not count, as it was not learned: none finds {}.\n", pairs);
+    }
+    return text;
   }
 
   // "key-value pairs 504 tokens back"
@@ -147,6 +189,7 @@ class Answer {
 
   const Ranking& ranking_;
   const Settings& settings_;
+  const std::optional<LearningReference>& reference_;
   int64_t longest_;
 };
 
@@ -171,7 +214,7 @@ Advice advice(const Findings& findings) {
   if (findings.rankings.empty()) return advice;
   std::string details;
   for (const Ranking& ranking : findings.rankings) {
-    const Answer answer(ranking, findings.settings);
+    const Answer answer(ranking, findings);
     std::string& sentences = ranking.base ? advice.stretch : advice.train;
     sentences += (sentences.empty() ? "" : " ") + answer.sentence();
     details += answer.details();

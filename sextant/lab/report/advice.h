@@ -4,8 +4,8 @@
 // at least half of the pairs at the beginning of the longest sequence. They are ranked by sliding
 // loss at the longest length (ranking.h), and the candidates that are not significantly worse than
 // the first are named with it (compare.h). If no method is a candidate, the answer says so and
-// names the nearest method. The answer is derived from the numbers and says how many seeds they
-// rest on.
+// names the nearest method. Methods that have not learned a task are left out, and a sentence says
+// so (learned.h). The answer is derived from the numbers and says how many seeds they rest on.
 //
 // `sextant extend` follows another rule (stretch_candidates.h). It measures no retrieval, so it
 // excludes forgetting methods by their kind. It also counts the loss that a stretch costs at the

@@ -23,11 +23,14 @@ constexpr size_t kLinesPerChart = 10;
 
 using Part = std::vector<const MethodResult*>;
 
-// Splits methods that do not fit in one chart into parts of nearly equal size, sorted by change.
+// Splits methods that do not fit in one chart into parts of nearly equal size, sorted by change;
+// methods that have not learned the text come last.
 std::vector<Part> parts_of(Part drawn) {
   const size_t parts = (drawn.size() + kLinesPerChart - 1) / kLinesPerChart;
   if (parts > 1) {
-    std::ranges::stable_sort(drawn, {}, [](const MethodResult* one) { return one->change.mean; });
+    std::ranges::stable_sort(drawn, {}, [](const MethodResult* one) {
+      return std::pair(one->text == Learned::kNo, one->change.mean);
+    });
   }
   std::vector<Part> result(parts);
   for (size_t n = 0; n < drawn.size(); ++n) result[n * parts / drawn.size()].push_back(drawn[n]);
@@ -66,6 +69,11 @@ Series series(const std::string& name, std::vector<double> x, const auto& mean_a
   return line;
 }
 
+// The name of a line: the method's label, marked if it has not learned the task.
+std::string line_name(const MethodResult& method, Learned task) {
+  return method.label + (task == Learned::kNo ? " (not learned)" : "");
+}
+
 std::string held_fixed(const Settings& settings) {
   return fmt::format("{} layer{} of width {}, trained on {} bytes at length {}",
                      settings.model.layers, settings.model.layers == 1 ? "" : "s",
@@ -82,8 +90,8 @@ LineChart loss_by_length(const Part& methods, const Settings& settings,
                                .label = "training length"}}};
   const std::vector<double> lengths(settings.test.lengths.begin(), settings.test.lengths.end());
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(
-        series(method->label, lengths, [&](size_t n) { return method->losses.at(n).*loss; }));
+    chart.series.push_back(series(line_name(*method, method->text), lengths,
+                                  [&](size_t n) { return method->losses.at(n).*loss; }));
   }
   return chart;
 }
@@ -102,8 +110,8 @@ LineChart loss_by_position(const Part& methods, const Settings& settings,
     middles.push_back(static_cast<double>(first) + static_cast<double>(settings.test.bin) / 2);
   }
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(
-        series(method->label, middles, [&](size_t n) { return method->loss_at.at(n); }));
+    chart.series.push_back(series(line_name(*method, method->text), middles,
+                                  [&](size_t n) { return method->loss_at.at(n); }));
   }
   return chart;
 }
@@ -121,8 +129,8 @@ LineChart training(const Part& methods, const Settings& settings) {
     for (size_t n = 0; n < method->train_loss.size(); ++n) {
       bytes.push_back(bytes_per_mean * static_cast<double>(n + 1));
     }
-    chart.series.push_back(
-        series(method->label, bytes, [&](size_t n) { return method->train_loss[n]; }));
+    chart.series.push_back(series(line_name(*method, method->text), bytes,
+                                  [&](size_t n) { return method->train_loss[n]; }));
   }
   return chart;
 }
@@ -142,7 +150,7 @@ LineChart retrieval_chart(const Part& methods, const Settings& settings, const s
   places.reserve(asked.size());
   for (const AtDistance& at : asked) places.push_back(static_cast<double>(x_of(at)));
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(series(method->label, places, [&](size_t n) {
+    chart.series.push_back(series(line_name(*method, method->retrieval), places, [&](size_t n) {
       return method->accuracy_at(asked[n].length, asked[n].distance)
           .value_or(MeanInterval{.mean = NAN});
     }));

@@ -1,130 +1,143 @@
 #include "sextant/lab/report/claims.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/report/format_number.h"
 
 namespace sextant::lab {
 namespace {
 
-using enum Measure;
+using nlohmann::json;
 
-constexpr const char* kAlibi = "Press et al. 2022 (arXiv 2108.12409)";
-constexpr const char* kKerple = "Chi et al. 2022 (arXiv 2205.09921)";
-constexpr const char* kSandwich = "Chi et al. 2023 (arXiv 2212.10356)";
-constexpr const char* kPi = "Chen et al. 2023 (arXiv 2306.15595)";
-constexpr const char* kYarn = "Peng et al. 2023 (arXiv 2309.00071)";
-constexpr const char* kRerope = "Su 2023 (kexue.fm 9708)";
-constexpr const char* kLocal = "Kazemnejad et al. 2023 (arXiv 2305.19466)";
-constexpr const char* kLogN = "Su 2021 (kexue.fm 8823)";
+bool is_alone(const Claim& claim) { return *claim.other == '\0'; }
 
-// Bounds of single methods are the thresholds of method_result.h.
-constexpr Claim kClaims[] = {
-    {"Sinusoidal positions break past the training length", kAlibi, kChange, "sinusoidal", "",
-     false, kBreaksAbove},
-    {"RoPE breaks past the training length", kAlibi, kChange, "rope", "", false, kBreaksAbove},
-    {"Learned positions have no value past the training length", kAlibi, kChange, "learned", "",
-     false, kBreaksAbove},
-    {"ALiBi holds past the training length", kAlibi, kChange, "alibi", "", true, kHoldsBelow},
-    {"ALiBi gets better with longer texts", kAlibi, kChange, "alibi", "", true, 0},
-    {"ALiBi is better than sinusoidal positions at the training length", kAlibi, kTrained, "alibi",
-     "sinusoidal", true, 0},
-    {"T5's bias holds past the training length", kAlibi, kChange, "t5", "", true, kHoldsBelow},
-    {"KERPLE (log) holds past the training length", kKerple, kChange, "kerple-log", "", true,
-     kHoldsBelow},
-    {"KERPLE (log) is better than ALiBi on the longest texts", kKerple, kLongest, "kerple-log",
-     "alibi", true, 0},
-    {"KERPLE (power) holds past the training length", kKerple, kChange, "kerple-power", "", true,
-     kHoldsBelow},
-    {"Sandwich holds past the training length", kSandwich, kChange, "sandwich", "", true,
-     kHoldsBelow},
-    {"Sandwich is no worse than ALiBi on the longest texts", kSandwich, kLongest, "sandwich",
-     "alibi", true, 0},
-    {"XPOS loses less than RoPE past the training length", "Sun et al. 2022 (arXiv 2212.10554)",
-     kChange, "xpos", "rope", true, 0},
-    {"Transformer-XL's encoding holds past the training length",
-     "Dai et al. 2019 (arXiv 1901.02860)", kChange, "transformer-xl", "", true, kHoldsBelow},
-    {"Hierarchical positions lose less than learned ones past the training length",
-     "Su 2020 (kexue.fm 7947)", kChange, "hierarchical", "learned", true, 0},
-    {"No encoding at all loses less than RoPE past the training length",
-     "Kazemnejad et al. 2023 (arXiv 2305.19466)", kChange, "none", "rope", true, 0},
-    {"A window as long as the training texts keeps RoPE from breaking", "Su 2023 (kexue.fm 9431)",
-     kChange, "window", "", true, kHoldsBelow},
-    // Retrieval, whose failures a loss on text does not show; local methods first.
-    {"A window finds nothing beyond itself", kRerope, kFar, "window", "", true, kRetrievesFrom},
-    {"Chunks find nothing beyond themselves", kRerope, kFar, "chunk", "", true, kRetrievesFrom},
-    {"ALiBi does not find what lies far back", kSandwich, kFar, "alibi", "", true, kRetrievesFrom},
-    {"KERPLE (log) does not find what lies far back", kSandwich, kFar, "kerple-log", "", true,
-     kRetrievesFrom},
-    {"Sandwich does not find what lies far back", kSandwich, kFar, "sandwich", "", true,
-     kRetrievesFrom},
-    {"RoPE does not find what lies far back", kLocal, kFar, "rope", "", true, kRetrievesFrom},
-    {"T5's bias finds more than RoPE far back", kLocal, kFar, "t5", "rope", false, 0},
-    {"No encoding at all finds more than RoPE far back", kLocal, kFar, "none", "rope", false, 0},
-    // Stretches of a trained RoPE without further training.
-    {"PI without more training is worse than RoPE as it is", kPi, kLongest, "pi", "rope", false, 0},
-    {"NTK is better than RoPE as it is", "bloc97 2023", kLongest, "ntk", "rope", true, 0},
-    {"NTK is better than PI", "bloc97 2023", kLongest, "ntk", "pi", true, 0},
-    {"YaRN is better than NTK", kYarn, kLongest, "yarn", "ntk", true, 0},
-    {"YaRN with a ramp that suits L is better than NTK", kYarn, kLongest, "yarn-8-turns", "ntk",
-     true, 0},
-    {"ReRoPE is better than YaRN", kRerope, kLongest, "rerope", "yarn", true, 0},
-    {"ReRoPE is better than YaRN with a ramp that suits L", kRerope, kLongest, "rerope",
-     "yarn-8-turns", true, 0},
-    {"ReRoPE keeps RoPE from breaking", kRerope, kChange, "rerope", "", true, kHoldsBelow},
-    {"Leaky ReRoPE keeps RoPE from breaking", kRerope, kChange, "leaky-rerope", "", true,
-     kHoldsBelow},
-    {"Self-Extend keeps RoPE from breaking", "Jin et al. 2024 (arXiv 2401.01325)", kChange,
-     "self-extend", "", true, kHoldsBelow},
-    {"ReRoPE with a window of the training length collapses", kRerope, kChange, "rerope:window=L",
-     "", false, kBreaksAbove},
-    {"ReRoPE finds more than YaRN far back", kRerope, kFar, "rerope", "yarn", false, 0},
-    {"Log n makes ReRoPE find more far back", kLogN, kFar, "rerope:log_n=L", "rerope", false, 0},
-    {"Log n makes ReRoPE's loss lower", kLogN, kLongest, "rerope:log_n=L", "rerope", true, 0},
-    {"Log n makes RoPE find more far back", kLogN, kFar, "log-n", "rope", false, 0},
-    {"Log n makes RoPE's loss lower", kLogN, kLongest, "log-n", "rope", true, 0},
-    {"Dynamic PI is no worse than PI within the training length", kYarn, kTrained, "dynamic-pi",
-     "pi", true, 0},
-    {"Dynamic NTK is no worse than NTK within the training length", kYarn, kTrained, "dynamic-ntk",
-     "ntk", true, 0},
-    {"Dynamic YaRN is no worse than YaRN within the training length", kYarn, kTrained,
-     "dynamic-yarn", "yarn-8-turns", true, 0},
+// The arms of one task of a survey, found by identity.
+class ArmFinder {
+ public:
+  ArmFinder(std::span<const MethodResult> methods, const Settings& settings, bool retrieval,
+            const OptionDefaults& defaults)
+      : settings_(settings),
+        task_(retrieval ? Task::kPairs : Task::kText),
+        defaults_(defaults),
+        arms_(retrieval ? &MethodResult::pairs : &MethodResult::seeds) {
+    for (const MethodResult& method : methods) {
+      if ((method.*arms_).empty()) continue;
+      methods_.push_back(&method);
+      const Arm& arm = (method.*arms_).front().arm;
+      identities_.push_back(identity_of(arm, trained_for(arm, methods)));
+    }
+  }
+
+  // The method that is this arm ("shaw:clip=2"), or nullptr.
+  const MethodResult* find(const std::string& arm) const {
+    const std::optional<json> wanted = claimed_identity(arm, task_, settings_);
+    if (!wanted) return nullptr;
+    const MethodResult* found = nullptr;
+    for (size_t n = 0; n < methods_.size(); ++n) {
+      if (identities_[n] != *wanted) continue;
+      if (found == nullptr || methods_[n]->label == arm) found = methods_[n];
+    }
+    for (size_t n = 0; n < methods_.size() && found == nullptr; ++n) {
+      if (is_wanted(identities_[n], *wanted, defaults_)) found = methods_[n];
+    }
+    return found;
+  }
+
+ private:
+  const Arm* trained_for(const Arm& arm, std::span<const MethodResult> methods) const {
+    for (const MethodResult& method : methods) {
+      for (const ArmResult& seed : method.*arms_) {
+        if (seed.arm.name() == arm.weights_from) return &seed.arm;
+      }
+    }
+    return nullptr;
+  }
+
+  const Settings& settings_;
+  Task task_;
+  const OptionDefaults& defaults_;
+  std::vector<ArmResult> MethodResult::*arms_;
+  std::vector<const MethodResult*> methods_;
+  std::vector<json> identities_;  // of methods_
 };
 
-// The method with this label, if it has this measure; else nullptr.
-const MethodResult* find(std::span<const MethodResult> methods, const std::string& label,
-                         Measure measure) {
-  const auto found = std::ranges::find(methods, label, &MethodResult::label);
-  return found == methods.end() || !is_measured(measure, *found) ? nullptr : &*found;
-}
-
-Outcome outcome_of(const MeanInterval& interval, bool below, double bound) {
-  const double over = (below ? 1 : -1) * (interval.mean - bound);
+Outcome outcome_of(const MeanInterval& interval, const Claim& claim) {
+  const double over = (claim.side == Side::kBelow ? 1 : -1) * (interval.mean - claim.bound);
   if (over + interval.half.value() < 0) return Outcome::kHolds;
   return over - interval.half.value() > 0 ? Outcome::kFails : Outcome::kUndecided;
+}
+
+// The labels of the methods whose lack of learning leaves a claim undecided. `none` is the
+// reference of text, with which another method can be compared whatever `none` has learned.
+std::vector<std::string> not_learned(Measure measure, const MethodResult& method,
+                                     const MethodResult* other) {
+  const bool retrieval = is_on_retrieval(measure);
+  std::vector<std::string> labels;
+  bool any = false;
+  for (const MethodResult* const arm : {&method, other}) {
+    if (arm == nullptr) continue;
+    if ((retrieval ? arm->retrieval : arm->text) != Learned::kNo) {
+      any = true;
+    } else if (retrieval || other == nullptr || !arm->is_reference) {
+      labels.push_back(arm->label);
+    }
+  }
+  if (needs(measure) == Needs::kAny && any) labels.clear();
+  return labels;
+}
+
+std::optional<CheckedClaim> checked(const Claim& claim, const ArmFinder& finder,
+                                    const ClaimedArms& arms, const Settings& settings) {
+  const MethodResult* const method = finder.find(arms.method);
+  const MethodResult* const other = is_alone(claim) ? nullptr : finder.find(arms.other);
+  if (method == nullptr || (!is_alone(claim) && other == nullptr)) return {};
+  if (!is_measured(claim.measure, *method)) return {};
+  const std::optional<Measured> found = measured(claim.measure, *method, other, settings);
+  if (!found) return {};
+  CheckedClaim result{.claim = claim,
+                      .method = method->label,
+                      .other = other == nullptr ? "" : other->label,
+                      .measured = *found,
+                      .outcome = outcome_of(found->interval, claim),
+                      .not_learned = not_learned(claim.measure, *method, other)};
+  if (!result.not_learned.empty()) result.outcome = Outcome::kNotLearned;
+  return result;
+}
+
+std::vector<Arm> arms_in(std::span<const MethodResult> methods) {
+  std::vector<Arm> arms;
+  for (const MethodResult& method : methods) {
+    if (!method.seeds.empty()) arms.push_back(method.seeds.front().arm);
+    if (!method.pairs.empty()) arms.push_back(method.pairs.front().arm);
+  }
+  return arms;
 }
 
 }  // namespace
 
 std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
-                                       const Settings& settings) {
-  std::vector<CheckedClaim> checked;
-  if (settings.training.bytes < kEnoughBytes) return checked;
-  for (const Claim& claim : kClaims) {
-    const MethodResult* const method = find(methods, claim.method, claim.measure);
-    const bool alone = *claim.other == '\0';
-    const MethodResult* const other = alone ? nullptr : find(methods, claim.other, claim.measure);
-    if (method == nullptr || (!alone && other == nullptr)) continue;
-    const std::optional<Measured> found = measured(claim.measure, *method, other, settings);
-    if (!found) continue;
-    checked.push_back({.claim = claim,
-                       .measured = *found,
-                       .outcome = outcome_of(found->interval, claim.below, claim.bound)});
+                                       const Settings& settings, const OptionDefaults& defaults) {
+  std::vector<CheckedClaim> all;
+  if (settings.training.bytes < kEnoughBytes) return all;
+  const ArmFinder on_text(methods, settings, /*retrieval=*/false, defaults);
+  const ArmFinder on_pairs(methods, settings, /*retrieval=*/true, defaults);
+  const std::vector<Arm> arms = arms_in(methods);
+  for (const ClaimSubject& subject : claim_subjects()) {
+    for (const Claim& claim : subject.claims) {
+      if (claim.task != task_of(settings)) continue;
+      const ArmFinder& finder = is_on_retrieval(claim.measure) ? on_pairs : on_text;
+      for (const ClaimedArms& named : instances(claim, arms)) {
+        if (auto found = checked(claim, finder, named, settings)) all.push_back(*found);
+      }
+    }
   }
-  return checked;
+  return all;
 }
 
 const char* name(Outcome outcome) {
@@ -133,30 +146,48 @@ const char* name(Outcome outcome) {
       return "holds";
     case Outcome::kFails:
       return "fails";
+    case Outcome::kNotLearned:
+      return "not learned";
     case Outcome::kUndecided:
       break;
   }
   return "undecided";
 }
 
+std::string bound_of(const Claim& claim) {
+  return fmt::format("{} {:g}", claim.side == Side::kBelow ? "below" : "above", claim.bound);
+}
+
+std::string measure_of(const Claim& claim, const std::string& method, const std::string& other) {
+  const std::string minus = other.empty() ? "" : fmt::format(", minus that of {}", other);
+  return fmt::format("{} of {}{}", name(claim.measure), method, minus);
+}
+
 ClaimWords words(const CheckedClaim& checked) {
-  const Claim& claim = checked.claim;
-  const bool alone = *claim.other == '\0';
-  const std::string minus = alone ? "" : fmt::format(", minus that of {}", claim.other);
-  return {.measure = fmt::format("{} of {}{}", name(claim.measure), claim.method, minus),
+  const std::vector<std::string>& failed = checked.not_learned;
+  return {.measure = measure_of(checked.claim, checked.method, checked.other),
           .value = signed_fixed(checked.measured.interval),
           .over = words(checked.measured),
-          .bound = fmt::format("{} {:g}", claim.below ? "below" : "above", claim.bound)};
+          .bound = bound_of(checked.claim),
+          .reason = failed.empty()
+                        ? ""
+                        : fmt::format("{} {} not learned the task", fmt::join(failed, " and "),
+                                      failed.size() == 1 ? "has" : "have")};
 }
 
 std::string claims_text(std::span<const CheckedClaim> claims) {
   if (claims.empty()) return "";
+  size_t width = 9;
+  for (const CheckedClaim& checked : claims) {
+    width = std::max(width, std::string(name(checked.outcome)).size());
+  }
   std::string text = "What the literature says, here (95 % intervals):\n";
   for (const CheckedClaim& checked : claims) {
     const ClaimWords said = words(checked);
-    text += fmt::format("  {:<9}  {}; {}\n             {}: {} ({}), said to be {}\n",
-                        name(checked.outcome), checked.claim.text, checked.claim.source,
-                        said.measure, said.value, said.over, said.bound);
+    text += fmt::format("  {:<{}}  {}; {}\n  {:<{}}  {}: {} ({}), said to be {}{}\n",
+                        name(checked.outcome), width, checked.claim.text, checked.claim.source, "",
+                        width, said.measure, said.value, said.over, said.bound,
+                        said.reason.empty() ? "" : "; not decided: " + said.reason);
   }
   return text;
 }

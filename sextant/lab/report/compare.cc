@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -12,22 +14,24 @@
 namespace sextant::lab {
 namespace {
 
-const std::vector<ArmResult>& arms_of(Measure measure, const MethodResult& method) {
-  return measure == Measure::kFar ? method.pairs : method.seeds;
-}
-
 // A measure of one arm: its mean, and the values behind the mean, which results of older versions
 // lack: losses of blocks, or answers to sequences.
 struct Sample {
   Measured::ComparedOver over = Measured::ComparedOver::kBlocks;
   Mean mean;
-  std::vector<double> blocks;
-  std::string right;
+  std::vector<double> blocks = {};
+  std::string right = {};
+  bool has_error = true;  // false: mean.error is unknown
 };
 
+const AtLength* at_length(const ArmResult& result, int64_t length) {
+  const auto at = std::ranges::find(result.lengths, length, &AtLength::length);
+  return at == result.lengths.end() ? nullptr : &*at;
+}
+
 const AtLength& at_trained(const ArmResult& result, const Settings& settings) {
-  const auto at = std::ranges::find(result.lengths, settings.training.length, &AtLength::length);
-  if (at == result.lengths.end()) fail("compare: the training length was not tested");
+  const AtLength* const at = at_length(result, settings.training.length);
+  if (at == nullptr) fail("compare: the training length was not tested");
   return *at;
 }
 
@@ -38,25 +42,87 @@ std::vector<double> differences(std::span<const double> values, std::span<const 
   return result;
 }
 
-std::optional<Sample> sample_of(Measure measure, const ArmResult& result,
-                                const Settings& settings) {
-  switch (measure) {
-    case Measure::kChange: {
-      const AtLength& longest = result.lengths.back();
-      return Sample{.mean = longest.sliding_change,
-                    .blocks = differences(longest.sliding_blocks,
-                                          at_trained(result, settings).sliding_blocks)};
-    }
-    case Measure::kTrained: {
-      const AtLength& trained = at_trained(result, settings);
-      return Sample{.mean = trained.sliding, .blocks = trained.sliding_blocks};
-    }
-    case Measure::kLongest:
-      return Sample{.mean = result.lengths.back().sliding,
-                    .blocks = result.lengths.back().sliding_blocks};
-    case Measure::kFar:
-      break;
+// The sliding loss at a length minus that at L of the method whose weights are used.
+std::optional<Sample> change_to(int64_t length, const MethodResult& method,
+                                const ArmResult& result) {
+  const AtLength* const at = at_length(result, length);
+  const auto from = std::ranges::find(method.from, result.arm.seed, &TrainedLoss::seed);
+  if (at == nullptr || from == method.from.end()) return {};
+  Sample sample{.mean = at->sliding_change,
+                .blocks = differences(at->sliding_blocks, from->at.sliding_blocks)};
+  if (method.base.empty()) return sample;
+  sample.mean = {.value = at->sliding.value - from->at.sliding.value,
+                 .error = std::hypot(at->sliding.error, from->at.sliding.error)};
+  return sample;
+}
+
+std::optional<Sample> change_sample(const MethodResult& method, const ArmResult& result,
+                                    const Settings& settings) {
+  return change_to(settings.test.longest(), method, result);
+}
+
+// The change up to the longest length divided by `parts`, which must be above L.
+template <int64_t parts>
+std::optional<Sample> part_sample(const MethodResult& method, const ArmResult& result,
+                                  const Settings& settings) {
+  const int64_t length = settings.test.longest() / parts;
+  if (length <= settings.training.length) return {};
+  return change_to(length, method, result);
+}
+
+std::optional<Sample> trained_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                     const Settings& settings) {
+  const AtLength& trained = at_trained(result, settings);
+  return Sample{.mean = trained.sliding, .blocks = trained.sliding_blocks};
+}
+
+std::optional<Sample> cost_sample(const MethodResult& method, const ArmResult& result,
+                                  const Settings& settings) {
+  if (method.base.empty()) return {};
+  return change_to(settings.training.length, method, result);
+}
+
+std::optional<Sample> longest_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                     const Settings& settings) {
+  const AtLength* const longest = at_length(result, settings.test.longest());
+  if (longest == nullptr) return {};
+  return Sample{.mean = longest->sliding, .blocks = longest->sliding_blocks};
+}
+
+// The share of attention at distances from `distance` on, of bins 0, 1, 2 to 3, 4 to 7, ...: those
+// that begin there or later.
+double share_from(const std::vector<double>& at_distance, int64_t distance) {
+  double share = 0;
+  for (size_t bin = 1; bin < at_distance.size(); ++bin) {
+    if (int64_t{1} << (bin - 1) >= distance) share += at_distance[bin];
   }
+  return share;
+}
+
+std::optional<Sample> attention_from(int64_t distance, int64_t length, const ArmResult& result) {
+  double sum = 0, layers = 0;
+  for (const AttentionAt& at : result.attention) {
+    if (at.length != length || at.at_distance.empty()) continue;
+    sum += share_from(at.at_distance, distance);
+    ++layers;
+  }
+  if (layers == 0) return {};
+  return Sample{.mean = {.value = sum / layers}, .has_error = false};
+}
+
+std::optional<Sample> attention_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                       const Settings& settings) {
+  const int64_t length = settings.training.length;
+  return attention_from(length / 4, length, result);
+}
+
+std::optional<Sample> attention_past_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                            const Settings& settings) {
+  return attention_from(settings.training.length, settings.test.longest(), result);
+}
+
+std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                 const Settings& settings) {
   const int64_t length = settings.retrieval.longest();
   const int64_t distance = far_distance(length, settings.retrieval);
   for (const AtDistance& at : result.retrieval) {
@@ -66,6 +132,56 @@ std::optional<Sample> sample_of(Measure measure, const ArmResult& result,
     }
   }
   return {};
+}
+
+struct MeasureKind {
+  Measure measure;
+  const char* key;
+  const char* name;
+  Needs needs;
+  // The results of the task; null for a task that this version does not run.
+  std::vector<ArmResult> MethodResult::*arms;
+  std::optional<Sample> (*sample)(const MethodResult&, const ArmResult&, const Settings&);
+};
+constexpr auto kSeeds = &MethodResult::seeds, kPairs = &MethodResult::pairs;
+constexpr MeasureKind kKinds[] = {
+    {Measure::kChange, "change", "change of the sliding loss", Needs::kAll, kSeeds, change_sample},
+    {Measure::kChangeHalf, "change_half",
+     "change of the sliding loss up to half the longest length", Needs::kAll, kSeeds,
+     part_sample<2>},
+    {Measure::kChangeQuarter, "change_quarter",
+     "change of the sliding loss up to a quarter of the longest length", Needs::kAll, kSeeds,
+     part_sample<4>},
+    {Measure::kTrained, "trained", "sliding loss at the training length", Needs::kAny, kSeeds,
+     trained_sample},
+    {Measure::kCost, "cost", "cost at the training length to the method that was trained",
+     Needs::kAll, kSeeds, cost_sample},
+    {Measure::kLongest, "longest", "sliding loss at the longest length", Needs::kAll, kSeeds,
+     longest_sample},
+    {Measure::kAttention, "attention", "share of attention at L/4 or further back", Needs::kAll,
+     kSeeds, attention_sample},
+    {Measure::kAttentionPast, "attention_past",
+     "share of attention beyond L in the longest windows", Needs::kAll, kSeeds,
+     attention_past_sample},
+    {Measure::kFar, "far", "share of pairs found at the beginning of the longest text", Needs::kAll,
+     kPairs, far_sample},
+    {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAll, nullptr,
+     nullptr},
+};
+
+constexpr auto kMeasures = [] {
+  std::array<Measure, std::size(kKinds)> all{};
+  for (size_t n = 0; n < all.size(); ++n) all[n] = kKinds[n].measure;
+  return all;
+}();
+
+const MeasureKind& kind_of(Measure measure) {
+  return *std::ranges::find(kKinds, measure, &MeasureKind::measure);
+}
+
+const std::vector<ArmResult>& arms_of(const MeasureKind& kind, const MethodResult& method) {
+  static const std::vector<ArmResult> none;
+  return kind.arms == nullptr ? none : method.*kind.arms;
 }
 
 const ArmResult* of_seed(const std::vector<ArmResult>& arms, uint64_t seed) {
@@ -104,22 +220,18 @@ Measured of_one_seed(const Sample& sample, const Sample& other) {
 
 }  // namespace
 
-const char* name(Measure measure) {
-  switch (measure) {
-    case Measure::kChange:
-      return "change of the sliding loss";
-    case Measure::kTrained:
-      return "sliding loss at the training length";
-    case Measure::kLongest:
-      return "sliding loss at the longest length";
-    case Measure::kFar:
-      break;
-  }
-  return "share of pairs found at the beginning of the longest text";
-}
+std::span<const Measure> measures() { return kMeasures; }
+
+const char* name(Measure measure) { return kind_of(measure).name; }
+
+const char* key(Measure measure) { return kind_of(measure).key; }
+
+Needs needs(Measure measure) { return kind_of(measure).needs; }
+
+bool is_on_retrieval(Measure measure) { return kind_of(measure).arms == kPairs; }
 
 bool is_measured(Measure measure, const MethodResult& method) {
-  return !arms_of(measure, method).empty();
+  return !arms_of(kind_of(measure), method).empty();
 }
 
 std::string words(const Measured& measured) {
@@ -137,22 +249,23 @@ std::string words(const Measured& measured) {
 
 std::optional<Measured> measured(Measure measure, const MethodResult& method,
                                  const MethodResult* other, const Settings& settings) {
+  const MeasureKind& kind = kind_of(measure);
   std::vector<double> values;
   std::optional<Measured> last;
-  for (const ArmResult& seed : arms_of(measure, method)) {
-    const std::optional<Sample> sample = sample_of(measure, seed, settings);
+  for (const ArmResult& seed : arms_of(kind, method)) {
+    const std::optional<Sample> sample = kind.sample(method, seed, settings);
     if (!sample) continue;
     if (other == nullptr) {
       values.push_back(sample->mean.value);
-      last = of_one_seed(*sample);
+      if (sample->has_error) last = of_one_seed(*sample);
       continue;
     }
-    const ArmResult* const theirs = of_seed(arms_of(measure, *other), seed.arm.seed);
+    const ArmResult* const theirs = of_seed(arms_of(kind, *other), seed.arm.seed);
     if (theirs == nullptr) continue;
-    const std::optional<Sample> minus = sample_of(measure, *theirs, settings);
+    const std::optional<Sample> minus = kind.sample(*other, *theirs, settings);
     if (!minus) continue;
     values.push_back(sample->mean.value - minus->mean.value);
-    last = of_one_seed(*sample, *minus);
+    if (sample->has_error) last = of_one_seed(*sample, *minus);
   }
   if (values.size() < 2) return last;
   return Measured{.interval = interval95(values), .count = values.size()};

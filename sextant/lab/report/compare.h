@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sextant/lab/report/interval.h"
@@ -16,14 +17,28 @@
 namespace sextant::lab {
 
 enum class Measure {
-  kChange,   // change of the sliding loss, from L to the longest length
-  kTrained,  // sliding loss at L
-  kLongest,  // sliding loss at the longest length
-  kFar,      // retrieval accuracy for pairs at the beginning of the longest sequence
+  kChange,         // change of the sliding loss, from L to the longest length
+  kChangeHalf,     // the same to half the longest length
+  kChangeQuarter,  // the same to a quarter of it
+  kTrained,        // sliding loss at L
+  kCost,           // sliding loss at L, minus that of the method whose weights are used
+  kLongest,        // sliding loss at the longest length
+  kAttention,      // share of attention at distances of L/4 or more, in windows of L
+  kAttentionPast,  // share of attention at distances of L or more, in the longest windows
+  kFar,            // retrieval accuracy for pairs at the beginning of the longest sequence
+  kDirection,      // accuracy of the direction task at L
 };
-const char* name(Measure measure);
+std::span<const Measure> measures();
+const char* name(Measure measure);  // "change of the sliding loss"
+const char* key(Measure measure);   // "change", for programs
 
-// Returns whether the results of `method` contain this measure.
+// The methods of a comparison that must have learned the task for it to decide anything: all of
+// them, or one of the two, as in "binary is worse than sinusoidal at the training length".
+enum class Needs { kAll, kAny };
+Needs needs(Measure measure);
+bool is_on_retrieval(Measure measure);
+
+// Returns whether `method` has results of the task of this measure.
 bool is_measured(Measure measure, const MethodResult& method);
 
 struct Measured {
@@ -39,8 +54,10 @@ struct Measured {
 // "over 3 seeds", "over 64 blocks", "over the test text", "over 128 texts", "over the test texts"
 std::string words(const Measured& measured);
 
-// Returns the measure of `method`, minus that of `other` if `other` is not null. Returns nullopt if
-// the two have no seed in common. Throws Error if the training length was not tested.
+// Returns the measure of `method`, minus that of `other` if `other` is not null. Changes count from
+// the method whose weights are used, as in MethodResult::change. Returns nullopt if the two have no
+// seed in common, if the length was not tested or is not above L, and for shares of attention of
+// fewer than two seeds, whose error is unknown. Throws Error if the training length was not tested.
 std::optional<Measured> measured(Measure measure, const MethodResult& method,
                                  const MethodResult* other, const Settings& settings);
 

@@ -79,6 +79,14 @@ std::vector<Summary> summary(const Findings& findings) {
                        .value = at.*measure.of_method});
       }
     }
+    if (method.to_reference) {
+      all.push_back({.method = method.label,
+                     .measure = "sliding_minus_reference",
+                     .length = findings.settings.training.length,
+                     .distance = {},
+                     .seeds = method.seeds.size(),
+                     .value = *method.to_reference});
+    }
     for (const AccuracyMean& at : method.accuracies) {
       all.push_back({.method = method.label,
                      .measure = measure_of(small_task(findings.settings)),

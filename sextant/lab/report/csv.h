@@ -23,6 +23,7 @@ struct Summary {
   size_t seeds = 0;
   MeanInterval value;
 };
+// "sliding_minus_reference" is the loss at L minus that of the reference of learning (learned.h).
 std::vector<Summary> summary(const Findings& findings);
 
 // "method,measure,length,distance,seeds,mean,half_interval95"

@@ -27,12 +27,15 @@ double bytes_per_second(std::span<const ArmResult> results, const Settings& sett
 
 }  // namespace
 
-Findings findings_of(std::span<const ArmResult> results, const Settings& settings) {
+Findings findings_of(std::span<const ArmResult> results, const Settings& settings,
+                     const Background& background) {
   Findings found{.settings = settings,
                  .results = {results.begin(), results.end()},
                  .methods = by_method(results, settings)};
+  found.reference =
+      judge(found.methods, settings, background.bigrams ? &*background.bigrams : nullptr);
   found.rankings = rankings(found.methods, settings);
-  found.claims = check_claims(found.methods, settings);
+  found.claims = check_claims(found.methods, settings, background.defaults);
   found.fewest_seeds = fewest_seeds(found.methods);
   found.has_intervals = std::ranges::any_of(found.methods, [](const MethodResult& method) {
     return std::max(method.seeds.size(), method.pairs.size()) > 1;

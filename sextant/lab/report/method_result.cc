@@ -100,33 +100,35 @@ std::vector<AccuracyMean> accuracies_of(std::span<const ArmResult> pairs) {
   return all;
 }
 
-double sliding_at(const ArmResult& result, int64_t length) {
+const AtLength& at_length(const ArmResult& result, int64_t length) {
   const auto at = std::ranges::find(result.lengths, length, &AtLength::length);
   if (at == result.lengths.end()) fail(fmt::format("results: length {} was not tested", length));
-  return at->sliding.value;
+  return *at;
 }
 
-// The change of a method with this base, seed by seed.
-MeanInterval change_from(const MethodResult& base, const MethodResult& method,
-                         const Settings& settings) {
+// The losses at L of the method's base, or of itself if there are no results of a base.
+std::vector<TrainedLoss> trained_losses(const MethodResult& method,
+                                        std::span<const MethodResult> methods,
+                                        const Settings& settings) {
+  const auto base = std::ranges::find(methods, method.base, &MethodResult::label);
+  const bool own = base == methods.end() || base->seeds.empty();
+  std::vector<TrainedLoss> losses;
+  for (const ArmResult& seed : own ? method.seeds : base->seeds) {
+    losses.push_back({.seed = seed.arm.seed, .at = at_length(seed, settings.training.length)});
+  }
+  return losses;
+}
+
+// The change of a method seed by seed.
+MeanInterval change_of(const MethodResult& method, const Settings& settings) {
   std::vector<double> values;
   for (const ArmResult& seed : method.seeds) {
-    const auto theirs = std::ranges::find_if(
-        base.seeds, [&](const ArmResult& other) { return other.arm.seed == seed.arm.seed; });
-    if (theirs == base.seeds.end()) continue;
-    values.push_back(sliding_at(seed, settings.test.longest()) -
-                     sliding_at(*theirs, settings.training.length));
+    const auto from = std::ranges::find(method.from, seed.arm.seed, &TrainedLoss::seed);
+    if (from == method.from.end()) continue;
+    values.push_back(at_length(seed, settings.test.longest()).sliding.value -
+                     from->at.sliding.value);
   }
   return interval95(values);
-}
-
-MeanInterval change_of(const MethodResult& method, std::span<const MethodResult> methods,
-                       const Settings& settings) {
-  const auto base = std::ranges::find(methods, method.base, &MethodResult::label);
-  if (base == methods.end() || base->seeds.empty()) {
-    return method.losses_at(settings.test.longest()).sliding_change;
-  }
-  return change_from(*base, method, settings);
 }
 
 Verdict verdict_on(double change) {
@@ -165,6 +167,8 @@ const char* name(Verdict verdict) {
       return "drifts";
     case Verdict::kBreaks:
       return "breaks";
+    case Verdict::kNotLearned:
+      return "not learned";
     case Verdict::kDiverged:
       break;
   }
@@ -209,7 +213,8 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Se
     method.loss_at = means_of(method.seeds, &ArmResult::loss_at);
     method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
     method.attention = attention_of(method.seeds, settings);
-    method.change = change_of(method, methods, settings);
+    method.from = trained_losses(method, methods, settings);
+    method.change = change_of(method, settings);
     method.verdict = verdict_on(method.change.mean);
   }
   return methods;

@@ -41,8 +41,19 @@ inline constexpr double kBreaksAbove = 0.25;
 // A method with a lower retrieval accuracy counts as one that does not find distant pairs.
 inline constexpr double kRetrievesFrom = 0.5;
 
-enum class Verdict { kHolds, kDrifts, kBreaks, kDiverged };
-const char* name(Verdict verdict);  // "holds", "drifts", "breaks", "diverged"
+// kNotLearned: not decided, as a method that has learned nothing has nothing to lose (learned.h).
+enum class Verdict { kHolds, kDrifts, kBreaks, kDiverged, kNotLearned };
+// "holds", "drifts", "breaks", "diverged", "not learned"
+const char* name(Verdict verdict);
+
+// Whether a task was learned; kUnknown if it was not tested or there is nothing to compare with.
+enum class Learned { kUnknown, kYes, kNo };
+
+// The losses of one seed at L.
+struct TrainedLoss {
+  uint64_t seed = 0;
+  AtLength at;
+};
 
 struct MethodResult {
   std::string label;
@@ -63,7 +74,16 @@ struct MethodResult {
   // Sliding loss at the longest length minus that at L. For a method with a base, the base's loss
   // at L is subtracted, so the cost of a stretch on short sequences counts, too.
   MeanInterval change;
+  // The losses from which changes are counted, its own or those of its base, by seed.
+  std::vector<TrainedLoss> from;
   Verdict verdict = Verdict::kDiverged;  // by `change`; kDiverged if no seed has a result
+
+  // Set by judge() of learned.h, which may also turn `verdict` into kNotLearned.
+  Learned text = Learned::kUnknown, retrieval = Learned::kUnknown;
+  bool is_reference = false;  // of learning: the method `none`
+  // Sliding loss at L minus that of the reference; nullopt for the reference itself, for methods
+  // with a base, and without a reference.
+  std::optional<MeanInterval> to_reference;
 
   // Throws Error if this length was not tested.
   const LossMeans& losses_at(int64_t length) const;

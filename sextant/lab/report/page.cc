@@ -20,6 +20,7 @@ namespace sextant::lab {
 namespace {
 
 chart::Tone tone(Verdict verdict) {
+  if (verdict == Verdict::kNotLearned) return chart::Tone::kQuiet;
   if (verdict == Verdict::kHolds) return chart::Tone::kGood;
   return verdict == Verdict::kDrifts ? chart::Tone::kPlain : chart::Tone::kBad;
 }
@@ -69,6 +70,17 @@ chart::Table html_table(const ResultTable& found) {
   return table;
 }
 
+// A list item on methods that are not judged.
+std::string rule_of_learning(const Findings& findings) {
+  if (!findings.reference) return "";
+  return fmt::format(
+      "- A method is **not learned**, and not judged, if its loss at {} is {}: it has nothing to "
+      "lose on longer sequences. In retrieval, if it finds less than half of the pairs {} tokens "
+      "back in sequences of {}.\n",
+      findings.settings.training.length, shortfall(*findings.reference),
+      near_distance(findings.settings.retrieval), findings.settings.retrieval.length);
+}
+
 chart::Section tables_section(const Findings& findings, size_t seeds) {
   chart::Section section{.heading = "Tables", .blocks = {}};
   for (const ResultTable& one : tables(findings)) {
@@ -78,21 +90,22 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
       .summary = "How to read the tables",
       .text = fmt::format(
           "- A method **holds** if the change in the first table is at most {}, and **breaks** "
-          "above {}; in between it drifts.\n"
+          "above {}; in between it drifts.\n{}"
           "- The first table scores the same bytes with ever more context. In pieces, the bytes at "
           "the start of each piece lack context, so longer pieces look a little better even for a "
           "method that gains nothing.\n{}"
           "- {}",
-          kHoldsBelow, kBreaksAbove,
+          kHoldsBelow, kBreaksAbove, rule_of_learning(findings),
           seeds > 1 ? "- Numbers are means over seeds, ± half of the 95 % interval.\n" : "",
           caveat(findings.settings))});
   return section;
 }
 
 chart::Cell outcome_cell(Outcome outcome) {
-  const chart::Tone tone = outcome == Outcome::kHolds   ? chart::Tone::kGood
-                           : outcome == Outcome::kFails ? chart::Tone::kBad
-                                                        : chart::Tone::kPlain;
+  const chart::Tone tone = outcome == Outcome::kHolds        ? chart::Tone::kGood
+                           : outcome == Outcome::kFails      ? chart::Tone::kBad
+                           : outcome == Outcome::kNotLearned ? chart::Tone::kQuiet
+                                                             : chart::Tone::kPlain;
   return chart::words(name(outcome), tone);
 }
 
@@ -107,24 +120,32 @@ chart::Section claims_section(std::span<const CheckedClaim> claims) {
   const auto count = [&](Outcome outcome) {
     return std::ranges::count(claims, outcome, &CheckedClaim::outcome);
   };
+  const auto unlearned = count(Outcome::kNotLearned);
   for (const CheckedClaim& checked : claims) {
     const ClaimWords said = words(checked);
     std::vector<chart::Cell> cells{chart::words(checked.claim.text), outcome_cell(checked.outcome),
                                    chart::words(said.value), chart::words(said.bound),
                                    chart::words(checked.claim.source)};
     cells[0].note = said.measure;
+    cells[1].note = said.reason;
     cells[2].note = said.over;
     table.rows.push_back(std::move(cells));
   }
-  return {.heading = "Claims of the literature",
-          .blocks = {chart::Prose{fmt::format(
-                         "Claims: {}. Held here: {}; failed: {}; undecided, with the claimed bound "
-                         "inside the interval: {}. Intervals are over seeds if there are several, "
-                         "else over the test text, which does not show how much another seed would "
-                         "move them.",
-                         claims.size(), count(Outcome::kHolds), count(Outcome::kFails),
-                         count(Outcome::kUndecided))},
-                     std::move(table)}};
+  return {
+      .heading = "Claims of the literature",
+      .blocks = {
+          chart::Prose{fmt::format(
+              "Claims: {}. Held here: {}; failed: {}; undecided, with the claimed bound "
+              "inside the interval: {}{}. Intervals are over seeds if there are several, "
+              "else over the test text, which does not show how much another seed would "
+              "move them.",
+              claims.size(), count(Outcome::kHolds), count(Outcome::kFails),
+              count(Outcome::kUndecided),
+              unlearned == 0 ? ""
+                             : fmt::format("; not decided, as a method has not learned the task: "
+                                           "{}",
+                                           unlearned))},
+          std::move(table)}};
 }
 
 const char* small_task_words(const Settings& settings) {
@@ -160,12 +181,19 @@ std::optional<chart::LineChart> opening_chart(std::vector<NamedChart>& drawn) {
   return chart;
 }
 
-chart::Section charts_section(std::vector<NamedChart> drawn, bool split) {
+bool any_not_learned(const Findings& findings) {
+  return std::ranges::any_of(
+      findings.methods, [](const MethodResult& method) { return method.text == Learned::kNo; });
+}
+
+chart::Section charts_section(const Findings& findings, std::vector<NamedChart> drawn, bool split) {
   chart::Section section{.heading = "Charts", .blocks = {}};
   if (split) {
     section.blocks.emplace_back(chart::Prose{
-        "The methods are split over several charts of a kind, sorted by their change: those that "
-        "hold first. Each chart has its own scale."});
+        std::string("The methods are split over several charts of a kind, sorted by their change: "
+                    "those that hold first") +
+        (any_not_learned(findings) ? ", those that have not learned the text last" : "") +
+        ". Each chart has its own scale."});
   }
   for (NamedChart& named : drawn) section.blocks.emplace_back(std::move(named.chart));
   return section;
@@ -247,7 +275,7 @@ chart::Report report_page(const nlohmann::json& manifest, const Findings& findin
   }
   report.sections.push_back(tables_section(findings, advised.seeds));
   if (!findings.claims.empty()) report.sections.push_back(claims_section(findings.claims));
-  report.sections.push_back(charts_section(std::move(drawn), split));
+  report.sections.push_back(charts_section(findings, std::move(drawn), split));
   if (chart::Section inside = maps_section(findings); !inside.blocks.empty()) {
     report.sections.push_back(std::move(inside));
   }

@@ -46,13 +46,39 @@ std::vector<Tie> ties_of(const std::vector<Candidate>& chosen,
   return ties;
 }
 
+// Fills the lists of methods that are left out, and returns the others.
+std::vector<const MethodResult*> learned_of(std::vector<const MethodResult*> methods,
+                                            Ranking& ranking) {
+  const auto leave_out = [&](Learned MethodResult::*task, std::vector<std::string>& labels) {
+    std::erase_if(methods, [&](const MethodResult* method) {
+      if (method->*task != Learned::kNo) return false;
+      if (!method->is_reference) labels.push_back(method->label);
+      return true;
+    });
+  };
+  leave_out(&MethodResult::text, ranking.without_text);
+  const bool is_tested = std::ranges::any_of(
+      methods, [](const auto* method) { return method->retrieval != Learned::kUnknown; });
+  ranking.ignores_retrieval = is_tested && std::ranges::none_of(methods, [](const auto* method) {
+                                return method->retrieval == Learned::kYes;
+                              });
+  if (!ranking.ignores_retrieval) {
+    leave_out(&MethodResult::retrieval, ranking.without_retrieval);
+  }
+  return methods;
+}
+
 // The ranking of the methods with this base, or of those without one if it is empty.
 Ranking ranking_of(const std::string& base, std::span<const MethodResult> methods,
                    const Settings& settings) {
   Ranking ranking;
+  std::vector<const MethodResult*> compared;
   for (const MethodResult& method : methods) {
-    if (method.seeds.empty() || method.base != base) continue;
-    ranking.all.push_back(candidate_of(method, settings));
+    if (!method.seeds.empty() && method.base == base) compared.push_back(&method);
+  }
+  for (const MethodResult* const method : learned_of(std::move(compared), ranking)) {
+    ranking.all.push_back(candidate_of(*method, settings));
+    if (ranking.ignores_retrieval) ranking.all.back().accuracy.reset();
   }
   std::ranges::stable_sort(ranking.all, {}, &Candidate::loss);
   ranking.holding = only(ranking.all, [](const Candidate& one) { return one.holds; });
@@ -66,12 +92,17 @@ Ranking ranking_of(const std::string& base, std::span<const MethodResult> method
 std::vector<Ranking> rankings(std::span<const MethodResult> methods, const Settings& settings) {
   std::vector<Ranking> all;
   if (settings.training.bytes < kEnoughBytes) return all;
-  Ranking trained = ranking_of("", methods, settings);
-  if (trained.all.size() >= 2) all.push_back(std::move(trained));
+  const auto trained = std::ranges::count_if(methods, [](const MethodResult& method) {
+    return !method.seeds.empty() && method.base.empty();
+  });
+  if (trained >= 2) all.push_back(ranking_of("", methods, settings));
   for (const MethodResult& base : methods) {
     if (!base.is_base || base.seeds.empty()) continue;
+    const bool is_stretched = std::ranges::any_of(methods, [&](const MethodResult& method) {
+      return method.base == base.label && !method.seeds.empty();
+    });
+    if (!is_stretched) continue;
     Ranking stretches = ranking_of(base.label, methods, settings);
-    if (stretches.all.empty()) continue;
     stretches.base = candidate_of(base, settings);
     all.push_back(std::move(stretches));
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "sextant/base/error.h"
 #include "sextant/chart/report.h"
@@ -64,6 +65,48 @@ void write_picture(const auto& picture, const fs::path& stem, bool& can_png) {
   }
 }
 
+nlohmann::json reference_json(const Findings& findings) {
+  if (!findings.reference) return nullptr;
+  return {{"name", findings.reference->name},
+          {"loss", findings.reference->loss},
+          {"margin", findings.reference->margin}};
+}
+
+nlohmann::json learned_json(Learned learned) {
+  if (learned == Learned::kUnknown) return nullptr;
+  return learned == Learned::kYes;
+}
+
+nlohmann::json verdicts_json(const Findings& findings) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const MethodResult& method : findings.methods) {
+    if (method.seeds.empty() && method.diverged == 0) continue;
+    lines.push_back({{"method", method.label},
+                     {"verdict", name(method.verdict)},
+                     {"text_learned", learned_json(method.text)},
+                     {"retrieval_learned", learned_json(method.retrieval)}});
+  }
+  return lines;
+}
+
+nlohmann::json claims_json(const Findings& findings) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const CheckedClaim& checked : findings.claims) {
+    nlohmann::json arms = nlohmann::json::array({checked.method});
+    if (!checked.other.empty()) arms.push_back(checked.other);
+    lines.push_back({{"claim", checked.claim.text},
+                     {"outcome", name(checked.outcome)},
+                     {"arms", std::move(arms)},
+                     {"measure", key(checked.claim.measure)},
+                     {"side", checked.claim.side == Side::kBelow ? "below" : "above"},
+                     {"bound", checked.claim.bound},
+                     {"mean", checked.measured.interval.mean},
+                     {"half_interval95", checked.measured.interval.half.value()},
+                     {"over", words(checked.measured)}});
+  }
+  return lines;
+}
+
 }  // namespace
 
 nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings) {
@@ -81,6 +124,9 @@ nlohmann::json results_json(const nlohmann::json& manifest, const Findings& find
     if (row.value.half) line["half_interval95"] = *row.value.half;
     json["summary"].push_back(std::move(line));
   }
+  json["reference"] = reference_json(findings);
+  json["verdicts"] = verdicts_json(findings);
+  json["claims"] = claims_json(findings);
   return json;
 }
 

@@ -20,7 +20,8 @@ struct NamedChart {
 // distance and by length, scores by distance, and training loss by bytes read. For methods that
 // use other methods' weights, together with those other methods: sliding loss by length, loss by
 // position, scores by distance and retrieval by distance. More than ten methods are split over
-// several charts of a kind, named NAME, NAME-2, ... and sorted by change, smallest first.
+// several charts of a kind, named NAME, NAME-2, ... and sorted by change, smallest first, with
+// those that have not learned the text last. A line of such a method is marked "(not learned)".
 std::vector<NamedChart> charts(const Findings& findings);
 
 inline constexpr const char* kReportFile = "report.html";
@@ -40,8 +41,9 @@ void write_report(const std::filesystem::path& directory, const nlohmann::json& 
 bool is_written(const std::filesystem::path& directory, const nlohmann::json& manifest,
                 const Findings& findings, const std::string& status);
 
-// The content of results.json: the manifest, "arms" and their "summary" over seeds. It depends only
-// on the manifest and the results.
+// The content of results.json: the manifest, "arms", their "summary" over seeds, the "reference" of
+// learning (or null), "verdicts" of the methods with results on text, and the checked "claims". It
+// depends only on the manifest and the findings.
 nlohmann::json results_json(const nlohmann::json& manifest, const Findings& findings);
 std::string results_text(const nlohmann::json& manifest, const Findings& findings);
 

@@ -91,6 +91,7 @@ ResultTable retrieval_table(const Findings& findings) {
   for (const MethodResult& method : findings.methods) {
     if (!method.base.empty() || method.pairs.empty()) continue;
     ResultTable::Row row{.label = method.label, .values = {}};
+    if (method.retrieval == Learned::kNo) row.remark = "(not learned)";
     for (const int64_t length : options.lengths) {
       row.values.push_back(method.accuracy_at(length, far_distance(length, options)));
     }

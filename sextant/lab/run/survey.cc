@@ -5,9 +5,11 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "sextant/files/write_file.h"
+#include "sextant/lab/data/bigram.h"
 #include "sextant/lab/data/corpus.h"
 #include "sextant/lab/plan/manifest.h"
 #include "sextant/lab/report/advice.h"
@@ -62,7 +64,7 @@ void print_plan(const SurveyOptions& options, const std::vector<Arm>& arms, cons
                             : arm.trains() ? fmt::format("train the weights of {} {} steps, test",
                                                          arm.weights_from, steps)
                                            : "test with the weights of " + arm.weights_from;
-    fmt::print("  {:<24}{}\n", arm.name(), done ? "done" : how);
+    fmt::print("  {:<23} {}\n", arm.name(), done ? "done" : how);
   }
   fmt::print("{}\n", manifest.dump(2));
 }
@@ -93,11 +95,26 @@ std::string estimate_of(const SurveyOptions& options, const std::vector<Arm>& ar
       duration(seconds / at_once), static_cast<double>(bytes) / 1e6, at_once);
 }
 
-ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, const json& manifest) {
+// The default options of the methods. The plug-in is opened at the first call, so that a finished
+// survey is printed without it, unless a claim needs a default.
+OptionDefaults option_defaults(int threads) {
+  const auto known = std::make_shared<std::map<std::string, std::string>>();
+  return [known, threads](const std::string& method) -> std::string {
+    if (known->empty()) {
+      for (const KnownMethod& one : open_plugin(threads).methods())
+        (*known)[one.name] = one.options;
+    }
+    const auto found = known->find(method);
+    return found == known->end() ? "{}" : found->second;
+  };
+}
+
+ScheduleEnd run(const SurveyOptions& options, const std::vector<Arm>& to_do, const json& manifest,
+                const Background& background) {
   prepare(options, to_do, manifest);
   note(fmt::format("{} of {} arms to do, {} at a time, in {}", to_do.size(), options.arms.size(),
                    options.jobs, options.directory.string()));
-  SurveySoFar so_far(options, manifest, ::isatty(STDERR_FILENO) == 1);
+  SurveySoFar so_far(options, manifest, ::isatty(STDERR_FILENO) == 1, background);
   return run_arms(options.settings, running_order(options.arms),
                   {.directory = options.directory,
                    .worker = options.worker,
@@ -162,9 +179,11 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const DirectoryLock lock("survey", options.directory);
-  const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest);
+  const Background background{.bigrams = bigram_loss(corpus, options.settings),
+                              .defaults = option_defaults(options.settings.threads)};
+  const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest, background);
   std::map<std::string, ArmResult> none;
-  const Findings findings = findings_of(results_of(options, none), options.settings);
+  const Findings findings = findings_of(results_of(options, none), options.settings, background);
   const size_t done = findings.results.size();
   if (done > 0) print(findings);
   std::fflush(stdout);

@@ -87,7 +87,7 @@ std::string SurveySoFar::update() {
     const bool writes = shown_ > 0 && results.size() < options_.arms.size() &&
                         (due || Clock::now() - written_ > kWriteShare * writing_);
     if (!writes) return "";
-    const Findings findings = findings_of(results, options_.settings);
+    const Findings findings = findings_of(results, options_.settings, background_);
     if (due) {
       text = fmt::format("\n{}\n\n{}", status_of(results.size(), options_.arms.size()),
                          tables_text(findings));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/lab/report/findings.h"
@@ -30,8 +31,9 @@ class SurveySoFar {
  public:
   // `often`: print a table for every eighth of the arms, as on a terminal, instead of every
   // quarter.
-  SurveySoFar(const SurveyOptions& options, const nlohmann::json& manifest, bool often)
-      : options_(options), manifest_(manifest), often_(often) {}
+  SurveySoFar(const SurveyOptions& options, const nlohmann::json& manifest, bool often,
+              Background background = {})
+      : options_(options), manifest_(manifest), often_(often), background_(std::move(background)) {}
 
   // Called after more arms are done; returns lines to print, or "". The first table appears when
   // two methods are trained on text. The report is written with each table, and between tables as
@@ -47,6 +49,7 @@ class SurveySoFar {
   const SurveyOptions& options_;
   const nlohmann::json& manifest_;
   bool often_;
+  Background background_;
   std::map<std::string, ArmResult> known_;
   size_t shown_ = 0;  // arms in the last printed table
   bool failed_ = false;

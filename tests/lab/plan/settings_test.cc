@@ -144,6 +144,7 @@ TEST(Arms, TakeLengthsAsMultiplesOfTheTrainingLength) {
   EXPECT_EQ(window("L/4", 1), 32);
   EXPECT_EQ(window("3L/4", 1), 96);
   EXPECT_EQ(window("2L", 1), 256);
+  EXPECT_EQ(make_arms({"t5:memory=L"}, 1, {}).front().memory, 128);
   for (const char* other : {"L/", "L/0", "L4", "-1L", "xL", "L/4L"}) {
     EXPECT_EQ(window(other, 1), other) << "a method will refuse it";
   }

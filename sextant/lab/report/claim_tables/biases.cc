@@ -1,0 +1,110 @@
+// Claims on biases by distance, windows, and decoders without position encoding.
+#include "sextant/lab/report/claim_tables/claim.h"
+#include "sextant/lab/report/claim_tables/sources.h"
+
+namespace sextant::lab {
+namespace {
+
+using enum Measure;
+using enum Side;
+
+constexpr const char* kSmooth = "Is ALiBi's smooth bias better than a window, which cuts off?";
+constexpr const char* kMask = "Is ALiBi good only because the causal mask alone is?";
+
+constexpr Claim kBiases[] = {
+    {.text = "ALiBi holds past the training length",
+     .source = kAlibi,
+     .measure = kChange,
+     .method = "alibi",
+     .side = kBelow,
+     .bound = kHoldsBelow},
+    {.text = "ALiBi gets better with longer texts",
+     .source = kAlibi,
+     .measure = kChange,
+     .method = "alibi",
+     .side = kBelow},
+    {.text = "ALiBi is better than sinusoidal positions at the training length",
+     .source = kAlibi,
+     .measure = kTrained,
+     .method = "alibi",
+     .other = "sinusoidal",
+     .side = kBelow},
+    {.text = "ALiBi is better than a window of the training length on the longest texts",
+     .source = kNotesSurvey,
+     .measure = kLongest,
+     .method = "alibi",
+     .other = "window",
+     .side = kBelow,
+     .question = kSmooth},
+    {.text = "ALiBi is better than the same window without position encoding",
+     .source = kNotesSurvey,
+     .measure = kLongest,
+     .method = "alibi",
+     .other = "window:of=none",
+     .side = kBelow,
+     .question = kSmooth},
+    {.text = "The causal mask alone is nearly as good as ALiBi at the training length",
+     .source = kNotesSurvey,
+     .measure = kTrained,
+     .method = "none",
+     .other = "alibi",
+     .side = kBelow,
+     .bound = kHoldsBelow,
+     .question = kMask},
+    {.text = "The causal mask alone is nearly as good as ALiBi on the longest texts",
+     .source = kNotesSurvey,
+     .measure = kLongest,
+     .method = "none",
+     .other = "alibi",
+     .side = kBelow,
+     .bound = kHoldsBelow,
+     .question = kMask},
+    {.text = "KERPLE (log) holds past the training length",
+     .source = kKerple,
+     .measure = kChange,
+     .method = "kerple-log",
+     .side = kBelow,
+     .bound = kHoldsBelow},
+    {.text = "KERPLE (log) is better than ALiBi on the longest texts",
+     .source = kKerple,
+     .measure = kLongest,
+     .method = "kerple-log",
+     .other = "alibi",
+     .side = kBelow},
+    {.text = "KERPLE (power) holds past the training length",
+     .source = kKerple,
+     .measure = kChange,
+     .method = "kerple-power",
+     .side = kBelow,
+     .bound = kHoldsBelow},
+    {.text = "Sandwich holds past the training length",
+     .source = kSandwich,
+     .measure = kChange,
+     .method = "sandwich",
+     .side = kBelow,
+     .bound = kHoldsBelow},
+    {.text = "Sandwich is no worse than ALiBi on the longest texts",
+     .source = kSandwich,
+     .measure = kLongest,
+     .method = "sandwich",
+     .other = "alibi",
+     .side = kBelow},
+    {.text = "No encoding at all loses less than RoPE past the training length",
+     .source = kNoPe,
+     .measure = kChange,
+     .method = "none",
+     .other = "rope",
+     .side = kBelow},
+    {.text = "A window as long as the training texts keeps RoPE from breaking",
+     .source = "Su 2023 (kexue.fm 9431)",
+     .measure = kChange,
+     .method = "window",
+     .side = kBelow,
+     .bound = kHoldsBelow},
+};
+
+}  // namespace
+
+std::span<const Claim> bias_claims() { return kBiases; }
+
+}  // namespace sextant::lab

@@ -1,0 +1,64 @@
+// Claims of the literature as data: one table per subject in this folder, each claim with its
+// source. claims.h compares them with the measurements of a survey.
+//
+// A claim is an inequality between a measure of one arm, or its difference between two arms, and a
+// bound. An arm is written as on the command line, with options and placeholders:
+//
+//   tener:scaled=true           the method with an option
+//   pi:tune=N                   any number of steps, the same for both arms of a claim
+//   binary:drop_channels=K      any number of channels, likewise
+//   transformer-xl:memory=M     any memory
+//
+// A claim is checked in surveys that have its arms. Claims contradict one another where the
+// literature does.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sextant/lab/report/compare.h"
+#include "sextant/lab/report/method_result.h"
+
+namespace sextant::lab {
+
+enum class Side { kBelow, kAbove };
+
+// The kind of survey that a claim is about: causal decoders on text and retrieval, or encoders on
+// masked bytes and the direction task.
+enum class SurveyTask { kCausal, kMasked };
+const char* name(SurveyTask task);  // "causal", "masked"
+
+struct Claim {
+  const char* text = "";    // "ALiBi holds past the training length"
+  const char* source = "";  // "Press et al. 2022 (arXiv 2108.12409)"
+  Measure measure = Measure::kChange;
+  const char* method = "";  // an arm
+  const char* other = "";   // an arm; empty if the claim is about one arm
+  Side side = Side::kBelow;
+  double bound = 0;
+  const char* question = "";  // the open question of the survey notes that it belongs to, or empty
+  SurveyTask task = SurveyTask::kCausal;
+};
+
+struct ClaimSubject {
+  const char* name;  // "absolute positions"
+  std::span<const Claim> claims;
+};
+
+// All subjects, sorted by name.
+std::span<const ClaimSubject> claim_subjects();
+
+// Differences of a loss up to here, about 1 % of it, count as none where a claim says that
+// something makes no difference.
+inline constexpr double kSameLoss = 0.02;
+
+std::span<const Claim> absolute_claims();
+std::span<const Claim> bias_claims();
+std::span<const Claim> direction_claims();
+std::span<const Claim> relative_claims();
+std::span<const Claim> retrieval_claims();
+std::span<const Claim> rotary_claims();
+std::span<const Claim> stretch_claims();
+std::span<const Claim> tuning_claims();
+
+}  // namespace sextant::lab
