@@ -254,6 +254,8 @@ void to_json(json& json, const Arm& arm) {
           {"weights_from", arm.weights_from},
           {"task", arm.task == Task::kPairs ? "pairs" : "text"},
           {"tune", arm.tune}};
+  // Arms of older surveys lack the field.
+  if (arm.drop_channels > 0) json["drop_channels"] = arm.drop_channels;
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -264,6 +266,7 @@ void from_json(const json& json, Arm& arm) {
   fields.read("seed", arm.seed);
   fields.read("memory", arm.memory);
   fields.read("tune", arm.tune);
+  if (fields.has("drop_channels")) fields.read("drop_channels", arm.drop_channels);
   fields.read("weights_from", arm.weights_from);
   std::string task;
   fields.read("task", task);

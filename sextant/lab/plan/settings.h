@@ -86,7 +86,8 @@ struct Arm {
   int64_t memory = 0;        // cached positions of earlier segments, in training and test; 0: none
   std::string weights_from;  // name of the arm whose weights it is tested with; empty for its own
   Task task = Task::kText;
-  int64_t tune = 0;  // steps of further training at the longest length, from those weights
+  int64_t tune = 0;           // steps of further training at the longest length, from those weights
+  int64_t drop_channels = 0;  // channels of the added vector that are zero in the test; 0: none
 
   bool trains() const { return weights_from.empty() || tune > 0; }
   // "rope-0", "rope-pairs-0"

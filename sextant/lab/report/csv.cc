@@ -75,6 +75,14 @@ std::vector<Summary> summary(const Findings& findings) {
                        .value = at.*measure.of_method});
       }
     }
+    if (method.lost) {
+      all.push_back({.method = method.label,
+                     .measure = "lost",
+                     .length = findings.settings.training.length,
+                     .distance = {},
+                     .seeds = method.seeds.size(),
+                     .value = *method.lost});
+    }
     for (const AccuracyMean& at : method.accuracies) {
       all.push_back({.method = method.label,
                      .measure = "retrieval",

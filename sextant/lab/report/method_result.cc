@@ -106,27 +106,30 @@ double sliding_at(const ArmResult& result, int64_t length) {
   return at->sliding.value;
 }
 
-// The change of a method with this base, seed by seed.
-MeanInterval change_from(const MethodResult& base, const MethodResult& method,
+// The loss of a method at a length minus that of its base at L, seed by seed.
+MeanInterval change_from(const MethodResult& base, const MethodResult& method, int64_t length,
                          const Settings& settings) {
   std::vector<double> values;
   for (const ArmResult& seed : method.seeds) {
     const auto theirs = std::ranges::find_if(
         base.seeds, [&](const ArmResult& other) { return other.arm.seed == seed.arm.seed; });
     if (theirs == base.seeds.end()) continue;
-    values.push_back(sliding_at(seed, settings.test.longest()) -
-                     sliding_at(*theirs, settings.training.length));
+    values.push_back(sliding_at(seed, length) - sliding_at(*theirs, settings.training.length));
   }
   return interval95(values);
 }
 
-MeanInterval change_of(const MethodResult& method, std::span<const MethodResult> methods,
-                       const Settings& settings) {
+// Sets the changes of a method that has losses.
+void set_changes(MethodResult& method, std::span<const MethodResult> methods,
+                 const Settings& settings) {
+  const int64_t longest = settings.test.longest();
+  method.change = method.losses_at(longest).sliding_change;
   const auto base = std::ranges::find(methods, method.base, &MethodResult::label);
-  if (base == methods.end() || base->seeds.empty()) {
-    return method.losses_at(settings.test.longest()).sliding_change;
+  if (base == methods.end() || base->seeds.empty()) return;
+  method.change = change_from(*base, method, longest, settings);
+  if (method.drop_channels > 0) {
+    method.lost = change_from(*base, method, settings.training.length, settings);
   }
-  return change_from(*base, method, settings);
 }
 
 Verdict verdict_on(double change) {
@@ -140,7 +143,8 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
   for (const ArmResult& result : results) {
     auto found = std::ranges::find(methods, result.arm.label, &MethodResult::label);
     if (found == methods.end()) {
-      found = methods.insert(methods.end(), {.label = result.arm.label});
+      found = methods.insert(
+          methods.end(), {.label = result.arm.label, .drop_channels = result.arm.drop_channels});
     }
     for (const ArmResult& other : results) {
       if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
@@ -187,14 +191,16 @@ std::optional<MeanInterval> MethodResult::accuracy_at(int64_t length, int64_t di
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {
   std::vector<MethodResult> methods = grouped(results);
   for (MethodResult& method : methods) {
-    method.is_base = std::ranges::find(methods, method.label, &MethodResult::base) != methods.end();
+    method.is_base = std::ranges::any_of(methods, [&](const MethodResult& other) {
+      return other.base == method.label && other.drop_channels == 0;
+    });
     if (!method.pairs.empty()) method.accuracies = accuracies_of(method.pairs);
     if (method.seeds.empty()) continue;
     method.losses = losses_of(method.seeds);
     method.loss_at = means_of(method.seeds, &ArmResult::loss_at);
     method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
     method.attention = attention_of(method.seeds, settings);
-    method.change = change_of(method, methods, settings);
+    set_changes(method, methods, settings);
     method.verdict = verdict_on(method.change.mean);
   }
   return methods;

@@ -47,7 +47,8 @@ const char* name(Verdict verdict);  // "holds", "drifts", "breaks", "diverged"
 struct MethodResult {
   std::string label;
   std::string base;              // label of the method whose weights it is tested with, or empty
-  bool is_base = false;          // other methods are tested with its weights
+  bool is_base = false;          // other methods are tested with its weights, as stretches
+  int64_t drop_channels = 0;     // channels of the added vector that were zero in the test
   std::vector<ArmResult> seeds;  // on text, without the diverged ones
   std::vector<ArmResult> pairs;  // on retrieval, without the diverged ones
   int64_t diverged = 0;          // number of diverged arms on text
@@ -63,6 +64,8 @@ struct MethodResult {
   // Sliding loss at the longest length minus that at L. For a method with a base, the base's loss
   // at L is subtracted, so the cost of a stretch on short sequences counts, too.
   MeanInterval change;
+  // With dropped channels: sliding loss at L minus that of the base at L.
+  std::optional<MeanInterval> lost;
   Verdict verdict = Verdict::kDiverged;  // by `change`; kDiverged if no seed has a result
 
   // Throws Error if this length was not tested.

@@ -51,7 +51,7 @@ Ranking ranking_of(const std::string& base, std::span<const MethodResult> method
                    const Settings& settings) {
   Ranking ranking;
   for (const MethodResult& method : methods) {
-    if (method.seeds.empty() || method.base != base) continue;
+    if (method.seeds.empty() || method.base != base || method.drop_channels > 0) continue;
     ranking.all.push_back(candidate_of(method, settings));
   }
   std::ranges::stable_sort(ranking.all, {}, &Candidate::loss);
