@@ -2,7 +2,8 @@
 """Redraws the figures of docs/methods: scripts/pictures.py [COMMAND], by default
 build/release/bin/sextant.
 
-For each method, one figure of `sextant plot` is written to docs/images/methods/.
+For each method, one figure of `sextant plot` is written to docs/images/methods/, and one more for
+some pages.
 """
 import pathlib
 import shutil
@@ -57,20 +58,28 @@ PICTURES = {
     "xpos": ("distance", ["--heads", "1", "--length", "256"]),
 }
 
+# File: the method, its figure and its options, for pages with a second figure.
+MORE = {
+    # sin(k / 3600^(2j)) is a sinusoid of width 8 and base 3600^8.
+    "alien-clock": ("sinusoidal", "vectors", ["--base", "2.821109907456e28", "--dim", "8",
+                                              "--length", "200"]),
+}
+
 
 def main():
     command = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/release/bin/sextant")
     images = ROOT / "docs" / "images" / "methods"
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for picture, (figure, options) in PICTURES.items():
-            method = picture.split("/")[0]
+        figures = [(picture.replace("/", "-"), picture.split("/")[0], *drawn)
+                   for picture, drawn in PICTURES.items()]
+        figures += [(name, *drawn) for name, drawn in MORE.items()]
+        for name, method, figure, options in figures:
             subprocess.run(
                 [command, "plot", method, *options, "--format", "svg", "--out", folder],
                 check=True, stdout=subprocess.DEVNULL,
             )
-            to = images / f"{picture.replace('/', '-')}.svg"
-            shutil.copy(f"{folder}/{method}-{figure}.svg", to)
+            shutil.copy(f"{folder}/{method}-{figure}.svg", images / f"{name}.svg")
 
 
 if __name__ == "__main__":

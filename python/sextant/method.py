@@ -57,14 +57,25 @@ class Method(torch.nn.Module):
         return [getattr(self, spec["name"].replace(".", "_")) for spec in self.specs]
 
     def embed(
-        self, x, *, first_query=0, packed_queries=(), causal=True, last=False, token_ids=None
+        self,
+        x,
+        *,
+        first_query=0,
+        packed_queries=(),
+        causal=True,
+        last=False,
+        token_ids=None,
+        input_before=None,
     ):
         """Adds an absolute encoding to the input x, [batch, length, width]; with ``last``, to the
         input of the last layer's queries (emd). Encodings that add nothing there return x.
 
         first_query is the position of row 0; packed_queries and causal are those of
         ``sextant.attention``. token_ids (int64 [batch, length]) is for encodings that depend on the
-        tokens (complex with a table per token id, fairseq's sinusoids with padding)."""
+        tokens (complex with a table per token id, fairseq's sinusoids with padding). input_before
+        [batch, 1, width] is the last row of the result for the positions before first_query, which
+        a recurrence over the input (recursive with ``over="input"``) continues from; gradients do
+        not pass through it when the call is traced."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,
@@ -76,6 +87,7 @@ class Method(torch.nn.Module):
             packed_queries=list(packed_queries),
             last=last,
             token_ids=token_ids,
+            input_before=input_before,
         )
 
     def keys(self, k, x, *, layer=0):

@@ -25,13 +25,19 @@ def alibi_slopes(heads, max_bias=8.0, train_length=None, length=None):
     return torch.ops.sextant.alibi_slopes(heads, max_bias, train_length or 0, length or 0)
 
 
-def sandwich_bias(distances, heads, sinusoid_width=128, first_index=1):
+def sandwich_bias(
+    distances, heads, sinusoid_width=128, first_index=1, *, strength=None, ratio=8.0
+):
     """Sandwich's bias of each distance, [heads, distances] (Chi et al. 2022).
 
     sinusoid_width is even. first_index is the first summand of the sum of cosines: 1 as in the
-    paper, 0 for the product of two sinusoids.
+    paper, 0 for the product of two sinusoids. Head h has the factor heads / (ratio * (h + 1)), or
+    every head has the factor strength. Both are above 0; with a strength, ratio is the default.
     """
-    return torch.ops.sextant.sandwich_bias(_integers(distances), heads, sinusoid_width, first_index)
+    factor = [] if strength is None else [strength]
+    return torch.ops.sextant.sandwich_bias(
+        _integers(distances), heads, sinusoid_width, first_index, factor, ratio
+    )
 
 
 def t5_buckets(distances, buckets=32, max_distance=128, bidirectional=True):
@@ -171,7 +177,8 @@ def complex_embedding(ids, positions, r, w, theta=None):
     )
 
 
-def xpos_growth(dim, gamma=0.4, scale_base=512.0):
+def xpos_growth(dim, gamma=0.4, scale_base=512.0, *, xi=None):
     """XPOS's growth per position of each pair, [dim / 2], as a natural logarithm: below 0, so that
-    scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0."""
-    return torch.ops.sextant.xpos_growth(dim, gamma, scale_base)
+    scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0. With xi, above 0
+    and at most 1, every pair has the growth ln(xi); gamma and scale_base are then the defaults."""
+    return torch.ops.sextant.xpos_growth(dim, gamma, scale_base, [] if xi is None else [xi])

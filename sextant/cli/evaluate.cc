@@ -39,6 +39,16 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--lengths", options->request.lengths, "Lengths, divisors of the longest")
       ->required()
       ->delimiter(',');
+  command
+      ->add_option("--drop-channels", options->request.drop_channels,
+                   "Set this many channels of the vector that the encoding adds to the input to "
+                   "zero: does the model survive their loss?")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--drop-seed", options->request.drop_seed,
+                   "Seed that these channels are drawn from")
+      ->capture_default_str()
+      ->needs("--drop-channels");
   command->callback([options] { evaluate(*options); });
 }
 

@@ -32,6 +32,7 @@ struct Options {
   std::string claims;  // "open" or "all": the arms of these claims
   int64_t seeds = 1;
   lab::ArmDefaults all;
+  std::vector<int64_t> drop_channels;
   int jobs = 1;
   double save_seconds = lab::Watch().seconds_between_checkpoints;
   std::string directory = "runs/survey";
@@ -75,6 +76,13 @@ void declare_what(CLI::App& command, Options& options) {
           "Steps by which each stretch of a trained rope is also trained on, at the longest "
           "length; 0: none")
       ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--drop-channels", options.drop_channels,
+                  "Also test each encoding that adds a vector to the input with this many of its "
+                  "channels set to zero; several: 1,4,16")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
       ->group(group);
   command.add_flag("--list", options.list, "Say what there is to compare, and end")->group(group);
   command.add_option("--seeds", options.seeds, "Trainings of each, from seeds 0, 1, ...")
@@ -249,13 +257,38 @@ int list(int threads) {
   fmt::print(
       "\n\nOptions of every method: weights=rope (use the weights that rope trained), "
       "weights=own, "
-      "memory=128,\ntune=60 (train those weights further). A value such as L or L/2 follows "
+      "memory=128,\ntune=60 (train those weights further), drop_channels=4 (test without channels "
+      "of the\nadded vector). A value such as L or L/2 follows "
       "the training length.\nWords for several: all, stretches. Without --methods:\n ");
   for (const std::string& name : lab::default_methods(lab::Task::kText)) fmt::print(" {}", name);
   fmt::print("\nWith --task masked (where causal=true hides later positions):\n ");
   for (const std::string& name : lab::default_methods(lab::Task::kMasked)) fmt::print(" {}", name);
   fmt::print("\n");
   return 0;
+}
+
+// Makes the arms, with those of --drop-channels. If no method adds to the input, the check of such
+// an arm throws the Error that names the methods which do.
+std::vector<lab::Arm> arms_of(const std::vector<lab::ArmRequest>& requests,
+                              const Options& options) {
+  const lab::Settings& settings = options.settings;
+  const std::vector<lab::Arm> arms = lab::make_arms(requests, options.seeds, settings, options.all);
+  if (options.drop_channels.empty()) return arms;
+  lab::check(settings);
+  const lab::Plugin& plugin = lab::open_plugin(settings.threads);
+  bool any = false;
+  const auto added = [&](const lab::Arm& arm) {
+    const int64_t channels = plugin.added_channels(settings, arm);
+    any = any || channels > 0;
+    return channels;
+  };
+  std::vector<lab::Arm> all = lab::with_dropped_arms(arms, options.drop_channels, added);
+  if (!any) {
+    lab::Arm probe = arms.front();
+    probe.drop_channels = options.drop_channels.front();
+    plugin.check(settings, std::span(&probe, 1));
+  }
+  return all;
 }
 
 int survey(Options options, const CLI::App& command, const std::string& command_line) {
@@ -274,7 +307,7 @@ int survey(Options options, const CLI::App& command, const std::string& command_
   }
   lab::SurveyOptions survey{
       .settings = settings,
-      .arms = lab::make_arms(requests, options.seeds, settings, options.all),
+      .arms = arms_of(requests, options),
       .text = {options.text.begin(), options.text.end()},
       .directory = options.directory,
       .worker = {"/proc/self/exe", "arm", "--threads", std::to_string(settings.threads),

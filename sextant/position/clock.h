@@ -7,7 +7,9 @@
 // angle at every position.
 //
 // The "alien" clock has a constant ratio between successive hands, and its angles are in radians:
-// sin(k / ratio^j). With ratio = base^(2 / width) it is the interleaved sinusoid of that base.
+// sin(k / ratio^j). With ratio = base^(2 / width) it is the interleaved sinusoid of that base. The
+// source of this encoding writes sin(k / 3600^(2j)), a ratio of 3600^2: beyond the first hand the
+// sines stay near 0 and the cosines near 1.
 #pragma once
 
 #include <array>
@@ -19,6 +21,9 @@ namespace sextant {
 
 // The second, minute and hour hands of a clock face, for positions counted in seconds.
 inline constexpr std::array<int64_t, 3> kClockPeriods{60, 3600, 43200};
+
+// 3600^2, the ratio of the alien clock as its source writes it.
+inline constexpr double kAlienRatio = 3600.0 * 3600.0;
 
 // Returns [positions, 2 periods], exact for any position. Throws Error if a period is below 1.
 std::vector<double> clock_rows(std::span<const int64_t> periods,

@@ -1,5 +1,6 @@
 #include "sextant/position/sandwich.h"
 
+#include <cmath>
 #include <string>
 
 #include "sextant/base/error.h"
@@ -41,13 +42,16 @@ std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t w
   return curve;
 }
 
-std::vector<double> sandwich_slopes(int64_t heads) {
+std::vector<double> sandwich_slopes(int64_t heads, double ratio) {
   if (heads < 1) {
     fail("sandwich: heads: expected at least 1, but got " + std::to_string(heads));
   }
+  if (!(ratio > 0 && std::isfinite(ratio))) {
+    fail("sandwich: ratio: expected a finite number above 0, but got " + std::to_string(ratio));
+  }
   std::vector<double> slopes;
   for (int64_t h = 1; h <= heads; ++h)
-    slopes.push_back(static_cast<double>(heads) / (8 * static_cast<double>(h)));
+    slopes.push_back(static_cast<double>(heads) / (ratio * static_cast<double>(h)));
   return slopes;
 }
 

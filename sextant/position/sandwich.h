@@ -6,8 +6,8 @@
 //
 // A plain product of sinusoids has first = 0; the paper's equation and NVIDIA's NeMo count from 1,
 // which drops the fastest cosine and adds one of wavelength 62832. The bias of head h is c(d) / r_h
-// with the compression ratio r_h = 8 (h + 1) / heads, a divisor. NeMo also subtracts width/2, which
-// cancels in softmax.
+// with the compression ratio r_h = ratio (h + 1) / heads, a divisor; the paper's ratio is 8. NeMo
+// also subtracts width/2, which cancels in softmax.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,9 @@ namespace sextant {
 std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
                                    int64_t first);
 
-// Returns [heads]: 1 / r_h. Throws Error if heads is below 1.
-std::vector<double> sandwich_slopes(int64_t heads);
+inline constexpr double kSandwichRatio = 8;
+
+// Returns [heads]: 1 / r_h. Throws Error if heads is below 1, or ratio is not finite and above 0.
+std::vector<double> sandwich_slopes(int64_t heads, double ratio = kSandwichRatio);
 
 }  // namespace sextant

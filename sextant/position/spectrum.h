@@ -61,7 +61,12 @@ Spectrum clockwise(Spectrum spectrum);
 // XPOS: pair f of n is scaled by zeta_f^(t / scale_base), zeta_f = (f/n + gamma) / (1 + gamma),
 // which is below 1: a score falls by zeta_f^(d / scale_base) with distance d. The paper has gamma
 // 0.4, scale_base 512. Throws Error unless both are finite and above 0.
+inline constexpr double kXposGamma = 0.4, kXposScaleBase = 512;
 Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base);
+
+// Scales every pair by xi^t: a score falls by xi^d with distance d. Throws Error unless xi is above
+// 0 and at most 1.
+Spectrum with_one_growth(Spectrum spectrum, double xi);
 
 // A spectrum in the form that kernels use: speeds as exact turns.
 struct Rotation {

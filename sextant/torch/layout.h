@@ -38,6 +38,10 @@ struct Layout {
   at::Tensor query_segments = {}, key_segments = {};
   // int64 [batch, queries], or undefined: the token of each row
   at::Tensor token_ids = {};
+  // [batch, sequences, width], or undefined: the result of Method::embed() at the position before
+  // the first query of each sequence, for methods that continue from it (recurs_over_input()). The
+  // entry of a sequence that begins with its first query is ignored.
+  at::Tensor input_before = {};
 
   // The plans of attention with this layout, which layers and calls share; or null.
   std::shared_ptr<PlanCache> plans = {};

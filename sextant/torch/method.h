@@ -74,6 +74,15 @@ class Method {
   // Absolute methods: the input of the first layer, x [batch, queries, width] -> the same shape.
   virtual at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const;
 
+  // How many channels of the input embed() adds a vector of the position to: the first ones.
+  // embed() of a zero input is then that vector. 0 for methods that add none there, which leave the
+  // input as it is or change it in another way.
+  virtual int64_t added_channels() const { return 0; }
+
+  // Whether embed() computes a row from the result of the row before it, so that a layout whose
+  // queries do not begin with their sequence needs Layout::input_before.
+  virtual bool recurs_over_input() const { return false; }
+
   // Absolute positions in the last layer: returns the input of that layer's queries and residual
   // stream. x is the output of the layer before, from which its keys and values are computed. The
   // layer is applied last_layer_runs() times, each time with queries from its previous result and

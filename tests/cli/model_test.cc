@@ -217,6 +217,31 @@ TEST_F(Model, WhatCannotBeEvaluatedIsNamed) {
               HasSubstr("model.embed_tokens.weight: expected [300, 32], but got [256, 32]"));
 }
 
+TEST_F(Model, IsEvaluatedWithoutSomeChannelsOfItsPositions) {
+  write_plan({{"method", "sinusoidal"}});
+  ASSERT_EQ(train("model").status, 0);
+  const auto evaluated = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"evaluate", path("model"), "--lengths", "32,64", "--text",
+                               path("text"), "--share", "0.2", "--json"});
+    const Ended ended = run(more);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out);
+  };
+  const auto loss = [](const json& found) {
+    return found.at("lengths")[0].at("loss").at("mean").get<double>();
+  };
+  const json whole = evaluated({}), dropped = evaluated({"--drop-channels", "16"});
+  EXPECT_FALSE(whole.contains("drop_channels"));
+  EXPECT_EQ(dropped.at("drop_channels"), 16);
+  EXPECT_GT(loss(dropped), loss(whole));
+  EXPECT_NE(loss(evaluated({"--drop-channels", "16", "--drop-seed", "1"})), loss(dropped));
+  const Ended many = run({"evaluate", path("model"), "--lengths", "32", "--text", path("text"),
+                          "--drop-channels", "33"});
+  EXPECT_EQ(many.status, 1);
+  EXPECT_THAT(many.err, HasSubstr("drop_channels: expected 1 to 32, the channels to which"));
+  EXPECT_EQ(run({"evaluate", path("model"), "--lengths", "32", "--drop-seed", "1"}).status, 2);
+}
+
 TEST_F(Model, TheExampleIsAPlan) {
   const Ended example = run({"train", "--example"});
   EXPECT_EQ(example.status, 0);

@@ -119,6 +119,20 @@ TEST_F(Survey, TunesWhatItReads) {
   EXPECT_TRUE(fs::exists(folder_ / "out/arms/pi:tune=5-0/model.safetensors"));
 }
 
+TEST_F(Survey, DropsChannelsOfMethodsThatAddSome) {
+  const std::vector<std::string> asked{"--methods", "rope,binary", "--drop-channels", "1,4"};
+  const Ended ended = survey("out", asked);
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("Channels of the added position vector set to zero"),
+                    HasSubstr("\nbinary:drop_channels=1 "), HasSubstr("\nbinary:drop_channels=4 "),
+                    Not(HasSubstr("rope:drop_channels"))));
+  EXPECT_FALSE(fs::exists(folder_ / "out/arms/binary:drop_channels=1-0/model.safetensors"));
+  const Ended again = survey("out", asked);
+  EXPECT_EQ(again.out, ended.out);
+  EXPECT_THAT(again.err, Not(HasSubstr("arms to do")));
+}
+
 TEST_F(Survey, TakesArmsFromAFile) {
   write_text(folder_ / "arms.json",
              R"({"arms": ["none", {"label": "far", "method": "rope", "options": {"base": 1e6}}],
@@ -279,6 +293,13 @@ TEST_F(Survey, SaysWhatIsWrong) {
       {{"--methods", "sinusoidal", "--memory", "32"},
        1,
        "sinusoidal:memory=32: memory: expected 0, as sinusoidal goes by absolute positions"},
+      {{"--methods", "rope,alibi", "--drop-channels", "2"},
+       1,
+       "drop_channels: expected a method that adds a vector to the input (binary, clock, "},
+      {{"--methods", "sinusoidal", "--drop-channels", "33"},
+       1,
+       "sinusoidal:drop_channels=33: drop_channels: expected 1 to 32"},
+      {{"--methods", "rope", "--drop-channels", "0"}, 2, "--drop-channels"},
       {{"--text", "/no/such/file"}, 1, "text: read /no/such/file: cannot open it: No such file"},
       {{"--text", SEXTANT_COMMAND}, 1, "sextant: expected text in UTF-8, but got a file of"},
       {{"--lengths", "32,100"}, 1, "expected divisors of the longest, 100, but got 32"},

@@ -57,6 +57,23 @@ TEST(Clock, AlienClockWithAWidthIsTheSinusoid) {
       Pointwise(IsNear(1e-9), Sinusoid({.width = 8, .max_timescale = 3600}).rows(positions)));
 }
 
+// Without the division by the width in the exponent, hands beyond the first hardly move: sin(200 /
+// 3600^2) is 1.54e-5.
+TEST(Clock, AlienHandsBeyondTheFirstStandStill) {
+  constexpr int64_t kHands = 64;  // 3600^126 is no double
+  std::vector<int64_t> positions;
+  for (int64_t k = 0; k <= 200; ++k) positions.push_back(k);
+  const std::vector<double> rows = alien_clock_rows(kAlienRatio, kHands, positions);
+  for (size_t k = 0; k < positions.size(); ++k) {
+    const double* const row = rows.data() + k * 2 * kHands;
+    EXPECT_NEAR(row[0], std::sin(static_cast<double>(k)), 1e-14);
+    for (size_t j = 1; j < kHands; ++j) {
+      EXPECT_LT(std::abs(row[2 * j]), 1.6e-5);
+      EXPECT_NEAR(row[2 * j + 1], 1, 1.2e-10);
+    }
+  }
+}
+
 TEST(Clock, RefusesImpossibleOptions) {
   const std::vector<int64_t> positions{1};
   EXPECT_THROW(clock_rows(std::vector<int64_t>{60, 0}, positions), Error);

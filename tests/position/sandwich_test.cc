@@ -38,6 +38,11 @@ TEST(Sandwich, CompressionRatioIsADivisor) {
               ElementsAre(DoubleEq(0.5), DoubleEq(0.25), DoubleEq(4.0 / 24), DoubleEq(0.125)));
 }
 
+TEST(Sandwich, TheRatioDividesEverySlope) {
+  EXPECT_THAT(sandwich_slopes(2, 4), ElementsAre(DoubleEq(0.5), DoubleEq(0.25)));
+  EXPECT_EQ(sandwich_slopes(6, kSandwichRatio), sandwich_slopes(6));
+}
+
 TEST(Sandwich, WhatDoesNotFitIsRefused) {
   EXPECT_THAT([] { sandwich_curve({}, 3, 0); },
               ThrowsMessage<Error>(HasSubstr("sandwich: width: expected an even number")));
@@ -45,6 +50,9 @@ TEST(Sandwich, WhatDoesNotFitIsRefused) {
               ThrowsMessage<Error>(HasSubstr("sandwich: first: expected at least 0")));
   EXPECT_THAT([] { sandwich_slopes(0); },
               ThrowsMessage<Error>(HasSubstr("sandwich: heads: expected at least 1")));
+  for (const double ratio : {0.0, -8.0, std::nan("")})
+    EXPECT_THAT([&] { sandwich_slopes(4, ratio); },
+                ThrowsMessage<Error>(HasSubstr("sandwich: ratio: expected a finite number above")));
 }
 
 }  // namespace

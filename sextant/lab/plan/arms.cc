@@ -23,9 +23,11 @@ constexpr const char* kMemory = "memory";
 constexpr const char* kTune = "tune";
 constexpr const char* kCausal = "causal";
 constexpr const char* kTwoStreams = "two_streams";
+constexpr const char* kDrop = "drop_channels";
 constexpr const char* kWeights = "weights";
 constexpr const char* kOwn = "own";
 constexpr const char* kLogN = "log-n";
+constexpr const char* kAlienClock = "alien-clock";
 
 // Methods that by default use the weights of a trained rope instead of training their own.
 constexpr std::array<std::string_view, 7> kReaders = {
@@ -126,6 +128,26 @@ std::string weights_of(const std::string& label, bool reads, json& options) {
   return given == kOwn ? "" : given.get<std::string>();
 }
 
+// The request without the option drop_channels. Its label lacks the option, too; a label that does
+// not name it is replaced by the method and its other options.
+ArmRequest with_all_channels(const ArmRequest& request) {
+  json options = json::parse(request.options);
+  if (!options.contains(kDrop)) return request;
+  const std::string option = fmt::format(":{}={}", kDrop, options.at(kDrop).dump());
+  options.erase(kDrop);
+  ArmRequest whole{.label = request.label, .method = request.method, .options = options.dump()};
+  if (const size_t at = whole.label.find(option); at != std::string::npos) {
+    whole.label.erase(at, option.size());
+    return whole;
+  }
+  whole.label = request.method;
+  for (const auto& [name, value] : options.items()) {
+    whole.label +=
+        fmt::format(":{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return whole;
+}
+
 // Makes an arm without a seed, whose weights_from is a label instead of an arm name.
 Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const ArmDefaults& all) {
   const Lengths lengths = lengths_of(settings, task);
@@ -149,6 +171,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
     fail(fmt::format("methods: {}: memory: expected 0 with masked bytes, but got {}", arm.label,
                      arm.memory));
   }
+  arm.drop_channels = taken(given, kDrop, arm.label).value_or(0);
 
   const json named = named_rope(arm.method, lengths);
   const bool reads = !named.is_null() || std::ranges::find(kReaders, arm.method) != kReaders.end();
@@ -156,13 +179,21 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   if (!named.is_null()) {
     options = named;
     arm.method = "rope";
+  } else if (arm.method == kAlienClock) {
+    options = {{"system", "alien"}};
+    arm.method = "clock";
   }
   options.update(given);
-  const std::string of = weights_of(arm.label, reads, options);
+  std::string of = weights_of(arm.label, reads, options);
+  if (of.empty() && arm.drop_channels > 0) of = with_all_channels(request).label;
   if (!of.empty()) arm.weights_from = with_memory(of, arm.memory);
   if (arm.method == "window" || arm.method == "chunk") {
     const json inner = survey_options(options.value("of", "rope"), lengths, arm.memory);
     if (!inner.empty() && !options.contains("options")) options["options"] = inner;
+  }
+  if (arm.tune > 0 && arm.drop_channels > 0) {
+    fail(fmt::format("methods: {}: tune: expected 0 with {}, which is a test, but got {}",
+                     arm.label, kDrop, arm.tune));
   }
   if (arm.tune > 0 && arm.weights_from.empty()) {
     fail("methods: " + arm.label +
@@ -238,11 +269,14 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
   };
   // The arm whose weights are used: a requested method with that label, or else the method of that
   // name.
-  const auto trained_for = [&](const Arm& arm) {
+  const auto trained_for = [&](const Arm& arm, const ArmRequest& request) {
     const auto asked = std::ranges::find(requests, arm.weights_from, &ArmRequest::label);
     const bool found = asked != requests.end();
-    Arm trained = arm_of(found ? *asked : request_of(arm.weights_from), settings, arm.task,
-                         found ? all : ArmDefaults{});
+    const ArmRequest whole = with_all_channels(request);
+    const ArmRequest wanted = found                             ? *asked
+                              : whole.label == arm.weights_from ? whole
+                                                                : request_of(arm.weights_from);
+    Arm trained = arm_of(wanted, settings, arm.task, found ? all : ArmDefaults{});
     if (!trained.weights_from.empty()) {
       fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
            arm.weights_from);
@@ -262,16 +296,39 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
           add(arm, seed);
           continue;
         }
-        const Arm trained = trained_for(arm);
+        const Arm trained = trained_for(arm, request);
         add(trained, seed);
         add(arm, seed);
-        if (all.tune == 0 || arm.tune > 0) continue;
+        if (all.tune == 0 || arm.tune > 0 || arm.drop_channels > 0) continue;
         add(tuned(trained, trained.label, all.tune), seed);
         add(tuned(arm, trained.label, all.tune), seed);
       }
     }
   }
   return arms;
+}
+
+std::vector<Arm> with_dropped_arms(std::span<const Arm> arms, std::span<const int64_t> counts,
+                                   const std::function<int64_t(const Arm&)>& added_channels) {
+  for (const int64_t count : counts) {
+    if (count < 1) fail(fmt::format("{}: expected at least 1, but got {}", kDrop, count));
+  }
+  std::vector<Arm> all;
+  const auto known = [&](std::span<const Arm> list, const Arm& arm) {
+    return std::ranges::find(list, arm.name(), &Arm::name) != list.end();
+  };
+  for (const Arm& arm : arms) {
+    if (!known(all, arm)) all.push_back(arm);
+    if (!arm.weights_from.empty() || added_channels(arm) == 0) continue;
+    for (const int64_t count : counts) {
+      Arm dropped = arm;
+      dropped.label += fmt::format(":{}={}", kDrop, count);
+      dropped.weights_from = arm.name();
+      dropped.drop_channels = count;
+      if (!known(all, dropped) && !known(arms, dropped)) all.push_back(dropped);
+    }
+  }
+  return all;
 }
 
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,

@@ -324,8 +324,10 @@ void to_json(json& json, const Arm& arm) {
   json = {{"label", arm.label},     {"method", arm.method}, {"options", json::parse(arm.options)},
           {"seed", arm.seed},       {"memory", arm.memory}, {"weights_from", arm.weights_from},
           {"task", name(arm.task)}, {"tune", arm.tune}};
+  // Arms of older surveys lack these fields.
   if (arm.causal) json["causal"] = true;
   if (arm.two_streams) json["two_streams"] = true;
+  if (arm.drop_channels > 0) json["drop_channels"] = arm.drop_channels;
 }
 
 void from_json(const json& json, Arm& arm) {
@@ -336,6 +338,7 @@ void from_json(const json& json, Arm& arm) {
   fields.read("seed", arm.seed);
   fields.read("memory", arm.memory);
   fields.read("tune", arm.tune);
+  if (fields.has("drop_channels")) fields.read("drop_channels", arm.drop_channels);
   fields.read("weights_from", arm.weights_from);
   std::string task;
   fields.read("task", task);

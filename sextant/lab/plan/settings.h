@@ -104,7 +104,8 @@ struct Arm {
   int64_t memory = 0;        // cached positions of earlier segments, in training and test; 0: none
   std::string weights_from;  // name of the arm whose weights it is tested with; empty for its own
   Task task = Task::kText;
-  int64_t tune = 0;  // steps of further training at the longest length, from those weights
+  int64_t tune = 0;           // steps of further training at the longest length, from those weights
+  int64_t drop_channels = 0;  // channels of the added vector that are zero in the test; 0: none
   // kMasked: a permutation language model with XLNet's two streams
   bool two_streams = false;
   bool causal = false;  // kMasked and kDirection: attention sees earlier positions only

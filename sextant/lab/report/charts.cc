@@ -268,8 +268,9 @@ std::vector<NamedChart> charts(const Findings& findings) {
       drawn_of(findings, [](const MethodResult& method) { return method.base.empty(); });
   add_trained(result, trained, findings.settings);
   // Stretches, together with the methods whose weights they use.
-  const Part stretches = drawn_of(
-      findings, [](const MethodResult& method) { return !method.base.empty() || method.is_base; });
+  const Part stretches = drawn_of(findings, [](const MethodResult& method) {
+    return (!method.base.empty() && method.drop_channels == 0) || method.is_base;
+  });
   if (stretches.size() >= 2) add_stretches(result, stretches, findings.settings);
   return result;
 }

@@ -87,6 +87,14 @@ std::vector<Summary> summary(const Findings& findings) {
                      .seeds = method.seeds.size(),
                      .value = *method.to_reference});
     }
+    if (method.lost) {
+      all.push_back({.method = method.label,
+                     .measure = "lost",
+                     .length = findings.settings.training.length,
+                     .distance = {},
+                     .seeds = method.seeds.size(),
+                     .value = *method.lost});
+    }
     for (const AccuracyMean& at : method.accuracies) {
       all.push_back({.method = method.label,
                      .measure = measure_of(small_task(findings.settings)),

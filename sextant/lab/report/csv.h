@@ -15,7 +15,8 @@ namespace sextant::lab {
 // "attention_...".
 std::string results_csv(const Findings& findings);
 
-// One measure of one method over its seeds.
+// One measure of one method over its seeds: those of AtLength, "retrieval", and "lost" of a method
+// with dropped channels (MethodResult::lost).
 struct Summary {
   std::string method, measure;
   int64_t length = 0;

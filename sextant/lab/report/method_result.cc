@@ -119,14 +119,13 @@ std::vector<TrainedLoss> trained_losses(const MethodResult& method,
   return losses;
 }
 
-// The change of a method seed by seed.
-MeanInterval change_of(const MethodResult& method, const Settings& settings) {
+// The loss of a method at a length minus that of its base at L, seed by seed.
+MeanInterval change_of(const MethodResult& method, int64_t length) {
   std::vector<double> values;
   for (const ArmResult& seed : method.seeds) {
     const auto from = std::ranges::find(method.from, seed.arm.seed, &TrainedLoss::seed);
     if (from == method.from.end()) continue;
-    values.push_back(at_length(seed, settings.test.longest()).sliding.value -
-                     from->at.sliding.value);
+    values.push_back(at_length(seed, length).sliding.value - from->at.sliding.value);
   }
   return interval95(values);
 }
@@ -142,7 +141,8 @@ std::vector<MethodResult> grouped(std::span<const ArmResult> results) {
   for (const ArmResult& result : results) {
     auto found = std::ranges::find(methods, result.arm.label, &MethodResult::label);
     if (found == methods.end()) {
-      found = methods.insert(methods.end(), {.label = result.arm.label});
+      found = methods.insert(
+          methods.end(), {.label = result.arm.label, .drop_channels = result.arm.drop_channels});
     }
     for (const ArmResult& other : results) {
       if (other.arm.name() == result.arm.weights_from) found->base = other.arm.label;
@@ -206,7 +206,9 @@ std::optional<MeanInterval> MethodResult::mean_accuracy_at(int64_t length) const
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {
   std::vector<MethodResult> methods = grouped(results);
   for (MethodResult& method : methods) {
-    method.is_base = std::ranges::find(methods, method.label, &MethodResult::base) != methods.end();
+    method.is_base = std::ranges::any_of(methods, [&](const MethodResult& other) {
+      return other.base == method.label && other.drop_channels == 0;
+    });
     if (!method.pairs.empty()) method.accuracies = accuracies_of(method.pairs);
     if (method.seeds.empty()) continue;
     method.losses = losses_of(method.seeds);
@@ -214,7 +216,8 @@ std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Se
     method.train_loss = means_of(method.seeds, &ArmResult::train_loss);
     method.attention = attention_of(method.seeds, settings);
     method.from = trained_losses(method, methods, settings);
-    method.change = change_of(method, settings);
+    method.change = change_of(method, settings.test.longest());
+    if (method.drop_channels > 0) method.lost = change_of(method, settings.training.length);
     method.verdict = verdict_on(method.change.mean);
   }
   return methods;

@@ -58,7 +58,8 @@ struct TrainedLoss {
 struct MethodResult {
   std::string label;
   std::string base;              // label of the method whose weights it is tested with, or empty
-  bool is_base = false;          // other methods are tested with its weights
+  bool is_base = false;          // other methods are tested with its weights, as stretches
+  int64_t drop_channels = 0;     // channels of the added vector that were zero in the test
   std::vector<ArmResult> seeds;  // on text, without the diverged ones
   std::vector<ArmResult> pairs;  // on the small task, without the diverged ones
   int64_t diverged = 0;          // number of diverged arms on text
@@ -76,6 +77,8 @@ struct MethodResult {
   MeanInterval change;
   // The losses from which changes are counted, its own or those of its base, by seed.
   std::vector<TrainedLoss> from;
+  // With dropped channels: sliding loss at L minus that of the base at L.
+  std::optional<MeanInterval> lost;
   Verdict verdict = Verdict::kDiverged;  // by `change`; kDiverged if no seed has a result
 
   // Set by judge() of learned.h, which may also turn `verdict` into kNotLearned.

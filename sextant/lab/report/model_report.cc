@@ -87,11 +87,14 @@ std::vector<size_t> drawn(const Extension& extension, size_t best) {
 
 std::string table(const ModelEvaluation& model) {
   std::string text = fmt::format(
-      "{}, trained on texts of {} bytes; {} weights{}. Nats per byte ± standard error over {} "
+      "{}, trained on texts of {} bytes; {} weights{}{}. Nats per byte ± standard error over {} "
       "blocks of {} bytes.\n\n",
       model.method, model.train_length, model.weights,
-      model.memory > 0 ? fmt::format(", a memory of {} positions", model.memory) : "", model.blocks,
-      model.lengths.back().length);
+      model.memory > 0 ? fmt::format(", a memory of {} positions", model.memory) : "",
+      model.drop_channels > 0
+          ? fmt::format("; channels of the added vector set to zero: {}", model.drop_channels)
+          : "",
+      model.blocks, model.lengths.back().length);
   text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "", "whole text", "", "sliding",
                       "", "");
   text += fmt::format("{:>8} |{:>16}{:>12} |{:>16}{:>12}{:>10}\n", "length", "loss", "perplexity",
@@ -119,16 +122,17 @@ std::string json_text(const ModelEvaluation& model) {
                        {"loss_change", mean_json(at.loss_change)},
                        {"sliding_change", mean_json(at.sliding_change)}});
   }
-  const json out = {{"method", model.method},
-                    {"options", json::parse(model.options)},
-                    {"train_length", model.train_length},
-                    {"memory", model.memory},
-                    {"weights", model.weights},
-                    {"blocks", model.blocks},
-                    {"stride", model.stride},
-                    {"reference", model.reference},
-                    {"unit", "nats per byte"},
-                    {"lengths", lengths}};
+  json out = {{"method", model.method},
+              {"options", json::parse(model.options)},
+              {"train_length", model.train_length},
+              {"memory", model.memory},
+              {"weights", model.weights},
+              {"blocks", model.blocks},
+              {"stride", model.stride},
+              {"reference", model.reference},
+              {"unit", "nats per byte"},
+              {"lengths", lengths}};
+  if (model.drop_channels > 0) out["drop_channels"] = model.drop_channels;
   return out.dump(2) + "\n";
 }
 

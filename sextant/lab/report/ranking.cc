@@ -74,7 +74,8 @@ Ranking ranking_of(const std::string& base, std::span<const MethodResult> method
   Ranking ranking;
   std::vector<const MethodResult*> compared;
   for (const MethodResult& method : methods) {
-    if (!method.seeds.empty() && method.base == base) compared.push_back(&method);
+    if (method.seeds.empty() || method.base != base || method.drop_channels > 0) continue;
+    compared.push_back(&method);
   }
   for (const MethodResult* const method : learned_of(std::move(compared), ranking)) {
     ranking.all.push_back(candidate_of(*method, settings));

@@ -130,7 +130,8 @@ std::vector<const MethodResult*> stretches_of(const MethodResult& base,
                                               std::span<const MethodResult> methods) {
   std::vector<const MethodResult*> all;
   for (const MethodResult& method : methods) {
-    if ((&method == &base || method.base == base.label) && !method.seeds.empty()) {
+    const bool stretches = method.base == base.label && method.drop_channels == 0;
+    if ((&method == &base || stretches) && !method.seeds.empty()) {
       all.push_back(&method);
     }
   }
@@ -175,6 +176,49 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
     row.verdict = method->verdict;
     if (method == &base) row.remark = "(as it is)";
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// Each method that lost channels, after the method with all of them.
+ResultTable dropped_table(const Findings& findings) {
+  const Settings& settings = findings.settings;
+  const RetrievalOptions& options = settings.retrieval;
+  const int64_t trained = settings.training.length;
+  ResultTable table{
+      .caption = fmt::format("Channels of the added position vector set to zero, with the weights "
+                             "trained with all: the last {} bytes of a window; lost: against all "
+                             "channels, at {}",
+                             trained / 2, trained),
+      .unit = kLossUnit,
+      .columns = length_columns(settings),
+      .rows = {}};
+  table.columns.push_back({.name = "lost", .unit = fmt::format("at {}", trained), .sign = true});
+  const int64_t far = far_distance(options.length, options);
+  const bool asked = std::ranges::any_of(findings.methods, [](const MethodResult& method) {
+    return method.drop_channels > 0 && !method.pairs.empty();
+  });
+  if (asked) {
+    table.columns.push_back({.name = fmt::format("far {}", options.length),
+                             .unit = fmt::format("{} back", far),
+                             .decimals = 2});
+  }
+  const auto add = [&](const MethodResult& method) {
+    ResultTable::Row row = row_of(method, &LossMeans::sliding, settings);
+    row.values.push_back(method.lost);
+    if (asked) row.values.push_back(method.accuracy_at(options.length, far));
+    table.rows.push_back(std::move(row));
+  };
+  for (const MethodResult& base : findings.methods) {
+    const auto lost_some = [&](const MethodResult& method) {
+      return method.drop_channels > 0 && method.base == base.label && !method.seeds.empty();
+    };
+    if (std::ranges::none_of(findings.methods, lost_some)) continue;
+    add(base);
+    table.rows.back().remark = "(all channels)";
+    for (const MethodResult& method : findings.methods) {
+      if (lost_some(method)) add(method);
+    }
   }
   return table;
 }
@@ -239,6 +283,7 @@ std::vector<ResultTable> tables(const Findings& findings) {
   for (const MethodResult& base : findings.methods) {
     if (base.is_base && !base.seeds.empty()) all.push_back(stretch_table(base, findings));
   }
+  all.push_back(dropped_table(findings));
   all.push_back(attention_table(findings));
   std::erase_if(all, [](const ResultTable& table) { return table.rows.empty(); });
   return all;

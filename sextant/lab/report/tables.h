@@ -30,7 +30,7 @@ struct ResultTable {
 };
 
 // Sliding loss, loss and retrieval of the trained methods; one table of stretches for each method
-// whose weights others read; attention of all methods.
+// whose weights others read; methods with dropped channels; attention of all methods.
 std::vector<ResultTable> tables(const Findings& findings);
 
 // A caveat to print with the tables.

@@ -22,6 +22,10 @@ struct EvaluationRequest {
   std::vector<int64_t> lengths;  // in rising order, divisors of the last
   int64_t blocks = 0;            // of the longest length, evenly spread; 0: all, at most 64
   int64_t stride = 0;            // bytes scored at the end of a window; 0: half of L
+  // Channels of the vector that the method adds to the input, set to zero; 0: none. They are drawn
+  // from the seed.
+  int64_t drop_channels = 0;
+  uint64_t drop_seed = 0;
 };
 
 // Receives the blocks done and the total; it ends the work by throwing.
@@ -30,6 +34,7 @@ using OnBlock = std::function<void(int64_t done, int64_t total)>;
 struct ModelEvaluation {
   std::string method, options;  // JSON object
   int64_t train_length = 0, memory = 0, weights = 0;
+  int64_t drop_channels = 0;
   int64_t blocks = 0, stride = 0;
   bool masked = false;            // the model predicts masked bytes
   std::vector<AtLength> lengths;  // changes are against L if it was tested, else the first length

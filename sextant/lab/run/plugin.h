@@ -68,6 +68,8 @@ struct Plugin {
   // Constructs every method and model once, so that a wrong option is reported before hours of
   // work.
   void (*check)(const Settings& settings, std::span<const Arm> arms);
+  // How many channels of the input the arm's method adds a vector to; 0: none.
+  int64_t (*added_channels)(const Settings& settings, const Arm& arm);
   // The cost of an arm that is trained on this task.
   ArmCost (*cost)(const Settings& settings, Task task);
   // Runs DIRECTORY/arm.json: trains from the newest checkpoint, tests, and writes result.json.

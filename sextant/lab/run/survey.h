@@ -16,6 +16,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,9 @@ struct ArmDefaults {
 //   memory    positions; in the label if it comes from all.memory
 //   tune      steps of further training at the longest length, from the weights that are used. With
 //             all.tune each such arm, and the method that was trained, also gets a tuned copy.
+//   drop_channels  channels of the vector added to the input that are zero in the test, drawn from
+//             the seed. The weights are those of the same method with all channels.
+// "alien-clock" stands for clock:system=alien.
 // Values such as "L", "2L" or "L/4" are relative to the training length. Each request gives an arm
 // for the survey's objective and, unless settings.retrieval.steps is 0 or the arm has a memory, one
 // for its small task.
@@ -83,6 +87,12 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
 std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seeds,
                            const Settings& settings, const ArmDefaults& all = {});
+
+// The arms, and after each one that is trained and whose method adds a vector to the input, arms
+// with these numbers of its channels dropped. added_channels(arm) is the number of channels that
+// the arm's method adds to. Throws Error for a number below 1.
+std::vector<Arm> with_dropped_arms(std::span<const Arm> arms, std::span<const int64_t> counts,
+                                   const std::function<int64_t(const Arm&)>& added_channels);
 
 // The methods of a survey without a method list, by its objective. kText: some that are trained,
 // and all stretches that are not dynamic. kMasked: five that are trained.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
 #include "sextant/lab/data/masked_text.h"
 #include "sextant/models/hugging_face/tokenizer.h"
+#include "sextant/torch/methods/shared/dropped_channels.h"
 
 namespace sextant::lab {
 namespace {
@@ -52,6 +54,14 @@ void check(const EvaluationRequest& request, const ModelConfig& config) {
 ModelOnText::ModelOnText(const EvaluationRequest& request)
     : saved(read_model(request.model)), corpus() {
   check(request, saved.config);
+  drop_channels = request.drop_channels;
+  if (drop_channels != 0) {
+    const ModelConfig& config = saved.config;
+    const ModelShape shape = model_shape(config.model, config.train_length);
+    saved.decoder.replace_method(with_dropped_channels(
+        make_method(config.method, shape, nlohmann::json::parse(config.options)), shape,
+        drop_channels, request.drop_seed));
+  }
   corpus = read_corpus(request.text, request.share);
   const int64_t longest = request.lengths.back(), trained = saved.config.train_length;
   test = {.lengths = request.lengths, .bin = longest};
@@ -83,6 +93,7 @@ ModelEvaluation ModelOnText::described(const Evaluation& evaluation) const {
           .train_length = saved.config.train_length,
           .memory = saved.config.memory,
           .weights = saved.decoder.weights(),
+          .drop_channels = drop_channels,
           .blocks = test.blocks,
           .stride = scoring.stride,
           .masked = scoring.masked,

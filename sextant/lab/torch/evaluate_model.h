@@ -24,6 +24,7 @@ struct ModelOnText {
   Corpus corpus;
   TestOptions test;
   Scoring scoring;
+  int64_t drop_channels = 0;
   std::vector<std::string_view> blocks;
 };
 

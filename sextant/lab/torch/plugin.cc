@@ -29,6 +29,10 @@ void check_arms(const Settings& settings, std::span<const Arm> arms) {
   for (const Arm& arm : arms) method_of(arm, settings);
 }
 
+int64_t added_channels_of(const Settings& settings, const Arm& arm) {
+  return method_of(arm, settings)->added_channels();
+}
+
 int64_t train_length_of(const std::filesystem::path& model) {
   return read_model_config(model).train_length;
 }
@@ -40,6 +44,7 @@ extern "C" const sextant::lab::Plugin* sextant_lab_plugin() {
   static const sextant::lab::Plugin plugin{.version = sextant::version(),
                                            .methods = sextant::lab::known_methods,
                                            .check = sextant::lab::check_arms,
+                                           .added_channels = sextant::lab::added_channels_of,
                                            .cost = sextant::lab::cost_of_arm,
                                            .run_arm = sextant::lab::run_arm,
                                            .obstacle = sextant::lab::obstacle,

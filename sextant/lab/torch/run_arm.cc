@@ -25,6 +25,7 @@
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
 #include "sextant/lab/torch/trainer.h"
+#include "sextant/torch/methods/shared/dropped_channels.h"
 
 namespace sextant::lab {
 namespace {
@@ -268,13 +269,18 @@ class ArmRun {
 }  // namespace
 
 std::unique_ptr<Method> method_of(const Arm& arm, const Settings& settings) {
-  std::unique_ptr<Method> method = make_method(
-      arm.method, model_shape(model_of(settings, arm), training_of(settings, arm.task).length),
-      json::parse(arm.options));
+  const ModelShape shape =
+      model_shape(model_of(settings, arm), training_of(settings, arm.task).length);
+  std::unique_ptr<Method> method = make_method(arm.method, shape, json::parse(arm.options));
   if (arm.memory > 0 && !method->relative())
     fail(fmt::format("{}: memory: expected 0, as {} goes by absolute positions, but got {}",
                      arm.label, arm.method, arm.memory));
-  return method;
+  if (arm.drop_channels == 0) return method;
+  try {
+    return with_dropped_channels(std::move(method), shape, arm.drop_channels, arm.seed);
+  } catch (const Error& error) {
+    fail(arm.label + ": " + error.what());
+  }
 }
 
 Ending run_arm(const fs::path& directory, const Watch& watch) {

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
@@ -34,26 +33,6 @@ NormOptions norm_options(const DecoderOptions& options) {
 }
 
 }  // namespace
-
-int64_t DecoderCache::add() {
-  int64_t sequence = 0;
-  for (KvCache& layer : layers_) sequence = layer.add();
-  return sequence;
-}
-
-int64_t DecoderCache::fork(int64_t sequence, int64_t rows) {
-  int64_t copy = 0;
-  for (KvCache& layer : layers_) copy = layer.fork(sequence, rows);
-  return copy;
-}
-
-void DecoderCache::truncate(int64_t sequence, int64_t rows) {
-  for (KvCache& layer : layers_) layer.truncate(sequence, rows);
-}
-
-void DecoderCache::remove(int64_t sequence) {
-  for (KvCache& layer : layers_) layer.remove(sequence);
-}
 
 Decoder::Decoder(const DecoderOptions& options, std::unique_ptr<Method> method, uint64_t seed)
     : options_(options),
@@ -185,7 +164,9 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   if (memory.limit != 0 || !memory.layers.empty()) check_memory(memory, tokens.size(0));
   // Positions count from the first one in memory: a relative method uses distances only.
   const int64_t before = memory.positions(), keys = before + tokens.size(1);
-  const Reading reading = {.layout = layout_of(tokens, before)};
+  Reading reading = {.layout = layout_of(tokens, before)};
+  if (before > 0 && method_->recurs_over_input())
+    reading.input_before = memory.layers[0].narrow(1, before - 1, 1);
   const int64_t kept = std::min(memory.limit, keys);
   std::vector<at::Tensor> remembered;
   at::Tensor stream = read(tokens, reading, [&](size_t index, const at::Tensor& x) {
@@ -198,34 +179,21 @@ at::Tensor Decoder::read(const at::Tensor& tokens, Memory& memory) const {
   return stream;
 }
 
-DecoderCache Decoder::new_cache(int64_t page_rows) const {
-  // A method may keep more columns with each key than its head_dim.
-  const at::Tensor no_keys = at::empty({1, options_.key_heads, 0, options_.head_dim()});
-  const at::Tensor no_input = at::empty({1, 0, options_.width});
-  const at::Tensor keys = with_key_columns(*method_, no_keys, no_input, 0, method_parameters());
-  return {options_.layers,
-          {.key_heads = options_.key_heads,
-           .key_columns = keys.size(3),
-           .value_columns = options_.head_dim(),
-           .page_rows = page_rows}};
-}
-
 at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
                            std::span<const int64_t> sequences) const {
   check_tokens(tokens);
   if (tokens.size(0) != static_cast<int64_t>(sequences.size()))
     fail("decoder: tokens: expected a row for each of " + std::to_string(sequences.size()) +
          " sequences, but got " + std::to_string(tokens.size(0)));
-  if (cache.layers_.size() != layers_.size())
-    fail("decoder: cache: expected one of " + std::to_string(layers_.size()) + " layers, but got " +
-         std::to_string(cache.layers_.size()));
   if (!options_.causal)
     fail(
         "decoder: cache: expected a causal model, but attention is bidirectional: earlier results "
         "would change with each new token");
+  check_cache(cache);
   Reading reading = {.layout = {}, .cache = &cache};
   for (const int64_t sequence : sequences) reading.sequences.push_back({sequence, tokens.size(1)});
   reading.layout = continued(cache.layers_[0], reading.sequences);
+  if (cache.inputs_) reading.input_before = cache.last_inputs(reading.sequences);
   const at::NoGradGuard no_gradients;
   try {
     // All sequences form one batch entry, one after the other.
@@ -233,7 +201,7 @@ at::Tensor Decoder::logits(const at::Tensor& tokens, DecoderCache& cache,
                           [](size_t, const at::Tensor& x) { return x; }))
         .view({tokens.size(0), tokens.size(1), -1});
   } catch (...) {
-    for (KvCache& layer : cache.layers_) shrink(layer, reading.sequences, reading.layout);
+    for (KvCache* part : cache.all()) shrink(*part, reading.sequences, reading.layout);
     throw;
   }
 }
@@ -242,9 +210,12 @@ template <class SeenBy>
 at::Tensor Decoder::read(const at::Tensor& tokens, Reading reading, SeenBy&& seen_by) const {
   Layout layout = reading.layout;
   if (method_->reads_token_ids()) layout.token_ids = tokens;
+  layout.input_before = reading.input_before;
   reading.layout.plans = std::make_shared<PlanCache>(kPlansOfDecoder);
   reading.parameters = method_parameters();
   at::Tensor x = embedded(tokens, layout, reading.parameters);
+  if (reading.cache && reading.cache->inputs_)
+    reading.cache->append_inputs(x, layout, reading.sequences);
   const size_t last = layers_.size() - 1;
   for (size_t index = 0; index < last; ++index) x = run(x, seen_by(index, x), index, reading);
   const at::Tensor seen = seen_by(last, x);

@@ -51,7 +51,8 @@ struct Memory {
   int64_t positions() const { return layers.empty() ? 0 : layers[0].size(1); }
 };
 
-// Keys and values of growing sequences, of all layers: Decoder::new_cache().
+// Keys and values of growing sequences, of all layers: Decoder::new_cache(). For a method that
+// recurs over the input also the first layer's inputs, from which it continues.
 class DecoderCache {
  public:
   // The functions of KvCache, applied to the same sequence of every layer.
@@ -66,7 +67,16 @@ class DecoderCache {
   DecoderCache(int64_t layers, const KvCacheShape& shape)
       : layers_(static_cast<size_t>(layers), KvCache(shape)) {}
 
+  // All caches: those of the layers, then that of the inputs, if any.
+  std::vector<KvCache*> all();
+  // The last input of each sequence, [1, sequences, width]; zeros where there is none yet.
+  at::Tensor last_inputs(std::span<const SequenceGrowth> sequences) const;
+  // Appends the rows of x [1, rows of all sequences, width] to the inputs.
+  void append_inputs(const at::Tensor& x, const Layout& layout,
+                     std::span<const SequenceGrowth> sequences);
+
   std::vector<KvCache> layers_;
+  std::optional<KvCache> inputs_;
 };
 
 // Layers of a decoder differ by their windows at most.
@@ -138,9 +148,11 @@ class Decoder {
     std::vector<SequenceGrowth> sequences = {};
     bool last_only = false;                   // only the last row of each sequence is needed
     std::vector<at::Tensor> parameters = {};  // method_parameters(), the same for all layers
+    at::Tensor input_before = {};             // Layout::input_before, of embed() only
   };
 
   void check_memory(const Memory& memory, int64_t batch) const;
+  void check_cache(const DecoderCache& cache) const;
   // Returns the residual stream after all layers. seen_by(index, x) returns the rows from which a
   // layer computes its keys and values.
   template <class SeenBy>

@@ -41,7 +41,7 @@ constexpr const char* kMethod = "str method, int[] shape, str options, Tensor[] 
 constexpr const char* kEmbed =
     "Tensor x, *, SymInt first_query=0, bool causal=True, int[] packed_queries=[], "
     "bool last=False, "
-    "Tensor? token_ids=None";
+    "Tensor? token_ids=None, Tensor? input_before=None";
 constexpr const char* kAttend =
     "Tensor q, Tensor k, Tensor v, *, int layer=0, SymInt first_query=0, SymInt first_key=0, "
     "bool causal=True, int[] packed_queries=[], int[] packed_keys=[], Tensor? mask=None, "
@@ -57,6 +57,17 @@ at::Tensor optional_tensor(const at::IValue& value) {
   return value.isNone() ? at::Tensor() : value.toTensor();
 }
 
+// A recurrence over the input begins at position 0, so rows that begin later continue one.
+void begin_at_zero(Layout& layout) {
+  if (layout.first_query < 0)
+    fail("method_embed: first_query: expected at least 0, but got " +
+         std::to_string(layout.first_query));
+  if (layout.first_query == 0 && layout.input_before.defined())
+    fail("method_embed: input_before: expected none, as first_query is 0");
+  layout.first_key = 0;
+  layout.keys = layout.first_query + layout.queries;
+}
+
 // Embed and Attend define the two operators: the differentiable inputs besides the parameters, and
 // the computation. `a` are the arguments in the order of the schema.
 struct Embed {
@@ -67,16 +78,21 @@ struct Embed {
     if (x.dim() != 3)
       fail("method_embed: x: expected [batch, length, width], but got " + std::to_string(x.dim()) +
            " dimensions");
-    const Layout layout = {.batch = x.size(0),
-                           .queries = x.size(1),
-                           .keys = x.size(1),
-                           .first_query = a[5].toInt(),
-                           .first_key = a[5].toInt(),
-                           .causal = a[6].toBool(),
-                           .packed_queries = a[7].toIntVector(),
-                           .packed_keys = a[7].toIntVector(),
-                           .token_ids = optional_tensor(a[9])};
+    Layout layout = {.batch = x.size(0),
+                     .queries = x.size(1),
+                     .keys = x.size(1),
+                     .first_query = a[5].toInt(),
+                     .first_key = a[5].toInt(),
+                     .causal = a[6].toBool(),
+                     .packed_queries = a[7].toIntVector(),
+                     .packed_keys = a[7].toIntVector(),
+                     .token_ids = optional_tensor(a[9]),
+                     .input_before = optional_tensor(a[10])};
     const auto method = method_of(a);
+    if (method->recurs_over_input())
+      begin_at_zero(layout);
+    else if (layout.input_before.defined())
+      fail("method_embed: input_before: expected none, as the method does not continue from it");
     if (layout.token_ids.defined() && !method->reads_token_ids())
       fail("method_embed: token_ids: expected none, as the method does not go by them");
     const std::vector<at::Tensor> parameters = all_to_float(a[3].toTensorVector());

@@ -28,6 +28,7 @@ class Learned final : public Method {
       : rows_(rows), width_(width), init_std_(init_std) {}
 
   bool relative() const override { return false; }
+  int64_t added_channels() const override { return width_; }
   std::vector<ParameterSpec> parameters() const override {
     return {{.name = "position_embeddings.weight",
              .sizes = {rows_, width_},

@@ -7,14 +7,27 @@
 //
 // Both continue past the training length. The computation is sequential: one step per position,
 // whatever the batch.
+//
+// These are recurrences over positions. `over` "input" is the form in which reviews introduce the
+// method, a layer of RNN between the input and the transformer, which learns positions as far as it
+// counts steps: x'_k = RNN(x_k, x'_{k-1}) with x'_{-1} = 0, and the transformer's input is x'. The
+// cell is torch's RNN (tanh) or GRU, with its parameters' names. It runs from left to right whether
+// attention is causal or not, and starts anew with each packed sequence. As x' is its own state, a
+// sequence continues from the last row of x' (Layout::input_before), from a cache or a memory.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/slice.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "sextant/base/error.h"
 #include "sextant/torch/method.h"
 #include "sextant/torch/methods/shared/layer_positions.h"
 #include "sextant/torch/methods/shared/options.h"
@@ -30,6 +43,7 @@ class TanhRecurrence final : public Method {
   explicit TanhRecurrence(int64_t width) : width_(width) {}
 
   bool relative() const override { return false; }
+  int64_t added_channels() const override { return width_; }
   std::vector<ParameterSpec> parameters() const override {
     const double std = 1 / std::sqrt(static_cast<double>(width_));
     return {{.name = "p0", .sizes = {width_}, .init = Init::kNormal, .init_high = 1},
@@ -90,10 +104,77 @@ class GruRecurrence final : public Method {
   int64_t layers_, width_;
 };
 
+// x' = RNN(x): one layer of torch's RNN or GRU over the input.
+class InputRecurrence final : public Method {
+ public:
+  InputRecurrence(InputCell cell, int64_t width) : cell_(cell), width_(width) {}
+
+  bool recurs_over_input() const override { return true; }
+  std::vector<ParameterSpec> parameters() const override {
+    const double bound = 1 / std::sqrt(static_cast<double>(width_));
+    const int64_t rows = (cell_ == InputCell::kGru ? 3 : 1) * width_;
+    const auto uniform = [&](const char* name, std::vector<int64_t> sizes) {
+      const bool matrix = sizes.size() == 2;
+      return ParameterSpec{.name = name,
+                           .sizes = std::move(sizes),
+                           .init = Init::kUniform,
+                           .init_low = -bound,
+                           .init_high = bound,
+                           .weight_decay = matrix};
+    };
+    return {uniform("weight_ih_l0", {rows, width_}), uniform("weight_hh_l0", {rows, width_}),
+            uniform("bias_ih_l0", {rows}), uniform("bias_hh_l0", {rows})};
+  }
+
+  at::Tensor embed(const at::Tensor& x, const Layout& layout,
+                   Parameters parameters) const override {
+    const std::vector<Frame> all = sequences(layout);
+    check_input_before(layout, all);
+    std::vector<at::Tensor> parts;
+    for (size_t n = 0; n < all.size(); ++n) {
+      const Frame& sequence = all[n];
+      if (sequence.queries == 0) continue;
+      const at::Tensor state =
+          sequence.query_position == sequence.key_position
+              ? at::zeros({x.size(0), width_}, x.options())
+              : layout.input_before.select(1, static_cast<int64_t>(n)).to(x.options());
+      parts.push_back(input_states(cell_, x.narrow(1, sequence.query_row, sequence.queries), state,
+                                   parameters));
+    }
+    if (parts.empty()) return x;
+    return parts.size() == 1 ? parts.front() : at::cat(parts, 1);
+  }
+
+ private:
+  void check_input_before(const Layout& layout, const std::vector<Frame>& all) const {
+    const at::Tensor& before = layout.input_before;
+    if (before.defined()) {
+      const std::vector<int64_t> sizes = {layout.batch, static_cast<int64_t>(all.size()), width_};
+      if (before.sizes() != at::IntArrayRef(sizes))
+        fail("recursive: input_before: expected [" + std::to_string(sizes[0]) + ", " +
+             std::to_string(sizes[1]) + ", " + std::to_string(sizes[2]) +
+             "] (batch, sequences, width), but got another shape");
+      return;
+    }
+    for (const Frame& sequence : all)
+      if (sequence.queries > 0 && sequence.query_position != sequence.key_position)
+        fail(
+            "recursive: input_before: expected the result at the position before the first query, "
+            "as the recurrence over the input begins at position " +
+            std::to_string(sequence.key_position) + " and the queries at " +
+            std::to_string(sequence.query_position) + ", but got none");
+  }
+
+  InputCell cell_;
+  int64_t width_;
+};
+
 std::unique_ptr<Method> make_recursive(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("recursive", json);
-  if (options.choice("cell", {"tanh", "gru"}) == 0)
-    return std::make_unique<TanhRecurrence>(shape.width);
+  const bool gru = options.choice("cell", {"tanh", "gru"}) == 1;
+  if (options.choice("over", {"positions", "input"}) == 1)
+    return std::make_unique<InputRecurrence>(gru ? InputCell::kGru : InputCell::kTanh, shape.width);
+  if (!gru) return std::make_unique<TanhRecurrence>(shape.width);
   check_injectable("recursive", shape);
   return std::make_unique<GruRecurrence>(shape.layers, shape.width);
 }
@@ -103,8 +184,10 @@ std::unique_ptr<Method> make_recursive(const ModelShape& shape, const nlohmann::
 MethodInfo recursive_method() {
   return {.name = "recursive",
           .summary = "Each position from the one before: a plain recurrence or a GRU",
-          .formula = "tanh: p[k+1] = tanh(W p[k] + b); gru: p[k] = GRU(0.01 k, p[k-1])",
-          .defaults = R"({"cell": "tanh"})",
+          .formula =
+              "tanh: p[k+1] = tanh(W p[k] + b); gru: p[k] = GRU(0.01 k, p[k-1]); "
+              "over the input: x'[k] = RNN(x[k], x'[k-1])",
+          .defaults = R"({"cell": "tanh", "over": "positions"})",
           .make = make_recursive};
 }
 

@@ -44,6 +44,7 @@ class Sinusoidal final : public Method {
         token_scale_(token_scale) {}
 
   bool relative() const override { return false; }
+  int64_t added_channels() const override { return sinusoid_.width(); }
   bool reads_token_ids() const override { return padding_.has_value(); }
   at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters) const override {
     if (padding_ && !layout.token_ids.defined())

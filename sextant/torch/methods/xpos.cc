@@ -6,6 +6,10 @@
 // code (torchscale) pairs interleaved channels, FlashAttention's code half-split ones. No
 // parameters.
 //
+// Reviews print one number xi instead: q_m -> R_m q_m xi^m, k_n -> R_n k_n xi^(-n), so that a score
+// has xi^(m - n). Option `xi` is that number, for all pairs; gamma and scale_base then keep their
+// defaults, which have no effect.
+//
 // Each of the two factors alone exceeds the range of float32 from 72000 tokens on. Kernels never
 // compute them: they take the factor of a distance relative to the edge of a tile, so any length
 // works, and so does decoding with a cache of plain keys (official code scales by the wrong origin
@@ -16,6 +20,7 @@
 //
 // Stretches (rotary_plan.h) change the angles; the decay by distance stays as it was trained.
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <utility>
 
 #include "sextant/position/spectrum.h"
@@ -28,10 +33,20 @@
 namespace sextant {
 namespace {
 
+constexpr double kLeastXi = 1e-6;
+
 std::unique_ptr<Method> make_xpos(const ModelShape& shape, const nlohmann::json& json) {
   const Options options("xpos", json);
   const double gamma = options.number("gamma", 1e-6, 1e6);
   const double scale_base = options.number("scale_base", 1e-3, 1e12);
+  if (const std::optional<double> xi = options.optional_number("xi", kLeastXi, 1)) {
+    if (gamma != kXposGamma) options.refuse("gamma", "0.4, the default, as xi gives the decay");
+    if (scale_base != kXposScaleBase)
+      options.refuse("scale_base", "512, the default, as xi gives the decay");
+    return std::make_unique<RotaryMethod>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
+      return with_one_growth(std::move(spectrum), *xi);
+    }));
+  }
   return std::make_unique<RotaryMethod>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
     return with_xpos(std::move(spectrum), gamma, scale_base);
   }));
@@ -49,7 +64,7 @@ MethodInfo xpos_method() {
           .defaults = rotary_defaults("interleaved")
                           .append(", ")
                           .append(rotary_plan_defaults())
-                          .append(R"(, "gamma": 0.4, "scale_base": 512.0})"),
+                          .append(R"(, "gamma": 0.4, "scale_base": 512.0, "xi": null})"),
           .make = make_xpos};
 }
 

@@ -194,6 +194,68 @@ TEST(Arms, AreTunedBesideThoseThatAreNot) {
               ThrowsMessage<Error>(HasSubstr("tune: expected 0, as it has no weights of another")));
 }
 
+TEST(Arms, WithDroppedChannelsBringTheMethodWithAll) {
+  const std::vector<Arm> arms =
+      make_arms({"sinusoidal:base=100:drop_channels=4", "learned", "learned:drop_channels=1",
+                 "window:of=binary:drop_channels=2"},
+                1, on_text(), {.tune = 20});
+  EXPECT_THAT(
+      names_of(arms),
+      ElementsAre("sinusoidal:base=100-0", "sinusoidal:base=100:drop_channels=4-0", "learned-0",
+                  "learned:drop_channels=1-0", "binary-0", "window:of=binary:drop_channels=2-0"));
+  EXPECT_EQ(arms[1].weights_from, "sinusoidal:base=100-0");
+  EXPECT_EQ(arms[1].drop_channels, 4);
+  EXPECT_EQ(json::parse(arms[1].options), json({{"base", 100}}));
+  EXPECT_FALSE(arms[1].trains());
+  EXPECT_EQ(arms[3].options, arms[2].options);
+  EXPECT_EQ(arms[5].weights_from, "binary-0");
+  EXPECT_EQ(json(json(arms[1]).get<Arm>()), json(arms[1]));
+  EXPECT_FALSE(json(arms[0]).contains("drop_channels")) << "older results lack it";
+  EXPECT_THAT([] { make_arms({"sinusoidal:drop_channels=4:tune=5"}, 1, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("tune: expected 0 with drop_channels")));
+  EXPECT_THAT([] { make_arms({"sinusoidal:drop_channels=some"}, 1, on_text()); },
+              ThrowsMessage<Error>(HasSubstr("drop_channels: expected 0 to")));
+}
+
+TEST(Arms, OfAFileWithDroppedChannelsReadTheWeightsOfTheirMethod) {
+  const std::vector<ArmRequest> requests{
+      {.label = "lost", .method = "sinusoidal", .options = R"({"base": 100, "drop_channels": 4})"}};
+  EXPECT_THAT(names_of(make_arms(requests, 1, on_text())),
+              ElementsAre("sinusoidal:base=100-0", "lost-0"));
+  const std::vector<ArmRequest> nested{
+      {.label = "lost",
+       .method = "clock",
+       .options = R"({"periods": [7, 49], "projected": true, "drop_channels": 4})"}};
+  const std::vector<Arm> arms = make_arms(nested, 1, on_text());
+  EXPECT_THAT(names_of(arms), ElementsAre("clock:periods=[7,49]:projected=true-0", "lost-0"));
+  EXPECT_EQ(arms[0].options, arms[1].options);
+}
+
+TEST(Arms, LoseChannelsWhereTheyAddSome) {
+  const std::vector<Arm> arms =
+      make_arms({"rope", "binary", "sinusoidal:drop_channels=4", "pi"}, 1, on_text());
+  const auto added = [](const Arm& arm) { return int64_t{arm.method == "rope" ? 0 : 16}; };
+  const std::vector<int64_t> counts{1, 4};
+  const std::vector<Arm> all = with_dropped_arms(arms, counts, added);
+  EXPECT_THAT(names_of(all),
+              ElementsAre("rope-0", "binary-0", "binary:drop_channels=1-0",
+                          "binary:drop_channels=4-0", "sinusoidal-0",
+                          "sinusoidal:drop_channels=1-0", "sinusoidal:drop_channels=4-0", "pi-0"));
+  EXPECT_EQ(all[3].weights_from, "binary-0");
+  EXPECT_EQ(all[3].drop_channels, 4);
+  const std::vector<int64_t> none{0};
+  EXPECT_THAT([&] { with_dropped_arms(arms, none, added); },
+              ThrowsMessage<Error>(HasSubstr("drop_channels: expected at least 1, but got 0")));
+}
+
+TEST(Arms, KnowTheAlienClock) {
+  const Arm arm = make_arms({"alien-clock:hands=3"}, 1, on_text()).at(0);
+  EXPECT_EQ(arm.label, "alien-clock:hands=3");
+  EXPECT_EQ(arm.method, "clock");
+  EXPECT_EQ(arm.weights_from, "");
+  EXPECT_EQ(json::parse(arm.options), json({{"system", "alien"}, {"hands", 3}}));
+}
+
 TEST(Arms, ReadTheWeightsOfAnyThatWasAskedFor) {
   const std::vector<ArmRequest> requests{
       {.label = "far", .method = "rope", .options = R"({"base": 1e6})"},

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sextant/lab/report/csv.h"
 #include "sextant/lab/report/tables_text.h"
 #include "tests/lab/arm_results.h"
 
@@ -66,6 +67,28 @@ TEST(Table, SaysWhenReadingsWereTrainedOn) {
   const std::vector<ArmResult> both{arm_result("rope", 0, 2), untouched[1], tuned};
   EXPECT_THAT(text_of(both), testing::AllOf(HasSubstr("rope (tune=N: after N steps of more"),
                                             testing::Not(HasSubstr("without more training"))));
+}
+
+TEST(Table, ShowsWhatIsLostWithChannels) {
+  ArmResult dropped = reading(arm_result("binary:drop_channels=1", 0, 0.5), "binary");
+  dropped.arm.drop_channels = 1;
+  for (AtLength& at : dropped.lengths) at.sliding.value += 0.25;
+  ArmResult found = reading(pair_result("binary:drop_channels=1", 0, 0.5, 0.125), "binary");
+  found.arm.drop_channels = 1;
+  const std::vector<ArmResult> results{arm_result("rope", 0, 2), arm_result("binary", 0, 0.5),
+                                       pair_result("binary", 0, 1, 0.75), dropped, found};
+  const Findings findings = findings_of(results, small());
+  EXPECT_FALSE(findings.methods[1].is_base) << "no stretch has its weights";
+  EXPECT_THAT(summary_csv(findings), HasSubstr("\nbinary:drop_channels=1,lost,32,,1,0.25,\n"));
+  const std::string text = tables_text(findings);
+  const size_t lost = text.find("Channels of the added position vector set to zero");
+  ASSERT_NE(lost, std::string::npos);
+  EXPECT_THAT(text.substr(lost),
+              HasSubstr("binary                    1.500    2.000                0.75  (all "
+                        "channels)\n"
+                        "binary:drop_channels=1    1.750    2.250     +0.250     0.12\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("How to stretch the trained binary")));
+  EXPECT_THAT(text.substr(0, lost), testing::Not(HasSubstr("drop_channels")));
 }
 
 TEST(Table, HasNoNegativeZero) {

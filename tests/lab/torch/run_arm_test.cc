@@ -177,6 +177,47 @@ TEST(RunArm, TablesByWordAndSharedProjectionsTrain) {
                  0);
 }
 
+TEST(RunArm, OptionsOfReviewsTrain) {
+  expect_trained({"sandwich:strength=0.25:first_index=0", "sandwich:ratio=4", "xpos:xi=0.99",
+                  "alien-clock", "recursive:over=input", "recursive:over=input:cell=gru"},
+                 0);
+  expect_trained({"recursive:over=input", "recursive:over=input:cell=gru"}, 24);
+}
+
+TEST(RunArm, DroppedChannelsAreLostInTheTestOnly) {
+  const TemporaryFolder folder;
+  const Settings settings = tiny_settings();
+  const std::vector<Arm> arms = make_arms(
+      {"sinusoidal", "sinusoidal:drop_channels=8", "sinusoidal:drop_channels=16"}, 1, settings);
+  ASSERT_EQ(arms.size(), 3);
+  std::vector<ArmResult> results;
+  for (const Arm& arm : arms) {
+    const auto directory = prepare_arm(folder, arm, settings);
+    ASSERT_EQ(run_arm(directory, {}), Ending::kDone);
+    results.push_back(read_json(directory / kResultFile).get<ArmResult>());
+    EXPECT_EQ(nlohmann::json(results.back().arm), nlohmann::json(arm));
+  }
+  EXPECT_THAT(results[1].train_loss, testing::IsEmpty());
+  EXPECT_NE(results[1].lengths[0].loss.value, results[0].lengths[0].loss.value);
+  // Without any channel the encoding adds nothing.
+  Arm none = arm_of("none", "sinusoidal-0");
+  const auto directory = prepare_arm(folder, none, settings);
+  ASSERT_EQ(run_arm(directory, {}), Ending::kDone);
+  const auto without = read_json(directory / kResultFile).get<ArmResult>();
+  EXPECT_NEAR(results[2].lengths[0].loss.value, without.lengths[0].loss.value, 1e-5);
+}
+
+TEST(RunArm, RefusesToDropChannelsOfAMethodThatAddsNone) {
+  const Settings settings = tiny_settings();
+  const auto fails = [&](const char* method, const char* says) {
+    const Arm arm = make_arms({method}, 1, settings).back();
+    EXPECT_THAT([&] { method_of(arm, settings); }, ThrowsMessage<Error>(HasSubstr(says)));
+  };
+  fails("rope:drop_channels=4",
+        "rope:drop_channels=4: drop_channels: expected a method that adds a vector to the input (");
+  fails("sinusoidal:drop_channels=17", "drop_channels: expected 1 to 16");
+}
+
 TEST(RunArm, EveryRelativeMethodTrainsWithMemory) {
   std::vector<std::string> names;
   for (const MethodInfo& info : methods()) {

@@ -37,6 +37,8 @@ std::vector<std::pair<std::string, Decoder>> all_decoders() {
       {"complex",  // depends on token ids
        {{"amplitude", "word"}, {"frequency", "word-and-component"}, {"phase", "word"}}},
       {"sinusoidal", {{"layout", "fairseq"}}},
+      {"recursive", {{"over", "input"}}},  // the cache holds the recurrence's states
+      {"recursive", {{"over", "input"}, {"cell", "gru"}}},
       {"deberta", {{"version", 3}}}};
   for (const auto& [name, chosen] : more)
     all.emplace_back(name, Decoder(options, make_method(name, shape, chosen), 0));
@@ -127,6 +129,11 @@ TEST(Decoder, ACacheIsAsItWasAfterAnError) {
   EXPECT_LE(
       largest_difference(last, model.logits(text.narrow(1, 0, kLength)).narrow(1, kLength - 1, 1)),
       1e-5 * last.abs().max().item<double>());
+  DecoderCache without_states = decoder("recursive").new_cache();
+  const Decoder over_input(tiny(), method_of("recursive", {{"over", "input"}}), 0);
+  const std::vector<int64_t> one = {without_states.add()};
+  EXPECT_THAT([&] { over_input.logits(text, without_states, one); },
+              ThrowsMessage<Error>(HasSubstr("cache: expected one with inputs, as new_cache()")));
   DecoderOptions deeper = tiny();
   deeper.layers = 3;
   DecoderCache other = Decoder(deeper, method_of("none"), 0).new_cache();

@@ -33,6 +33,8 @@ std::vector<std::pair<std::string, Decoder>> relative_decoders() {
     auto method = make_method(info.name, shape, nlohmann::json::object());
     if (method->relative()) all.emplace_back(info.name, Decoder(options, std::move(method), 0));
   }
+  all.emplace_back("recursive over the input",
+                   Decoder(options, make_method("recursive", shape, {{"over", "input"}}), 0));
   return all;
 }
 

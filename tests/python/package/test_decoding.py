@@ -41,6 +41,28 @@ class Decoding(unittest.TestCase):
                     rows = [cache.rows(sequence) for sequence in cache.sequences]
                     self.assertEqual(rows, [LENGTH, LENGTH])
 
+    @torch.no_grad()
+    def test_recurrence_over_the_input(self):
+        x = torch.randn(2, 9, HEADS * HEAD_DIM)
+        for cell in ("tanh", "gru"):
+            method = sextant.method(
+                "recursive", heads=HEADS, head_dim=HEAD_DIM, over="input", cell=cell
+            )
+            whole = method.embed(x)
+            torch_cell = (torch.nn.GRU if cell == "gru" else torch.nn.RNN)(
+                x.size(2), x.size(2), batch_first=True
+            )
+            torch_cell.load_state_dict(method.state_dict())
+            self.assertLess((torch_cell(x)[0] - whole).abs().max().item(), 1e-6)
+            part = method.embed(x[:, 4:], first_query=4, input_before=whole[:, 3:4])
+            self.assertLess((part - whole[:, 4:]).abs().max().item(), 1e-6)
+            with self.assertRaisesRegex(RuntimeError, "input_before: expected the result at the"):
+                method.embed(x[:, 4:], first_query=4)
+            with self.assertRaisesRegex(RuntimeError, "expected none, as first_query is 0"):
+                method.embed(x, input_before=whole[:, 3:4])
+        with self.assertRaisesRegex(RuntimeError, "as the method does not continue from it"):
+            make("sinusoidal").embed(x.double(), input_before=x[:, :1])
+
     def test_grouped_heads_by_name(self):
         q = self.rows(40, heads=4)[0]
         _, k, v = self.rows(40, heads=2)

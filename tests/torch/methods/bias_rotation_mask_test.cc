@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         kBothSides("kerple-power", R"({"form": "weight", "clamp": "smooth"})"), Trial{"sandwich"},
         Trial{"t5", R"({"buckets": 8, "max_distance": 20, "per_layer": true})"},
         Trial{"rope", R"({"train": true, "pairing": "interleaved"})"}, Trial{"rope-mixed"},
-        Trial{"xpos", R"({"scale_base": 4})"}, Trial{"sink", R"({"of": "kerple-log"})"},
+        Trial{"xpos", R"({"scale_base": 4})"}, Trial{"xpos", R"({"xi": 0.9})"},
+        Trial{"sandwich", R"({"strength": 0.3})"}, Trial{"sink", R"({"of": "kerple-log"})"},
         kBothSides("deberta", R"({"version": 1, "max_positions": 3})"),
         kBothSides("deberta", R"({"version": 1, "max_positions": 3, "flavour": "paper"})"),
         kBothSides("deberta", R"({"version": 3, "buckets": 4, "max_positions": 8})"),
@@ -164,16 +165,50 @@ TEST(Rope, TrainedFrequenciesStartAsTheFixedOnes) {
   }
 }
 
-TEST(Xpos, FadesSlowerWithALongerBase) {
-  const at::Tensor rope = out_of({.method = "rope", .options = R"({"pairing": "interleaved"})"});
-  const at::Tensor xpos = out_of({.method = "xpos", .options = R"({"scale_base": 1e10})"});
-  EXPECT_LT(largest_difference(rope, xpos), 1e-8);
-}
-
 auto turn_operator() {
   return c10::Dispatcher::singleton()
       .findSchemaOrThrow("sextant::rotate", "")
       .typed<at::Tensor(const at::Tensor&, const at::Tensor&, c10::string_view, bool)>();
+}
+
+// The reviews' form, s = (R_m q)^T (R_n k) xi^(m - n) / sqrt(d), over scores of rope.
+TEST(Xpos, WithOneXiIsRopeTimesXiToTheDistance) {
+  for (const bool causal : {true, false}) {
+    Trial rope = {.method = "rope",
+                  .options = R"({"pairing": "interleaved"})",
+                  .layout = {.queries = 6, .keys = 6, .causal = causal}};
+    Trial xpos = rope;
+    xpos.method = "xpos";
+    xpos.options = R"({"xi": 0.8})";
+    const at::Tensor distance = distances(rope.layout);
+    const at::Tensor seen = causal ? distance.ge(0) : at::ones({6, 6}, at::kBool);
+    const Tensors in = inputs_of(rope);
+    const auto rotated = [&](const at::Tensor& x) {
+      const at::Tensor rotary_positions = at::arange(6, at::kLong).view({1, 1, 6});
+      return turn_operator().call(x, rotary_positions, rope.options, false);
+    };
+    const at::Tensor scores = at::matmul(rotated(in[0]), rotated(in[1]).transpose(2, 3)) / 2 *
+                              at::pow(0.8, distance.to(at::kDouble));
+    EXPECT_LT(largest_difference(out_of(xpos), at::matmul(weights(scores, seen), in[2])), kExact);
+    xpos.options = R"({"xi": 1.0})";
+    EXPECT_LT(largest_difference(out_of(xpos), out_of(rope)), kExact);
+  }
+}
+
+// xi^3000 is no float64, and its inverse neither: factors are of distances within tiles.
+TEST(Xpos, WithASmallXiSurvivesLongSequences) {
+  Trial trial = {.method = "xpos",
+                 .options = R"({"xi": 0.5})",
+                 .layout = {.queries = 2, .keys = 3000, .first_query = 2998}};
+  const at::Tensor out = out_of(trial);
+  EXPECT_TRUE(at::isfinite(out).all().item<bool>());
+  EXPECT_GT(out.abs().min().item<double>(), 0);
+}
+
+TEST(Xpos, FadesSlowerWithALongerBase) {
+  const at::Tensor rope = out_of({.method = "rope", .options = R"({"pairing": "interleaved"})"});
+  const at::Tensor xpos = out_of({.method = "xpos", .options = R"({"scale_base": 1e10})"});
+  EXPECT_LT(largest_difference(rope, xpos), 1e-8);
 }
 
 // float32 has its own kernel: each result is a sum of two products of rounded values below 8 (the
@@ -213,6 +248,31 @@ TEST(SideRotation, BackUndoesIt) {
           [&](const Tensors& in) { return turn.call(in[0], rotary_positions, options, false); },
           {x}),
       1e-7);
+}
+
+// The reviews' form, q_m.k_n / sqrt(d) + lambda p_m.p_n with sinusoids p, for every head.
+TEST(Sandwich, WithAStrengthIsTheProductOfSinusoids) {
+  Trial trial = {.method = "sandwich",
+                 .options = R"({"strength": 0.3, "first_index": 0, "sinusoid_width": 8})",
+                 .layout = {.queries = 6, .keys = 6}};
+  const Tensors in = inputs_of(trial);
+  const at::Tensor p = make_method("sinusoidal", {.width = 8}, json::object())
+                           ->embed(at::zeros({1, 6, 8}, at::kDouble), trial.layout, {})[0];
+  const at::Tensor scores =
+      at::matmul(in[0], in[1].transpose(2, 3)) / 2 + 0.3 * at::matmul(p, p.t());
+  const at::Tensor expected = at::matmul(weights(scores, distances(trial.layout).ge(0)), in[2]);
+  EXPECT_LT(largest_difference(out_of(trial), expected), kExact);
+}
+
+TEST(Sandwich, WithAnotherRatioIsTheCurveOverIt) {
+  Trial trial = {
+      .method = "sandwich", .options = R"({"ratio": 2})", .layout = {.queries = 6, .keys = 6}};
+  Trial same = trial;
+  // Head 0 of 2 has 2 / (2 * 1), the strength 1.
+  same.options = R"({"strength": 1.0})";
+  EXPECT_LT(largest_difference(out_of(trial).select(1, 0), out_of(same).select(1, 0)), kExact);
+  same.options = R"({"strength": 0.5})";
+  EXPECT_LT(largest_difference(out_of(trial).select(1, 1), out_of(same).select(1, 1)), kExact);
 }
 
 TEST(Chunk, ReadingOneByOneIsReadingAtOnce) {
@@ -278,7 +338,21 @@ TEST(Options, WhatDoesNotFitIsRefused) {
   fails("rope: dim: expected an even", "rope", R"({"dim": 3})");
   fails("axes: sections: expected a sum of 2", "rope", R"({"axes": "blocks", "sections": [2, 1]})");
   fails("rope: sections: expected none", "rope", R"({"sections": [1, 1]})");
+  fails("sandwich: strength: expected a number from 1e-06 to 1e+06, but got 0", "sandwich",
+        R"({"strength": 0})");
+  fails("sandwich: ratio: expected 8, the default, as strength", "sandwich",
+        R"({"strength": 1, "ratio": 4})");
   fails("xpos: gamma: expected", "xpos", R"({"gamma": 0})");
+  fails("xpos: xi: expected a number from 1e-06 to 1, but got 1.5", "xpos", R"({"xi": 1.5})");
+  fails("xpos: gamma: expected 0.4, the default, as xi", "xpos", R"({"xi": 0.9, "gamma": 0.5})");
+  fails("xpos: scale_base: expected 512, the default, as xi", "xpos",
+        R"({"xi": 0.9, "scale_base": 4})");
+  fails("clock: system: expected one of", "clock", R"({"system": "mars"})");
+  fails("clock: hands: expected null", "clock", R"({"hands": 3})");
+  fails("clock: periods: expected the default, as the alien clock", "clock",
+        R"({"system": "alien", "periods": [60]})");
+  fails("clock: expected a code of at most the model's 6 columns", "clock",
+        R"({"system": "alien", "hands": 4})");
   fails("chunk: chunk: expected", "chunk", R"({"chunk": 0})");
   fails("deberta: flavour: expected", "deberta", R"({"flavour": "paper"})");
   fails("t5 buckets: buckets", "tupe", R"({"buckets": 5})");

@@ -21,6 +21,7 @@ class PositionCode final : public Method {
 
   std::vector<ParameterSpec> parameters() const override;
   bool relative() const override { return false; }
+  int64_t added_channels() const override { return projected_ ? width_ : columns_; }
   at::Tensor embed(const at::Tensor& x, const Layout& layout, Parameters parameters) const override;
 
  private:

@@ -3,10 +3,15 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/gru.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/rnn_tanh.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
+
+#include <string>
+#include <tuple>
 
 #include "sextant/base/error.h"
 
@@ -59,6 +64,20 @@ at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weigh
     rows.push_back(x);
   }
   return stacked(rows, state[0]);
+}
+
+at::Tensor input_states(InputCell cell, const at::Tensor& x, const at::Tensor& state,
+                        std::span<const at::Tensor> weights) {
+  const at::TensorList all(weights.data(), weights.size());
+  const at::Tensor start = state.unsqueeze(0);
+  const auto run = cell == InputCell::kGru
+                       ? at::gru(x, start, all, /*has_biases=*/true, /*num_layers=*/1,
+                                 /*dropout=*/0, /*train=*/false, /*bidirectional=*/false,
+                                 /*batch_first=*/true)
+                       : at::rnn_tanh(x, start, all, /*has_biases=*/true, /*num_layers=*/1,
+                                      /*dropout=*/0, /*train=*/false, /*bidirectional=*/false,
+                                      /*batch_first=*/true);
+  return std::get<0>(run);
 }
 
 }  // namespace sextant

@@ -1,4 +1,5 @@
 // Positions computed one from another: p_{k+1} = f(p_k), and the continuous limit dp/dt = h(t, p).
+// Recurrences over the input beside them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +20,13 @@ at::Tensor tanh_positions(const at::Tensor& start, const at::Tensor& weight, con
 // `weights` are w_ih, w_hh, b_ih, b_hh of each layer. Returns [length, ..., width]; row 0 is one
 // step after h0.
 at::Tensor gru_positions(const at::Tensor& h0, std::span<const at::Tensor> weights, int64_t length);
+
+// One layer of torch.nn.RNN (tanh) or torch.nn.GRU over the input: states h_k = cell(x_k, h_{k-1}).
+// x [batch, rows, width], the state before the first row [batch, width], weights w_ih, w_hh, b_ih,
+// b_hh in torch's sizes. Returns the states [batch, rows, width].
+enum class InputCell { kTanh, kGru };
+at::Tensor input_states(InputCell cell, const at::Tensor& x, const at::Tensor& state,
+                        std::span<const at::Tensor> weights);
 
 // FLOATER (Liu, Yu, Dhillon and Hsieh 2020, arXiv 2003.09229): p(0) = start [3, layers, width] (the
 // vectors added to queries, keys and values of each layer), dp/dt = h(t, p), and row k is p(0.01
