@@ -128,9 +128,12 @@ class Answer {
                                     settings_.training.length,
                                     reference_ ? ": " + shortfall(*reference_) : ""));
     }
+    const bool on_pairs = small_task(settings_) == Task::kPairs;
     const std::string pairs =
-        fmt::format("half of the pairs {} tokens back in sequences of {}",
-                    near_distance(settings_.retrieval), settings_.retrieval.length);
+        on_pairs ? fmt::format("half of the pairs {} tokens back in sequences of {}",
+                               near_distance(settings_.retrieval), settings_.retrieval.length)
+                 : fmt::format("three quarters of the marks in sequences of {}",
+                               settings_.retrieval.length);
     if (!ranking_.without_retrieval.empty()) {
       reasons.push_back(
           fmt::format("{} (less than {})", fmt::join(ranking_.without_retrieval, ", "), pairs));
@@ -140,8 +143,8 @@ class Answer {
       text = fmt::format("- Left out, as not learned: {}.\n", fmt::join(reasons, "; "));
     }
     if (ranking_.ignores_retrieval) {
-      text +=
-          fmt::format("- Retrieval does not count, as it was not learned: none finds {}.\n", pairs);
+      text += fmt::format("- {} does not count, as it was not learned: none finds {}.\n",
+                          on_pairs ? "Retrieval" : "Direction", pairs);
     }
     return text;
   }
@@ -203,7 +206,9 @@ std::string rule_of(const Settings& settings) {
   return fmt::format(
       "Candidates that hold{} are ranked by loss at {} bytes; those not significantly worse than "
       "the first are named with it.",
-      settings.retrieval.steps > 0 ? " and find at least half of the pairs far back" : "",
+      settings.retrieval.steps == 0          ? ""
+      : small_task(settings) == Task::kPairs ? " and find at least half of the pairs far back"
+                                             : " and tell direction",
       settings.test.longest());
 }
 

@@ -76,8 +76,9 @@ bool is_known(const Arm& arm) {
 
 }  // namespace
 
-// Surveys train causal decoders only.
-SurveyTask task_of(const Settings& /*settings*/) { return SurveyTask::kCausal; }
+SurveyTask task_of(const Settings& settings) {
+  return settings.objective == Task::kMasked ? SurveyTask::kMasked : SurveyTask::kCausal;
+}
 
 std::vector<ClaimedArms> instances(const Claim& claim, std::span<const Arm> arms) {
   const Placeholder* const placeholder = placeholder_in(claim);

@@ -23,7 +23,7 @@ class ArmFinder {
   ArmFinder(std::span<const MethodResult> methods, const Settings& settings, bool retrieval,
             const OptionDefaults& defaults)
       : settings_(settings),
-        task_(retrieval ? Task::kPairs : Task::kText),
+        task_(retrieval ? small_task(settings) : settings.objective),
         defaults_(defaults),
         arms_(retrieval ? &MethodResult::pairs : &MethodResult::seeds) {
     for (const MethodResult& method : methods) {

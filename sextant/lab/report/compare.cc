@@ -134,12 +134,29 @@ std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult
   return {};
 }
 
+// Over the marks of all distances in sequences of L.
+std::optional<Sample> direction_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                       const Settings& settings) {
+  Sample sample{.over = Measured::ComparedOver::kSequences, .mean = {}};
+  double count = 0, squares = 0;
+  for (const AtDistance& at : result.retrieval) {
+    if (at.length != settings.retrieval.length) continue;
+    sample.mean.value += at.accuracy.value;
+    squares += at.accuracy.error * at.accuracy.error;
+    sample.right += at.right;
+    ++count;
+  }
+  if (count == 0) return {};
+  sample.mean = {.value = sample.mean.value / count, .error = std::sqrt(squares) / count};
+  return sample;
+}
+
 struct MeasureKind {
   Measure measure;
   const char* key;
   const char* name;
   Needs needs;
-  // The results of the task; null for a task that this version does not run.
+  // The results of the task.
   std::vector<ArmResult> MethodResult::*arms;
   std::optional<Sample> (*sample)(const MethodResult&, const ArmResult&, const Settings&);
 };
@@ -165,8 +182,8 @@ constexpr MeasureKind kKinds[] = {
      attention_past_sample},
     {Measure::kFar, "far", "share of pairs found at the beginning of the longest text", Needs::kAll,
      kPairs, far_sample},
-    {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAll, nullptr,
-     nullptr},
+    {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAny, kPairs,
+     direction_sample},
 };
 
 constexpr auto kMeasures = [] {

@@ -65,6 +65,11 @@ void judge_none(MethodResult& none, std::span<const MethodResult> methods, const
 void judge_retrieval(MethodResult& method, const Settings& settings) {
   const RetrievalOptions& options = settings.retrieval;
   if (method.pairs.empty()) return;
+  if (small_task(settings) == Task::kDirection) {
+    const auto tagged = method.mean_accuracy_at(options.length);
+    if (tagged) method.retrieval = learned_if(tagged->mean >= kTellsDirectionFrom);
+    return;
+  }
   const auto accuracy = method.accuracy_at(options.length, near_distance(options));
   if (accuracy) method.retrieval = learned_if(accuracy->mean >= kRetrievesFrom);
 }

@@ -16,6 +16,9 @@
 // near distance, half of L, in sequences of L. Chance is 1/16; with 128 sequences one half is 20
 // standard errors above it.
 //
+// Direction is learned by a method that tags three quarters (kTellsDirectionFrom) of the marks in
+// sequences of L. In surveys of masked bytes bigrams are no reference.
+//
 // A method that is tested with the weights of another has learned what the other has.
 #pragma once
 

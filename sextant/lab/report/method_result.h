@@ -38,6 +38,10 @@ struct AttentionMeans {
 inline constexpr double kHoldsBelow = 0.1;
 inline constexpr double kBreaksAbove = 0.25;
 
+// A method that tags fewer marks right does not tell direction: one of two cues is right half of
+// the time.
+inline constexpr double kTellsDirectionFrom = 0.75;
+
 // A method with a lower retrieval accuracy counts as one that does not find distant pairs.
 inline constexpr double kRetrievesFrom = 0.5;
 

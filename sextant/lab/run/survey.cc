@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sextant/files/write_file.h"
 #include "sextant/lab/data/bigram.h"
@@ -179,7 +180,10 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const DirectoryLock lock("survey", options.directory);
-  const Background background{.bigrams = bigram_loss(corpus, options.settings),
+  std::optional<BigramLoss>
+      bigrams;  // no reference for bytes whose neighbours on both sides are seen
+  if (options.settings.objective == Task::kText) bigrams = bigram_loss(corpus, options.settings);
+  const Background background{.bigrams = bigrams,
                               .defaults = option_defaults(options.settings.threads)};
   const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest, background);
   std::map<std::string, ArmResult> none;

@@ -71,7 +71,7 @@ TEST(Masked, LogitsDependOnLaterTokens) {
   }
 }
 
-// What follows the end of a shorter sequence changes nothing before it.
+// Padding behind a shorter sequence changes no result of the sequence.
 TEST(Masked, PaddingIsNotAttendedTo) {
   const at::NoGradGuard no_gradients;
   const at::Tensor tokens = tokens_from(2, 12);

@@ -58,11 +58,12 @@ constexpr Claim kDirections[] = {
     {.text = "With a causal mask, ALiBi tells direction as well as Shaw's encoding",
      .source = kNotesSurvey,
      .measure = kDirection,
-     .method = "alibi",
-     .other = "shaw",
+     .method = "alibi:causal=true",
+     .other = "shaw:causal=true",
      .side = kAbove,
      .bound = -0.05,
-     .question = kLost},
+     .question = kLost,
+     .task = kMasked},
 };
 
 }  // namespace
