@@ -164,7 +164,8 @@ def record_beside(measured, before, options):
             if peer is not None and row["ours"] and peer["ours"]:
                 label = row["name"] if name == "attention" else f"{row['name']} ({name})"
                 rows.append({"name": label, "shape": row["shape"], "unit": row["unit"],
-                             "rounds": row["rounds"], "spread": max(row["spread"] or 1, peer["spread"] or 1),
+                             "rounds": row["rounds"],
+                             "spread": max(row["spread"] or 1, peer["spread"] or 1),
                              "ours": row["ours"], "peer": peer["ours"],
                              "peer_version": options.before_version,
                              "ratio": float(f"{row['ours'] / peer['ours']:.6g}")})
