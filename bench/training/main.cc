@@ -36,7 +36,7 @@ struct Options {
 // Uniformly random bytes: the content of the tokens does not change the time.
 lab::Batches batches_of(const lab::Settings& settings, lab::Task task,
                         const lab::TrainingOptions& training) {
-  if (task == lab::Task::kPairs) return lab::pair_batches(training, 0);
+  if (task == lab::Task::kPairs) return lab::small_batches(lab::Task::kPairs, training, 0);
   const int64_t vocabulary = settings.model.vocabulary;
   return [&training, vocabulary](int64_t step) {
     const at::Tensor text = at::empty({training.batch, training.length + 1}, at::kLong);
