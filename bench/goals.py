@@ -15,7 +15,7 @@ docs/performance.md. The name of the machine is made from /proc/cpuinfo by defau
 
     bench/goals.py --to build/after --before build/before --before-version COMMIT --results ...
 
-writes instead the figures of both folders side by side (DATE-goals-beside.json); the folder of the
+writes instead the figures of both folders side by side (DATE-beside-goals.json); the folder of the
 earlier commit was measured with that commit's own goals.py, in the same sitting.
 
 With --python, an interpreter with PyTorch 2, and --library, the library built for it, PyTorch's
@@ -170,7 +170,7 @@ def record_beside(measured, before, options):
                              "peer_version": options.before_version,
                              "ratio": float(f"{row['ours'] / peer['ours']:.6g}")})
     rows.sort(key=lambda row: (row["name"], row["shape"]))
-    print(records.write("goals-beside", rows, commit=records.commit_of("HEAD"),
+    print(records.write("beside-goals", rows, commit=records.commit_of("HEAD"),
                         command=f"bench/goals.py --before-version {options.before_version}",
                         threads=options.threads, date=datetime.date.today().isoformat(),
                         statistic="median", folder=options.results, on=options.machine))

@@ -79,7 +79,7 @@ class Watched final : public MethodWrapper {
     MethodWrapper::apply(operands, layout, layer, parameters);
     MethodWrapper::apply(watched, last, layer, parameters);
     const at::Tensor p = weights_of(watched).to(at::kDouble);
-    const at::Tensor from = at::arange(first, layout.queries, at::kDouble).unsqueeze(1);
+    const at::Tensor from = at::arange(first, first + queries_, at::kDouble).unsqueeze(1);
     const at::Tensor distance = from - at::arange(0, layout.keys, at::kDouble).unsqueeze(0);
     Sum& sum = watch_->layers.at(static_cast<size_t>(layer));
     sum.entropy -= (p * at::log(p.clamp_min(1e-30))).sum(3).mean().item<double>();
