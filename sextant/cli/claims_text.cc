@@ -26,7 +26,7 @@ std::string lines_of(const Claim& claim) {
   const auto add = [&](const char* field, const std::string& value) {
     lines += fmt::format("      {:<9} {}\n", field, value);
   };
-  add("arms", fmt::format("{} ({})", arms_of(claim), name(claim.task)));
+  add("arms", fmt::format("{} ({})", arms_of(claim), name(claim.objective)));
   add("measure",
       fmt::format("{}{}", name(claim.measure), has_two_arms(claim) ? "; first minus second" : ""));
   add("claimed", bound_of(claim));
@@ -75,7 +75,7 @@ std::string json_text(const std::vector<ListedClaim>& claims) {
     all.push_back({{"subject", subject},
                    {"claim", claim.text},
                    {"source", claim.source},
-                   {"task", name(claim.task)},
+                   {"task", name(claim.objective)},
                    {"arms", arms},
                    {"measure", key(claim.measure)},
                    {"side", claim.side == lab::Side::kBelow ? "below" : "above"},

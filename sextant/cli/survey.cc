@@ -183,7 +183,7 @@ void declare_run(CLI::App& command, Options& options) {
 // Derives the values of options that were not given from the other options.
 void complete(Options& options, const CLI::App& command) {
   lab::Settings& settings = options.settings;
-  settings.objective = options.task == "masked" ? lab::Task::kMasked : lab::Task::kText;
+  settings.objective = lab::objective_named(options.task);
   if (options.methods.empty()) options.methods = lab::default_methods(settings.objective);
   const auto unless_given = [&](const char* name, auto& value, auto otherwise) {
     if (command.count(name) == 0) value = otherwise;
@@ -226,8 +226,7 @@ std::vector<std::string> names_of(std::span<const lab::KnownMethod> known) {
 std::vector<lab::ArmRequest> requests_of_claims(const std::string& claims,
                                                 const lab::Settings& settings) {
   std::vector<lab::ArmRequest> requests;
-  for (const std::string& arm :
-       lab::arms_of_claims(lab::task_of(settings), claims == "open", settings)) {
+  for (const std::string& arm : lab::arms_of_claims(claims == "open", settings)) {
     requests.push_back(lab::request_of(arm));
   }
   return requests;
@@ -260,9 +259,11 @@ int list(int threads) {
       "memory=128,\ntune=60 (train those weights further), drop_channels=4 (test without channels "
       "of the\nadded vector). A value such as L or L/2 follows "
       "the training length.\nWords for several: all, stretches. Without --methods:\n ");
-  for (const std::string& name : lab::default_methods(lab::Task::kText)) fmt::print(" {}", name);
+  for (const std::string& name : lab::default_methods(lab::Objective::kCausal))
+    fmt::print(" {}", name);
   fmt::print("\nWith --task masked (where causal=true hides later positions):\n ");
-  for (const std::string& name : lab::default_methods(lab::Task::kMasked)) fmt::print(" {}", name);
+  for (const std::string& name : lab::default_methods(lab::Objective::kMasked))
+    fmt::print(" {}", name);
   fmt::print("\n");
   return 0;
 }

@@ -167,7 +167,7 @@ Arm arm_of(const ArmRequest& request, const Settings& settings, Task task, const
   if (arm.causal && arm.two_streams) {
     fail(fmt::format("methods: {}: two_streams: expected false with causal=true", arm.label));
   }
-  if (arm.memory > 0 && settings.objective == Task::kMasked) {
+  if (arm.memory > 0 && settings.objective == Objective::kMasked) {
     fail(fmt::format("methods: {}: memory: expected 0 with masked bytes, but got {}", arm.label,
                      arm.memory));
   }
@@ -214,8 +214,8 @@ Arm tuned(Arm arm, const std::string& of, int64_t steps) {
 
 }  // namespace
 
-std::vector<std::string> default_methods(Task objective) {
-  if (objective == Task::kMasked) return {"none", "sinusoidal", "alibi", "t5", "shaw"};
+std::vector<std::string> default_methods(Objective objective) {
+  if (objective == Objective::kMasked) return {"none", "sinusoidal", "alibi", "t5", "shaw"};
   std::vector<std::string> methods{"none", "sinusoidal", "learned", "rope", "alibi", "t5", "shaw"};
   // Dynamic stretches rotate all keys again for each query beyond L, so a test takes several times
   // as long as that of another stretch. They are tested only on request.
@@ -283,7 +283,7 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     }
     return trained;
   };
-  std::vector<Task> tasks{settings.objective};
+  std::vector<Task> tasks{text_task(settings)};
   if (settings.retrieval.steps > 0) tasks.push_back(small_task(settings));
   // The outer loop is over seeds, so an interrupted survey has tested every method.
   for (int64_t seed = 0; seed < seeds; ++seed) {

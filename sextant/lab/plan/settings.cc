@@ -36,10 +36,31 @@ void within(const char* name, T value, T low, T high) {
 constexpr int64_t kMost = int64_t{1} << 30;
 constexpr double kTuningRate = 0.25;
 
-constexpr std::array<std::pair<Task, const char*>, 4> kTasks{{{Task::kText, "text"},
-                                                              {Task::kPairs, "pairs"},
-                                                              {Task::kMasked, "masked"},
-                                                              {Task::kDirection, "direction"}}};
+template <class T, size_t N>
+using Names = std::array<std::pair<T, const char*>, N>;
+
+constexpr Names<Task, 4> kTasks{{{Task::kText, "text"},
+                                 {Task::kPairs, "pairs"},
+                                 {Task::kMasked, "masked"},
+                                 {Task::kDirection, "direction"}}};
+constexpr Names<Objective, 2> kObjectives{
+    {{Objective::kCausal, "causal"}, {Objective::kMasked, "masked"}}};
+
+template <class T, size_t N>
+const char* name_in(const Names<T, N>& names, T value) {
+  const auto* const found = std::ranges::find(names, value, &std::pair<T, const char*>::first);
+  return found->second;
+}
+
+template <class T, size_t N>
+T named_in(const Names<T, N>& names, const char* field, const std::string& name) {
+  std::string known;
+  for (const auto& [value, its_name] : names) {
+    if (name == its_name) return value;
+    known += (known.empty() ? "" : ", ") + std::string(its_name);
+  }
+  fail(std::string(field) + ": expected one of " + known + ", but got " + name);
+}
 
 void check(const TrainingOptions& training) {
   within<int64_t>("training.length", training.length, 2, kMost);
@@ -117,28 +138,26 @@ void flatten(const json& value, const std::string& path, std::map<std::string, j
 
 }  // namespace
 
-const char* name(Task task) {
-  const auto* const found = std::ranges::find(kTasks, task, &decltype(kTasks)::value_type::first);
-  return found->second;
-}
+const char* name(Task task) { return name_in(kTasks, task); }
+Task task_named(const std::string& name) { return named_in(kTasks, "task", name); }
 
-Task task_named(const std::string& name) {
-  std::string known;
-  for (const auto& [task, its_name] : kTasks) {
-    if (name == its_name) return task;
-    known += (known.empty() ? "" : ", ") + std::string(its_name);
-  }
-  fail("task: expected one of " + known + ", but got " + name);
+const char* name(Objective objective) { return name_in(kObjectives, objective); }
+Objective objective_named(const std::string& name) {
+  return named_in(kObjectives, "objective", name);
 }
 
 bool is_on_text(Task task) { return task == Task::kText || task == Task::kMasked; }
 
+Task text_task(const Settings& settings) {
+  return settings.objective == Objective::kMasked ? Task::kMasked : Task::kText;
+}
+
 Task small_task(const Settings& settings) {
-  return settings.objective == Task::kMasked ? Task::kDirection : Task::kPairs;
+  return settings.objective == Objective::kMasked ? Task::kDirection : Task::kPairs;
 }
 
 std::string scored_bytes(const Settings& settings) {
-  const char* const where = settings.objective == Task::kText ? "last" : "middle";
+  const char* const where = settings.objective == Objective::kCausal ? "last" : "middle";
   return std::string(where) + " " + std::to_string(settings.training.length / 2) + " bytes";
 }
 
@@ -148,14 +167,10 @@ std::string Arm::name_of(const std::string& label, Task task, uint64_t seed) {
 }
 
 void check(const Settings& settings) {
-  if (!is_on_text(settings.objective)) {
-    fail(std::string("settings: objective: expected text or masked, but got ") +
-         name(settings.objective));
-  }
   sextant::check(settings.model);
   check(settings.training);
   check(settings.test, settings.training.length);
-  if (settings.objective == Task::kMasked) {
+  if (settings.objective == Objective::kMasked) {
     // Each bin then has a byte that the pass over its block hides.
     within<int64_t>("test.bin", settings.test.bin, kMaskPasses, settings.test.longest());
   }
@@ -270,7 +285,7 @@ void to_json(json& json, const Settings& settings) {
             {"texts", retrieval.texts}}},
           {"threads", settings.threads}};
   // Manifests of causal surveys stay as they were before there was another objective.
-  if (settings.objective != Task::kText) json["objective"] = name(settings.objective);
+  if (settings.objective != Objective::kCausal) json["objective"] = name(settings.objective);
 }
 
 void from_json(const json& json, Settings& settings) {
@@ -280,7 +295,7 @@ void from_json(const json& json, Settings& settings) {
   if (json.contains("objective")) {
     std::string objective;
     fields.read("objective", objective);
-    settings.objective = task_named(objective);
+    settings.objective = objective_named(objective);
   }
 
   TrainingOptions& training = settings.training;

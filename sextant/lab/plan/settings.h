@@ -52,8 +52,13 @@ struct RetrievalOptions {
   int64_t longest() const { return lengths.back(); }
 };
 
-// The objective of training on text: the next byte (kText), or masked bytes with attention in both
-// directions (kMasked, masked_text.h). The small task beside it is retrieval (kPairs) or direction
+// The objective of training on text: the next byte, or masked bytes with attention in both
+// directions (masked_text.h).
+enum class Objective { kCausal, kMasked };
+const char* name(Objective objective);               // "causal", "masked"
+Objective objective_named(const std::string& name);  // throws Error that lists these names
+
+// On text, by objective: kText, kMasked. Beside each a small task: retrieval (kPairs), direction
 // (kDirection, direction_task.h).
 enum class Task { kText, kPairs, kMasked, kDirection };
 const char* name(Task task);               // "text", "pairs", "masked", "direction"
@@ -61,8 +66,7 @@ Task task_named(const std::string& name);  // throws Error that lists these name
 bool is_on_text(Task task);                // kText or kMasked
 
 struct Settings {
-  // Which pair of tasks: kText and kPairs, or kMasked and kDirection.
-  Task objective = Task::kText;
+  Objective objective = Objective::kCausal;
   DecoderOptions model;
   TrainingOptions training;
   TestOptions test;
@@ -70,7 +74,8 @@ struct Settings {
   int threads = 1;  // per worker; the split of matrix products changes their last bits
 };
 
-// The task beside the objective.
+// The two tasks of an objective.
+Task text_task(const Settings& settings);
 Task small_task(const Settings& settings);
 
 // The bytes that sliding losses score: "last 64 bytes", or "middle 64 bytes" of masked ones.

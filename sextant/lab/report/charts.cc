@@ -225,7 +225,7 @@ void add_trained(std::vector<NamedChart>& charts, const Part& trained, const Set
   });
   add(charts, "loss-by-position", trained,
       [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
-  if (settings.objective == Task::kMasked) {
+  if (settings.objective == Objective::kMasked) {
     add(charts, "direction-by-length", asked,
         [&](const Part& part) { return direction_by_length(part, settings); });
   } else {
@@ -252,7 +252,7 @@ void add_stretches(std::vector<NamedChart>& charts, const Part& stretches,
   add(charts, "stretches-scores-by-distance", only(stretches, has_scores), [&](const Part& part) {
     return scores_by_distance(part, settings, "Stretches: what distance does to scores");
   });
-  if (settings.objective == Task::kMasked) return;
+  if (settings.objective == Objective::kMasked) return;
   add(charts, "stretches-retrieval-by-distance", only(stretches, is_asked), [&](const Part& part) {
     LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
     chart.title = "Stretches: " + chart.title;

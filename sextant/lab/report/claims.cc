@@ -23,7 +23,7 @@ class ArmFinder {
   ArmFinder(std::span<const MethodResult> methods, const Settings& settings, bool retrieval,
             const OptionDefaults& defaults)
       : settings_(settings),
-        task_(retrieval ? small_task(settings) : settings.objective),
+        task_(retrieval ? small_task(settings) : text_task(settings)),
         defaults_(defaults),
         arms_(retrieval ? &MethodResult::pairs : &MethodResult::seeds) {
     for (const MethodResult& method : methods) {
@@ -130,7 +130,7 @@ std::vector<CheckedClaim> check_claims(std::span<const MethodResult> methods,
   const std::vector<Arm> arms = arms_in(methods);
   for (const ClaimSubject& subject : claim_subjects()) {
     for (const Claim& claim : subject.claims) {
-      if (claim.task != task_of(settings)) continue;
+      if (claim.objective != settings.objective) continue;
       const ArmFinder& finder = is_on_retrieval(claim.measure) ? on_pairs : on_text;
       for (const ClaimedArms& named : instances(claim, arms)) {
         if (auto found = checked(claim, finder, named, settings)) all.push_back(*found);

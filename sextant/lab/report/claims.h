@@ -34,7 +34,7 @@ inline constexpr int64_t kEnoughBytes = 400'000;
 
 // Returns the claims whose arms are all in the survey, in the order of claim_subjects(); empty for
 // trainings of fewer than kEnoughBytes. Arms are found by method and options (same_arm.h), with the
-// label that the claim uses preferred. A claim with a placeholder is checked for each value in the
+// label that the claim uses preferred. A claim with a free option is checked for each value in the
 // survey.
 //
 // A measure x, or the difference of two methods, is compared with a bound c by its 95 % interval

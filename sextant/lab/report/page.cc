@@ -160,8 +160,8 @@ std::string about(const Settings& settings) {
       "Each position encoding trained a small transformer on sequences of {} bytes, which was then "
       "tested on up to {}{}. Loss is in nats per {}; lower is better.",
       settings.training.length, settings.test.longest(), small_task_words(settings),
-      settings.objective == Task::kMasked ? "masked byte; attention is in both directions"
-                                          : "byte");
+      settings.objective == Objective::kMasked ? "masked byte; attention is in both directions"
+                                               : "byte");
 }
 
 // The first chart of the report: the loss by length of the trained encodings, or of the stretches

@@ -34,7 +34,7 @@ HeatMap attention_by_distance(const Findings& findings, int64_t length) {
                                    scored_bytes(settings), length),
               .subtitle = "shares of the weights of attention, means over layers and heads",
               .x = {.label = "distance",
-                    .unit = settings.objective == Task::kText ? "bytes back" : "bytes"},
+                    .unit = settings.objective == Objective::kCausal ? "bytes back" : "bytes"},
               .y = {.label = "method"},
               .value = {.label = "share", .low = 0}};
   size_t bins = 0;
@@ -162,7 +162,7 @@ bool has_scores(const MethodResult& method) {
 chart::LineChart scores_by_distance(std::span<const MethodResult* const> methods,
                                     const Settings& settings, const std::string& title) {
   constexpr double kLeastShown = 20;  // weights below e^-20 are negligible
-  const bool causal = settings.objective == Task::kText;
+  const bool causal = settings.objective == Objective::kCausal;
   chart::LineChart chart{
       .title = title,
       .subtitle =

@@ -158,10 +158,11 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
       change_column(fmt::format("{} at {}", base.label, settings.training.length)));
   const bool asked = std::ranges::any_of(rows, [](const auto* row) { return !row->pairs.empty(); });
   const std::vector<std::pair<const char*, int64_t>> distances =
-      settings.objective == Task::kMasked ? std::vector<std::pair<const char*, int64_t>>{}
-                                          : std::vector<std::pair<const char*, int64_t>>{
-                                                {"far", far_distance(options.longest(), options)},
-                                                {"near", near_distance(options)}};
+      settings.objective == Objective::kMasked
+          ? std::vector<std::pair<const char*, int64_t>>{}
+          : std::vector<std::pair<const char*, int64_t>>{
+                {"far", far_distance(options.longest(), options)},
+                {"near", near_distance(options)}};
   for (const auto& [name, distance] : distances) {
     if (!asked) break;
     table.columns.push_back(
@@ -256,7 +257,7 @@ ResultTable attention_table(const Findings& findings) {
 }  // namespace
 
 const char* caveat(const Settings& settings) {
-  return settings.objective == Task::kMasked
+  return settings.objective == Objective::kMasked
              ? "Loss on text shows where a method breaks past its training length. It does not "
                "show "
                "whether a method tells left from right, which the direction task tests."
@@ -278,8 +279,8 @@ std::vector<ResultTable> tables(const Findings& findings) {
            .change = &LossMeans::loss_change,
            .caption = "All bytes, the text cut into pieces of each length (short pieces lack "
                       "context at their start)"}),
-      findings.settings.objective == Task::kMasked ? direction_table(findings)
-                                                   : retrieval_table(findings)};
+      findings.settings.objective == Objective::kMasked ? direction_table(findings)
+                                                        : retrieval_table(findings)};
   for (const MethodResult& base : findings.methods) {
     if (base.is_base && !base.seeds.empty()) all.push_back(stretch_table(base, findings));
   }

@@ -71,8 +71,8 @@ std::string tables_text(const Findings& findings) {
       "Trained at {} bytes. Loss in nats per {}; change: at {} minus at {}, on the same "
       "bytes.{}\n",
       length,
-      settings.objective == Task::kMasked ? "masked byte, with attention in both directions"
-                                          : "byte",
+      settings.objective == Objective::kMasked ? "masked byte, with attention in both directions"
+                                               : "byte",
       settings.test.longest(), length,
       findings.has_intervals ? "\n±: half of the 95 % interval over seeds." : "");
   for (const ResultTable& one : tables(findings)) {

@@ -182,7 +182,7 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   const DirectoryLock lock("survey", options.directory);
   std::optional<BigramLoss>
       bigrams;  // no reference for bytes whose neighbours on both sides are seen
-  if (options.settings.objective == Task::kText) bigrams = bigram_loss(corpus, options.settings);
+  if (options.settings.objective == Objective::kCausal) bigrams = bigram_loss(corpus, options.settings);
   const Background background{.bigrams = bigrams,
                               .defaults = option_defaults(options.settings.threads)};
   const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest, background);

@@ -94,9 +94,9 @@ std::vector<Arm> make_arms(const std::vector<std::string>& methods, int64_t seed
 std::vector<Arm> with_dropped_arms(std::span<const Arm> arms, std::span<const int64_t> counts,
                                    const std::function<int64_t(const Arm&)>& added_channels);
 
-// The methods of a survey without a method list, by its objective. kText: some that are trained,
+// The methods of a survey without a method list, by its objective. kCausal: some that are trained,
 // and all stretches that are not dynamic. kMasked: five that are trained.
-std::vector<std::string> default_methods(Task objective);
+std::vector<std::string> default_methods(Objective objective);
 
 // Stretches of a trained rope past its length, by factor = longest length / L: pi, ntk, yarn,
 // rerope, window, ...

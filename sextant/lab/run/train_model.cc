@@ -160,7 +160,7 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
 json default_plan() {
   Settings settings;
   json plan = {{"method", "rope"}, {"options", json::object()},      {"seed", uint64_t{0}},
-               {"memory", 0},      {"objective", name(Task::kText)}, {"text", json::array()}};
+               {"memory", 0},      {"objective", name(Objective::kCausal)}, {"text", json::array()}};
   const json all = settings;
   for (const char* part : kSettings) plan[part] = all.at(part);
   for (const char* follows : {"key_heads", "mlp_width"}) plan["model"][follows] = nullptr;
@@ -202,7 +202,7 @@ TrainingPlan read_plan(const fs::path& file) {
   } catch (const Error& error) {
     fail(what + ": " + error.what());
   }
-  read.arm.task = read.settings.objective;
+  read.arm.task = text_task(read.settings);
   if (read.arm.task == Task::kMasked && read.arm.memory > 0) {
     fail(
         fmt::format("{}: memory: expected 0 with masked bytes, but got {}", what, read.arm.memory));

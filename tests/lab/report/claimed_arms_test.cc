@@ -50,7 +50,7 @@ TEST(ClaimTables, NameArmsThatASurveyCanMake) {
   }
 }
 
-TEST(Instances, AreOneForEachValueOfAPlaceholder) {
+TEST(Instances, AreOneForEachValueOfAFreeOption) {
   const Claim claim{.method = "pi:tune=N", .other = "rope:weights=rope:tune=N"};
   const std::vector<Arm> arms = make_arms({"pi:tune=60", "ntk:tune=5", "rope"}, 2, {});
   std::vector<std::string> named;
@@ -63,7 +63,7 @@ TEST(Instances, AreOneForEachValueOfAPlaceholder) {
 }
 
 TEST(ArmsOfClaims, AreThoseOfTheOpenQuestions) {
-  const std::vector<std::string> arms = arms_of_claims(SurveyTask::kCausal, true, {});
+  const std::vector<std::string> arms = arms_of_claims(true, {});
   for (const char* arm : {"tener",
                           "tener:scaled=true",
                           "shaw",
@@ -92,24 +92,22 @@ TEST(ArmsOfClaims, AreThoseOfTheOpenQuestions) {
     EXPECT_EQ(std::ranges::count(arms, arm), 1) << arm;
   }
   EXPECT_THAT(arms, Not(Contains("kerple-log"))) << "of no open question";
-  EXPECT_THAT(arms_of_claims(SurveyTask::kCausal, false, {}), Contains("kerple-log"));
+  EXPECT_THAT(arms_of_claims(false, {}), Contains("kerple-log"));
 }
 
-// Options that only another version knows would be refused by the method.
-TEST(ArmsOfClaims, LeaveOutThoseThatThisVersionCannotMake) {
-  for (const std::string& arm : arms_of_claims(SurveyTask::kCausal, true, {})) {
-    for (const Arm& made : make_arms(std::vector{arm}, 1, {})) {
-      const nlohmann::json options = nlohmann::json::parse(made.options);
-      EXPECT_FALSE(options.contains("drop_channels")) << arm;
-    }
+TEST(ArmsOfClaims, HaveNoFreeOptionLeft) {
+  const std::vector<std::string> arms = arms_of_claims(true, {});
+  EXPECT_THAT(arms, Contains("binary:drop_channels=1"));
+  for (const std::string& arm : arms) {
+    EXPECT_THAT(arm, Not(testing::ContainsRegex("=[NKM]($|:)")));
+    EXPECT_FALSE(make_arms(std::vector{arm}, 1, {}).empty()) << arm;
   }
 }
 
 TEST(ArmsOfClaims, OfEncodersAreApart) {
-  EXPECT_THAT(arms_of_claims(SurveyTask::kMasked, true, {}),
+  EXPECT_THAT(arms_of_claims(true, {.objective = Objective::kMasked}),
               testing::IsSupersetOf({"alibi", "shaw", "tener", "sinusoidal", "nezha", "none"}));
-  EXPECT_THAT(arms_of_claims(SurveyTask::kCausal, true, {}),
-              Not(Contains("alibi:future_scale=0.5")));
+  EXPECT_THAT(arms_of_claims(true, {}), Not(Contains("alibi:future_scale=0.5")));
 }
 
 }  // namespace

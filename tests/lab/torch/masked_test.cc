@@ -32,7 +32,7 @@ constexpr int64_t kTrained = 16;
 
 Settings masked_settings() {
   Settings settings = tiny_settings();
-  settings.objective = Task::kMasked;
+  settings.objective = Objective::kMasked;
   return settings;
 }
 

@@ -2,7 +2,8 @@
 // source. claims.h compares them with the measurements of a survey.
 //
 // A claim is an inequality between a measure of one arm, or its difference between two arms, and a
-// bound. An arm is written as on the command line, with options and placeholders:
+// bound. An arm is written as on the command line, with options, some of them
+// free:
 //
 //   tener:scaled=true           the method with an option
 //   pi:tune=N                   any number of steps, the same for both arms of a claim
@@ -23,11 +24,6 @@ namespace sextant::lab {
 
 enum class Side { kBelow, kAbove };
 
-// The kind of survey that a claim is about: causal decoders on text and retrieval, or encoders on
-// masked bytes and the direction task.
-enum class SurveyTask { kCausal, kMasked };
-const char* name(SurveyTask task);  // "causal", "masked"
-
 struct Claim {
   const char* text = "";    // "ALiBi holds past the training length"
   const char* source = "";  // "Press et al. 2022 (arXiv 2108.12409)"
@@ -37,7 +33,7 @@ struct Claim {
   Side side = Side::kBelow;
   double bound = 0;
   const char* question = "";  // the open question of the survey notes that it belongs to, or empty
-  SurveyTask task = SurveyTask::kCausal;
+  Objective objective = Objective::kCausal;  // of the surveys that the claim is about
 };
 
 struct ClaimSubject {

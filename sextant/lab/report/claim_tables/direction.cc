@@ -11,7 +11,7 @@ using enum Side;
 
 constexpr const char* kLost =
     "Do symmetric encodings fail at direction, and only without the causal mask?";
-constexpr auto kMasked = SurveyTask::kMasked;
+constexpr auto kMasked = Objective::kMasked;
 
 constexpr Claim kDirections[] = {
     {.text = "ALiBi does not tell direction, because its bias is symmetric",
@@ -21,7 +21,7 @@ constexpr Claim kDirections[] = {
      .other = "shaw",
      .side = kBelow,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
     {.text = "ALiBi with another slope for keys in the future tells direction better",
      .source = kAlibi,
      .measure = kDirection,
@@ -29,7 +29,7 @@ constexpr Claim kDirections[] = {
      .other = "alibi",
      .side = kAbove,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
     {.text = "TENER tells direction better than added sinusoids",
      .source = kTener,
      .measure = kDirection,
@@ -37,7 +37,7 @@ constexpr Claim kDirections[] = {
      .other = "sinusoidal",
      .side = kAbove,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
     {.text = "NEZHA tells direction better than ALiBi",
      .source = kNotesShort,
      .measure = kDirection,
@@ -45,7 +45,7 @@ constexpr Claim kDirections[] = {
      .other = "alibi",
      .side = kAbove,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
     {.text = "Without a causal mask, no encoding at all is worse than ALiBi",
      .source = kNotesSurvey,
      .measure = kTrained,
@@ -54,7 +54,7 @@ constexpr Claim kDirections[] = {
      .side = kAbove,
      .bound = kHoldsBelow,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
     {.text = "With a causal mask, ALiBi tells direction as well as Shaw's encoding",
      .source = kNotesSurvey,
      .measure = kDirection,
@@ -63,7 +63,7 @@ constexpr Claim kDirections[] = {
      .side = kAbove,
      .bound = -0.05,
      .question = kLost,
-     .task = kMasked},
+     .objective = kMasked},
 };
 
 }  // namespace

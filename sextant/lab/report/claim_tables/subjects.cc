@@ -2,8 +2,6 @@
 
 namespace sextant::lab {
 
-const char* name(SurveyTask task) { return task == SurveyTask::kMasked ? "masked" : "causal"; }
-
 std::span<const ClaimSubject> claim_subjects() {
   static const ClaimSubject kSubjects[] = {
       {"absolute positions", absolute_claims()},
