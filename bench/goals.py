@@ -161,17 +161,18 @@ def record_beside(measured, before, options):
                    for row in result_rows.rows(name, before)}
         for row in result_rows.rows(name, measured):
             peer = earlier.get((row["name"], row["shape"], row.get("peer_version")))
+            # Limits, which are no measurements, have neither a value nor rounds.
             if peer is not None and row["ours"] and peer["ours"]:
                 label = row["name"] if name == "attention" else f"{row['name']} ({name})"
                 rows.append({"name": label, "shape": row["shape"], "unit": row["unit"],
                              "rounds": row["rounds"],
-                             "spread": max(row["spread"] or 1, peer["spread"] or 1),
+                             "spread": max(row["spread"], peer["spread"]),
                              "ours": row["ours"], "peer": peer["ours"],
                              "peer_version": options.before_version,
                              "ratio": float(f"{row['ours'] / peer['ours']:.6g}")})
     rows.sort(key=lambda row: (row["name"], row["shape"]))
     print(records.write("beside-goals", rows, commit=records.commit_of("HEAD"),
-                        command=f"bench/goals.py --before-version {options.before_version}",
+                        command=shlex.join(["bench/goals.py", *sys.argv[1:]]),
                         threads=options.threads, date=datetime.date.today().isoformat(),
                         statistic="median", folder=options.results, on=options.machine))
 
