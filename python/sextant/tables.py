@@ -34,9 +34,8 @@ def sandwich_bias(
     paper, 0 for the product of two sinusoids. Head h has the factor heads / (ratio * (h + 1)), or
     every head has the factor strength. Both are above 0; with a strength, ratio is the default.
     """
-    factor = [] if strength is None else [strength]
     return torch.ops.sextant.sandwich_bias(
-        _integers(distances), heads, sinusoid_width, first_index, factor, ratio
+        _integers(distances), heads, sinusoid_width, first_index, strength, ratio
     )
 
 
@@ -181,4 +180,4 @@ def xpos_growth(dim, gamma=0.4, scale_base=512.0, *, xi=None):
     """XPOS's growth per position of each pair, [dim / 2], as a natural logarithm: below 0, so that
     scores decay with distance (Sun et al. 2022). gamma and scale_base are above 0. With xi, above 0
     and at most 1, every pair has the growth ln(xi); gamma and scale_base are then the defaults."""
-    return torch.ops.sextant.xpos_growth(dim, gamma, scale_base, [] if xi is None else [xi])
+    return torch.ops.sextant.xpos_growth(dim, gamma, scale_base, xi)

@@ -12,12 +12,26 @@ namespace sextant {
 namespace {
 
 template <class AView>
-void check_data(const std::string& name, const AView& view) {
+void check_sizes(const std::string& name, const AView& view) {
   const int64_t sizes[] = {view.batch, view.heads, view.rows, view.columns};
   for (const int64_t size : sizes)
     if (size < 0) refuse_field(name, "sizes of at least 0", text(size));
   const bool empty = std::ranges::any_of(sizes, [](int64_t size) { return size == 0; });
   if (!empty && !view.data) refuse_field(name, "data", "a null pointer");
+}
+
+// The types that elements of AnyView<T> may have.
+template <class T>
+void check_data(const std::string& name, const AnyView<T>& view) {
+  constexpr DType own = kDTypeOf<typename AnyView<T>::Number>;
+  if (view.dtype != own && view.dtype != DType::kBfloat16 && view.dtype != DType::kFloat16)
+    refuse_field(name + ".dtype", "that of the call, bfloat16 or float16", "another");
+  check_sizes(name, view);
+}
+
+template <class T>
+void check_data(const std::string& name, const View<T>& view) {
+  check_sizes(name, view);
 }
 
 template <class AView>

@@ -46,8 +46,9 @@ inline constexpr DType kDTypeOf = std::is_same_v<Number, Bfloat16>  ? DType::kBf
                                   : std::is_same_v<Number, double>  ? DType::kFloat64
                                                                     : DType::kFloat32;
 
-// A view of elements of type T that are stored as T or as a 16-bit type. T is float or double,
-// possibly const. Every View of a suitable type converts to an AnyView.
+// A view of elements of type T that are stored as T or as a 16-bit type (check_score.h refuses any
+// other dtype). T is float or double, possibly const. Every View of a suitable type converts to an
+// AnyView.
 template <class T>
 struct AnyView {
   using Number = std::remove_const_t<T>;
@@ -77,7 +78,8 @@ struct AnyView {
 
   explicit operator bool() const { return data != nullptr; }
   int64_t element_size() const {
-    return static_cast<int64_t>(dtype == kDTypeOf<Number> ? sizeof(T) : sizeof(uint16_t));
+    const bool narrow = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+    return static_cast<int64_t>(narrow ? sizeof(uint16_t) : sizeof(T));
   }
   Like<void>* at(int64_t b, int64_t h, int64_t row) const {
     const int64_t elements = b * batch_stride + h * head_stride + row * row_stride;
@@ -125,7 +127,8 @@ struct HostAnyView : AnyView<T> {
         return f(HostView(this->template as<Bfloat16>()));
       case DType::kFloat16:
         return f(HostView(this->template as<Float16>()));
-      default:
+      case DType::kFloat32:
+      case DType::kFloat64:
         break;
     }
     return f(HostView(this->template as<Number>()));

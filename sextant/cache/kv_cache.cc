@@ -308,8 +308,9 @@ CachedBatch::CachedBatch(const KvCache& cache, std::span<const Entry> entries, i
   table_.reserve(entries.size() * static_cast<size_t>(pages_per_sequence_) + 1);
   for (size_t b = 0; b < entries.size(); ++b) {
     add_frame(cache, entries[b].sequence, static_cast<int64_t>(b));
-    members_.push_back({entries[b].sequence, cache.rotated_by(entries[b].sequence).has_value()});
     add_ranges(group_of(cache, entries[b]), static_cast<int64_t>(b));
+    const bool held = cache.rotated_by(entries[b].sequence).has_value();
+    members_.push_back({entries[b].sequence, held ? entries[b].rotation : nullptr});
   }
   table_.push_back(0);  // the table's address must not be null, even without rows
   for (const RotationGroup& group : groups_)
@@ -367,18 +368,30 @@ void CachedBatch::add_ranges(size_t own, int64_t b) {
   }
 }
 
+// Strings are made for an Error only: decoding calls this for each layer and step.
 void CachedBatch::set_keys(Operands<float>& operands, const KvCache& cache) const {
+  if (cache.shape().page_rows != page_rows_)
+    bad("batch: page_rows", std::to_string(page_rows_), cache.shape().page_rows);
   for (size_t b = 0; b < members_.size(); ++b) {
-    const auto& [sequence, rotated] = members_[b];
+    const auto& [sequence, rotated_by] = members_[b];
+    const auto refuse = [id = sequence](const std::string& reason) {
+      fail("kv cache: batch: sequence " + std::to_string(id) + ": " + reason);
+    };
+    const auto expect_same = [&](const char* field, int64_t got, int64_t expected) {
+      if (got != expected)
+        refuse(std::string(field) + ": expected " + std::to_string(expected) + ", but got " +
+               std::to_string(got));
+    };
+    if (!cache.holds(sequence)) refuse("expected it, but it is missing");
+    expect_same("rows", cache.rows(sequence), plan_.frames[b].keys);
+    expect_same("first_position", cache.first_position(sequence), plan_.frames[b].key_position);
+    const std::optional<Rotation>& held = cache.rotated_by(sequence);
+    if (rotated_by ? !held || !same(*held, *rotated_by) : held.has_value())
+      refuse("rotated_by: expected that of the batch, but got another");
     const auto own = std::span(table_).subspan(b * static_cast<size_t>(pages_per_sequence_));
-    const bool same =
-        cache.shape().page_rows == page_rows_ && cache.holds(sequence) &&
-        cache.rows(sequence) == plan_.frames[b].keys &&
-        cache.rotated_by(sequence).has_value() == rotated &&
-        std::ranges::equal(cache.pages(sequence), own.first(cache.pages(sequence).size()));
-    if (!same)
-      fail("kv cache: batch: sequence " + std::to_string(sequence) +
-           ": expected the rows and pages of the batch's own cache, but got others");
+    const std::span<const int64_t> pages = cache.pages(sequence);
+    if (!std::ranges::equal(pages, own.first(pages.size())))
+      refuse("pages: expected those of the batch, but got others");
   }
   operands.k = cache.key_pages();
   operands.v = cache.value_pages();

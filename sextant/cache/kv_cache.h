@@ -144,7 +144,8 @@ class CachedBatch {
   // the caches of other layers, if they were filled by the same calls.
   const Plan& plan() const { return plan_; }
   // Sets k and v to the pages of `cache`, the batch's own or one that was filled by the same calls.
-  // Throws Error that names a sequence whose rows, pages or rotated keys are not the batch's.
+  // Throws Error that names a sequence whose pages, rows, first position or rotation of stored keys
+  // are not the batch's.
   void set_keys(Operands<float>& operands, const KvCache& cache) const;
 
   // Sets k, v and the plan of a score.
@@ -155,10 +156,10 @@ class CachedBatch {
   std::span<const int64_t> query_positions() const { return query_positions_; }
 
  private:
-  // A sequence of the batch, and whether its keys are stored rotated.
+  // A sequence of the batch, and the rotation by which its keys are stored, or null.
   struct Member {
     int64_t sequence;
-    bool rotated;
+    const Rotation* rotated_by;
   };
   // The rotations that some sequences share; the key ranges of the others are empty.
   struct RotationGroup {

@@ -15,10 +15,8 @@ using lab::Claim;
 
 bool is_open(const Claim& claim) { return *claim.question != '\0'; }
 
-bool has_two_arms(const Claim& claim) { return *claim.other != '\0'; }
-
 std::string arms_of(const Claim& claim) {
-  return has_two_arms(claim) ? fmt::format("{}, {}", claim.method, claim.other) : claim.method;
+  return has_other(claim) ? fmt::format("{}, {}", claim.method, claim.other) : claim.method;
 }
 
 std::string lines_of(const Claim& claim) {
@@ -28,7 +26,7 @@ std::string lines_of(const Claim& claim) {
   };
   add("arms", fmt::format("{} ({})", arms_of(claim), name(claim.objective)));
   add("measure",
-      fmt::format("{}{}", name(claim.measure), has_two_arms(claim) ? "; first minus second" : ""));
+      fmt::format("{}{}", name(claim.measure), has_other(claim) ? "; first minus second" : ""));
   add("claimed", bound_of(claim));
   add("source", claim.source);
   if (is_open(claim)) add("question", claim.question);
@@ -60,8 +58,9 @@ std::string text_of(const std::vector<ListedClaim>& claims) {
   const auto open = std::ranges::count_if(
       claims, [](const ListedClaim& listed) { return is_open(listed.claim); });
   return text + fmt::format(
-                    "\n{} claims, {} of them on open questions. To run the arms of these: sextant "
-                    "survey --claims open\n",
+                    "\n{} claims, {} of them on open questions. To run the arms of these:\n"
+                    "  sextant survey --claims open\n"
+                    "  sextant survey --claims open --task masked\n",
                     claims.size(), open);
 }
 
@@ -69,7 +68,7 @@ std::string json_text(const std::vector<ListedClaim>& claims) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const auto& [subject, claim] : claims) {
     nlohmann::ordered_json arms = nlohmann::ordered_json::array({claim.method});
-    if (has_two_arms(claim)) arms.push_back(claim.other);
+    if (has_other(claim)) arms.push_back(claim.other);
     nlohmann::ordered_json question;
     if (is_open(claim)) question = claim.question;
     all.push_back({{"subject", subject},
@@ -78,7 +77,7 @@ std::string json_text(const std::vector<ListedClaim>& claims) {
                    {"task", name(claim.objective)},
                    {"arms", arms},
                    {"measure", key(claim.measure)},
-                   {"side", claim.side == lab::Side::kBelow ? "below" : "above"},
+                   {"side", name(claim.side)},
                    {"bound", claim.bound},
                    {"question", question}});
   }

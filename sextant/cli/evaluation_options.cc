@@ -32,8 +32,8 @@ std::shared_ptr<EvaluationOptions> add_evaluation_options(CLI::App& command) {
   command.add_option("--blocks", request.blocks,
                      "Sequences of the longest length (else as many as there are, at most 64)");
   command.add_option("--stride", request.stride,
-                     "Bytes scored at the end of each sliding window (else half of the training "
-                     "length)");
+                     "Bytes scored in each sliding window, at its end, or in its middle by a model "
+                     "of masked bytes (else half of the training length)");
   command.add_option("--threads", options->threads, "Threads (else as many as cores)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--json", options->as_json, "Everything, for programs");

@@ -104,6 +104,7 @@ const std::vector<Wrong> kWrong = {
     {"KeyColumns", [](Case& c) { c.score.k.columns = 5; }, "k.columns", "got 5"},
     {"ValueRows", [](Case& c) { c.score.v.rows = 4; }, "v.rows", "got 4"},
     {"Heads", [](Case& c) { c.score.q.heads = 3; }, "q.heads", "got 3"},
+    {"KeyDtype", [](Case& c) { c.score.k.dtype = DType::kFloat32; }, "k.dtype", "another"},
     {"NoData", [](Case& c) { c.score.q.data = nullptr; }, "q:", "null"},
     {"Scale", [](Case& c) { c.score.scale = std::numeric_limits<double>::quiet_NaN(); }, "scale",
      "nan"},

@@ -101,29 +101,40 @@ TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
   }
 }
 
-// The plan of one layer serves the caches of others only if their rows and pages are the same.
+// The plan of one layer serves the caches of others only if they were filled by the same calls.
 TEST(CachedBatch, RefusesKeysOfACacheThatWasFilledOtherwise) {
   const Rows rows(40, 2);
   KvCache first(kShape);
-  const int64_t sequence = filled(first, rows);
-  const CachedBatch::Entry entries[] = {{sequence}};
+  const Rotation rotation = rope(4);
+  const int64_t sequence = filled(first, rows, 0, rotation);
+  const CachedBatch::Entry entries[] = {{sequence, &rotation}};
   const CachedBatch batch(first, entries, /*queries=*/1);
   Operands<float> operands;
   batch.set_keys(operands, first);
-  KvCache same(kShape), longer(kShape), empty(kShape), rotated(kShape);
+  KvCache same(kShape);
+  filled(same, rows, 0, rope(4));
+  batch.set_keys(operands, same);
+
+  const auto refused = [&](const KvCache& cache, const char* reason) {
+    EXPECT_THAT([&] { batch.set_keys(operands, cache); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(reason)));
+  };
+  KvCache longer(kShape), later(kShape), empty(kShape), plain(kShape), stretched(kShape);
   KvCache other_pages({.key_heads = kHeads,
                        .key_columns = kColumns,
                        .value_columns = kValueColumns,
                        .page_rows = 32});
-  filled(same, rows);
-  filled(longer, Rows(41, 2));
-  filled(rotated, rows, 0, rope(4));
-  filled(other_pages, rows);
-  batch.set_keys(operands, same);
-  for (const KvCache* cache : {&longer, &empty, &rotated, &other_pages})
-    EXPECT_THAT([&] { batch.set_keys(operands, *cache); },
-                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
-                    "kv cache: batch: sequence 0: expected the rows and pages")));
+  filled(longer, Rows(41, 2), 0, rope(4));
+  filled(later, rows, 3, rope(4));
+  filled(plain, rows);
+  filled(stretched, rows, 0, rope(16));
+  filled(other_pages, rows, 0, rope(4));
+  refused(longer, "sequence 0: rows: expected 40, but got 41");
+  refused(later, "sequence 0: first_position: expected 0, but got 3");
+  refused(empty, "sequence 0: expected it, but it is missing");
+  refused(plain, "sequence 0: rotated_by: expected that of the batch");
+  refused(stretched, "sequence 0: rotated_by: expected that of the batch");
+  refused(other_pages, "page_rows: expected 16, but got 32");
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ inline Settings settings_of_results() {
 
 // The arm that a survey makes of a label such as "pi" or "shaw:clip=2", with weights of its own.
 inline Arm arm_of_label(const std::string& label, uint64_t seed, Task task) {
+  Settings settings = settings_of_results();
+  if (task == Task::kMasked || task == Task::kDirection) settings.objective = Objective::kMasked;
   Arm found;
-  for (const Arm& arm : make_arms(std::vector{label}, 1, settings_of_results())) {
+  for (const Arm& arm : make_arms(std::vector{label}, 1, settings)) {
     if (arm.task == task) found = arm;
   }
   found.seed = seed;
@@ -31,9 +33,10 @@ inline Arm arm_of_label(const std::string& label, uint64_t seed, Task task) {
 }
 
 // change: the increase of all losses from length 32 to 64.
-inline ArmResult arm_result(const std::string& label, uint64_t seed, double change) {
+inline ArmResult arm_result(const std::string& label, uint64_t seed, double change,
+                            Task task = Task::kText) {
   ArmResult result;
-  result.arm = arm_of_label(label, seed, Task::kText);
+  result.arm = arm_of_label(label, seed, task);
   result.lengths = {{.length = 32, .loss = {2, 0.1}, .sliding = {1.5, 0.1}},
                     {.length = 64,
                      .loss = {2 + change, 0.1},
@@ -60,6 +63,19 @@ inline ArmResult pair_result(const std::string& label, uint64_t seed, double nea
           {.length = length, .distance = distance, .accuracy = {near, 0.02}});
     }
     result.retrieval.push_back({.length = length, .distance = length - 2, .accuracy = {far, 0.02}});
+  }
+  result.train_loss = {2, 1};
+  return result;
+}
+
+// The same for the direction task: the share of marks tagged right at all distances.
+inline ArmResult direction_result(const std::string& label, uint64_t seed, double share) {
+  ArmResult result;
+  result.arm = arm_of_label(label, seed, Task::kDirection);
+  for (const int64_t length : {16, 32}) {
+    for (int64_t gap = 1; gap <= 4; ++gap) {
+      result.retrieval.push_back({.length = length, .distance = gap, .accuracy = {share, 0.02}});
+    }
   }
   result.train_loss = {2, 1};
   return result;

@@ -54,7 +54,8 @@ DirectionText direction_test_text(int64_t length, int64_t gap, uint64_t n) {
     fail("direction: gap: expected 1 to " + std::to_string(kMostGap) + ", but got " +
          std::to_string(gap));
   }
-  return text_of(length, gap, CounterRandom(kDirectionTestSeed, "direction/test"), n);
+  return text_of(length, gap,
+                 CounterRandom(kDirectionTestSeed, "direction/test/" + std::to_string(gap)), n);
 }
 
 }  // namespace sextant::lab

@@ -38,8 +38,8 @@ struct DirectionText {
 // random distances; two cues of a mark differ. length: kMarkField or more.
 DirectionText direction_training_text(int64_t length, uint64_t seed, uint64_t n);
 
-// The n-th test sequence, in which the cues of every mark are `gap` positions away. gap: 1 to
-// kMostGap.
+// The n-th test sequence, in which the cues of every mark are `gap` positions away. Sequences of
+// different gaps are independent. gap: 1 to kMostGap.
 DirectionText direction_test_text(int64_t length, int64_t gap, uint64_t n);
 
 }  // namespace sextant::lab

@@ -277,6 +277,11 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
                               : whole.label == arm.weights_from ? whole
                                                                 : request_of(arm.weights_from);
     Arm trained = arm_of(wanted, settings, arm.task, found ? all : ArmDefaults{});
+    if (trained.causal != arm.causal || trained.two_streams != arm.two_streams) {
+      fail(
+          fmt::format("methods: {}: weights: expected a method with the same {} and {}, but got {}",
+                      arm.label, kCausal, kTwoStreams, arm.weights_from));
+    }
     if (!trained.weights_from.empty()) {
       fail("methods: " + arm.label + ": weights: expected a method that is trained, but got " +
            arm.weights_from);
@@ -290,8 +295,9 @@ std::vector<Arm> make_arms(std::span<const ArmRequest> requests, int64_t seeds,
     for (const Task task : tasks) {
       for (const ArmRequest& request : requests) {
         const Arm arm = arm_of(request, settings, task, all);
-        // Retrieval sequences are processed at once, so there is no earlier segment to cache.
-        if (!is_on_text(task) && arm.memory > 0) continue;
+        // Sequences of small tasks are processed at once, so there is no earlier segment to cache,
+        // and their marks are no permuted tokens.
+        if (!is_on_text(task) && (arm.memory > 0 || arm.two_streams)) continue;
         if (arm.weights_from.empty()) {
           add(arm, seed);
           continue;

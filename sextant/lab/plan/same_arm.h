@@ -1,9 +1,9 @@
 // Recognition of an arm by method and options instead of by label.
 //
 // An arm is the wanted one if all that decides its results is equal, apart from seed and task: the
-// method, its options, memory, tuning, and the arm that trained its weights. Options that are not
-// wanted may be given with their default values: `shaw:clip=16` is `shaw`, as 16 is the default. An
-// arm of a file may have any label.
+// method, its options, the options of the survey (Arm), and the arm that trained its weights.
+// Options that are not wanted may be given with their default values: `shaw:clip=16` is `shaw`, as
+// 16 is the default. An arm of a file may have any label.
 #pragma once
 
 #include <functional>

@@ -168,6 +168,12 @@ std::string Arm::name_of(const std::string& label, Task task, uint64_t seed) {
 
 void check(const Settings& settings) {
   sextant::check(settings.model);
+  const DecoderOptions& model = settings.model;
+  if (!model.causal || model.padding >= 0 || model.query_token >= 0) {
+    fail(
+        "settings: model: causal, padding, query_token: expected true, -1, -1, as the objective "
+        "decides them, but got others");
+  }
   check(settings.training);
   check(settings.test, settings.training.length);
   if (settings.objective == Objective::kMasked) {
@@ -198,7 +204,7 @@ DecoderOptions model_of(const Settings& settings, Task task) {
 DecoderOptions model_of(const Settings& settings, const Arm& arm) {
   DecoderOptions model = model_of(settings, arm.task);
   model.causal = model.causal || arm.causal;
-  if (arm.two_streams && arm.task == Task::kMasked) model.query_token = kMaskToken;
+  if (arm.two_streams) model.query_token = kMaskToken;
   return model;
 }
 

@@ -128,23 +128,18 @@ class Answer {
                                     settings_.training.length,
                                     reference_ ? ": " + shortfall(*reference_) : ""));
     }
-    const bool on_pairs = small_task(settings_) == Task::kPairs;
-    const std::string pairs =
-        on_pairs ? fmt::format("half of the pairs {} tokens back in sequences of {}",
-                               near_distance(settings_.retrieval), settings_.retrieval.length)
-                 : fmt::format("three quarters of the marks in sequences of {}",
-                               settings_.retrieval.length);
     if (!ranking_.without_retrieval.empty()) {
-      reasons.push_back(
-          fmt::format("{} (less than {})", fmt::join(ranking_.without_retrieval, ", "), pairs));
+      reasons.push_back(fmt::format("{} ({})", fmt::join(ranking_.without_retrieval, ", "),
+                                    small_task_shortfall(settings_)));
     }
     std::string text;
     if (!reasons.empty()) {
       text = fmt::format("- Left out, as not learned: {}.\n", fmt::join(reasons, "; "));
     }
     if (ranking_.ignores_retrieval) {
-      text += fmt::format("- {} does not count, as it was not learned: none finds {}.\n",
-                          on_pairs ? "Retrieval" : "Direction", pairs);
+      text += fmt::format("- {} does not count, as no method has learned it: {}.\n",
+                          small_task(settings_) == Task::kPairs ? "Retrieval" : "Direction",
+                          small_task_shortfall(settings_));
     }
     return text;
   }

@@ -186,13 +186,14 @@ LineChart direction_by_length(const Part& methods, const Settings& settings) {
   LineChart chart{
       .title = "Direction: marks tagged by what stands on their left",
       .subtitle = fmt::format(
-          "trained in sequences of {} tokens; 0.50 without a sense of direction", options.length),
+          "trained in sequences of {} tokens; at most 0.50 without a sense of direction",
+          options.length),
       .x = {.label = "length of the sequence", .unit = "tokens", .scale = Scale::kLog2},
       .y = {.label = "share of marks tagged right", .low = 0, .high = 1},
       .markers = {{.x = static_cast<double>(options.length), .label = "training length"}}};
   const std::vector<double> places(options.lengths.begin(), options.lengths.end());
   for (const MethodResult* const method : methods) {
-    chart.series.push_back(series(method->label, places, [&](size_t n) {
+    chart.series.push_back(series(line_name(*method, method->retrieval), places, [&](size_t n) {
       return method->mean_accuracy_at(options.lengths[n]).value_or(MeanInterval{.mean = NAN});
     }));
   }
@@ -221,7 +222,7 @@ void add_trained(std::vector<NamedChart>& charts, const Part& trained, const Set
     return loss_by_length(part, settings, &LossMeans::sliding, tail_of(settings));
   });
   add(charts, "loss-by-length", trained, [&](const Part& part) {
-    return loss_by_length(part, settings, &LossMeans::loss, "Loss by length, all bytes");
+    return loss_by_length(part, settings, &LossMeans::loss, "Loss by length, in pieces");
   });
   add(charts, "loss-by-position", trained,
       [&](const Part& part) { return loss_by_position(part, settings, "Loss by position"); });
@@ -252,7 +253,14 @@ void add_stretches(std::vector<NamedChart>& charts, const Part& stretches,
   add(charts, "stretches-scores-by-distance", only(stretches, has_scores), [&](const Part& part) {
     return scores_by_distance(part, settings, "Stretches: what distance does to scores");
   });
-  if (settings.objective == Objective::kMasked) return;
+  if (settings.objective == Objective::kMasked) {
+    add(charts, "stretches-direction-by-length", only(stretches, is_asked), [&](const Part& part) {
+      LineChart chart = direction_by_length(part, settings);
+      chart.title = "Stretches: " + chart.title;
+      return chart;
+    });
+    return;
+  }
   add(charts, "stretches-retrieval-by-distance", only(stretches, is_asked), [&](const Part& part) {
     LineChart chart = retrieval_by_distance(part, settings, settings.retrieval.longest());
     chart.title = "Stretches: " + chart.title;

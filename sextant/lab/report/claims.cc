@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-bool is_alone(const Claim& claim) { return *claim.other == '\0'; }
-
 // The arms of one task of a survey, found by identity.
 class ArmFinder {
  public:
@@ -95,8 +93,8 @@ std::vector<std::string> not_learned(Measure measure, const MethodResult& method
 std::optional<CheckedClaim> checked(const Claim& claim, const ArmFinder& finder,
                                     const ClaimedArms& arms, const Settings& settings) {
   const MethodResult* const method = finder.find(arms.method);
-  const MethodResult* const other = is_alone(claim) ? nullptr : finder.find(arms.other);
-  if (method == nullptr || (!is_alone(claim) && other == nullptr)) return {};
+  const MethodResult* const other = !has_other(claim) ? nullptr : finder.find(arms.other);
+  if (method == nullptr || (has_other(claim) && other == nullptr)) return {};
   if (!is_measured(claim.measure, *method)) return {};
   const std::optional<Measured> found = measured(claim.measure, *method, other, settings);
   if (!found) return {};
@@ -155,7 +153,7 @@ const char* name(Outcome outcome) {
 }
 
 std::string bound_of(const Claim& claim) {
-  return fmt::format("{} {:g}", claim.side == Side::kBelow ? "below" : "above", claim.bound);
+  return fmt::format("{} {:g}", name(claim.side), claim.bound);
 }
 
 std::string measure_of(const Claim& claim, const std::string& method, const std::string& other) {

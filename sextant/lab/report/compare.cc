@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <span>
@@ -100,6 +101,8 @@ double share_from(const std::vector<double>& at_distance, int64_t distance) {
 }
 
 std::optional<Sample> attention_from(int64_t distance, int64_t length, const ArmResult& result) {
+  // Other distances lie within a bin.
+  if (distance < 1 || !std::has_single_bit(static_cast<uint64_t>(distance))) return {};
   double sum = 0, layers = 0;
   for (const AttentionAt& at : result.attention) {
     if (at.length != length || at.at_distance.empty()) continue;
@@ -197,8 +200,7 @@ const MeasureKind& kind_of(Measure measure) {
 }
 
 const std::vector<ArmResult>& arms_of(const MeasureKind& kind, const MethodResult& method) {
-  static const std::vector<ArmResult> none;
-  return kind.arms == nullptr ? none : method.*kind.arms;
+  return method.*kind.arms;
 }
 
 const ArmResult* of_seed(const std::vector<ArmResult>& arms, uint64_t seed) {

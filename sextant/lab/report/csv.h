@@ -11,16 +11,17 @@
 namespace sextant::lab {
 
 // "method,seed,measure,length,position,value": every number of every arm. position is the first
-// position of a bin; the bytes read for "training", the distance for "retrieval", the layer for
+// position of a bin; the bytes read for "training", the distance for "retrieval" and
+// "direction", the layer for
 // "attention_...".
 std::string results_csv(const Findings& findings);
 
-// One measure of one method over its seeds: those of AtLength, "retrieval", and "lost" of a method
-// with dropped channels (MethodResult::lost).
+// One measure of one method over its seeds: those of AtLength, "retrieval" or "direction", and
+// "lost" of a method with dropped channels (MethodResult::lost).
 struct Summary {
   std::string method, measure;
   int64_t length = 0;
-  std::optional<int64_t> distance;  // of retrieval
+  std::optional<int64_t> distance;  // of the small task
   size_t seeds = 0;
   MeanInterval value;
 };

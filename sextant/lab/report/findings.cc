@@ -19,8 +19,8 @@ double bytes_per_second(std::span<const ArmResult> results, const Settings& sett
   for (const ArmResult& result : results) {
     if (result.train_seconds <= 0 || result.diverged || !is_on_text(result.arm.task)) continue;
     seconds += result.train_seconds;
-    bytes += static_cast<double>(settings.training.steps() * settings.training.batch *
-                                 settings.training.length);
+    const TrainingOptions training = training_of(settings, result.arm);
+    bytes += static_cast<double>(training.steps() * training.batch * training.length);
   }
   return seconds > 0 ? bytes / seconds : 0;
 }

@@ -31,7 +31,10 @@ MeanInterval above_bigrams(const MethodResult& method, const BigramLoss& bigrams
 
 MethodResult* find_none(std::vector<MethodResult>& methods) {
   const auto found = std::ranges::find_if(methods, [](const MethodResult& method) {
-    return method.base.empty() && !method.seeds.empty() && method.seeds.front().arm.method == kNone;
+    if (!method.base.empty() || method.seeds.empty()) return false;
+    // A causal mask or a memory tells something on positions.
+    const Arm& arm = method.seeds.front().arm;
+    return arm.method == kNone && !arm.causal && !arm.two_streams && arm.memory == 0;
   });
   return found == methods.end() ? nullptr : &*found;
 }
@@ -106,6 +109,15 @@ std::optional<LearningReference> judge(std::vector<MethodResult>& methods, const
   }
   if (bigrams == nullptr) return {};
   return LearningReference{.name = "bigrams", .loss = bigrams->mean, .margin = kBelowBigrams};
+}
+
+std::string small_task_shortfall(const Settings& settings) {
+  const RetrievalOptions& options = settings.retrieval;
+  return small_task(settings) == Task::kPairs
+             ? fmt::format("less than half of the pairs {} tokens back found in sequences of {}",
+                           near_distance(options), options.length)
+             : fmt::format("fewer than three quarters of the marks tagged right in sequences of {}",
+                           options.length);
 }
 
 std::string shortfall(const LearningReference& reference) {

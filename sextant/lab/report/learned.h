@@ -17,7 +17,8 @@
 // standard errors above it.
 //
 // Direction is learned by a method that tags three quarters (kTellsDirectionFrom) of the marks in
-// sequences of L. In surveys of masked bytes bigrams are no reference.
+// sequences of L. In surveys of masked bytes bigrams are no reference,
+// and `none` is not judged.
 //
 // A method that is tested with the weights of another has learned what the other has.
 #pragma once
@@ -52,5 +53,9 @@ std::optional<LearningReference> judge(std::vector<MethodResult>& methods, const
 // "not significantly, or not by 0.1, below that of none (2.489)": the completion of a sentence on
 // the loss at L of a method that has not learned text.
 std::string shortfall(const LearningReference& reference);
+
+// The same for a method that has not learned the small task: "less than half of the pairs 32 tokens
+// back found in sequences of 64".
+std::string small_task_shortfall(const Settings& settings);
 
 }  // namespace sextant::lab

@@ -39,13 +39,17 @@ Series series(const std::string& name, const std::vector<AtLength>& lengths, Mea
   return line;
 }
 
+const char* unit_of(const ModelEvaluation& model) {
+  return model.masked ? "nats per masked byte" : "nats per byte";
+}
+
 LineChart by_length(const ModelEvaluation& model, const std::string& title) {
   return {.title = title,
           .subtitle =
               fmt::format("{}, {} weights, {} blocks of {} bytes; bands: two standard errors",
                           model.method, model.weights, model.blocks, model.lengths.back().length),
           .x = {.label = "length of the sequence", .unit = "bytes", .scale = chart::Scale::kLog2},
-          .y = {.label = "loss", .unit = "nats per byte"},
+          .y = {.label = "loss", .unit = unit_of(model)},
           .markers = {{.x = static_cast<double>(model.train_length), .label = "training length"}}};
 }
 
@@ -108,9 +112,10 @@ std::string table(const ModelEvaluation& model) {
                         signed_fixed(at.sliding_change.value));
   }
   return text + fmt::format(
-                    "\nwhole text: cut into pieces of each length that do not overlap, every byte "
+                    "\nwhole text: cut into pieces of each length that do not overlap, {} "
                     "scored.\nsliding: {} (stride {}); change: against {}.\n",
-                    sliding_words(model), model.stride, model.reference);
+                    model.masked ? "one byte of seven" : "every byte", sliding_words(model),
+                    model.stride, model.reference);
 }
 
 std::string json_text(const ModelEvaluation& model) {
@@ -130,9 +135,12 @@ std::string json_text(const ModelEvaluation& model) {
               {"blocks", model.blocks},
               {"stride", model.stride},
               {"reference", model.reference},
-              {"unit", "nats per byte"},
+              {"unit", unit_of(model)},
               {"lengths", lengths}};
-  if (model.drop_channels > 0) out["drop_channels"] = model.drop_channels;
+  if (model.drop_channels > 0) {
+    out["drop_channels"] = model.drop_channels;
+    out["drop_seed"] = model.drop_seed;
+  }
   return out.dump(2) + "\n";
 }
 
@@ -193,7 +201,7 @@ std::string json_text(const Extension& extension, const Recommendation& recommen
   json out = {{"train_length", extension.model.train_length},
               {"blocks", extension.model.blocks},
               {"stride", extension.model.stride},
-              {"unit", "nats per byte"},
+              {"unit", unit_of(extension.model)},
               {"candidates", candidates},
               {"recommended", extension.candidates.at(recommendation.best).candidate.name},
               {"not_told_apart", ties},

@@ -73,12 +73,16 @@ chart::Table html_table(const ResultTable& found) {
 // A list item on methods that are not judged.
 std::string rule_of_learning(const Findings& findings) {
   if (!findings.reference) return "";
+  const Settings& settings = findings.settings;
   return fmt::format(
       "- A method is **not learned**, and not judged, if its loss at {} is {}: it has nothing to "
-      "lose on longer sequences. In retrieval, if it finds less than half of the pairs {} tokens "
-      "back in sequences of {}.\n",
-      findings.settings.training.length, shortfall(*findings.reference),
-      near_distance(findings.settings.retrieval), findings.settings.retrieval.length);
+      "lose on longer sequences.{}\n",
+      settings.training.length, shortfall(*findings.reference),
+      settings.retrieval.steps == 0
+          ? ""
+          : fmt::format(" In {}: {}.",
+                        small_task(settings) == Task::kPairs ? "retrieval" : "the direction task",
+                        small_task_shortfall(settings)));
 }
 
 chart::Section tables_section(const Findings& findings, size_t seeds) {
@@ -92,10 +96,11 @@ chart::Section tables_section(const Findings& findings, size_t seeds) {
           "- A method **holds** if the change in the first table is at most {}, and **breaks** "
           "above {}; in between it drifts.\n{}"
           "- The first table scores the same bytes with ever more context. In pieces, the bytes at "
-          "the start of each piece lack context, so longer pieces look a little better even for a "
+          "the {} of each piece lack context, so longer pieces look a little better even for a "
           "method that gains nothing.\n{}"
           "- {}",
           kHoldsBelow, kBreaksAbove, rule_of_learning(findings),
+          findings.settings.objective == Objective::kMasked ? "start and the end" : "start",
           seeds > 1 ? "- Numbers are means over seeds, ± half of the 95 % interval.\n" : "",
           caveat(findings.settings))});
   return section;
@@ -156,12 +161,13 @@ const char* small_task_words(const Settings& settings) {
 }
 
 std::string about(const Settings& settings) {
+  const bool is_masked = settings.objective == Objective::kMasked;
   return fmt::format(
       "Each position encoding trained a small transformer on sequences of {} bytes, which was then "
-      "tested on up to {}{}. Loss is in nats per {}; lower is better.",
+      "tested on up to {}{}. Loss is in nats per {}byte; lower is better.{}",
       settings.training.length, settings.test.longest(), small_task_words(settings),
-      settings.objective == Objective::kMasked ? "masked byte; attention is in both directions"
-                                               : "byte");
+      is_masked ? "masked " : "",
+      is_masked ? " Attention is in both directions, except in arms with `causal=true`." : "");
 }
 
 // The first chart of the report: the loss by length of the trained encodings, or of the stretches
@@ -203,12 +209,13 @@ chart::Section maps_section(const Findings& findings) {
   chart::Section section{.heading = "Inside the encodings", .blocks = {}};
   for (NamedMap& named : maps(findings)) section.blocks.emplace_back(std::move(named.map));
   if (section.blocks.empty()) return section;
-  section.blocks.insert(section.blocks.begin(),
-                        chart::Prose{fmt::format(
-                            "These are the models of seed 0. Maps of attention begin at the upper "
-                            "left corner; the diagonal is the query's own position. Rows below {} "
-                            "are longer than any sequence of the training.",
-                            findings.settings.training.length)});
+  section.blocks.insert(
+      section.blocks.begin(),
+      chart::Prose{
+          fmt::format("These are the models of seed 0. Maps of attention begin at the upper "
+                      "left corner; the diagonal is the query's own position. Positions from {} "
+                      "on lie past any sequence of the training.",
+                      findings.settings.training.length)});
   return section;
 }
 

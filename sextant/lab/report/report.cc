@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 12> kKinds = {"sliding-by-length",
+constexpr std::array<std::string_view, 13> kKinds = {"sliding-by-length",
                                                      "loss-by-length",
                                                      "loss-by-position",
                                                      "retrieval-by-distance",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 12> kKinds = {"sliding-by-length",
                                                      "stretches-by-length",
                                                      "stretches-by-position",
                                                      "stretches-retrieval-by-distance",
+                                                     "stretches-direction-by-length",
                                                      "scores-by-distance",
                                                      "stretches-scores-by-distance"};
 
@@ -84,7 +85,7 @@ nlohmann::json verdicts_json(const Findings& findings) {
     lines.push_back({{"method", method.label},
                      {"verdict", name(method.verdict)},
                      {"text_learned", learned_json(method.text)},
-                     {"retrieval_learned", learned_json(method.retrieval)}});
+                     {"small_task_learned", learned_json(method.retrieval)}});
   }
   return lines;
 }
@@ -98,7 +99,7 @@ nlohmann::json claims_json(const Findings& findings) {
                      {"outcome", name(checked.outcome)},
                      {"arms", std::move(arms)},
                      {"measure", key(checked.claim.measure)},
-                     {"side", checked.claim.side == Side::kBelow ? "below" : "above"},
+                     {"side", name(checked.claim.side)},
                      {"bound", checked.claim.bound},
                      {"mean", checked.measured.interval.mean},
                      {"half_interval95", checked.measured.interval.half.value()},

@@ -19,19 +19,21 @@ struct Mean {
 
 struct AtLength {
   int64_t length = 0;
-  Mean loss;     // blocks cut into sequences of this length, all bytes, whatever their context
-  Mean sliding;  // last L/2 bytes of each block, at the end of a window of this length
+  Mean loss;     // blocks cut into sequences of this length, whatever the context of a byte
+  Mean sliding;  // scored_bytes() of each block, in a window of this length
   Mean loss_change, sliding_change;  // minus the loss at length L, on the same bytes
   // `sliding` of each block, rounded to 1e-6: methods are compared on the same blocks. Empty in
   // results of versions that kept only the mean.
   std::vector<double> sliding_blocks = {};
 };
 
-// Retrieval in sequences of this length whose question stands `distance` tokens behind its pair.
+// The small task in sequences of this length: retrieval of a pair `distance` tokens before the
+// question, or direction with cues `distance` positions from the mark.
 struct AtDistance {
   int64_t length = 0, distance = 0;
-  // Share of right answers; 1/16 by chance. The error is that of (right + 2) of (sequences + 4)
-  // (Agresti and Coull 1998): 128 right answers of 128 have an error of 0.01 instead of 0.
+  // Share of right answers; 1/16 by chance in both tasks. The error is that of (right + 2) of
+  // (sequences + 4) (Agresti and Coull 1998): 128 right answers of 128 have an error of 0.01
+  // instead of 0.
   Mean accuracy;
   // One character per sequence, '1' for a right answer and '0' for a wrong one; the sequences are
   // the same for all methods. Empty in results of versions that kept only the share.
@@ -62,7 +64,8 @@ struct Pictures {
   std::vector<std::vector<double>> vectors = {}, cosines = {};
   // Attention weights in one sequence of the longest length, means over layers and heads. Queries
   // and keys are grouped in cells of `cell` positions: the weights are averaged over the queries of
-  // a cell and summed over the keys of a cell. Row by row, up to the query's own cell.
+  // a cell and summed over the keys of a cell. Row by row, in causal models up to the query's own
+  // cell.
   int64_t cell = 0;
   std::vector<std::vector<double>> attention = {};
 };
@@ -77,7 +80,7 @@ struct ArmResult {
   std::vector<double> loss_at;  // at the longest length, by bin of positions
   std::vector<AttentionAt> attention;
   Pictures pictures = {};             // of seed 0 on text; empty for other arms
-  std::vector<AtDistance> retrieval;  // of an arm trained on pairs, whose measures above are empty
+  std::vector<AtDistance> retrieval;  // of an arm on a small task, whose measures above are empty
   std::vector<double> train_loss;     // means of kTrainLossSteps steps
   std::string machine;                // processor and libraries that produced the numbers
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "sextant/lab/data/retrieval_task.h"
@@ -70,6 +71,37 @@ ResultTable loss_table(const Findings& findings, const LossTable& wanted) {
   return table;
 }
 
+std::string small_task_remark(const MethodResult& method) {
+  return method.retrieval == Learned::kNo ? "(not learned)" : "";
+}
+
+// A column of the accuracy on the small task in a table of losses.
+struct AccuracyColumn {
+  ResultTable::Column column;
+  std::function<std::optional<MeanInterval>(const MethodResult&)> accuracy;
+};
+
+// In sequences of this length: pairs at their beginning and near ones, or marks of all distances.
+std::vector<AccuracyColumn> accuracy_columns(const Settings& settings, int64_t length) {
+  if (small_task(settings) == Task::kDirection) {
+    return {{.column = {.name = fmt::format("direction {}", length), .unit = "", .decimals = 2},
+             .accuracy = [length](const MethodResult& method) {
+               return method.mean_accuracy_at(length);
+             }}};
+  }
+  std::vector<AccuracyColumn> columns;
+  const RetrievalOptions& options = settings.retrieval;
+  for (const auto& [name, distance] : {std::pair{"far", far_distance(length, options)},
+                                       std::pair{"near", near_distance(options)}}) {
+    columns.push_back(
+        {.column = {.name = name, .unit = fmt::format("{} back", distance), .decimals = 2},
+         .accuracy = [length, distance = distance](const MethodResult& method) {
+           return method.accuracy_at(length, distance);
+         }});
+  }
+  return columns;
+}
+
 ResultTable retrieval_table(const Findings& findings) {
   const RetrievalOptions& options = findings.settings.retrieval;
   ResultTable table{
@@ -91,7 +123,7 @@ ResultTable retrieval_table(const Findings& findings) {
   for (const MethodResult& method : findings.methods) {
     if (!method.base.empty() || method.pairs.empty()) continue;
     ResultTable::Row row{.label = method.label, .values = {}};
-    if (method.retrieval == Learned::kNo) row.remark = "(not learned)";
+    row.remark = small_task_remark(method);
     for (const int64_t length : options.lengths) {
       row.values.push_back(method.accuracy_at(length, far_distance(length, options)));
     }
@@ -105,7 +137,7 @@ ResultTable direction_table(const Findings& findings) {
   const RetrievalOptions& options = findings.settings.retrieval;
   ResultTable table{.caption = fmt::format(
                         "Direction, trained at {} tokens: share of marks tagged by what stands "
-                        "on their left, with a cue on either side; 0.50 without a sense of "
+                        "on their left, with a cue on either side; at most 0.50 without a sense of "
                         "direction",
                         options.length),
                     .unit = "",
@@ -117,6 +149,7 @@ ResultTable direction_table(const Findings& findings) {
   for (const MethodResult& method : findings.methods) {
     if (!method.base.empty() || method.pairs.empty()) continue;
     ResultTable::Row row{.label = method.label, .values = {}};
+    row.remark = small_task_remark(method);
     for (const int64_t length : options.lengths) {
       row.values.push_back(method.mean_accuracy_at(length));
     }
@@ -157,23 +190,13 @@ ResultTable stretch_table(const MethodResult& base, const Findings& findings) {
   table.columns.push_back(
       change_column(fmt::format("{} at {}", base.label, settings.training.length)));
   const bool asked = std::ranges::any_of(rows, [](const auto* row) { return !row->pairs.empty(); });
-  const std::vector<std::pair<const char*, int64_t>> distances =
-      settings.objective == Objective::kMasked
-          ? std::vector<std::pair<const char*, int64_t>>{}
-          : std::vector<std::pair<const char*, int64_t>>{
-                {"far", far_distance(options.longest(), options)},
-                {"near", near_distance(options)}};
-  for (const auto& [name, distance] : distances) {
-    if (!asked) break;
-    table.columns.push_back(
-        {.name = name, .unit = fmt::format("{} back", distance), .decimals = 2});
-  }
+  std::vector<AccuracyColumn> accuracies;
+  if (asked) accuracies = accuracy_columns(settings, options.longest());
+  for (const AccuracyColumn& one : accuracies) table.columns.push_back(one.column);
   for (const MethodResult* const method : rows) {
     ResultTable::Row row = row_of(*method, &LossMeans::sliding, settings);
     row.values.emplace_back(method->change);
-    for (const auto& [name, distance] : distances) {
-      if (asked) row.values.push_back(method->accuracy_at(options.longest(), distance));
-    }
+    for (const AccuracyColumn& one : accuracies) row.values.push_back(one.accuracy(*method));
     row.verdict = method->verdict;
     if (method == &base) row.remark = "(as it is)";
     table.rows.push_back(std::move(row));
@@ -188,26 +211,28 @@ ResultTable dropped_table(const Findings& findings) {
   const int64_t trained = settings.training.length;
   ResultTable table{
       .caption = fmt::format("Channels of the added position vector set to zero, with the weights "
-                             "trained with all: the last {} bytes of a window; lost: against all "
-                             "channels, at {}",
-                             trained / 2, trained),
+                             "trained with all: the {} of a window; lost: against all channels, "
+                             "at {}",
+                             scored_bytes(settings), trained),
       .unit = kLossUnit,
       .columns = length_columns(settings),
       .rows = {}};
   table.columns.push_back({.name = "lost", .unit = fmt::format("at {}", trained), .sign = true});
-  const int64_t far = far_distance(options.length, options);
   const bool asked = std::ranges::any_of(findings.methods, [](const MethodResult& method) {
     return method.drop_channels > 0 && !method.pairs.empty();
   });
-  if (asked) {
-    table.columns.push_back({.name = fmt::format("far {}", options.length),
-                             .unit = fmt::format("{} back", far),
-                             .decimals = 2});
+  std::vector<AccuracyColumn> accuracies;
+  if (asked) accuracies = {accuracy_columns(settings, options.length).front()};
+  for (const AccuracyColumn& one : accuracies) {
+    table.columns.push_back(one.column);
+    if (small_task(settings) == Task::kPairs) {
+      table.columns.back().name += fmt::format(" {}", options.length);
+    }
   }
   const auto add = [&](const MethodResult& method) {
     ResultTable::Row row = row_of(method, &LossMeans::sliding, settings);
     row.values.push_back(method.lost);
-    if (asked) row.values.push_back(method.accuracy_at(options.length, far));
+    for (const AccuracyColumn& one : accuracies) row.values.push_back(one.accuracy(method));
     table.rows.push_back(std::move(row));
   };
   for (const MethodResult& base : findings.methods) {
@@ -222,6 +247,14 @@ ResultTable dropped_table(const Findings& findings) {
     }
   }
   return table;
+}
+
+const char* pieces_caption(const Settings& settings) {
+  return settings.objective == Objective::kMasked
+             ? "One byte of seven, the text cut into pieces of each length (short pieces lack "
+               "context at both ends)"
+             : "All bytes, the text cut into pieces of each length (short pieces lack context at "
+               "their start)";
 }
 
 ResultTable attention_table(const Findings& findings) {
@@ -273,12 +306,9 @@ std::vector<ResultTable> tables(const Findings& findings) {
                             .caption = fmt::format("The {} of a window of each length (sliding)",
                                                    scored_bytes(findings.settings)),
                             .verdicts = true}),
-      loss_table(
-          findings,
-          {.loss = &LossMeans::loss,
-           .change = &LossMeans::loss_change,
-           .caption = "All bytes, the text cut into pieces of each length (short pieces lack "
-                      "context at their start)"}),
+      loss_table(findings, {.loss = &LossMeans::loss,
+                            .change = &LossMeans::loss_change,
+                            .caption = pieces_caption(findings.settings)}),
       findings.settings.objective == Objective::kMasked ? direction_table(findings)
                                                         : retrieval_table(findings)};
   for (const MethodResult& base : findings.methods) {

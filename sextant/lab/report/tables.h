@@ -29,8 +29,8 @@ struct ResultTable {
   bool in_report_only = false;  // too large for a terminal
 };
 
-// Sliding loss, loss and retrieval of the trained methods; one table of stretches for each method
-// whose weights others read; methods with dropped channels; attention of all methods.
+// Sliding loss, loss and the small task of the trained methods; one table of stretches for each
+// method whose weights others read; methods with dropped channels; attention of all methods.
 std::vector<ResultTable> tables(const Findings& findings);
 
 // A caveat to print with the tables.

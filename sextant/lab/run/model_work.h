@@ -21,7 +21,7 @@ struct EvaluationRequest {
   double share = 1;  // of the text: the part that a training with this test.share holds out; 1: all
   std::vector<int64_t> lengths;  // in rising order, divisors of the last
   int64_t blocks = 0;            // of the longest length, evenly spread; 0: all, at most 64
-  int64_t stride = 0;            // bytes scored at the end of a window; 0: half of L
+  int64_t stride = 0;            // bytes scored in each window; 0: half of L
   // Channels of the vector that the method adds to the input, set to zero; 0: none. They are drawn
   // from the seed.
   int64_t drop_channels = 0;
@@ -35,6 +35,7 @@ struct ModelEvaluation {
   std::string method, options;  // JSON object
   int64_t train_length = 0, memory = 0, weights = 0;
   int64_t drop_channels = 0;
+  uint64_t drop_seed = 0;  // of the channels
   int64_t blocks = 0, stride = 0;
   bool masked = false;            // the model predicts masked bytes
   std::vector<AtLength> lengths;  // changes are against L if it was tested, else the first length

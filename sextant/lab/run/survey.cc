@@ -180,9 +180,10 @@ SurveyEnd run_survey(const SurveyOptions& options) {
   }
 
   const DirectoryLock lock("survey", options.directory);
-  std::optional<BigramLoss>
-      bigrams;  // no reference for bytes whose neighbours on both sides are seen
-  if (options.settings.objective == Objective::kCausal) bigrams = bigram_loss(corpus, options.settings);
+  // Bytes whose neighbours on both sides are seen have no such reference.
+  std::optional<BigramLoss> bigrams;
+  if (options.settings.objective == Objective::kCausal)
+    bigrams = bigram_loss(corpus, options.settings);
   const Background background{.bigrams = bigrams,
                               .defaults = option_defaults(options.settings.threads)};
   const ScheduleEnd end = arms.empty() ? ScheduleEnd{} : run(options, arms, manifest, background);

@@ -17,9 +17,9 @@
 namespace sextant::lab {
 
 // The order in which to run the arms; tables keep the order of `arms`. For each seed, trainings on
-// text come first, with alibi, rope and t5 ahead, then trainings on pairs, then arms that are only
-// tested. The first table is thus available early, and short arms at the end leave no core idle for
-// long.
+// text come first, with alibi, rope and t5 ahead, then trainings on the small task, then arms that
+// are only tested. The first table is thus available early, and short arms at the end leave no core
+// idle for long.
 std::vector<Arm> running_order(std::span<const Arm> arms);
 
 // The results of the finished arms, in the order of `arms`. `known` caches results that were read.

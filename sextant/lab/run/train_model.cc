@@ -159,8 +159,12 @@ TrainEnd say_result(const TrainModelOptions& options, const ArmResult& result,
 
 json default_plan() {
   Settings settings;
-  json plan = {{"method", "rope"}, {"options", json::object()},      {"seed", uint64_t{0}},
-               {"memory", 0},      {"objective", name(Objective::kCausal)}, {"text", json::array()}};
+  json plan = {{"method", "rope"},
+               {"options", json::object()},
+               {"seed", uint64_t{0}},
+               {"memory", 0},
+               {"objective", name(Objective::kCausal)},
+               {"text", json::array()}};
   const json all = settings;
   for (const char* part : kSettings) plan[part] = all.at(part);
   for (const char* follows : {"key_heads", "mlp_width"}) plan["model"][follows] = nullptr;

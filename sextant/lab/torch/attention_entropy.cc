@@ -131,7 +131,8 @@ std::vector<AttentionAt> attention_entropy(Decoder& decoder, std::unique_ptr<Met
     for (const std::string_view block : blocks.first(std::min(kTexts, blocks.size()))) {
       // A block's last byte is only a target.
       const auto read = static_cast<size_t>(length);
-      decoder.logits(tokens_of(block.substr(block.size() - 1 - read, read)).unsqueeze(0));
+      const size_t before = (block.size() - 1 - read) / (decoder.options().causal ? 1 : 2);
+      decoder.logits(tokens_of(block.substr(before, read)).unsqueeze(0));
       watch->draws = false;
     }
     for (size_t layer = 0; layer < watch->layers.size(); ++layer) {

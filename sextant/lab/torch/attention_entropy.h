@@ -1,12 +1,13 @@
 // Spread of a model's attention: entropy and mean distance of its weights.
 //
 //   entropy of query i   -sum_j p_ij ln p_ij     logarithm of the effective number of keys
-//   span of query i       sum_j p_ij (i - j)     mean distance to the keys
+//   span of query i       sum_j p_ij |i - j|     mean distance to the keys
 //
-// Both are means over heads and over the last L/2 queries of the first kTexts test blocks, in
-// windows of each length that end there; the sliding loss is scored on the same bytes. They show
-// whether a method's attention becomes flatter on longer sequences. The weight of a sink is left
-// out.
+// Both are means over heads and over L/2 queries of the first kTexts test blocks, in windows of
+// each length: the last ones of windows that end with the block, or in models that see both
+// directions the middle ones of windows in the middle of it. The sliding loss is scored on the same
+// bytes. They show whether a method's attention becomes flatter on longer sequences. The weight of
+// a sink is left out.
 #pragma once
 
 #include <memory>

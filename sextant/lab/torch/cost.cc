@@ -54,7 +54,7 @@ ArmCost cost_of_arm(const Settings& settings, Task task) {
   const int64_t longest = longest_of(settings, task);
   const at::Tensor text = tokens(std::max<int64_t>(1, kMostTokens / longest), longest);
   const auto read = [&] {
-    if (!is_on_text(task)) {
+    if (task == Task::kPairs) {
       decoder.last_logits(text);
     } else {
       decoder.logits(text);

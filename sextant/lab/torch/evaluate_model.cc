@@ -22,16 +22,23 @@ constexpr int64_t kEnoughBlocks = 64;
 }
 
 void check(const EvaluationRequest& request, const ModelConfig& config) {
-  if (!predicts_masked_bytes(config.model) &&
-      (config.model.vocabulary != kByteTokens || !config.model.causal)) {
-    wrong("vocab_size",
-          fmt::format("{}, bytes as tokens of a causal model, or {} with masked bytes, but got {}",
-                      kByteTokens, kMaskedVocabulary, config.model.vocabulary));
+  if (!predicts_masked_bytes(config.model) && config.model.vocabulary != kByteTokens) {
+    wrong("vocab_size", fmt::format("{}, bytes as tokens, or {} with masked bytes, but got {}",
+                                    kByteTokens, kMaskedVocabulary, config.model.vocabulary));
+  }
+  if (!predicts_masked_bytes(config.model) && !config.model.causal) {
+    wrong("causal", fmt::format("true with {} tokens, but got false", kByteTokens));
   }
   const std::vector<int64_t>& lengths = request.lengths;
   if (lengths.empty() || lengths.front() < 1) wrong("lengths", "at least one, of at least 1");
   if (!std::ranges::is_sorted(lengths, std::less_equal<>{})) {
     wrong("lengths", "each above the one before");
+  }
+  if (predicts_masked_bytes(config.model) && lengths.back() < kMaskPasses) {
+    wrong("lengths",
+          fmt::format("a longest one of at least {}, so that each pass hides a byte, but "
+                      "got {}",
+                      kMaskPasses, lengths.back()));
   }
   for (const int64_t length : lengths) {
     if (lengths.back() % length != 0) {
@@ -55,6 +62,7 @@ ModelOnText::ModelOnText(const EvaluationRequest& request)
     : saved(read_model(request.model)), corpus() {
   check(request, saved.config);
   drop_channels = request.drop_channels;
+  drop_seed = request.drop_seed;
   if (drop_channels != 0) {
     const ModelConfig& config = saved.config;
     const ModelShape shape = model_shape(config.model, config.train_length);
@@ -94,6 +102,7 @@ ModelEvaluation ModelOnText::described(const Evaluation& evaluation) const {
           .memory = saved.config.memory,
           .weights = saved.decoder.weights(),
           .drop_channels = drop_channels,
+          .drop_seed = drop_seed,
           .blocks = test.blocks,
           .stride = scoring.stride,
           .masked = scoring.masked,

@@ -25,6 +25,7 @@ struct ModelOnText {
   TestOptions test;
   Scoring scoring;
   int64_t drop_channels = 0;
+  uint64_t drop_seed = 0;
   std::vector<std::string_view> blocks;
 };
 

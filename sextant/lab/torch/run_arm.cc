@@ -144,7 +144,7 @@ class ArmRun {
     if (!is_on_text(task_.arm.task)) {
       return small_batches(task_.arm.task, training_, task_.arm.seed);
     }
-    if (task_.arm.two_streams && task_.arm.task == Task::kMasked) {
+    if (task_.arm.two_streams) {
       return permuted_batches(training_, task_.corpus, task_.arm.seed);
     }
     if (task_.arm.task == Task::kMasked) {

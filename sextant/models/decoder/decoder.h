@@ -105,7 +105,8 @@ class Decoder {
   // as `tokens`: the rank of each position. The content stream of a position attends to ranks up to
   // its own, its query stream to ranks below its own; the query stream predicts the token.
   // Attention of a position of the lowest rank is zero in the query stream. Throws Error without
-  // options().query_token, or for a method with absolute positions in its last layer.
+  // options().query_token, or for a method with absolute positions in its last layer or a
+  // recurrence over the input.
   at::Tensor permuted_losses(const at::Tensor& tokens, const at::Tensor& targets,
                              const at::Tensor& order) const;
 

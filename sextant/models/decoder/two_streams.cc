@@ -15,8 +15,10 @@ at::Tensor Decoder::permuted_losses(const at::Tensor& tokens, const at::Tensor& 
     fail("decoder: targets, order: expected [batch, length] as tokens, but got another shape");
   if (options_.query_token < 0)
     fail("decoder: order: expected a model with a query_token, but it has none");
-  if (method_->last_layer_runs() > 1)
-    fail("decoder: order: expected a method that runs the last layer once");
+  if (method_->recurs_over_input())
+    fail(
+        "decoder: order: expected a method without a recurrence over the input, which would show "
+        "tokens of higher rank");
   return losses_of(query_stream(tokens, order), targets);
 }
 
@@ -43,8 +45,12 @@ at::Tensor Decoder::query_stream(const at::Tensor& tokens, const at::Tensor& ord
   at::Tensor content = input_of(tokens, of_content);
   at::Tensor query = input_of(at::full_like(tokens, options_.query_token), of_queries);
   for (size_t index = 0; index < layers_.size(); ++index) {
+    const bool last = index + 1 == layers_.size();
+    if (last &&
+        !method_->embed_last(query, of_queries.layout, of_queries.parameters).is_same(query))
+      fail("decoder: order: expected a method without absolute positions in the last layer");
     query = run(query, content, index, of_queries);
-    if (index + 1 < layers_.size()) content = run(content, content, index, of_content);
+    if (!last) content = run(content, content, index, of_content);
   }
   return query;
 }

@@ -45,20 +45,20 @@ at::Tensor slopes(int64_t heads, double max_bias, int64_t train_length, int64_t 
   return doubles(alibi_slopes(heads, max_bias), {heads}) * scale;
 }
 
-// [heads, distances]. strength: empty, or one factor for all heads.
+// [heads, distances]. strength: one factor for all heads, or none.
 at::Tensor sandwich_bias(const at::Tensor& distances, int64_t heads, int64_t width, int64_t first,
-                         at::ArrayRef<double> strength, double ratio) {
+                         c10::optional<double> strength, double ratio) {
   const std::vector<double> curve =
       sandwich_curve(integers("sandwich_bias: distances", distances), width, first);
   std::vector<double> factors = sandwich_slopes(heads, ratio);
-  if (!strength.empty()) {
-    if (!(strength[0] > 0 && std::isfinite(strength[0])))
+  if (strength) {
+    if (!(*strength > 0 && std::isfinite(*strength)))
       fail("sandwich_bias: strength: expected a finite number above 0, but got " +
-           std::to_string(strength[0]));
+           std::to_string(*strength));
     if (ratio != kSandwichRatio)
       fail("sandwich_bias: ratio: expected 8, the default, beside strength, but got " +
            std::to_string(ratio));
-    std::ranges::fill(factors, strength[0]);
+    std::ranges::fill(factors, *strength);
   }
   return doubles(factors, {heads, 1}) * doubles(curve, {1, static_cast<int64_t>(curve.size())});
 }
@@ -119,15 +119,14 @@ at::Tensor rope_speeds(int64_t dim, double base) {
   return doubles(speeds, {static_cast<int64_t>(speeds.size())});
 }
 
-// XPOS's growth of each pair per position, natural log, [dim / 2]. xi: empty, or the factor per
-// position of all pairs.
-at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base, at::ArrayRef<double> xi) {
-  if (!xi.empty() && (gamma != kXposGamma || scale_base != kXposScaleBase))
+// XPOS's growth of each pair per position, natural log, [dim / 2]. xi: the factor per position of
+// all pairs, or none.
+at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base, c10::optional<double> xi) {
+  if (xi && (gamma != kXposGamma || scale_base != kXposScaleBase))
     fail("xpos_growth: gamma, scale_base: expected the defaults beside xi, but got " +
          std::to_string(gamma) + ", " + std::to_string(scale_base));
   const Spectrum plain = rotary({.dim = dim});
-  const Spectrum grown =
-      xi.empty() ? with_xpos(plain, gamma, scale_base) : with_one_growth(plain, xi[0]);
+  const Spectrum grown = xi ? with_one_growth(plain, *xi) : with_xpos(plain, gamma, scale_base);
   std::vector<double> growth;
   for (const Spectrum::Pair& pair : grown.pairs) growth.push_back(pair.growth);
   return doubles(growth, {static_cast<int64_t>(growth.size())});
@@ -207,7 +206,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
       slopes);
   library.def(
       "sandwich_bias(Tensor distances, int heads, int width=128, int first_index=1, "
-      "float[] strength=[], float ratio=8.0) -> Tensor",
+      "float? strength=None, float ratio=8.0) -> Tensor",
       sandwich_bias);
   library.def(
       "t5_buckets(Tensor distances, int buckets=32, int max_distance=128, "
@@ -225,7 +224,7 @@ TORCH_LIBRARY_FRAGMENT(sextant, library) {
   library.def("alien_clock(Tensor positions, float ratio, int hands) -> Tensor", alien_clock);
   library.def("binary(Tensor positions, int bits, bool signs=False) -> Tensor", binary);
   library.def(
-      "xpos_growth(int dim, float gamma=0.4, float scale_base=512.0, float[] xi=[]) -> Tensor",
+      "xpos_growth(int dim, float gamma=0.4, float scale_base=512.0, float? xi=None) -> Tensor",
       xpos_growth);
   library.def(
       "stretched_speeds(int dim, float base=10000.0, str stretch='null', int length=1, "

@@ -271,7 +271,8 @@ TEST(Arms, ReadTheWeightsOfAnyThatWasAskedFor) {
 TEST(Arms, OfASurveyThatNamesNoneAreKnown) {
   for (const std::string& name : stretches()) {
     const bool dynamic = name.starts_with("dynamic-");
-    EXPECT_THAT(default_methods(Objective::kCausal), testing::Contains(name).Times(dynamic ? 0 : 1));
+    EXPECT_THAT(default_methods(Objective::kCausal),
+                testing::Contains(name).Times(dynamic ? 0 : 1));
     EXPECT_EQ(make_arms({name}, 1, on_text()).back().weights_from, "rope-0") << name;
   }
 }

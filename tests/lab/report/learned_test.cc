@@ -199,7 +199,7 @@ TEST_P(Unlearned, IsMarkedInChartsAndFiles) {
   for (const nlohmann::json& line : json.at("verdicts")) {
     EXPECT_EQ(line.at("verdict"), "not learned");
     EXPECT_EQ(line.at("text_learned"), false);
-    EXPECT_EQ(line.at("retrieval_learned"), false);
+    EXPECT_EQ(line.at("small_task_learned"), false);
   }
   EXPECT_THAT(summary_csv(findings_), HasSubstr("\nalibi,sliding_minus_reference,32,,"));
 }

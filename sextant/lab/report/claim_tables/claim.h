@@ -23,6 +23,7 @@
 namespace sextant::lab {
 
 enum class Side { kBelow, kAbove };
+const char* name(Side side);  // "below", "above"
 
 struct Claim {
   const char* text = "";    // "ALiBi holds past the training length"
@@ -35,6 +36,8 @@ struct Claim {
   const char* question = "";  // the open question of the survey notes that it belongs to, or empty
   Objective objective = Objective::kCausal;  // of the surveys that the claim is about
 };
+
+inline bool has_other(const Claim& claim) { return *claim.other != '\0'; }
 
 struct ClaimSubject {
   const char* name;  // "absolute positions"

@@ -2,6 +2,8 @@
 
 namespace sextant::lab {
 
+const char* name(Side side) { return side == Side::kBelow ? "below" : "above"; }
+
 std::span<const ClaimSubject> claim_subjects() {
   static const ClaimSubject kSubjects[] = {
       {"absolute positions", absolute_claims()},
