@@ -134,6 +134,7 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
   expect("alibi:max_bias=4 --max-bias 8", "--max-bias: expected it once, but got 8");
   expect("alibi:max_bias=4 --options '{\"max_bias\": 4}'", "max_bias: expected it once");
   expect("alibi:max_bias=steep", "--max-bias: expected a number from 0");
+  expect("alibi:future_scale=2", "plot alibi: --future-scale: expected 1 without --direction both");
   expect("yarn:sense=clockwise", "plot yarn: options: expected any of dim, base, pairing, but got");
   expect("foo:bar=2", "but got foo");
 #ifdef SEXTANT_HAS_LABORATORY

@@ -117,6 +117,15 @@ TEST(Alibi, BothSidesAreSymmetricUnlessScaled) {
   EXPECT_THAT(line_of(scaled).series[0].y, ElementsAre(-2, -1, 0, -.5, -1));
 }
 
+TEST(Alibi, AScaleOfTheFutureNeedsKeysAfterTheQuery) {
+  EXPECT_EQ(complaint_about([] {
+              figures("alibi", {{"future-scale", "2"}});
+            }),
+            "plot alibi: --future-scale: expected 1 without --direction both, as no key after the "
+            "query is seen, but got 2");
+  EXPECT_EQ(complaint_about([] { figures("alibi", {{"future-scale", "1"}}); }), "no complaint");
+}
+
 TEST(T5, BucketsAreThoseOfThePaper) {
   const chart::Series causal = line_of(figures("t5", {})).series.at(0);
   EXPECT_EQ(causal.y[0], 0);

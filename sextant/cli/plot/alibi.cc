@@ -42,6 +42,9 @@ chart::HeatMap head_map(const PlotSubject& subject, const DistanceView& view,
 std::vector<Figure> alibi_figures(const PlotValues& values) {
   const bool both = values.choice("direction", {"causal", "both"}) == 1;
   const double future_scale = values.number("future-scale", 0, 1e6);
+  if (!both && future_scale != 1) {
+    values.refuse("future-scale", "1 without --direction both, as no key after the query is seen");
+  }
   std::vector<Slope> slopes;
   for (const double slope :
        alibi_slopes(values.integer("heads", 1, 1024), values.number("max-bias", 0, 1e6))) {

@@ -38,10 +38,10 @@ class PlotValues {
   // The index of the value among the choices.
   size_t choice(const std::string& option, std::initializer_list<std::string_view> choices) const;
   const std::string& text(const std::string& option) const { return texts_.at(option); }
-
- private:
+  // Throws Error: "plot METHOD: --OPTION: expected EXPECTED, but got VALUE".
   [[noreturn]] void refuse(const std::string& option, const std::string& expected) const;
 
+ private:
   std::string method_;
   std::map<std::string, std::string> texts_;
 };
