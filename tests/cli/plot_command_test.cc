@@ -133,7 +133,7 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
   expect("alibi:max_bias", "expected NAME:OPTION=VALUE, but got max_bias");
   expect("alibi:max_bias=4 --max-bias 8", "--max-bias: expected it once, but got 8");
   expect("alibi:max_bias=4 --options '{\"max_bias\": 4}'", "max_bias: expected it once");
-  expect("alibi:max_bias=steep", "--max-bias: expected a number from 0");
+  expect("alibi:max_bias=steep", "plot alibi: max_bias: expected a number, but got \"steep\"");
   expect("alibi:future_scale=2", "plot alibi: --future-scale: expected 1 without --direction both");
   expect("yarn:sense=clockwise", "plot yarn: options: expected any of dim, base, pairing, but got");
   expect("foo:bar=2", "but got foo");
@@ -146,6 +146,56 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
   expect("alibi:flavour=falcon", "expected any of max_bias, future_scale (others take a build");
 #endif
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+// As the methods themselves do: the plot's spellings and defaults are not theirs.
+TEST_F(Command, RefusesValuesThatTheMethodDoes) {
+  const auto expect = [&](const std::string& arguments, const std::string& words) {
+    const Outcome outcome = run("plot " + arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.words, HasSubstr("plot " + words + "\n")) << arguments;
+  };
+  expect("alibi:max_bias=null", "alibi: max_bias: expected a number, but got null");
+  expect("alibi --options '{\"max_bias\": \"8\"}'",
+         "alibi: max_bias: expected a number, but got \"8\"");
+  expect("shaw:clip=[2]", "shaw: clip: expected a number, but got [2]");
+  expect("t5:bidirectional=both",
+         "t5: bidirectional: expected one of true, false, null, but got \"both\"");
+  expect("t5 --options '{\"bidirectional\": \"true\"}'",
+         "t5: bidirectional: expected one of true, false, null, but got \"true\"");
+  expect("binary:levels=0,1", "binary: levels: expected one of \"-1/1\", \"0/1\", but got \"0,1\"");
+  expect("clock:periods=4,6", "clock: periods: expected a list of numbers, but got \"4,6\"");
+  expect("clock:periods=4", "clock: periods: expected a list of numbers, but got 4");
+  expect("clock --options '{\"periods\": [4, \"6\"]}'",
+         "clock: periods: expected a list of numbers, but got [4,\"6\"]");
+  expect("sinusoidal:layout=3", "sinusoidal: layout: expected a string, but got 3");
+  expect("rope:dim=all", "rope: dim: expected a number or null, but got \"all\"");
+  expect("rope:base=null", "rope: base: expected a number, but got null");
+  expect("rope:pairing=null",
+         "rope: pairing: expected one of \"half-split\", \"interleaved\", but got null");
+  const std::string stretch =
+      "rope: stretch: expected a short form as yarn*8 or an object as of rope_scaling or null, but "
+      "got ";
+  expect("rope:stretch=none", stretch + "\"none\"");
+  expect("rope:stretch=2", stretch + "2");
+  expect("rope --options '{\"stretch\": \"{}\"}'", stretch + "\"{}\"");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
+  for (const char* plot :
+       {"window:window=null", "t5:bidirectional=null", "rope:dim=null", "rope:stretch=null"}) {
+    const std::string method = std::string(plot).substr(0, std::string(plot).find(':'));
+    const auto drawn = [&](const std::string& name) {
+      const Outcome outcome = run("plot " + name + " --length 8 --format svg --out .");
+      EXPECT_EQ(outcome.status, 0) << outcome.words;
+      std::ifstream file(folder_ / (method + "-distance.csv"));
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const std::string before = drawn(method);
+    EXPECT_GT(before.size(), 100U);
+    EXPECT_EQ(drawn(plot), before) << plot;
+  }
 }
 
 TEST_F(Command, ListsWhatItCanDraw) {

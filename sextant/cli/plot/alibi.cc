@@ -80,7 +80,8 @@ PlottedMethod alibi_plot() {
                           {"direction", "causal: the past only; both: encoders", "causal"},
                           {"future-scale", "slope of keys after the query, as a multiple", "1"}}),
           alibi_figures,
-          {{"max_bias", "max-bias"}, {"future_scale", "future-scale"}}};
+          {{.name = "max_bias", .option = "max-bias"},
+           {.name = "future_scale", .option = "future-scale"}}};
 }
 
 }  // namespace sextant::cli

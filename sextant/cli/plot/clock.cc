@@ -23,7 +23,7 @@ PlottedMethod clock_plot() {
               with_projections({{"periods", "positions in a turn of each hand", "60,3600,43200"}}),
               256),
           clock_figures,
-          {{"periods", "periods"}}};
+          {{.name = "periods", .option = "periods", .type = OwnType::kNumbers}}};
 }
 
 }  // namespace sextant::cli

@@ -50,16 +50,66 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
   return options;
 }
 
+bool has_type(const json& value, OwnType type, const std::string& plots_default) {
+  switch (type) {
+    case OwnType::kNumber:
+      return value.is_number();
+    case OwnType::kNumbers:
+      return value.is_array() &&
+             std::ranges::all_of(value, [](const json& element) { return element.is_number(); });
+    case OwnType::kString:
+      return value.is_string();
+    case OwnType::kStretch:
+      break;
+  }
+  // As text the plot's option accepts JSON and its default, too, and the method does not.
+  return value.is_object() || (value.is_string() && value != plots_default &&
+                               !json::accept(value.get_ref<const std::string&>()));
+}
+
+std::string words_of(OwnType type) {
+  switch (type) {
+    case OwnType::kNumber:
+      return "a number";
+    case OwnType::kNumbers:
+      return "a list of numbers";
+    case OwnType::kString:
+      return "a string";
+    case OwnType::kStretch:
+      break;
+  }
+  return "a short form as yarn*8 or an object as of rope_scaling";
+}
+
+std::string expected_values(const OwnOption& option) {
+  if (option.values.empty()) return words_of(option.type) + (option.nullable ? " or null" : "");
+  std::vector<std::string> own;
+  for (const auto& [value, here] : option.values) own.push_back(value);
+  if (option.nullable) own.emplace_back("null");
+  return fmt::format("one of {}", fmt::join(own, ", "));
+}
+
+// The value of a method's option as the plot's option spells it.
+std::string text_of(const PlottedMethod& method, const OwnOption& option, const json& value) {
+  const std::string& otherwise = find(method, option.option)->otherwise;
+  if (value.is_null() && option.nullable) return otherwise;
+  const auto given =
+      std::ranges::find(option.values, value.dump(), [](const auto& pair) { return pair.first; });
+  if (given != option.values.end()) return given->second;
+  if (!option.values.empty() || !has_type(value, option.type, otherwise)) {
+    fail(fmt::format("plot {}: {}: expected {}, but got {}", method.name, option.name,
+                     expected_values(option), value.dump()));
+  }
+  return spelled(value);
+}
+
 // Moves the options that the plot's options express to `texts`, and returns the others.
 json move_expressed(const PlottedMethod& method, json own, const PlotRequest& request,
                     std::map<std::string, std::string>& texts) {
   for (const OwnOption& known : method.own) {
     const auto found = own.find(known.name);
     if (found == own.end()) continue;
-    std::string text = found->is_null() ? find(method, known.option)->otherwise : spelled(*found);
-    for (const auto& [other, here] : known.values) {
-      if (text == other) text = here;
-    }
+    const std::string text = text_of(method, known, *found);
     if (request.typed.contains(known.option)) {
       fail(fmt::format("plot {}: --{}: expected it once, but got {} and the option {} of {}",
                        method.name, known.option, texts.at(known.option), known.name,

@@ -101,7 +101,11 @@ std::vector<PlotOption> rope_plot_options() {
 }
 
 std::vector<OwnOption> rope_own_options() {
-  return {{"dim", "rotated"}, {"base", "base"}, {"pairing", "pairing"}};
+  return {{.name = "dim", .option = "rotated", .nullable = true},
+          {.name = "base", .option = "base"},
+          {.name = "pairing",
+           .option = "pairing",
+           .values = {{R"("half-split")", "half-split"}, {R"("interleaved")", "interleaved"}}}};
 }
 
 std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch& named,
@@ -152,7 +156,8 @@ PlottedMethod rope_plot() {
                      fmt::format("length that the stretch starts from; none: {}", kTrainLength),
                      kNone});
   std::vector<OwnOption> own = rope_own_options();
-  own.push_back({"stretch", "stretch"});
+  own.push_back(
+      {.name = "stretch", .option = "stretch", .type = OwnType::kStretch, .nullable = true});
   return {"rope", "Rotary positions (Su et al. 2021)", with_positions(std::move(options)),
           figures_by_options, std::move(own)};
 }
