@@ -130,7 +130,9 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
     EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
   };
   expect("alibi --options 3", "plot alibi: --options: expected a JSON object, but got 3");
-  expect("alibi:max_bias", "expected NAME:OPTION=VALUE, but got max_bias");
+  expect("alibi:max_bias", "plot: alibi:max_bias: expected NAME:OPTION=VALUE, but got max_bias");
+  expect("alibi:max_bias=2:max_bias=3",
+         "plot: alibi:max_bias=2:max_bias=3: max_bias: expected it once, but got 2 and 3");
   expect("alibi:max_bias=4 --max-bias 8", "--max-bias: expected it once, but got 8");
   expect("alibi:max_bias=4 --options '{\"max_bias\": 4}'", "max_bias: expected it once");
   expect("alibi:max_bias=steep", "plot alibi: max_bias: expected a number, but got \"steep\"");

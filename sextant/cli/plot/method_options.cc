@@ -39,7 +39,7 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
     fail(fmt::format("plot {}: --options: expected a JSON object, but got {}", method.name,
                      request.options));
   }
-  const json named = json::parse(lab::request_of(request.words).options);
+  const json named = json::parse(lab::request_of(request.words, "plot").options);
   for (const auto& [option, value] : named.items()) {
     if (options.contains(option)) {
       fail(fmt::format("plot {}: {}: expected it once, but got {} in --options and {} in the name",
