@@ -160,6 +160,15 @@ TEST(Binary, SimilarityDependsOnMoreThanDistance) {
   EXPECT_NEAR(line.low[1], -0.75, 1e-12) << "63 and 64 in seven";
   const auto zero = figures("binary", {{"levels", "0,1"}});
   EXPECT_TRUE(std::isnan(map_of(zero, "similarity").values[0])) << "position 0 is a zero vector";
+  const chart::Series pairs = line_of(zero).series.at(0);
+  EXPECT_EQ(pairs.x.front(), 0);
+  EXPECT_EQ(pairs.x.back(), 126) << "distance 127 is that of position 0 alone";
+  for (const std::vector<double>& values : {pairs.y, pairs.low, pairs.high}) {
+    ASSERT_EQ(values.size(), 127U);
+    for (const double value : values) EXPECT_TRUE(std::isfinite(value));
+  }
+  const auto one = figures("binary", {{"levels", "0,1"}, {"length", "1"}});
+  EXPECT_THAT(line_of(one).series.at(0).low, testing::IsEmpty());
 }
 
 TEST(Clock, IsBackAfterItsPeriods) {

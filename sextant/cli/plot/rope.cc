@@ -133,9 +133,9 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
     settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
   }
   const PlotSubject subject = {"RoPE", settings, positions};
-  std::vector<Figure> figures =
-      vector_figures(subject, rotated(rotation(spectra.stretched), dim, positions),
-                     {.label = "score", .unit = "of equal unit vectors"});
+  const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
+  std::vector<Figure> figures = vector_figures(subject, rows, cosines(rows, positions.list.size()),
+                                               {.label = "score", .unit = "of equal unit vectors"});
   add_plain(std::get<chart::LineChart>(figures.back().chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
   if (plain.pairs.empty() && pair != "auto") {
