@@ -1,8 +1,9 @@
 // RoPE (Su et al. 2021), applied to one vector at every position. The vector is 1 in the first
 // channel of each pair and 0 in the second, so rotated pairs are (cos, sin) of their angle.
 // Channels that are not rotated are sqrt(1/2), so that each channel has the same share of the
-// squared length. Cosines between the rotated vectors are thus the scores of equal vectors of
-// length 1. The gain of a stretch lengthens the rotated channels.
+// squared length dim / 2. Products of the rotated vectors, divided by it, are thus the scores of
+// equal vectors of length 1. The gain of a stretch lengthens the rotated channels, so it is squared
+// in the scores, which are above 1 then, and in the bound. The picture of a pair leaves it out.
 #include "sextant/cli/plot/rope.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/position/far_decay.h"
+#include "sextant/position/position_products.h"
 #include "sextant/rope_config/rope_scaling.h"
 
 namespace sextant::cli {
@@ -34,6 +36,13 @@ std::vector<double> rotated(const Rotation& rotation, int64_t dim, const Positio
     rows.insert(rows.end(), row.begin(), row.end());
   }
   return rows;
+}
+
+std::vector<double> scores_of(std::span<const double> rows, const Positions& positions,
+                              int64_t dim) {
+  std::vector<double> scores = position_products(rows, static_cast<int64_t>(positions.list.size()));
+  for (double& score : scores) score /= static_cast<double>(dim) / 2;
+  return scores;
 }
 
 RopeScaling scaling_of(const Spectrum& plain, double base, const PlottedStretch& named,
@@ -134,7 +143,7 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
   }
   const PlotSubject subject = {"RoPE", settings, positions};
   const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
-  std::vector<Figure> figures = vector_figures(subject, rows, cosines(rows, positions.list.size()),
+  std::vector<Figure> figures = vector_figures(subject, rows, scores_of(rows, positions, dim),
                                                {.label = "score", .unit = "of equal unit vectors"});
   add_plain(std::get<chart::LineChart>(figures.back().chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
