@@ -187,6 +187,18 @@ TEST(Rope, AStretchKeepsTheNewPositionsWithinTheAnglesOfTraining) {
   EXPECT_EQ(within(plane.panels[1]), 1);
 }
 
+TEST(Rope, ThePairIsTheFastestThatDoesNotRotateTooFar) {
+  const auto drawn = [](std::map<std::string, std::string> texts) {
+    texts.insert({{"dim", "8"}, {"base", "10000"}});
+    return figure_of<chart::PlaneChart>(figures("rope", texts), "pair").x;
+  };
+  EXPECT_EQ(drawn({{"length", "6"}}), "channel 0") << "6 rad";
+  EXPECT_EQ(drawn({{"length", "7"}}), "channel 1") << "0.7 rad";
+  EXPECT_EQ(drawn({{"length", "8"}, {"stretch", "pi*2"}, {"train-length", "2"}}), "channel 0");
+  EXPECT_EQ(drawn({{"length", "8"}, {"stretch", "pi*2"}, {"train-length", "3"}}), "channel 1");
+  EXPECT_EQ(drawn({{"length", "1000000"}, {"step", "1000"}}), "channel 3") << "the slowest";
+}
+
 TEST(Rope, PairsThatItDoesNotHaveAreRefused) {
   const auto error = [](std::map<std::string, std::string> texts) {
     return complaint_about([&] { figures("rope", texts); });

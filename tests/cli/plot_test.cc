@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -192,7 +193,11 @@ TEST(Projected, DistanceExplainsProductsOfSinusoidsWithoutWOnly) {
     EXPECT_GT(table.rows[head].second[0], 0) << head;
   }
   const chart::LineChart lines = figure_of<chart::LineChart>(all, "explained-distance");
+  EXPECT_THAT(lines.subtitle, HasSubstr("share of the past's variance that distance explains"));
   EXPECT_THAT(lines.series[0].name, "no W: 1.00");
+  EXPECT_EQ(lines.series[1].name, fmt::format("random W: {:.2f}", table.rows[1].second[0]));
+  EXPECT_NE(fmt::format("{:.2f}", table.rows[1].second[0]),
+            fmt::format("{:.2f}", table.rows[1].second[1]));
   for (size_t n = 0; n < lines.series[0].x.size(); ++n) {
     EXPECT_NEAR(lines.series[0].low[n], lines.series[0].high[n], 1e-9) << "a band of no width";
   }

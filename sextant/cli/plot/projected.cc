@@ -71,7 +71,7 @@ chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Pr
     const std::string name = n == 0   ? products[0].name
                              : n == 1 ? "random W"
                                       : fmt::format("head {}", n);
-    const double share = explained.rows[n].second[0];
+    const double share = explained.rows[n].second[0];  // of the past
     series.back().name = std::isnan(share) ? name : fmt::format("{}: {:.2f}", name, share);
     if (n < 2) continue;
     series.back().low.clear();
@@ -79,7 +79,7 @@ chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Pr
   }
   chart::LineChart chart = distance_chart(subject, view, std::move(series));
   chart.title = subject.title + ": products with and without W against distance";
-  chart.subtitle += ". Names: share of the variance that distance explains";
+  chart.subtitle += ". Names: share of the past's variance that distance explains";
   return chart;
 }
 

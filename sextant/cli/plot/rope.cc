@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -104,8 +105,9 @@ std::vector<PlotOption> rope_plot_options() {
           {"base", "longest wavelength / 2 pi", "10000"},
           {"pairing", "half-split or interleaved", "half-split"},
           {"pair",
-           "pair of channels in the plane, 0 the fastest; auto: the fastest with less than one "
-           "rotation (a third with a stretch) within the training length",
+           "pair of channels in the plane, 0 the fastest; auto: the fastest with at most one "
+           "rotation within --length (with a stretch: a third of one within the training length), "
+           "else the slowest",
            "auto"}};
 }
 
@@ -145,7 +147,8 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
   const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
   std::vector<Figure> figures = vector_figures(subject, rows, scores_of(rows, positions, dim),
                                                {.label = "score", .unit = "of equal unit vectors"});
-  add_plain(std::get<chart::LineChart>(figures.back().chart), subject, spectra, dim);
+  const auto distance = std::ranges::find(figures, "distance", &Figure::name);
+  add_plain(std::get<chart::LineChart>(distance->chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
   if (plain.pairs.empty() && pair != "auto") {
     fail(fmt::format("plot {}: --pair: expected auto, as no channel turns, but got {}",
