@@ -70,16 +70,19 @@ def main():
     command = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/release/bin/sextant")
     images = ROOT / "docs" / "images" / "methods"
     images.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        figures = [(picture.replace("/", "-"), picture.split("/")[0], *drawn)
-                   for picture, drawn in PICTURES.items()]
-        figures += [(name, *drawn) for name, drawn in MORE.items()]
-        for name, method, figure, options in figures:
+    figures = [(picture.replace("/", "-"), picture.split("/")[0], *drawn)
+               for picture, drawn in PICTURES.items()]
+    figures += [(name, *drawn) for name, drawn in MORE.items()]
+    for name, method, figure, options in figures:
+        with tempfile.TemporaryDirectory() as folder:
             subprocess.run(
                 [command, "plot", method, *options, "--format", "svg", "--out", folder],
                 check=True, stdout=subprocess.DEVNULL,
             )
-            shutil.copy(f"{folder}/{method}-{figure}.svg", images / f"{name}.svg")
+            # Other figures' names may end alike: distance, explained-distance.
+            drawn = min(pathlib.Path(folder).glob(f"{method}*-{figure}.svg"),
+                        key=lambda path: len(path.name))
+            shutil.copy(drawn, images / f"{name}.svg")
 
 
 if __name__ == "__main__":

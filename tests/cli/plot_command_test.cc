@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -107,16 +108,21 @@ TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
 }
 
 TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
-  const auto bias = [&](const std::string& arguments) {
+  const auto bias = [&](const std::string& arguments, const std::string& label) {
     const Outcome outcome = run("plot " + arguments + " --length 8 --format svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
-    return std::get<std::vector<double>>(read_npy(folder_ / "alibi-bias.npy").elements);
+    const std::filesystem::path file = folder_ / (label + "-bias.npy");
+    const Array drawn = read_npy(file);
+    std::filesystem::remove(file);
+    return std::get<std::vector<double>>(drawn.elements);
   };
-  const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2");
-  EXPECT_EQ(bias("alibi:max_bias=4:future_scale=2 --direction both"), typed);
-  EXPECT_EQ(bias("alibi --direction both --options '{\"max_bias\": 4, \"future_scale\": 2}'"),
+  const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2", "alibi");
+  const std::string own = "alibi-future_scale=2-max_bias=4";
+  EXPECT_EQ(bias("alibi:max_bias=4:future_scale=2 --direction both", own), typed);
+  EXPECT_EQ(bias("alibi --direction both --options '{\"max_bias\": 4, \"future_scale\": 2}'", own),
             typed);
-  EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'"), typed);
+  EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'", own),
+            typed);
   EXPECT_EQ(run("plot clock:periods=[4,6] --length 8 --out . --format svg").status, 0);
   EXPECT_EQ(run("plot t5:bidirectional=true --length 8 --out . --format svg").status, 0);
   EXPECT_EQ(run("plot binary:levels=0/1 --length 8 --out . --format svg").status, 0);
@@ -191,13 +197,40 @@ TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
     const auto drawn = [&](const std::string& name) {
       const Outcome outcome = run("plot " + name + " --length 8 --format svg --out .");
       EXPECT_EQ(outcome.status, 0) << outcome.words;
-      std::ifstream file(folder_ / (method + "-distance.csv"));
+      std::string label = name;
+      std::ranges::replace(label, ':', '-');
+      std::ifstream file(folder_ / (label + "-distance.csv"));
       return std::string(std::istreambuf_iterator<char>(file), {});
     };
     const std::string before = drawn(method);
     EXPECT_GT(before.size(), 100U);
     EXPECT_EQ(drawn(plot), before) << plot;
   }
+}
+
+TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
+  const auto drawn = [&](const std::string& arguments) {
+    const Outcome outcome = run("plot " + arguments + " --length 4 --format svg --out .");
+    EXPECT_EQ(outcome.status, 0) << outcome.words;
+    return outcome.words.substr(0, outcome.words.find('\n'));
+  };
+  EXPECT_EQ(drawn("binary"), "./binary-vectors.npy");
+  EXPECT_EQ(drawn("binary:levels=0/1:bits=3"), "./binary-bits=3-levels=0_1-vectors.npy");
+  EXPECT_EQ(drawn("binary:bits=3 --options '{\"levels\": \"-1/1\"}'"),
+            "./binary-bits=3-levels=-1_1-vectors.npy");
+  EXPECT_THAT(read_npy(folder_ / "binary-vectors.npy").shape, ElementsAre(4, 8));
+  EXPECT_THAT(read_npy(folder_ / "binary-bits=3-levels=0_1-vectors.npy").shape, ElementsAre(4, 3));
+  EXPECT_EQ(drawn("rope:stretch=yarn*8"), "./rope-stretch=yarn_8-vectors.npy");
+  EXPECT_EQ(drawn("rope --options '{\"stretch\": {\"rope_type\": \"pi\", \"factor\": 2}}'"),
+            "./rope-stretch=factor_2,_rope_type_pi-vectors.npy");
+  // Long labels are cut; the hash keeps them apart.
+  std::string periods = "[2";
+  for (int n = 0; n < 60; ++n) periods += ",1000";
+  const std::string one = drawn("clock:periods=" + periods + "]");
+  const std::string other = drawn("clock:periods=" + periods + ",3]");
+  EXPECT_NE(one, other);
+  EXPECT_THAT(one, testing::MatchesRegex("./clock-periods=2,1000,.*-[0-9a-f]*-vectors.npy"));
+  EXPECT_LT(one.size(), 160U);
 }
 
 TEST_F(Command, ListsWhatItCanDraw) {
@@ -217,15 +250,17 @@ TEST_F(Command, ListsWhatItCanDraw) {
 TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
   const std::string small = " --length 8 --heads 2 --format svg --out .";
   EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
-            "./chunk-score.npy\n./chunk-score.svg\n./chunk-distance.csv\n./chunk-distance.svg\n");
-  const Array scores = read_npy(folder_ / "chunk-score.npy");
+            "./chunk-chunk=3-of=none-score.npy\n./chunk-chunk=3-of=none-score.svg\n"
+            "./chunk-chunk=3-of=none-distance.csv\n./chunk-chunk=3-of=none-distance.svg\n");
+  const Array scores = read_npy(folder_ / "chunk-chunk=3-of=none-score.npy");
   EXPECT_THAT(scores.shape, ElementsAre(8, 8));
   EXPECT_EQ(run("plot recursive --options '{\"cell\": 1}'" + small).status, 2);
   EXPECT_EQ(run("plot recursive" + small).status, 0);
   EXPECT_THAT(read_npy(folder_ / "recursive-vectors.npy").shape, ElementsAre(8, 64));
   EXPECT_THAT(read_npy(folder_ / "recursive-random-w.npy").shape, ElementsAre(8, 8));
   EXPECT_EQ(run("plot alibi:flavour=falcon" + small).words,
-            "./alibi-score.npy\n./alibi-score.svg\n./alibi-distance.csv\n./alibi-distance.svg\n")
+            "./alibi-flavour=falcon-score.npy\n./alibi-flavour=falcon-score.svg\n"
+            "./alibi-flavour=falcon-distance.csv\n./alibi-flavour=falcon-distance.svg\n")
       << "drawn by its scores, as the formula's figures do not show the option";
   EXPECT_EQ(run("plot chunk:chunk=3:of=none" + small).words,
             run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words);

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/base/random.h"
 #include "sextant/cli/plot/by_scores.h"
 #include "sextant/lab/run/survey.h"
 
@@ -16,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kOptions = "options";  // of plots by scores
+constexpr size_t kLongestLabel = 120;        // file systems allow 255 bytes for a whole name
 
 // A value as the plot's option spells it: the elements of a list with commas between, other values
 // as in JSON.
@@ -25,6 +29,29 @@ std::string spelled(const json& value) {
   std::vector<std::string> elements;
   for (const json& element : value) elements.push_back(spelled(element));
   return fmt::format("{}", fmt::join(elements, ","));
+}
+
+// `words` for the name of a file.
+std::string harmless(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      std::string_view(".,=+-_").find(c) != std::string_view::npos;
+    if (kept) out += c;
+    if (!kept && !out.empty() && out.back() != '_') out += '_';
+  }
+  if (out.ends_with('_') && !words.ends_with('_')) out.pop_back();
+  return out;
+}
+
+std::string label_of(const std::string& method, const json& own) {
+  std::string label = method;
+  for (const auto& [option, value] : own.items()) {
+    label += fmt::format("-{}={}", harmless(option), harmless(spelled(value)));
+  }
+  if (label.size() <= kLongestLabel) return label;
+  return fmt::format("{}-{:016x}", label.substr(0, kLongestLabel),
+                     CounterRandom(0, own.dump()).bits(0));
 }
 
 const PlotOption* find(const PlottedMethod& method, const std::string& option) {
@@ -132,7 +159,8 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
                      fmt::join(known, ", "),
                      method.registered ? " (others take a build with libtorch)" : "", first));
   }
-  ChosenPlot chosen = {.method = plot_by_scores(method.name), .texts = {}};
+  ChosenPlot chosen = {
+      .method = plot_by_scores(method.name), .texts = {}, .label = label_of(method.name, own)};
   for (const PlotOption& option : chosen.method.options) {
     chosen.texts[option.name] =
         request.typed.contains(option.name) ? request.texts.at(option.name) : option.otherwise;
@@ -152,7 +180,8 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
 
 ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request) {
   const json own = own_options(method, request);
-  ChosenPlot chosen = {.method = method, .texts = request.texts};
+  ChosenPlot chosen = {
+      .method = method, .texts = request.texts, .label = label_of(method.name, own)};
   if (find(method, kOptions) != nullptr) {
     chosen.texts[kOptions] = own.dump();
     return chosen;
