@@ -178,6 +178,32 @@ TEST(Clock, IsBackAfterItsPeriods) {
   EXPECT_LT(line.y[6], 0.9);
 }
 
+// sin(k / 3600^(2j)) is a sinusoid of width 8 and base 3600^8.
+TEST(Clock, TheAlienOneIsASinusoidOfAnotherBase) {
+  const auto alien = figures("clock", {{"system", "alien"}, {"length", "200"}});
+  const auto sinusoid =
+      figures("sinusoidal", {{"dim", "8"}, {"base", "2.821109907456e28"}, {"length", "200"}});
+  const chart::HeatMap a = map_of(alien, "vectors"), b = map_of(sinusoid, "vectors");
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (size_t n = 0; n < a.values.size(); ++n) EXPECT_NEAR(a.values[n], b.values[n], 1e-12);
+  EXPECT_EQ(a.subtitle, "4 hands, ratio 3600^2");
+  const auto three = figures("clock", {{"system", "alien"}, {"hands", "3"}});
+  EXPECT_EQ(map_of(three, "vectors").columns.count, 6);
+}
+
+TEST(Clock, OptionsOfTheOtherSystemAreRefused) {
+  const auto error = [](std::map<std::string, std::string> texts) {
+    return complaint_about([&] { figures("clock", texts); });
+  };
+  EXPECT_EQ(error({{"hands", "3"}}),
+            "plot clock: --hands: expected auto, as each of the periods is a hand, but got 3");
+  EXPECT_EQ(error({{"system", "alien"}, {"periods", "4,6"}}),
+            "plot clock: --periods: expected 60,3600,43200, as the alien clock has periods of its "
+            "own, but got 4,6");
+  EXPECT_EQ(error({{"system", "alien"}, {"hands", "0"}}),
+            "plot clock: --hands: expected an integer from 1 to 1024, but got 0");
+}
+
 // Vaswani et al. 2017 against Yan et al. 2019: distance explains p.p wholly, and little of it
 // behind random projections.
 TEST(Projected, DistanceExplainsProductsOfSinusoidsWithoutWOnly) {
