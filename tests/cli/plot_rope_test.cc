@@ -131,6 +131,7 @@ TEST(Rope, AGainIsSquaredInScoresAndLeftOutOfThePair) {
   const auto bound = figure_of<chart::LineChart>(yarn, "bound");
   ASSERT_EQ(bound.series.size(), 4U);
   EXPECT_NEAR(bound.series[0].y[0], 16.5 * squared, 1e-12);
+  EXPECT_EQ(bound.series[0].name, "bound: 1.459 mean |S|");
   EXPECT_EQ(bound.series[2].name, "largest: 1.459");
   for (size_t d = 0; d < 128; ++d) {
     EXPECT_NEAR(bound.series[1].y[d], scores.y[d], 1e-12) << d;

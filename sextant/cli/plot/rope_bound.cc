@@ -20,7 +20,7 @@ chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spect
   };
   const double largest = now.gain * now.gain;
   std::vector<chart::Series> series = {
-      bound("bound: mean |S|", now),
+      bound(largest == 1 ? "bound: mean |S|" : fmt::format("bound: {:.4g} mean |S|", largest), now),
       distance_series(
           subject, view, "equal vectors",
           [&](int64_t distance) { return largest * score_of_equal_vectors(now, distance); }),
