@@ -2,8 +2,7 @@
 """Redraws the figures of docs/methods: scripts/pictures.py [COMMAND], by default
 build/release/bin/sextant.
 
-For each method, one figure of `sextant plot` is written to docs/images/methods/, and one more for
-some pages.
+For each method, one or more figures of `sextant plot` are written to docs/images/methods/.
 """
 import pathlib
 import shutil
@@ -21,6 +20,7 @@ PICTURES = {
     "binary": ("vectors", []),
     "chunk": ("score", ["--options", '{"chunk": 16, "of": "none"}']),
     "clock": ("similarity", []),
+    "clock/alien": ("vectors", ["--options", '{"system": "alien", "hands": 4}', "--length", "200"]),
     "complex": ("distance", []),
     "deberta": ("distance", ["--direction", "both", "--options",
                              '{"buckets": 16, "max_positions": 64}']),
@@ -58,28 +58,22 @@ PICTURES = {
     "xpos": ("distance", ["--heads", "1", "--length", "256"]),
 }
 
-# File: the method, its figure and its options, for pages with a second figure.
-MORE = {
-    # sin(k / 3600^(2j)) is a sinusoid of width 8 and base 3600^8.
-    "alien-clock": ("sinusoidal", "vectors", ["--base", "2.821109907456e28", "--dim", "8",
-                                              "--length", "200"]),
-}
-
 
 def main():
     command = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/release/bin/sextant")
     images = ROOT / "docs" / "images" / "methods"
     images.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        figures = [(picture.replace("/", "-"), picture.split("/")[0], *drawn)
-                   for picture, drawn in PICTURES.items()]
-        figures += [(name, *drawn) for name, drawn in MORE.items()]
-        for name, method, figure, options in figures:
+    for picture, (figure, options) in PICTURES.items():
+        method = picture.split("/")[0]
+        with tempfile.TemporaryDirectory() as folder:
             subprocess.run(
                 [command, "plot", method, *options, "--format", "svg", "--out", folder],
                 check=True, stdout=subprocess.DEVNULL,
             )
-            shutil.copy(f"{folder}/{method}-{figure}.svg", images / f"{name}.svg")
+            # Other figures' names may end alike: distance, explained-distance.
+            drawn = min(pathlib.Path(folder).glob(f"{method}*-{figure}.svg"),
+                        key=lambda path: len(path.name))
+            shutil.copy(drawn, images / (picture.replace("/", "-") + ".svg"))
 
 
 if __name__ == "__main__":

@@ -115,8 +115,9 @@ std::string png(const HeatMap& map, double zoom = 2);
 std::string png(const PlaneChart& chart, double zoom = 2);
 
 // The data of a chart: a header line, then "series,x,y,low,high" per point, "row,column,value" per
-// cell, or "panel,series,label,x,y" per point of a plane. This is enough to redraw it elsewhere.
-// Numbers round-trip to the same doubles.
+// cell, or "panel,series,label,x,y,arc" per point of a plane, where arc is empty. An arc above 0 of
+// a panel is a line of its own before the points, "panel,arc_name,,,,arc". This is enough to redraw
+// the data elsewhere. Numbers round-trip to the same doubles.
 std::string csv(const LineChart& chart);
 std::string csv(const HeatMap& map);
 std::string csv(const PlaneChart& chart);

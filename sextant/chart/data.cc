@@ -55,11 +55,14 @@ std::string csv(const HeatMap& map) {
 
 std::string csv(const PlaneChart& chart) {
   check(chart);
-  std::string out = "panel,series,label,x,y\n";
+  std::string out = "panel,series,label,x,y,arc\n";
   for (const PlaneChart::Panel& panel : chart.panels) {
+    if (panel.arc > 0) {
+      out += fmt::format("{},{},,,,{}\n", field(panel.name), field(chart.arc_name), panel.arc);
+    }
     for (const PlaneChart::Series& series : panel.series) {
       for (const PlaneChart::Point& point : series.points) {
-        out += fmt::format("{},{},{},{},{}\n", field(panel.name), field(series.name),
+        out += fmt::format("{},{},{},{},{},\n", field(panel.name), field(series.name),
                            field(point.label), point.x, point.y);
       }
     }

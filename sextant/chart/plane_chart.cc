@@ -13,7 +13,7 @@
 namespace sextant::chart {
 namespace {
 
-constexpr double kFarthest = 1.25;  // of a coordinate; the gain of a stretch goes beyond 1
+constexpr double kFarthest = 1.25;  // of a coordinate; farther points would leave their panel
 constexpr double kPanelWidth = 300, kMostRadius = 150, kWordsSize = 11, kLegendRow = 17;
 constexpr double kArcFrom = 0.80, kArcTo = 0.92;  // radii of the shaded arc
 

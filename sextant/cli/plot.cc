@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sextant/base/error.h"
@@ -84,12 +85,12 @@ void plot(const PlottedMethod& method, Request& request) {
   for (const auto& [name, option] : request.options) {
     if (option->count() > 0) request.plot.typed.insert(name);
   }
-  const std::vector<Figure> figures = usage([&] {
+  const auto [label, figures] = usage([&] {
     const ChosenPlot chosen = choose_plot(method, request.plot);
-    return chosen.method.figures(PlotValues(method.name, chosen.texts));
+    return std::pair(chosen.label, chosen.method.figures(PlotValues(method.name, chosen.texts)));
   });
   for (const Figure& figure : figures) {
-    const std::filesystem::path stem = request.folder / (method.name + "-" + figure.name);
+    const std::filesystem::path stem = request.folder / (label + "-" + figure.name);
     const auto paths =
         std::visit([&](const auto& chart) { return write(chart, request, stem); }, figure.chart);
     for (const std::filesystem::path& path : paths) fmt::print("{}\n", path.string());

@@ -122,11 +122,20 @@ TEST(PlaneChart, HostileNamesAreText) {
   EXPECT_NO_THROW(parse_xml(svg(chart)));
 }
 
-TEST(PlaneChart, CsvHasEachPoint) {
+TEST(PlaneChart, CsvHasEachPointAndArc) {
   PlaneChart chart = pair_of_panels();
-  chart.panels = {{"a, b", {{"s", {{1, 0, "0"}, {0, 1.0 / 3, "1"}}}}, 0}, {"c", {}, 0}};
+  chart.arc_name = "angles, of training";
+  chart.panels = {{"a, b", {{"s", {{1, 0, "0"}, {0, 1.0 / 3, "1"}}}}, 0},
+                  {"c", {}, 0},
+                  {"d", {{"s", {{0, 1, "2"}}}}, 2.0 / 3},
+                  {"e", {}, 1}};
   EXPECT_EQ(csv(chart),
-            "panel,series,label,x,y\n\"a, b\",s,0,1,0\n\"a, b\",s,1,0,0.3333333333333333\n");
+            "panel,series,label,x,y,arc\n"
+            "\"a, b\",s,0,1,0,\n"
+            "\"a, b\",s,1,0,0.3333333333333333,\n"
+            "d,\"angles, of training\",,,,0.6666666666666666\n"
+            "d,s,2,0,1,\n"
+            "e,\"angles, of training\",,,,1\n");
 }
 
 TEST(PlaneChart, ValuesThatDoNotFitAreRefused) {

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -107,16 +108,21 @@ TEST_F(Command, PrintsAndWritesTheShareThatDistanceExplains) {
 }
 
 TEST_F(Command, MethodsOwnOptionsAreThoseOfThePlot) {
-  const auto bias = [&](const std::string& arguments) {
+  const auto bias = [&](const std::string& arguments, const std::string& label) {
     const Outcome outcome = run("plot " + arguments + " --length 8 --format svg --out .");
     EXPECT_EQ(outcome.status, 0) << outcome.words;
-    return std::get<std::vector<double>>(read_npy(folder_ / "alibi-bias.npy").elements);
+    const std::filesystem::path file = folder_ / (label + "-bias.npy");
+    const Array drawn = read_npy(file);
+    std::filesystem::remove(file);
+    return std::get<std::vector<double>>(drawn.elements);
   };
-  const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2");
-  EXPECT_EQ(bias("alibi:max_bias=4:future_scale=2 --direction both"), typed);
-  EXPECT_EQ(bias("alibi --direction both --options '{\"max_bias\": 4, \"future_scale\": 2}'"),
+  const auto typed = bias("alibi --max-bias 4 --direction both --future-scale 2", "alibi");
+  const std::string own = "alibi-future_scale=2-max_bias=4";
+  EXPECT_EQ(bias("alibi:max_bias=4:future_scale=2 --direction both", own), typed);
+  EXPECT_EQ(bias("alibi --direction both --options '{\"max_bias\": 4, \"future_scale\": 2}'", own),
             typed);
-  EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'"), typed);
+  EXPECT_EQ(bias("alibi:max_bias=4 --direction both --options '{\"future_scale\": 2}'", own),
+            typed);
   EXPECT_EQ(run("plot clock:periods=[4,6] --length 8 --out . --format svg").status, 0);
   EXPECT_EQ(run("plot t5:bidirectional=true --length 8 --out . --format svg").status, 0);
   EXPECT_EQ(run("plot binary:levels=0/1 --length 8 --out . --format svg").status, 0);
@@ -130,10 +136,13 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
     EXPECT_THAT(outcome.words, HasSubstr(words)) << arguments;
   };
   expect("alibi --options 3", "plot alibi: --options: expected a JSON object, but got 3");
-  expect("alibi:max_bias", "expected NAME:OPTION=VALUE, but got max_bias");
+  expect("alibi:max_bias", "plot: alibi:max_bias: expected NAME:OPTION=VALUE, but got max_bias");
+  expect("alibi:max_bias=2:max_bias=3",
+         "plot: alibi:max_bias=2:max_bias=3: max_bias: expected it once, but got 2 and 3");
   expect("alibi:max_bias=4 --max-bias 8", "--max-bias: expected it once, but got 8");
   expect("alibi:max_bias=4 --options '{\"max_bias\": 4}'", "max_bias: expected it once");
-  expect("alibi:max_bias=steep", "--max-bias: expected a number from 0");
+  expect("alibi:max_bias=steep", "plot alibi: max_bias: expected a number, but got \"steep\"");
+  expect("alibi:future_scale=2", "plot alibi: --future-scale: expected 1 without --direction both");
   expect("yarn:sense=clockwise", "plot yarn: options: expected any of dim, base, pairing, but got");
   expect("foo:bar=2", "but got foo");
 #ifdef SEXTANT_HAS_LABORATORY
@@ -145,6 +154,88 @@ TEST_F(Command, SaysWhatIsWrongWithTheMethodsOwnOptions) {
   expect("alibi:flavour=falcon", "expected any of max_bias, future_scale (others take a build");
 #endif
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+// As the methods themselves do: the plot's spellings and defaults are not theirs.
+TEST_F(Command, RefusesValuesThatTheMethodDoes) {
+  const auto expect = [&](const std::string& arguments, const std::string& words) {
+    const Outcome outcome = run("plot " + arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.words, HasSubstr("plot " + words + "\n")) << arguments;
+  };
+  expect("alibi:max_bias=null", "alibi: max_bias: expected a number, but got null");
+  expect("alibi --options '{\"max_bias\": \"8\"}'",
+         "alibi: max_bias: expected a number, but got \"8\"");
+  expect("shaw:clip=[2]", "shaw: clip: expected a number, but got [2]");
+  expect("t5:bidirectional=both",
+         "t5: bidirectional: expected one of true, false, null, but got \"both\"");
+  expect("t5 --options '{\"bidirectional\": \"true\"}'",
+         "t5: bidirectional: expected one of true, false, null, but got \"true\"");
+  expect("binary:levels=0,1", "binary: levels: expected one of \"-1/1\", \"0/1\", but got \"0,1\"");
+  expect("clock:periods=4,6", "clock: periods: expected a list of numbers, but got \"4,6\"");
+  expect("clock:periods=4", "clock: periods: expected a list of numbers, but got 4");
+  expect("clock --options '{\"periods\": [4, \"6\"]}'",
+         "clock: periods: expected a list of numbers, but got [4,\"6\"]");
+  expect("clock:system=mars",
+         "clock: system: expected one of \"earth\", \"alien\", but got \"mars\"");
+  expect("sinusoidal:layout=3", "sinusoidal: layout: expected a string, but got 3");
+  expect("rope:dim=all", "rope: dim: expected a number or null, but got \"all\"");
+  expect("rope:base=null", "rope: base: expected a number, but got null");
+  expect("rope:pairing=null",
+         "rope: pairing: expected one of \"half-split\", \"interleaved\", but got null");
+  const std::string stretch =
+      "rope: stretch: expected a short form as yarn*8 or an object as of rope_scaling or null, but "
+      "got ";
+  expect("rope:stretch=none", stretch + "\"none\"");
+  expect("rope:stretch=2", stretch + "2");
+  expect("rope --options '{\"stretch\": \"{}\"}'", stretch + "\"{}\"");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing is written for a wrong command line";
+}
+
+TEST_F(Command, NullStandsForThePlotsDefaultWhereTheMethodAcceptsIt) {
+  for (const char* plot :
+       {"window:window=null", "t5:bidirectional=null", "rope:dim=null", "rope:stretch=null"}) {
+    const std::string method = std::string(plot).substr(0, std::string(plot).find(':'));
+    const auto drawn = [&](const std::string& name) {
+      const Outcome outcome = run("plot " + name + " --length 8 --format svg --out .");
+      EXPECT_EQ(outcome.status, 0) << outcome.words;
+      std::string label = name;
+      std::ranges::replace(label, ':', '-');
+      std::ifstream file(folder_ / (label + "-distance.csv"));
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const std::string before = drawn(method);
+    EXPECT_GT(before.size(), 70U);
+    EXPECT_EQ(drawn(plot), before) << plot;
+  }
+}
+
+TEST_F(Command, NamesFilesByTheMethodsOwnOptions) {
+  const auto drawn = [&](const std::string& arguments) {
+    const Outcome outcome = run("plot " + arguments + " --length 4 --format svg --out .");
+    EXPECT_EQ(outcome.status, 0) << outcome.words;
+    return outcome.words.substr(0, outcome.words.find('\n'));
+  };
+  EXPECT_EQ(drawn("binary"), "./binary-vectors.npy");
+  EXPECT_EQ(drawn("binary:levels=0/1:bits=3"), "./binary-bits=3-levels=0_1-vectors.npy");
+  EXPECT_EQ(drawn("binary:bits=3 --options '{\"levels\": \"-1/1\"}'"),
+            "./binary-bits=3-levels=-1_1-vectors.npy");
+  EXPECT_THAT(read_npy(folder_ / "binary-vectors.npy").shape, ElementsAre(4, 8));
+  EXPECT_THAT(read_npy(folder_ / "binary-bits=3-levels=0_1-vectors.npy").shape, ElementsAre(4, 3));
+  EXPECT_EQ(drawn("rope:stretch=yarn*8"), "./rope-stretch=yarn_8-vectors.npy");
+  EXPECT_EQ(drawn("rope --options '{\"stretch\": {\"rope_type\": \"pi\", \"factor\": 2}}'"),
+            "./rope-stretch=factor_2,_rope_type_pi-vectors.npy");
+  EXPECT_EQ(drawn("clock:system=alien:hands=2"), "./clock-hands=2-system=alien-vectors.npy");
+  EXPECT_THAT(read_npy(folder_ / "clock-hands=2-system=alien-vectors.npy").shape,
+              ElementsAre(4, 4));
+  // Long labels are cut; the hash keeps them apart.
+  std::string periods = "[2";
+  for (int n = 0; n < 60; ++n) periods += ",1000";
+  const std::string one = drawn("clock:periods=" + periods + "]");
+  const std::string other = drawn("clock:periods=" + periods + ",3]");
+  EXPECT_NE(one, other);
+  EXPECT_THAT(one, testing::MatchesRegex("./clock-periods=2,1000,.*-[0-9a-f]*-vectors.npy"));
+  EXPECT_LT(one.size(), 160U);
 }
 
 TEST_F(Command, ListsWhatItCanDraw) {
@@ -164,15 +255,17 @@ TEST_F(Command, ListsWhatItCanDraw) {
 TEST_F(Command, DrawsAnyMethodByItsScoresOrItsInput) {
   const std::string small = " --length 8 --heads 2 --format svg --out .";
   EXPECT_EQ(run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words,
-            "./chunk-score.npy\n./chunk-score.svg\n./chunk-distance.csv\n./chunk-distance.svg\n");
-  const Array scores = read_npy(folder_ / "chunk-score.npy");
+            "./chunk-chunk=3-of=none-score.npy\n./chunk-chunk=3-of=none-score.svg\n"
+            "./chunk-chunk=3-of=none-distance.csv\n./chunk-chunk=3-of=none-distance.svg\n");
+  const Array scores = read_npy(folder_ / "chunk-chunk=3-of=none-score.npy");
   EXPECT_THAT(scores.shape, ElementsAre(8, 8));
   EXPECT_EQ(run("plot recursive --options '{\"cell\": 1}'" + small).status, 2);
   EXPECT_EQ(run("plot recursive" + small).status, 0);
   EXPECT_THAT(read_npy(folder_ / "recursive-vectors.npy").shape, ElementsAre(8, 64));
   EXPECT_THAT(read_npy(folder_ / "recursive-random-w.npy").shape, ElementsAre(8, 8));
   EXPECT_EQ(run("plot alibi:flavour=falcon" + small).words,
-            "./alibi-score.npy\n./alibi-score.svg\n./alibi-distance.csv\n./alibi-distance.svg\n")
+            "./alibi-flavour=falcon-score.npy\n./alibi-flavour=falcon-score.svg\n"
+            "./alibi-flavour=falcon-distance.csv\n./alibi-flavour=falcon-distance.svg\n")
       << "drawn by its scores, as the formula's figures do not show the option";
   EXPECT_EQ(run("plot chunk:chunk=3:of=none" + small).words,
             run("plot chunk --options '{\"chunk\": 3, \"of\": \"none\"}'" + small).words);

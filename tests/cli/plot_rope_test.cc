@@ -121,6 +121,37 @@ TEST(Rope, TheBoundLiesAboveEqualVectors) {
   EXPECT_NEAR(pi.series[0].y[200], bound.series[0].y[100], 1e-12);
 }
 
+// It is in the query and in the key.
+TEST(Rope, AGainIsSquaredInScoresAndLeftOutOfThePair) {
+  const double squared = std::pow(0.1 * std::log(8.0) + 1, 2);
+  const auto plain = figures("rope", {}), yarn = figures("rope", {{"stretch", "yarn*8"}});
+  const chart::Series scores = line_of(yarn).series.at(0);
+  EXPECT_NEAR(scores.y[0], squared, 1e-12);
+  EXPECT_NEAR(map_of(yarn, "score").values[0], squared, 1e-12);
+  const auto bound = figure_of<chart::LineChart>(yarn, "bound");
+  ASSERT_EQ(bound.series.size(), 4U);
+  EXPECT_NEAR(bound.series[0].y[0], 16.5 * squared, 1e-12);
+  EXPECT_EQ(bound.series[0].name, "bound: 1.459 mean |S|");
+  EXPECT_EQ(bound.series[2].name, "largest: 1.459");
+  for (size_t d = 0; d < 128; ++d) {
+    EXPECT_NEAR(bound.series[1].y[d], scores.y[d], 1e-12) << d;
+    EXPECT_GE(bound.series[0].y[d], std::abs(scores.y[d])) << d;
+    EXPECT_NEAR(bound.series[2].y[d], squared, 1e-12) << d;
+  }
+  EXPECT_EQ(bound.series[3].y, figure_of<chart::LineChart>(plain, "bound").series[0].y);
+  const auto half = figures("rope", {{"rotated", "32"}, {"stretch", "yarn*8"}});
+  EXPECT_NEAR(line_of(half).series[0].y[0], (squared + 1) / 2, 1e-12);
+  EXPECT_NEAR(line_of(half).series[1].y[0], 1, 1e-12) << "without the stretch";
+
+  const auto pair = figure_of<chart::PlaneChart>(yarn, "pair");
+  EXPECT_THAT(pair.subtitle, HasSubstr("gain 1.208; gain left out"));
+  for (const auto& point : pair.panels.at(1).series.at(0).points) {
+    EXPECT_NEAR(std::hypot(point.x, point.y), 1, 1e-12) << point.label;
+  }
+  EXPECT_THAT(figure_of<chart::PlaneChart>(plain, "pair").subtitle,
+              testing::Not(HasSubstr("gain")));
+}
+
 TEST(Rope, APairIsAPointThatPositionsRotate) {
   const auto plane = figure_of<chart::PlaneChart>(
       figures("rope", {{"dim", "8"}, {"base", "100"}, {"length", "12"}, {"pair", "1"}}), "pair");
@@ -155,6 +186,18 @@ TEST(Rope, AStretchKeepsTheNewPositionsWithinTheAnglesOfTraining) {
   };
   EXPECT_LT(within(plane.panels[0]), 0.6);
   EXPECT_EQ(within(plane.panels[1]), 1);
+}
+
+TEST(Rope, ThePairIsTheFastestThatDoesNotRotateTooFar) {
+  const auto drawn = [](std::map<std::string, std::string> texts) {
+    texts.insert({{"dim", "8"}, {"base", "10000"}});
+    return figure_of<chart::PlaneChart>(figures("rope", texts), "pair").x;
+  };
+  EXPECT_EQ(drawn({{"length", "6"}}), "channel 0") << "6 rad";
+  EXPECT_EQ(drawn({{"length", "7"}}), "channel 1") << "0.7 rad";
+  EXPECT_EQ(drawn({{"length", "8"}, {"stretch", "pi*2"}, {"train-length", "2"}}), "channel 0");
+  EXPECT_EQ(drawn({{"length", "8"}, {"stretch", "pi*2"}, {"train-length", "3"}}), "channel 1");
+  EXPECT_EQ(drawn({{"length", "1000000"}, {"step", "1000"}}), "channel 3") << "the slowest";
 }
 
 TEST(Rope, PairsThatItDoesNotHaveAreRefused) {

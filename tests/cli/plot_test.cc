@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,6 +118,15 @@ TEST(Alibi, BothSidesAreSymmetricUnlessScaled) {
   EXPECT_THAT(line_of(scaled).series[0].y, ElementsAre(-2, -1, 0, -.5, -1));
 }
 
+TEST(Alibi, AScaleOfTheFutureNeedsKeysAfterTheQuery) {
+  EXPECT_EQ(complaint_about([] {
+              figures("alibi", {{"future-scale", "2"}});
+            }),
+            "plot alibi: --future-scale: expected 1 without --direction both, as no key after the "
+            "query is seen, but got 2");
+  EXPECT_EQ(complaint_about([] { figures("alibi", {{"future-scale", "1"}}); }), "no complaint");
+}
+
 TEST(T5, BucketsAreThoseOfThePaper) {
   const chart::Series causal = line_of(figures("t5", {})).series.at(0);
   EXPECT_EQ(causal.y[0], 0);
@@ -151,12 +161,47 @@ TEST(Binary, SimilarityDependsOnMoreThanDistance) {
   EXPECT_NEAR(line.low[1], -0.75, 1e-12) << "63 and 64 in seven";
   const auto zero = figures("binary", {{"levels", "0,1"}});
   EXPECT_TRUE(std::isnan(map_of(zero, "similarity").values[0])) << "position 0 is a zero vector";
+  const chart::Series pairs = line_of(zero).series.at(0);
+  EXPECT_EQ(pairs.x.front(), 0);
+  EXPECT_EQ(pairs.x.back(), 126) << "distance 127 is that of position 0 alone";
+  for (const std::vector<double>& values : {pairs.y, pairs.low, pairs.high}) {
+    ASSERT_EQ(values.size(), 127U);
+    for (const double value : values) EXPECT_TRUE(std::isfinite(value));
+  }
+  const auto one = figures("binary", {{"levels", "0,1"}, {"length", "1"}});
+  EXPECT_THAT(line_of(one).series.at(0).low, testing::IsEmpty());
 }
 
 TEST(Clock, IsBackAfterItsPeriods) {
   const chart::Series line = line_of(figures("clock", {{"periods", "4,6"}})).series.at(0);
   EXPECT_NEAR(line.y[12], 1, 1e-12);
   EXPECT_LT(line.y[6], 0.9);
+}
+
+// sin(k / 3600^(2j)) is a sinusoid of width 8 and base 3600^8.
+TEST(Clock, TheAlienOneIsASinusoidOfAnotherBase) {
+  const auto alien = figures("clock", {{"system", "alien"}, {"length", "200"}});
+  const auto sinusoid =
+      figures("sinusoidal", {{"dim", "8"}, {"base", "2.821109907456e28"}, {"length", "200"}});
+  const chart::HeatMap a = map_of(alien, "vectors"), b = map_of(sinusoid, "vectors");
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (size_t n = 0; n < a.values.size(); ++n) EXPECT_NEAR(a.values[n], b.values[n], 1e-12);
+  EXPECT_EQ(a.subtitle, "4 hands, ratio 3600^2");
+  const auto three = figures("clock", {{"system", "alien"}, {"hands", "3"}});
+  EXPECT_EQ(map_of(three, "vectors").columns.count, 6);
+}
+
+TEST(Clock, OptionsOfTheOtherSystemAreRefused) {
+  const auto error = [](std::map<std::string, std::string> texts) {
+    return complaint_about([&] { figures("clock", texts); });
+  };
+  EXPECT_EQ(error({{"hands", "3"}}),
+            "plot clock: --hands: expected auto, as each of the periods is a hand, but got 3");
+  EXPECT_EQ(error({{"system", "alien"}, {"periods", "4,6"}}),
+            "plot clock: --periods: expected 60,3600,43200, as the alien clock has periods of its "
+            "own, but got 4,6");
+  EXPECT_EQ(error({{"system", "alien"}, {"hands", "0"}}),
+            "plot clock: --hands: expected an integer from 1 to 1024, but got 0");
 }
 
 // Vaswani et al. 2017 against Yan et al. 2019: distance explains p.p wholly, and little of it
@@ -174,7 +219,11 @@ TEST(Projected, DistanceExplainsProductsOfSinusoidsWithoutWOnly) {
     EXPECT_GT(table.rows[head].second[0], 0) << head;
   }
   const chart::LineChart lines = figure_of<chart::LineChart>(all, "explained-distance");
+  EXPECT_THAT(lines.subtitle, HasSubstr("share of the past's variance that distance explains"));
   EXPECT_THAT(lines.series[0].name, "no W: 1.00");
+  EXPECT_EQ(lines.series[1].name, fmt::format("random W: {:.2f}", table.rows[1].second[0]));
+  EXPECT_NE(fmt::format("{:.2f}", table.rows[1].second[0]),
+            fmt::format("{:.2f}", table.rows[1].second[1]));
   for (size_t n = 0; n < lines.series[0].x.size(); ++n) {
     EXPECT_NEAR(lines.series[0].low[n], lines.series[0].high[n], 1e-9) << "a band of no width";
   }

@@ -42,6 +42,9 @@ chart::HeatMap head_map(const PlotSubject& subject, const DistanceView& view,
 std::vector<Figure> alibi_figures(const PlotValues& values) {
   const bool both = values.choice("direction", {"causal", "both"}) == 1;
   const double future_scale = values.number("future-scale", 0, 1e6);
+  if (!both && future_scale != 1) {
+    values.refuse("future-scale", "1 without --direction both, as no key after the query is seen");
+  }
   std::vector<Slope> slopes;
   for (const double slope :
        alibi_slopes(values.integer("heads", 1, 1024), values.number("max-bias", 0, 1e6))) {
@@ -77,7 +80,8 @@ PlottedMethod alibi_plot() {
                           {"direction", "causal: the past only; both: encoders", "causal"},
                           {"future-scale", "slope of keys after the query, as a multiple", "1"}}),
           alibi_figures,
-          {{"max_bias", "max-bias"}, {"future_scale", "future-scale"}}};
+          {{.name = "max_bias", .option = "max-bias"},
+           {.name = "future_scale", .option = "future-scale"}}};
 }
 
 }  // namespace sextant::cli

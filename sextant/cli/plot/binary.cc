@@ -25,7 +25,10 @@ PlottedMethod binary_plot() {
           with_positions(with_projections(
               {{"bits", "number of bits", "8"}, {"levels", "-1,1 or 0,1", "-1,1"}})),
           binary_figures,
-          {{"bits", "bits"}, {"levels", "levels", {{"-1/1", "-1,1"}, {"0/1", "0,1"}}}}};
+          {{.name = "bits", .option = "bits"},
+           {.name = "levels",
+            .option = "levels",
+            .values = {{R"("-1/1")", "-1,1"}, {R"("0/1")", "0,1"}}}}};
 }
 
 }  // namespace sextant::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sextant/base/error.h"
+#include "sextant/position/position_products.h"
 
 namespace sextant::cli {
 namespace {
@@ -36,27 +37,7 @@ chart::HeatMap row_map_of(const PlotSubject& subject, std::span<const double> ro
   return map;
 }
 
-// The matrix of cosines [positions, positions]; NaN where a vector is zero.
-std::vector<double> cosines(std::span<const double> rows, size_t count) {
-  const size_t width = rows.size() / count;
-  const auto dot = [&](size_t i, size_t j) {
-    double sum = 0;
-    for (size_t c = 0; c < width; ++c) sum += rows[i * width + c] * rows[j * width + c];
-    return sum;
-  };
-  std::vector<double> length(count), out(count * count);
-  for (size_t i = 0; i < count; ++i) length[i] = std::sqrt(dot(i, i));
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      const double norm = length[i] * length[j];
-      const double cosine = norm > 0 ? dot(i, j) / norm : std::nan("");
-      out[i * count + j] = out[j * count + i] = cosine;
-    }
-  }
-  return out;
-}
-
-// Adds the mean, minimum and maximum of one diagonal.
+// Adds the mean, minimum and maximum of one diagonal, if it has values other than NaN.
 void add_diagonal(chart::Series& to, const Positions& positions, std::span<const double> matrix,
                   int64_t apart) {
   const auto count = static_cast<int64_t>(positions.list.size());
@@ -70,19 +51,11 @@ void add_diagonal(chart::Series& to, const Positions& positions, std::span<const
     least = std::min(least, value);
     greatest = std::max(greatest, value);
   }
+  if (seen == 0) return;
   to.x.push_back(static_cast<double>(apart * positions.step));
-  to.y.push_back(seen == 0 ? std::nan("") : sum / static_cast<double>(seen));
+  to.y.push_back(sum / static_cast<double>(seen));
   to.low.push_back(least);
   to.high.push_back(greatest);
-}
-
-// The diagonals on and below the main one.
-chart::Series by_diagonal(const Positions& positions, std::span<const double> matrix) {
-  chart::Series out;
-  for (int64_t apart = 0; apart < static_cast<int64_t>(positions.list.size()); ++apart) {
-    add_diagonal(out, positions, matrix, apart);
-  }
-  return out;
 }
 
 }  // namespace
@@ -95,17 +68,24 @@ chart::HeatMap square_map(const PlotSubject& subject, const std::string& title) 
   return map;
 }
 
-chart::Series by_distance(const Positions& positions, std::span<const double> matrix) {
+std::vector<double> cosines(std::span<const double> rows, size_t count) {
+  std::vector<double> out = position_products(rows, static_cast<int64_t>(count));
+  std::vector<double> length(count);
+  for (size_t i = 0; i < count; ++i) length[i] = std::sqrt(out[i * count + i]);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      const double norm = length[i] * length[j];
+      out[i * count + j] = norm > 0 ? out[i * count + j] / norm : std::nan("");
+    }
+  }
+  return out;
+}
+
+chart::Series by_distance(const Positions& positions, std::span<const double> matrix, bool future) {
   const auto count = static_cast<int64_t>(positions.list.size());
   chart::Series out;
-  for (int64_t apart = 1 - count; apart < count; ++apart) {
-    chart::Series one;
-    add_diagonal(one, positions, matrix, apart);
-    if (std::isnan(one.y[0])) continue;
-    for (const auto field :
-         {&chart::Series::x, &chart::Series::y, &chart::Series::low, &chart::Series::high}) {
-      (out.*field).push_back((one.*field)[0]);
-    }
+  for (int64_t apart = future ? 1 - count : 0; apart < count; ++apart) {
+    add_diagonal(out, positions, matrix, apart);
   }
   return out;
 }
@@ -132,18 +112,14 @@ Positions positions_of(const PlotValues& values) {
 }
 
 std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const double> rows,
-                                   const chart::Axis& cosine) {
-  chart::HeatMap similarity = square_map(subject, cosine.label + " between positions");
-  similarity.value = cosine;
-  similarity.values = cosines(rows, subject.positions.list.size());
-
-  chart::LineChart line;
-  line.title = subject.title + ": " + cosine.label + " against distance";
-  line.subtitle = subject.settings;
-  line.x = {.label = "distance", .unit = "tokens"};
-  line.y = cosine;
-  line.series = {by_diagonal(subject.positions, similarity.values)};
-  return {{"vectors", row_map_of(subject, rows)}, {cosine.label, similarity}, {"distance", line}};
+                                   std::vector<double> similarity, const chart::Axis& label) {
+  chart::HeatMap map = square_map(subject, label.label + " between positions");
+  map.value = label;
+  map.values = std::move(similarity);
+  const chart::LineChart line = distance_chart(
+      subject, {.value = label}, {by_distance(subject.positions, map.values, /*future=*/false)});
+  return {
+      {"vectors", row_map_of(subject, rows)}, {label.label, std::move(map)}, {"distance", line}};
 }
 
 std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const double> scores) {
@@ -155,7 +131,7 @@ std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const do
 
   std::vector<chart::Series> lines;
   for (size_t head = 0; head < heads; ++head) {
-    lines.push_back(by_distance(subject.positions, scores.subspan(head * cells, cells)));
+    lines.push_back(by_distance(subject.positions, scores.subspan(head * cells, cells), true));
     if (heads == 1) break;
     lines.back().name = fmt::format("head {}", head + 1);
     lines.back().low.clear();

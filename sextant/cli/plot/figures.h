@@ -28,11 +28,13 @@ struct PlotSubject {
   Positions positions;
 };
 
-// Figures of an encoding with one vector per position, `rows` [positions, width]: the vectors; the
-// cosine of the angle between each two; and the mean cosine of all pairs by distance, with a band
-// from the minimum to the maximum. `cosine` is the label of the cosine.
+// Figures of an encoding with one vector per position, `rows` [positions, width]: the vectors;
+// `similarity` [positions, positions] of each two, symmetric; and its mean over all pairs by
+// distance, with a band from the minimum to the maximum. `label` is that of the similarity.
 std::vector<Figure> vector_figures(const PlotSubject& subject, std::span<const double> rows,
-                                   const chart::Axis& cosine);
+                                   std::vector<double> similarity, const chart::Axis& label);
+// The matrix [count, count] of cosines of the angles between rows; NaN where a vector is zero.
+std::vector<double> cosines(std::span<const double> rows, size_t count);
 
 // Figures of an encoding that is known by its scores alone, [heads, positions, positions] with NaN
 // for masked keys: the scores of the first head; and the mean score of each head by distance, with
@@ -42,8 +44,8 @@ std::vector<Figure> score_figures(const PlotSubject& subject, std::span<const do
 // A map of queries and keys, without values yet.
 chart::HeatMap square_map(const PlotSubject& subject, const std::string& title);
 // The mean, minimum and maximum of each diagonal of a matrix [positions, positions] that has values
-// other than NaN, by distance: query position - key position.
-chart::Series by_distance(const Positions& positions, std::span<const double> matrix);
+// other than NaN, by distance: query position - key position. Without `future` from 0 on.
+chart::Series by_distance(const Positions& positions, std::span<const double> matrix, bool future);
 
 // A value per distance, query position - key position. NaN marks masked keys.
 using ByDistance = std::function<double(int64_t distance)>;

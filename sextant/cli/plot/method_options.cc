@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "sextant/base/error.h"
+#include "sextant/base/random.h"
 #include "sextant/cli/plot/by_scores.h"
 #include "sextant/lab/run/survey.h"
 
@@ -16,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kOptions = "options";  // of plots by scores
+constexpr size_t kLongestLabel = 120;        // file systems allow 255 bytes for a whole name
 
 // A value as the plot's option spells it: the elements of a list with commas between, other values
 // as in JSON.
@@ -25,6 +29,29 @@ std::string spelled(const json& value) {
   std::vector<std::string> elements;
   for (const json& element : value) elements.push_back(spelled(element));
   return fmt::format("{}", fmt::join(elements, ","));
+}
+
+// `words` for the name of a file.
+std::string harmless(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      std::string_view(".,=+-_").find(c) != std::string_view::npos;
+    if (kept) out += c;
+    if (!kept && !out.empty() && out.back() != '_') out += '_';
+  }
+  if (out.ends_with('_') && !words.ends_with('_')) out.pop_back();
+  return out;
+}
+
+std::string label_of(const std::string& method, const json& own) {
+  std::string label = method;
+  for (const auto& [option, value] : own.items()) {
+    label += fmt::format("-{}={}", harmless(option), harmless(spelled(value)));
+  }
+  if (label.size() <= kLongestLabel) return label;
+  return fmt::format("{}-{:016x}", label.substr(0, kLongestLabel),
+                     CounterRandom(0, own.dump()).bits(0));
 }
 
 const PlotOption* find(const PlottedMethod& method, const std::string& option) {
@@ -39,7 +66,7 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
     fail(fmt::format("plot {}: --options: expected a JSON object, but got {}", method.name,
                      request.options));
   }
-  const json named = json::parse(lab::request_of(request.words).options);
+  const json named = json::parse(lab::request_of(request.words, "plot").options);
   for (const auto& [option, value] : named.items()) {
     if (options.contains(option)) {
       fail(fmt::format("plot {}: {}: expected it once, but got {} in --options and {} in the name",
@@ -50,16 +77,66 @@ json own_options(const PlottedMethod& method, const PlotRequest& request) {
   return options;
 }
 
+bool has_type(const json& value, OwnType type, const std::string& plots_default) {
+  switch (type) {
+    case OwnType::kNumber:
+      return value.is_number();
+    case OwnType::kNumbers:
+      return value.is_array() &&
+             std::ranges::all_of(value, [](const json& element) { return element.is_number(); });
+    case OwnType::kString:
+      return value.is_string();
+    case OwnType::kStretch:
+      break;
+  }
+  // As text the plot's option accepts JSON and its default, too, and the method does not.
+  return value.is_object() || (value.is_string() && value != plots_default &&
+                               !json::accept(value.get_ref<const std::string&>()));
+}
+
+std::string words_of(OwnType type) {
+  switch (type) {
+    case OwnType::kNumber:
+      return "a number";
+    case OwnType::kNumbers:
+      return "a list of numbers";
+    case OwnType::kString:
+      return "a string";
+    case OwnType::kStretch:
+      break;
+  }
+  return "a short form as yarn*8 or an object as of rope_scaling";
+}
+
+std::string expected_values(const OwnOption& option) {
+  if (option.values.empty()) return words_of(option.type) + (option.nullable ? " or null" : "");
+  std::vector<std::string> own;
+  for (const auto& [value, here] : option.values) own.push_back(value);
+  if (option.nullable) own.emplace_back("null");
+  return fmt::format("one of {}", fmt::join(own, ", "));
+}
+
+// The value of a method's option as the plot's option spells it.
+std::string text_of(const PlottedMethod& method, const OwnOption& option, const json& value) {
+  const std::string& otherwise = find(method, option.option)->otherwise;
+  if (value.is_null() && option.nullable) return otherwise;
+  const auto given =
+      std::ranges::find(option.values, value.dump(), [](const auto& pair) { return pair.first; });
+  if (given != option.values.end()) return given->second;
+  if (!option.values.empty() || !has_type(value, option.type, otherwise)) {
+    fail(fmt::format("plot {}: {}: expected {}, but got {}", method.name, option.name,
+                     expected_values(option), value.dump()));
+  }
+  return spelled(value);
+}
+
 // Moves the options that the plot's options express to `texts`, and returns the others.
 json move_expressed(const PlottedMethod& method, json own, const PlotRequest& request,
                     std::map<std::string, std::string>& texts) {
   for (const OwnOption& known : method.own) {
     const auto found = own.find(known.name);
     if (found == own.end()) continue;
-    std::string text = found->is_null() ? find(method, known.option)->otherwise : spelled(*found);
-    for (const auto& [other, here] : known.values) {
-      if (text == other) text = here;
-    }
+    const std::string text = text_of(method, known, *found);
     if (request.typed.contains(known.option)) {
       fail(fmt::format("plot {}: --{}: expected it once, but got {} and the option {} of {}",
                        method.name, known.option, texts.at(known.option), known.name,
@@ -82,7 +159,8 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
                      fmt::join(known, ", "),
                      method.registered ? " (others take a build with libtorch)" : "", first));
   }
-  ChosenPlot chosen = {.method = plot_by_scores(method.name), .texts = {}};
+  ChosenPlot chosen = {
+      .method = plot_by_scores(method.name), .texts = {}, .label = label_of(method.name, own)};
   for (const PlotOption& option : chosen.method.options) {
     chosen.texts[option.name] =
         request.typed.contains(option.name) ? request.texts.at(option.name) : option.otherwise;
@@ -102,7 +180,8 @@ ChosenPlot by_scores(const PlottedMethod& method, const PlotRequest& request, co
 
 ChosenPlot choose_plot(const PlottedMethod& method, const PlotRequest& request) {
   const json own = own_options(method, request);
-  ChosenPlot chosen = {.method = method, .texts = request.texts};
+  ChosenPlot chosen = {
+      .method = method, .texts = request.texts, .label = label_of(method.name, own)};
   if (find(method, kOptions) != nullptr) {
     chosen.texts[kOptions] = own.dump();
     return chosen;

@@ -38,10 +38,10 @@ class PlotValues {
   // The index of the value among the choices.
   size_t choice(const std::string& option, std::initializer_list<std::string_view> choices) const;
   const std::string& text(const std::string& option) const { return texts_.at(option); }
-
- private:
+  // Throws Error: "plot METHOD: --OPTION: expected EXPECTED, but got VALUE".
   [[noreturn]] void refuse(const std::string& option, const std::string& expected) const;
 
+ private:
   std::string method_;
   std::map<std::string, std::string> texts_;
 };
@@ -58,11 +58,22 @@ struct Figure {
   std::variant<chart::LineChart, chart::HeatMap, chart::PlaneChart, NumberTable> chart;
 };
 
+// The JSON values of a method's option.
+enum class OwnType {
+  kNumber,
+  kNumbers,  // a list of numbers
+  kString,
+  kStretch,  // a short form, "yarn*8", or an object as of rope_scaling
+};
+
 // An option of the method itself, as in the registry, that one of the plot's options expresses.
 struct OwnOption {
   std::string name;    // "max_bias"
   std::string option;  // "max-bias"
-  // Values that the two spell differently, as (own, the plot's); others are the same.
+  OwnType type = OwnType::kNumber;
+  // Whether the method accepts null, which then stands for the plot's default.
+  bool nullable = false;
+  // All values, as (the method's in JSON, the plot's); if empty, any of the type.
   std::vector<std::pair<std::string, std::string>> values = {};
 };
 

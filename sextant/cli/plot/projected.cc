@@ -67,11 +67,11 @@ chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Pr
                              .future = true};
   std::vector<chart::Series> series;
   for (size_t n = 0; n < products.size(); ++n) {
-    series.push_back(by_distance(subject.positions, standardised(products[n].matrix)));
+    series.push_back(by_distance(subject.positions, standardised(products[n].matrix), view.future));
     const std::string name = n == 0   ? products[0].name
                              : n == 1 ? "random W"
                                       : fmt::format("head {}", n);
-    const double share = explained.rows[n].second[0];
+    const double share = explained.rows[n].second[0];  // of the past
     series.back().name = std::isnan(share) ? name : fmt::format("{}: {:.2f}", name, share);
     if (n < 2) continue;
     series.back().low.clear();
@@ -79,7 +79,7 @@ chart::LineChart distance_lines(const PlotSubject& subject, const std::vector<Pr
   }
   chart::LineChart chart = distance_chart(subject, view, std::move(series));
   chart.title = subject.title + ": products with and without W against distance";
-  chart.subtitle += ". Names: share of the variance that distance explains";
+  chart.subtitle += ". Names: share of the past's variance that distance explains";
   return chart;
 }
 
@@ -122,7 +122,8 @@ std::vector<Figure> projected_figures(const PlotValues& values, const PlotSubjec
 std::vector<Figure> added_figures(const PlotValues& values, const PlotSubject& subject,
                                   std::span<const double> rows) {
   std::vector<Figure> all =
-      vector_figures(subject, rows, {.label = "similarity", .unit = "cosine"});
+      vector_figures(subject, rows, cosines(rows, subject.positions.list.size()),
+                     {.label = "similarity", .unit = "cosine"});
   for (Figure& figure : projected_figures(values, subject, rows)) all.push_back(std::move(figure));
   return all;
 }

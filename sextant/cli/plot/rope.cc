@@ -1,17 +1,20 @@
 // RoPE (Su et al. 2021), applied to one vector at every position. The vector is 1 in the first
 // channel of each pair and 0 in the second, so rotated pairs are (cos, sin) of their angle.
 // Channels that are not rotated are sqrt(1/2), so that each channel has the same share of the
-// squared length. Cosines between the rotated vectors are thus the scores of equal vectors of
-// length 1. The gain of a stretch lengthens the rotated channels.
+// squared length dim / 2. Products of the rotated vectors, divided by it, are thus the scores of
+// equal vectors of length 1. The gain of a stretch lengthens the rotated channels, so it is squared
+// in the scores, which are above 1 then, and in the bound. The picture of a pair leaves it out.
 #include "sextant/cli/plot/rope.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sextant/base/error.h"
 #include "sextant/position/far_decay.h"
+#include "sextant/position/position_products.h"
 #include "sextant/rope_config/rope_scaling.h"
 
 namespace sextant::cli {
@@ -34,6 +37,13 @@ std::vector<double> rotated(const Rotation& rotation, int64_t dim, const Positio
     rows.insert(rows.end(), row.begin(), row.end());
   }
   return rows;
+}
+
+std::vector<double> scores_of(std::span<const double> rows, const Positions& positions,
+                              int64_t dim) {
+  std::vector<double> scores = position_products(rows, static_cast<int64_t>(positions.list.size()));
+  for (double& score : scores) score /= static_cast<double>(dim) / 2;
+  return scores;
 }
 
 RopeScaling scaling_of(const Spectrum& plain, double base, const PlottedStretch& named,
@@ -95,13 +105,18 @@ std::vector<PlotOption> rope_plot_options() {
           {"base", "longest wavelength / 2 pi", "10000"},
           {"pairing", "half-split or interleaved", "half-split"},
           {"pair",
-           "pair of channels in the plane, 0 the fastest; auto: the fastest with less than one "
-           "rotation (a third with a stretch) within the training length",
+           "pair of channels in the plane, 0 the fastest; auto: the fastest with at most one "
+           "rotation within --length (with a stretch: a third of one within the training length), "
+           "else the slowest",
            "auto"}};
 }
 
 std::vector<OwnOption> rope_own_options() {
-  return {{"dim", "rotated"}, {"base", "base"}, {"pairing", "pairing"}};
+  return {{.name = "dim", .option = "rotated", .nullable = true},
+          {.name = "base", .option = "base"},
+          {.name = "pairing",
+           .option = "pairing",
+           .values = {{R"("half-split")", "half-split"}, {R"("interleaved")", "interleaved"}}}};
 }
 
 std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch& named,
@@ -129,10 +144,11 @@ std::vector<Figure> rope_figures(const PlotValues& values, const PlottedStretch&
     settings += fmt::format(", gain {:.4g}", spectra.stretched.gain);
   }
   const PlotSubject subject = {"RoPE", settings, positions};
-  std::vector<Figure> figures =
-      vector_figures(subject, rotated(rotation(spectra.stretched), dim, positions),
-                     {.label = "score", .unit = "of equal unit vectors"});
-  add_plain(std::get<chart::LineChart>(figures.back().chart), subject, spectra, dim);
+  const std::vector<double> rows = rotated(rotation(spectra.stretched), dim, positions);
+  std::vector<Figure> figures = vector_figures(subject, rows, scores_of(rows, positions, dim),
+                                               {.label = "score", .unit = "of equal unit vectors"});
+  const auto distance = std::ranges::find(figures, "distance", &Figure::name);
+  add_plain(std::get<chart::LineChart>(distance->chart), subject, spectra, dim);
   const std::string pair = values.text("pair");
   if (plain.pairs.empty() && pair != "auto") {
     fail(fmt::format("plot {}: --pair: expected auto, as no channel turns, but got {}",
@@ -152,7 +168,8 @@ PlottedMethod rope_plot() {
                      fmt::format("length that the stretch starts from; none: {}", kTrainLength),
                      kNone});
   std::vector<OwnOption> own = rope_own_options();
-  own.push_back({"stretch", "stretch"});
+  own.push_back(
+      {.name = "stretch", .option = "stretch", .type = OwnType::kStretch, .nullable = true});
   return {"rope", "Rotary positions (Su et al. 2021)", with_positions(std::move(options)),
           figures_by_options, std::move(own)};
 }

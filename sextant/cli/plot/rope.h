@@ -34,11 +34,12 @@ struct TwoSpectra {
   Spectrum plain, stretched;
 };
 
-// The upper bound of the far decay (far_decay.h) and the score of equal vectors, by distance.
+// The upper bound of the far decay (far_decay.h) and the score of equal vectors, by distance, times
+// the square of the gain.
 chart::LineChart bound_chart(const PlotSubject& subject, const TwoSpectra& spectra);
 
 // Pair `--pair` of channels as a point of the plane, rotated by the positions; a second panel shows
-// it stretched. Gain is left out.
+// it stretched. A gain is left out, as the subtitle then says.
 chart::PlaneChart pair_chart(const PlotValues& values, const PlotSubject& subject,
                              const TwoSpectra& spectra);
 

@@ -65,7 +65,7 @@ chart::PlaneChart pair_chart(const PlotValues& values, const PlotSubject& subjec
   const Spectrum::Pair& channels = spectra.plain.pairs[pair];
   chart::PlaneChart chart = {
       .title = fmt::format("{}: pair {} of 0 to {} in the plane", subject.title, pair, pairs - 1),
-      .subtitle = subject.settings,
+      .subtitle = subject.settings + (spectra.stretched.gain == 1 ? "" : "; gain left out"),
       .x = fmt::format("channel {}", channels.first),
       .y = fmt::format("channel {}", channels.second),
       .arc_name = "",

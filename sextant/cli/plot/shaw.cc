@@ -32,7 +32,7 @@ PlottedMethod shaw_plot() {
                           {"direction", "causal: the past only; both: encoders", "both"}},
                          64),
           shaw_figures,
-          {{"clip", "clip"}}};
+          {{.name = "clip", .option = "clip"}}};
 }
 
 }  // namespace sextant::cli

@@ -31,7 +31,8 @@ PlottedMethod sinusoidal_plot() {
                                 {"base", "longest wavelength / 2 pi", "10000"},
                                 {"layout", "one of " + text_sinusoid_names(), "interleaved"}})),
           sinusoidal_figures,
-          {{"base", "base"}, {"layout", "layout"}}};
+          {{.name = "base", .option = "base"},
+           {.name = "layout", .option = "layout", .type = OwnType::kString}}};
 }
 
 }  // namespace sextant::cli

@@ -37,9 +37,12 @@ PlottedMethod t5_plot() {
                           {"direction", "causal: the past only; both: encoders", "causal"}},
                          256),
           t5_figures,
-          {{"buckets", "buckets"},
-           {"max_distance", "max-distance"},
-           {"bidirectional", "direction", {{"true", "both"}, {"false", "causal"}}}}};
+          {{.name = "buckets", .option = "buckets"},
+           {.name = "max_distance", .option = "max-distance"},
+           {.name = "bidirectional",
+            .option = "direction",
+            .nullable = true,
+            .values = {{"true", "both"}, {"false", "causal"}}}}};
 }
 
 }  // namespace sextant::cli

@@ -30,7 +30,7 @@ PlottedMethod window_plot() {
           with_positions({{"window", "keys less than this many positions away are seen", "32"},
                           {"direction", "causal: the past only; both: encoders", "causal"}}),
           window_figures,
-          {{"window", "window"}}};
+          {{.name = "window", .option = "window", .nullable = true}}};
 }
 
 }  // namespace sextant::cli

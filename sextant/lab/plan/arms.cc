@@ -234,7 +234,7 @@ std::vector<std::string> stretches() {
   return names;
 }
 
-ArmRequest request_of(const std::string& text) {
+ArmRequest request_of(const std::string& text, const std::string& where) {
   json options = json::object();
   for (size_t end = std::min(text.find(':'), text.size()); end < text.size();) {
     const size_t begin = end + 1;
@@ -242,11 +242,17 @@ ArmRequest request_of(const std::string& text) {
     const std::string option = text.substr(begin, end - begin);
     const size_t equals = option.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      fail(fmt::format("methods: {}: expected NAME:OPTION=VALUE, but got {}", text, option));
+      fail(fmt::format("{}: {}: expected NAME:OPTION=VALUE, but got {}", where, text, option));
     }
-    const std::string value = option.substr(equals + 1);
-    const json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
-    options[option.substr(0, equals)] = parsed.is_discarded() ? json(value) : parsed;
+    const std::string name = option.substr(0, equals);
+    const std::string words = option.substr(equals + 1);
+    json value = json::parse(words, nullptr, /*allow_exceptions=*/false);
+    if (value.is_discarded()) value = words;
+    if (options.contains(name)) {
+      fail(fmt::format("{}: {}: {}: expected it once, but got {} and {}", where, text, name,
+                       options[name].dump(), value.dump()));
+    }
+    options[name] = std::move(value);
   }
   return {.label = text, .method = text.substr(0, text.find(':')), .options = options.dump()};
 }

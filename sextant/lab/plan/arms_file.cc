@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 ArmRequest request_in(const json& arm, const std::string& where) {
-  if (arm.is_string()) return request_of(arm.get<std::string>());
+  if (arm.is_string()) return request_of(arm.get<std::string>(), where + ": arms");
   JsonFields fields(arm, where + ": arms");
   ArmRequest request;
   fields.read("method", request.method);

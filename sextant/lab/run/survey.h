@@ -44,7 +44,9 @@ struct ArmRequest {
 };
 
 // Parses "rope:base=1e6:dim=16"; the text becomes the label. VALUE is JSON, or else a string.
-ArmRequest request_of(const std::string& text);
+// Throws Error for an option of another form, and for one that is given twice; `where` begins the
+// message.
+ArmRequest request_of(const std::string& text, const std::string& where = "methods");
 
 // A file of requests, in TOML if its name ends with .toml, else in JSON:
 //   {"arms": ["alibi", {"label": "far", "method": "rope", "options": {"base": 1e6}}],

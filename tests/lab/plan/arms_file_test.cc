@@ -55,6 +55,8 @@ TEST_F(Arms, SayWhatIsWrong) {
   refuses("{}", "arms: expected a value, but it is missing");
   refuses(R"({"arms": []})", "arms: expected a list of methods, but got []");
   refuses(R"({"arms": ["t5"], "lengths": [1]})", "lengths: expected no such field");
+  refuses(R"({"arms": ["t5:buckets=8:buckets=9"]})",
+          "arms: t5:buckets=8:buckets=9: buckets: expected it once, but got 8 and 9");
   refuses(R"({"arms": [{"label": "a"}]})", "arms: method: expected a value");
   refuses(R"({"arms": [{"method": "t5", "options": 3}]})", "arms: options: expected an object");
   refuses(R"({"arms": [{"method": "t5", "label": ""}]})", "arms: label: expected a name");

@@ -362,6 +362,11 @@ TEST(Arms, SayWhatIsWrong) {
               ThrowsMessage<Error>(HasSubstr("memory: expected at least 0, but got -1")));
   EXPECT_THAT([] { make_arms({"rope:base"}, 1, on_text()); },
               ThrowsMessage<Error>(HasSubstr("expected NAME:OPTION=VALUE, but got base")));
+  EXPECT_THAT([] { make_arms({"alibi:max_bias=2:train=one:max_bias=3"}, 1, on_text()); },
+              ThrowsMessage<Error>("methods: alibi:max_bias=2:train=one:max_bias=3: max_bias: "
+                                   "expected it once, but got 2 and 3"));
+  EXPECT_THAT([] { request_of("rope:base=5:base=5", "plot"); },
+              ThrowsMessage<Error>(HasSubstr("plot: rope:base=5:base=5: base: expected it once")));
 }
 
 }  // namespace
