@@ -8,7 +8,7 @@ writes nothing and fails if the file differs from a fresh one. It needs a built 
 (python/sextant finds it) and takes some 15 seconds.
 
 All methods are run with their defaults at 4 heads of 16, L = 64, with random parameters and
-projections: scores_of_method.py. The fields of a method:
+projections: literature_checks/scores.py. The fields of a method:
 
   unique      positions 0 .. 1023 (of a relative method: distances) that no other one equals,
               counted from 0 to the first repetition, and "to": how many were tried
@@ -18,16 +18,17 @@ projections: scores_of_method.py. The fields of a method:
               "yes", "no", or the first length that is refused
   direction   whether s(i, i + d) differs from s(i, i - d) without the causal mask
   terms       which of the four terms of (x_i + p_i) W_q W_k^T (x_j + p_j)^T the scores have beside
-              the first; "turned": positions change the first term itself
+              the first; "1": positions change the first term itself, as rotations do
 """
+import argparse
 import json
 import pathlib
 import sys
 
 import torch
 
-from scores_of_method import (TRAINED, WIDTH, Layer, by_distance, constant, random,
-                              sextant, share_by_distance)
+from literature_checks.common import by_distance, random, sextant, share_by_distance
+from literature_checks.scores import TRAINED, WIDTH, Layer, constant
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs/data/conditions.json"
@@ -127,8 +128,8 @@ def terms(layer):
 
     neither, query, key = row(zero, zero), row(x_q, zero), row(zero, x_k)
     both = row(x_q, same_k) - query - row(zero, same_k) + neither
-    found = {"2": varies(query - neither), "3": varies(key - neither), "4": varies(neither),
-             "turned": varies(both)}
+    found = {"1": varies(both), "2": varies(query - neither), "3": varies(key - neither),
+             "4": varies(neither)}
     return [name for name, there in found.items() if there]
 
 
@@ -159,11 +160,15 @@ def alike(committed, fresh):
     return True
 
 
-def main():
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing and fail if the file differs from a fresh one")
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     lines = (f" {json.dumps(arm)}: {json.dumps(found)}" for arm, found in document().items())
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    if "--check" not in sys.argv[1:]:
+    if not given.check:
         RESULT.write_text(text, encoding="utf-8")
         return 0
     if RESULT.is_file() and alike(json.loads(RESULT.read_text(encoding="utf-8")), json.loads(text)):
@@ -174,4 +179,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

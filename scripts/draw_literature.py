@@ -15,7 +15,7 @@ item has
   ids       its numbers in the audit of the notes: A1 .. A64, B1 .. B26, C1 .. C13, D1 .. D20,
             E1 .. E19
   methods   pages of docs/methods
-  commands  commands that show it; `later`: those that later.txt still lists as unknown
+  commands  commands that show it
   paper     the paper's or the notes' formula, where it differs from the printed one; paper_zh: with
             its remarks in Chinese
   en, zh    the statement of the notes
@@ -25,9 +25,9 @@ item has
 and a misprint (file 5) has key, where, quote, pages, commands, en, zh. conditions.json beside the
 folder is written by draw_conditions.py.
 """
+import argparse
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import textwrap
@@ -39,24 +39,35 @@ PAGES = {"en": ROOT / "docs/literature.md", "zh": ROOT / "docs/literature.zh.md"
 NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19}
 
 WORDS = {
-    "en": {"survey": "[survey](survey.md#the-output)",
-           "quick": "[quick look](data/quick-look.json)", "out": "*Here:* ",
-           "paper": "Paper or note: ", "misprints": "Misprints and contradictions",
-           "printed": "As `sextant methods` prints it:", "where": "in note",
-           "yes": "yes", "no": "no", "wrapped": "as wrapped", "first": "first {}",
-           "table": "all {} of its table", "tried": "yes, {} tried", "up to L": "up to L",
-           "error": "error from {}", "term": "term {}", "first_term": "kept",
-           "turned": "turned", "method": "method", "other": "other", "how": "how",
-           "conditions": ["method", "unique", "relative", "any length", "direction"]},
-    "zh": {"survey": "[调查](survey.md#the-output)", "quick": "[速览](data/quick-look.json)",
-           "out": "*结果*：", "paper": "论文或笔记：", "misprints": "勘误与矛盾之处",
-           "printed": "`sextant methods` 打印的公式：", "where": "笔记",
-           "yes": "是", "no": "否", "wrapped": "同所套方法", "first": "前 {} 个",
-           "table": "表内 {} 个", "tried": "是（试到 {}）", "up to L": "L 以内",
-           "error": "{} 起报错", "term": "第 {} 项", "first_term": "保留",
-           "turned": "被旋转", "method": "方法", "other": "其他", "how": "做法",
-           "conditions": ["方法", "唯一", "相对", "任意长度", "方向"]},
+    "survey": {"en": "[survey](survey.md#the-output)", "zh": "[调查](survey.md#the-output)"},
+    "quick": {"en": "[quick look](data/quick-look.json)", "zh": "[速览](data/quick-look.json)"},
+    "out": {"en": "*Here:* ", "zh": "*结果*："},
+    "paper": {"en": "Paper or note: ", "zh": "论文或笔记："},
+    "misprints": {"en": "Misprints and contradictions", "zh": "勘误与矛盾之处"},
+    "printed": {"en": "As `sextant methods` prints it:", "zh": "`sextant methods` 打印的公式："},
+    "yes": {"en": "yes", "zh": "是"},
+    "no": {"en": "no", "zh": "否"},
+    "wrapped": {"en": "as wrapped", "zh": "同所套方法"},
+    "first": {"en": "first {}", "zh": "前 {} 个"},
+    "table": {"en": "all {} of its table", "zh": "表内 {} 个"},
+    "tried": {"en": "yes, {} tried", "zh": "是（试到 {}）"},
+    "up to L": {"en": "up to L", "zh": "L 以内"},
+    "error": {"en": "error from {}", "zh": "{} 起报错"},
+    "term": {"en": "term {}", "zh": "第 {} 项"},
+    "first_term": {"en": "kept", "zh": "保留"},
+    "rotated": {"en": "rotated", "zh": "被旋转"},
+    "method": {"en": "method", "zh": "方法"},
+    "other": {"en": "other", "zh": "其他"},
+    "how": {"en": "how", "zh": "做法"},
+    "unique": {"en": "unique", "zh": "唯一"},
+    "relative": {"en": "relative", "zh": "相对"},
+    "any length": {"en": "any length", "zh": "任意长度"},
+    "direction": {"en": "direction", "zh": "方向"},
 }
+
+
+def words_of(language):
+    return {key: each[language] for key, each in WORDS.items()}
 
 
 def chapters():
@@ -82,17 +93,11 @@ def conditions():
 
 
 def wrapped(text, language):
-    """Lines of at most 100 columns; Chinese breaks after punctuation, where a space is harmless."""
-    if language == "en":
-        return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
-    lines, line = [], ""
-    for part in re.findall(r"[^，。；：]*[，。；：]?", text):
-        if line and len(line) + len(part) > 60:
-            lines.append(line)
-            line = ""
-            part = part.lstrip()
-        line += part
-    return "\n".join([*lines, line])
+    """Lines of at most 100 columns; a Chinese paragraph is one line: a break would show as a space.
+    """
+    if language == "zh":
+        return text
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def command_block(commands):
@@ -107,7 +112,7 @@ def method_link(name, language):
 
 
 def filled(text, language):
-    words = WORDS[language]
+    words = words_of(language)
     return text.replace("{survey}", words["survey"]).replace("{quick}", words["quick"])
 
 
@@ -118,13 +123,13 @@ def item_text(item, language):
     links = ", ".join(method_link(name, language) for name in item["methods"])
     bracketed, after = (" ({}) ", " ") if language == "en" else ("（{}）", "：")
     head = f"**{', '.join(item['ids'])}**" + (bracketed.format(links).rstrip() if links else "")
-    out = WORDS[language]["out"] + filled(item[f"out_{language}"], language)
+    out = WORDS["out"][language] + filled(item[f"out_{language}"], language)
     lines = [anchors, "", wrapped(head + after + filled(item[language], language), language), "",
              wrapped(out, language), ""]
     if "paper" in item:
         formula = item.get(f"paper_{language}", f"`{item['paper']}`")
-        lines += [wrapped(WORDS[language]["paper"] + formula, language), ""]
-    return "\n".join(lines) + "\n" + command_block(item["commands"] + item.get("later", [])) + "\n"
+        lines += [wrapped(WORDS["paper"][language] + formula, language), ""]
+    return "\n".join(lines) + "\n" + command_block(item["commands"]) + "\n"
 
 
 def formula_block(methods, language):
@@ -134,7 +139,7 @@ def formula_block(methods, language):
         for name in methods if name in printed]
     if not lines:
         return ""
-    return f"{WORDS[language]['printed']}\n\n```\n" + "\n".join(lines) + "\n```\n\n"
+    return f"{WORDS['printed'][language]}\n\n```\n" + "\n".join(lines) + "\n```\n\n"
 
 
 def table(head, rows):
@@ -148,7 +153,7 @@ def introduction(name, language):
 
 
 def terms_table(language):
-    words, found = WORDS[language], conditions()
+    words, found = words_of(language), conditions()
     notes = tomllib.loads((DATA / "terms.toml").read_text("utf-8"))
     rows = []
     for name, note in notes.items():
@@ -156,7 +161,7 @@ def terms_table(language):
         if terms is None:
             marks = [words["other"]] * 4
         else:
-            marks = [words["turned"] if "turned" in terms else words["first_term"]]
+            marks = [words["rotated" if "1" in terms else "first_term"]]
             marks += [words["yes"] if each in terms else "" for each in "234"]
         rows.append([method_link(name, language), *marks, note[language]])
     head = [words["method"], *(words["term"].format(n) for n in "1234"), words["how"]]
@@ -181,12 +186,13 @@ def condition_cells(found, words):
 
 
 def conditions_table(language):
-    words = WORDS[language]
+    words = words_of(language)
     rows = []
     for arm, found in conditions().items():
         name = method_link(arm, language) if ":" not in arm else f"`{arm}`"
         rows.append([name, *condition_cells(found, words)])
-    return introduction("conditions", language) + table(words["conditions"], rows) + "\n"
+    head = [words[key] for key in ("method", "unique", "relative", "any length", "direction")]
+    return introduction("conditions", language) + table(head, rows) + "\n"
 
 
 def section_text(section, language):
@@ -207,7 +213,7 @@ def misprint_text(misprint, language):
     text = form.format(misprint["where"], links, misprint["quote"],
                        filled(misprint[language], language))
     return (f'<a id="misprint-{misprint["key"]}"></a>\n\n' + wrapped(text, language) + "\n\n"
-            + command_block(misprint["commands"] + misprint.get("later", [])) + "\n")
+            + command_block(misprint["commands"]) + "\n")
 
 
 def index_text():
@@ -222,7 +228,7 @@ def page(language):
         title = chapter[language] + (f" ({chapter['zh']})" if language == "en" else "")
         text += f"## {title}\n\n"
         text += "".join(section_text(section, language) for section in chapter["section"])
-    text += f'<a id="misprints"></a>\n\n## {WORDS[language]["misprints"]}\n\n'
+    text += f'<a id="misprints"></a>\n\n## {WORDS["misprints"][language]}\n\n'
     text += "".join(misprint_text(each, language) for each in misprints())
     return text.rstrip("\n") + "\n"
 
@@ -243,25 +249,38 @@ def open_items():
     """Lines that name the items without a result and the commands that decide them."""
     return [f"{', '.join(item['ids'])}: {command}" for item in items()
             if "ot decided yet" in item["out_en"]
-            for command in item["commands"] + item.get("later", []) if " survey " in command]
+            for command in item["commands"] if " survey " in command]
+
+
+def parsed(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing and fail if a page is stale")
+    parser.add_argument("--program", metavar="PATH",
+                        help="read the formulas that this sextant prints first, or check them")
+    parser.add_argument("--open", action="store_true",
+                        help="list the items that are not decided yet, with their commands")
+    given = parser.parse_args(arguments)
+    if given.open and (given.check or given.program):
+        parser.error("--open: expected no other option")
+    return given
 
 
 def main(arguments):
-    if arguments == ["--open"]:
+    given = parsed(arguments)
+    if given.open:
         print(*open_items(), sep="\n")
         return 0
-    check = "--check" in arguments
     wanted = {}
-    if "--program" in arguments:
-        program = arguments[arguments.index("--program") + 1]
-        text = json.dumps(printed_formulas(program), indent=1, ensure_ascii=False) + "\n"
+    if given.program:
+        text = json.dumps(printed_formulas(given.program), indent=1, ensure_ascii=False) + "\n"
         wanted[DATA / "formulas.json"] = text
-        if not check:
+        if not given.check:
             (DATA / "formulas.json").write_text(text, "utf-8")
     wanted |= {path: page(language) for language, path in PAGES.items()}
     stale = []
     for path, text in wanted.items():
-        if not check:
+        if not given.check:
             path.write_text(text, "utf-8")
         elif not path.is_file() or path.read_text("utf-8") != text:
             stale.append(str(path.relative_to(ROOT)))

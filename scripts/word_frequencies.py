@@ -9,9 +9,9 @@ frequencies. For a byte with amplitudes r_c and frequencies w_c the script print
 
   sqrt( sum_c r_c^2 w_c^2 / sum_c r_c^2 )        radians a position
 
-the speed at which its vector turns, as a ratio to that of the frequencies it started with: below 1
-the byte became less sensitive to position. Bytes whose frequencies moved by less than 1 % of their
-length are left out as not trained. RESULT is a JSON file for all values;
+the speed at which its vector rotates, as a ratio to that of the frequencies it started with: below
+1 the byte became less sensitive to position. Bytes whose frequencies moved by less than 1 % of
+their length are left out as not trained. RESULT is a JSON file for all values;
 docs/data/complex-words-result.json is one, with its source added.
 """
 import array
@@ -48,7 +48,7 @@ def shown(byte):
     return repr(chr(byte)) if byte < 127 else f"{byte:#x}"
 
 
-def turning(amplitudes, frequencies):
+def rotation_speed(amplitudes, frequencies):
     energy = sum(r * r for r in amplitudes)
     return math.sqrt(sum((r * w)**2 for r, w in zip(amplitudes, frequencies)) / energy)
 
@@ -64,19 +64,19 @@ def ratios(found):
     result = {}
     for byte, (r, w) in enumerate(zip(amplitudes, frequencies)):
         if math.dist(w, start) > 0.01 * math.hypot(*start):
-            result[byte] = round(turning(r, w) / turning(r, start), 4)
+            result[byte] = round(rotation_speed(r, w) / rotation_speed(r, start), 4)
     return result
 
 
 def main(model, result=None):
     found = ratios(tensors(pathlib.Path(model) / "model.safetensors"))
     order = sorted(found, key=found.get)
-    print(f"{len(order)} bytes with trained frequencies; turning, of that at the start:")
+    print(f"{len(order)} bytes with trained frequencies; rotation speed, of that at the start:")
     for title, few in (("least", order[:10]), ("most", order[:-11:-1])):
         print(f"  {title}: " + "  ".join(f"{shown(byte)} {found[byte]:.3f}" for byte in few))
     if result:
         pathlib.Path(result).write_text(json.dumps(
-            {"turning": {shown(byte): found[byte] for byte in order}}, indent=1,
+            {"rotation_speed": {shown(byte): found[byte] for byte in order}}, indent=1,
             ensure_ascii=False) + "\n", encoding="utf-8")
 
 

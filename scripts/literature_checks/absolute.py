@@ -4,8 +4,8 @@ import math
 import torch
 
 import sextant
-from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, check, distance, equal, expect,
-                                      made, operands, products, random)
+from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, check, equal, expect, made,
+                                      operands, products, random, share_by_distance)
 
 
 @check
@@ -40,12 +40,12 @@ def first_position():
 
 @check
 def sum_of_positions():
-    """p[a + b] is a linear map of p[a]: each pair turns by b w_i."""
+    """p[a + b] is a linear map of p[a]: each pair is rotated by b w_i."""
     a, b = 37, 91
     p = sextant.tables.sinusoid([a, b, a + b], 64).view(3, 32, 2)
     (sa, ca), (sb, cb) = p[0].T, p[1].T
-    turned = torch.stack((sa * cb + ca * sb, ca * cb - sa * sb), 1)
-    return [("difference", equal(turned, p[2], 1e-14))]
+    rotated = torch.stack((sa * cb + ca * sb, ca * cb - sa * sb), 1)
+    return [("difference", equal(rotated, p[2], 1e-14))]
 
 
 @check
@@ -68,11 +68,7 @@ def random_matrix_between():
     shares = []
     for _ in range(5):
         scores = p @ (random(128, 128) @ random(128, 128).T) @ p.T
-        scores = scores.masked_fill(distance(128) <= 0, torch.nan)
-        values = scores[scores.isfinite()]
-        within = sum(((row := scores.diagonal(-d)) - row.mean()).pow(2).sum()
-                     for d in range(1, 128)) / values.numel()
-        shares.append(1 - float(within / values.var(unbiased=False)))
+        shares.append(share_by_distance(scores[None]))
     expect(max(shares) < 0.5, f"distance explains up to {max(shares):.2f} of the variance")
     return [("share of variance that distance explains, without a matrix", "1"),
             ("with one, the least of 5", min(shares)),

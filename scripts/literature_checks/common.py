@@ -5,7 +5,7 @@ import sys
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
-import sextant  # noqa: E402,F401
+import sextant  # noqa: E402
 
 HEADS, HEAD_DIM, LENGTH = 4, 16, 24
 
@@ -32,8 +32,10 @@ def expect(holds, text):
         raise Failed(text)
 
 
-def random(*sizes):
-    return torch.randn(sizes, dtype=torch.float64)
+def random(*sizes, seed=None):
+    """Normal numbers, by torch's generator or, with a seed, by one of their own."""
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    return torch.randn(sizes, generator=generator, dtype=torch.float64)
 
 
 def operands(length=LENGTH):
@@ -72,3 +74,24 @@ def products(q, k):
 def gathered(q, table, rows):
     """q_i . table[rows[i, j]] of a table [rows, d]."""
     return torch.gather(q @ table.T, 3, rows.expand(*q.shape[:2], -1, -1))
+
+
+def by_distance(scores):
+    """The scores of a square matrix by distance i - j >= 0: a list of [heads, pairs]."""
+    return [scores.diagonal(-d, 1, 2) for d in range(scores.size(1))]
+
+
+def share_by_distance(scores):
+    """The share of the variance of the visible scores j < i that distance explains, mean over
+    heads; None if they do not vary."""
+    diagonals = by_distance(scores)[1:]
+    shares = []
+    for head in range(scores.size(0)):
+        groups = [each[head][each[head].isfinite()] for each in diagonals]
+        groups = [each for each in groups if each.numel()]
+        total = torch.cat(groups)
+        if total.var(unbiased=False) < 1e-18:
+            continue
+        within = sum(((each - each.mean()) ** 2).sum() for each in groups) / total.numel()
+        shares.append(1 - within / total.var(unbiased=False))
+    return float(sum(shares) / len(shares)) if shares else None

@@ -4,6 +4,7 @@ import torch
 import sextant
 from literature_checks.common import (HEAD_DIM, HEADS, LENGTH, check, dense, distance, equal,
                                       expect, gathered, made, operands, products, random)
+from literature_checks.scores import Layer, constant
 
 ROOT_D = HEAD_DIM**0.5
 
@@ -206,7 +207,6 @@ def sandwich():
 @check
 def direction():
     """ALiBi's scores are the same on both sides of a query, Shaw's and T5's are not."""
-    from scores_of_method import Layer, constant
     result = []
     for name, sees in (("alibi", False), ("kerple-log", False), ("sandwich", False),
                        ("shaw", True), ("t5", True), ("tener", True)):

@@ -10,21 +10,22 @@ from literature_checks.common import (HEAD_DIM, LENGTH, check, dense, distance, 
 ROOT_D = HEAD_DIM**0.5
 
 
-def _turned(x, positions, speeds):
-    """Turns neighbouring pairs of channels of x [1, heads, rows, d] as complex numbers."""
+def _rotated(x, positions, speeds):
+    """Rotates neighbouring pairs of channels of x [1, heads, rows, d] as complex numbers."""
     pairs = torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous())
-    turned = pairs * torch.exp(1j * positions.double()[:, None] * speeds)
-    return torch.view_as_real(turned).flatten(3)
+    rotated = pairs * torch.exp(1j * positions.double()[:, None] * speeds)
+    return torch.view_as_real(rotated).flatten(3)
 
 
 def _rope_by_hand(q, k, v, speeds, positions=None):
     positions = torch.arange(q.size(2)) if positions is None else positions
-    return dense(products(_turned(q, positions, speeds), _turned(k, positions, speeds)) / ROOT_D, v)
+    q, k = (_rotated(x, positions, speeds) for x in (q, k))
+    return dense(products(q, k) / ROOT_D, v)
 
 
 @check
 def rope_forms():
-    """RoPE: turned vectors, complex numbers and the notes' sparse form agree; i - j decides."""
+    """RoPE: rotated vectors, complex numbers and the notes' sparse form agree; i - j decides."""
     q, k, v = operands()
     found = sextant.attention(q, k, v, "rope", pairing="interleaved")
     speeds = 10000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
@@ -46,7 +47,7 @@ def rope_base_1000():
     speeds = 1000.0 ** (-2 * torch.arange(HEAD_DIM // 2).double() / HEAD_DIM)
     found = sextant.attention(q, k, v, "rope", pairing="interleaved", base=1000.0)
     first = float(sextant.tables.rope_speeds(HEAD_DIM)[0])
-    expect(first == 1, "the first pair does not turn by one radian a position")
+    expect(first == 1, "the first pair is not rotated by one radian a position")
     return [("difference", equal(found, _rope_by_hand(q, k, v, speeds), 1e-13)),
             ("first frequency of base 10000", first),
             ("with i - 1 counted from i = 0 it were", 10000 ** (2 / HEAD_DIM))]
@@ -57,9 +58,9 @@ def rope_bound():
     """RoPE's bound, mean |S_i|, falls in waves; the score of equal vectors falls below zero."""
     speeds = sextant.tables.rope_speeds(128)
     d = torch.arange(0, 2049).double()
-    turned = torch.exp(1j * d[:, None] * speeds)
-    bound = turned.cumsum(1).abs().mean(1)
-    equal_vectors = turned.real.mean(1)
+    rotated = torch.exp(1j * d[:, None] * speeds)
+    bound = rotated.cumsum(1).abs().mean(1)
+    equal_vectors = rotated.real.mean(1)
     expect(bound[0] > 2 * bound[1024:].max(), "the bound does not fall")
     rises = int((bound[1:] > bound[:-1]).sum())
     return [(f"bound at distance {n}, of that at 0", float(bound[n] / bound[0]))
@@ -164,8 +165,8 @@ def rerope():
 
     def by_distance(relative):
         pairs = [torch.view_as_complex(x.unflatten(3, (-1, 2)).contiguous()) for x in (q, k)]
-        turned = torch.exp(1j * relative[..., None] * speeds)
-        return torch.einsum("bhic,bhjc,ijc->bhij", pairs[0], pairs[1].conj(), turned).real / ROOT_D
+        rotated = torch.exp(1j * relative[..., None] * speeds)
+        return torch.einsum("bhic,bhjc,ijc->bhij", pairs[0], pairs[1].conj(), rotated).real / ROOT_D
     near = by_distance(d.double())
     flat = torch.where(d < window, near, by_distance(torch.full_like(d, window).double()))
     leaky = torch.where(d < window, near, by_distance(window + (d - window) / 4))
@@ -185,7 +186,7 @@ def local_attention():
     q, k, v = operands()
     d, position = distance(), torch.arange(LENGTH)
     speeds = sextant.tables.rope_speeds(HEAD_DIM)
-    scores = products(_turned(q, position, speeds), _turned(k, position, speeds)) / ROOT_D
+    scores = products(_rotated(q, position, speeds), _rotated(k, position, speeds)) / ROOT_D
     same_chunk = (position // 8)[:, None] == position // 8
     return [(name, equal(
         sextant.attention(q, k, v, name, **{name: 8}, options={"pairing": "interleaved"}),
@@ -198,5 +199,5 @@ def orthogonal():
     """Rotations are orthogonal: the product of vectors at one position is unchanged."""
     q, k, _ = operands()
     position = torch.full((LENGTH,), 12345)
-    turned = [sextant.rotate(x, position) for x in (q, k)]
-    return [("difference", equal((turned[0] * turned[1]).sum(3), (q * k).sum(3), 1e-13))]
+    rotated = [sextant.rotate(x, position) for x in (q, k)]
+    return [("difference", equal((rotated[0] * rotated[1]).sum(3), (q * k).sum(3), 1e-13))]

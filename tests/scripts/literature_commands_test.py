@@ -1,8 +1,7 @@
-"""Runs every command of docs/literature.md in smoke form: literature_commands_test.py PROGRAM
+"""Checks every command of docs/literature.md: literature_commands_test.py PROGRAM
 
 Surveys are planned (--smoke --dry-run), plots go to a temporary folder, and of the Python commands
 the arguments are checked: literature_checks_test and conditions_are_fresh run the scripts.
-Commands in docs/data/literature/later.txt may fail while the file has them.
 """
 import ast
 import concurrent.futures
@@ -23,11 +22,9 @@ METHODS = ROOT / "docs/methods"  # enough text to plan with
 
 
 def all_commands():
-    """(commands, those of the field `later`), without repetitions."""
+    """The commands of the page, without repetitions."""
     entries = draw_literature.items() + draw_literature.misprints()
-    usual = dict.fromkeys(each for entry in entries for each in entry["commands"])
-    later = dict.fromkeys(each for entry in entries for each in entry.get("later", []))
-    return list(usual), list(later)
+    return list(dict.fromkeys(each for entry in entries for each in entry["commands"]))
 
 
 def names_of_checks():
@@ -93,21 +90,12 @@ def complaint(program, command):
 
 
 def main(program):
-    usual, later = all_commands()
-    lines = (draw_literature.DATA / "later.txt").read_text("utf-8").splitlines()
-    excused = [line for line in lines if line and not line.startswith("#")]
-    failed = [f"later.txt: {each}: no page has it" for each in excused if each not in later]
-    commands = usual + later
+    commands = all_commands()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        found = dict(zip(commands, pool.map(lambda each: complaint(program, each), commands)))
-    for command, said in found.items():
-        if command in excused:
-            state = "not known yet" if said else "known now, delete it from later.txt"
-            print(f"{state}: {command}")
-        elif said:
-            failed.append(f"{command}: {said}")
+        found = zip(commands, pool.map(lambda each: complaint(program, each), commands))
+        failed = [f"{command}: {said}" for command, said in found if said]
     print(f"{len(commands)} commands, {len(failed)} failed", *failed, sep="\n")
-    return 1 if failed or not usual else 0
+    return 1 if failed or not commands else 0
 
 
 if __name__ == "__main__":

@@ -16,8 +16,21 @@ METHODS = ROOT / "docs/methods"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def paragraphs(text):
-    return [each for each in text.split("\n\n") if each]
+def numbers_in(text):
+    """The numbers with two or three decimals of a text."""
+    return re.findall(r"(?<![\d.])\d\.\d{2,3}(?!\d)", text)
+
+
+def quick_look_numbers():
+    """The numbers of docs/data/quick-look.json and the differences within each of its lists."""
+    look = json.loads((ROOT / "docs/data/quick-look.json").read_text("utf-8"))
+    shares = look["share_of_variance_by_distance"]
+    found = {f"{each:.2f}" for row in shares.values() if isinstance(row, list) for each in row}
+    for row in [*look["first"].values(), *look["second"].values()]:
+        if isinstance(row, list):
+            found |= {f"{each:.3f}" for each in row}
+            found |= {f"{b - a:.3f}" for a in row for b in row if b > a}
+    return found
 
 
 class LiteratureTest(unittest.TestCase):
@@ -39,11 +52,13 @@ class LiteratureTest(unittest.TestCase):
 
     def test_what_has_no_answer_names_the_command_that_decides_it(self):
         for item in draw_literature.items():
-            open_in = ["ot decided yet" in item["out_en"], "尚未得出" in item["out_zh"]]
+            open_in = ["ot decided yet" in item["out_en"],
+                       any(each in item["out_zh"] for each in ("还没有结果", "还没有跑"))]
             self.assertEqual(*open_in, item["ids"])
+            surveys = [each for each in item["commands"] if " survey " in each]
             if open_in[0]:
-                self.assertTrue(any(" survey " in f" {each} " for each in
-                                    item["commands"] + item.get("later", [])), item["ids"])
+                self.assertTrue(surveys, item["ids"])
+                self.assertTrue(all("--seeds 3" in each for each in surveys), item["ids"])
 
     def test_pages_figures_and_places_exist(self):
         for chapter in draw_literature.chapters():
@@ -60,19 +75,32 @@ class LiteratureTest(unittest.TestCase):
 
     def test_figures_of_the_measurements_are_quoted_as_they_are(self):
         """A number with three decimals stands in the survey's page, the quick look, or a check."""
-        sources = "".join((ROOT / path).read_text("utf-8") for path in (
-            "docs/survey.md", "docs/data/quick-look.json"))
-        turning = json.loads((ROOT / "docs/data/complex-words-result.json").read_text("utf-8"))[
-            "turning"].values()
-        sources += f" {min(turning):.3f} {max(turning):.3f}"
+        sources = (ROOT / "docs/survey.md").read_text("utf-8")
+        speeds = json.loads((ROOT / "docs/data/complex-words-result.json").read_text("utf-8"))[
+            "rotation_speed"].values()
+        sources += f" {min(speeds):.3f} {max(speeds):.3f}"
         # Differences of numbers of these files, and results that the checks print.
-        derived = {"0.002", "0.022", "0.081", "0.098", "0.748", "0.780", "0.993", "0.955", "0.948",
-                   "0.125", "0.016", "1.357", "1.685", "0.286"}
+        derived = {"0.002", "0.022", "0.780", "0.993", "0.955", "0.948", "0.125", "0.016", "1.685",
+                   "0.286"} | quick_look_numbers()
         for item in draw_literature.items() + draw_literature.misprints():
             for key in ("out_en", "out_zh", "en", "zh"):
-                for number in re.findall(r"(?<![\d.])\d\.\d{3}(?!\d)", item.get(key, "")):
-                    self.assertTrue(number in sources or number in derived,
+                for number in numbers_in(item.get(key, "")):
+                    self.assertTrue(len(number) < 5 or number in sources or number in derived,
                                     f"{item.get('ids', item.get('key'))}: {number}")
+
+    def test_numbers_beside_the_quick_look_are_in_its_file(self):
+        """A sentence that names the survey, too, may have numbers of its page."""
+        survey, checked = (ROOT / "docs/survey.md").read_text("utf-8"), 0
+        for item in draw_literature.items():
+            for sentence in re.split(r"(?<=。)|(?<=\.) ", f"{item['out_en']} {item['out_zh']}"):
+                if "{quick}" not in sentence:
+                    continue
+                for number in numbers_in(sentence):
+                    checked += 1
+                    self.assertTrue(number in quick_look_numbers()
+                                    or "{survey}" in sentence and number in survey,
+                                    f"{item['ids']}: {number}")
+        self.assertGreater(checked, 50)
 
     def test_terms_and_conditions_cover_all_methods(self):
         tested = {name for name in draw_literature.conditions() if ":" not in name}
@@ -95,10 +123,12 @@ class LiteratureTest(unittest.TestCase):
             self.assertGreaterEqual(len(CHINESE.findall(summary)), 60, path.name)
             self.assertNotIn("\n## ", summary, path.name)
 
-    def test_chinese_lines_break_after_punctuation_only(self):
-        text = "甲" * 50 + "，" + "乙" * 50 + "。"
-        self.assertEqual(draw_literature.wrapped(text, "zh").split("\n"),
-                         ["甲" * 50 + "，", "乙" * 50 + "。"])
+    def test_paragraphs_are_apart_by_one_blank_line_and_chinese_ones_have_one_line(self):
+        for language in ("en", "zh"):
+            self.assertNotIn("\n\n\n", draw_literature.page(language))
+        for paragraph in draw_literature.page("zh").split("\n\n"):
+            if not paragraph.startswith(("```", "|")) and CHINESE.search(paragraph):
+                self.assertNotIn("\n", paragraph)
 
 
 if __name__ == "__main__":

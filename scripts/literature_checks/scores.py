@@ -6,15 +6,11 @@ softmax shows a row of scores up to a constant; here the constant is the score o
 key at its own position, so a row is s_ij - s_ii.
 """
 import json
-import pathlib
-import sys
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
-import sextant  # noqa: E402
+from literature_checks.common import HEAD_DIM, HEADS, random, sextant
 
-HEADS, HEAD_DIM = 4, 16
 WIDTH = HEADS * HEAD_DIM
 TRAINED = 64  # L
 
@@ -35,12 +31,6 @@ def split_name(arm):
         except json.JSONDecodeError:
             options[key] = value
     return name, options
-
-
-def random(*sizes, seed):
-    """Normal numbers that depend on the seed only, of the size of a trained model's content."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(sizes, generator=generator, dtype=torch.float64)
 
 
 class Layer:
@@ -95,24 +85,3 @@ class Layer:
 def constant(rows, seed):
     """The same random content at every position, [rows, width]."""
     return random(1, WIDTH, seed=seed).expand(rows, -1).contiguous()
-
-
-def by_distance(scores):
-    """The scores of a square matrix by distance i - j >= 0: a list of [heads, pairs]."""
-    return [scores.diagonal(-d, 1, 2) for d in range(scores.size(1))]
-
-
-def share_by_distance(scores):
-    """The share of the variance of the visible scores j < i that distance explains, mean over
-    heads; None if they do not vary."""
-    diagonals = by_distance(scores)[1:]
-    shares = []
-    for head in range(scores.size(0)):
-        groups = [each[head][each[head].isfinite()] for each in diagonals]
-        groups = [each for each in groups if each.numel()]
-        total = torch.cat(groups)
-        if total.var(unbiased=False) < 1e-18:
-            continue
-        within = sum(((each - each.mean()) ** 2).sum() for each in groups) / total.numel()
-        shares.append(1 - within / total.var(unbiased=False))
-    return float(sum(shares) / len(shares)) if shares else None
