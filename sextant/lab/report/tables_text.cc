@@ -36,10 +36,15 @@ std::string wrapped(std::string text) {
   return text;
 }
 
+// A longer name of a column, as "direction 512", still stands apart from its neighbour.
+size_t width_of(const ResultTable::Column& column, size_t width) {
+  return std::max(width + (column.sign ? 2 : 0), column.name.size() + 2);
+}
+
 std::string text_of(const ResultTable& table, size_t labels, size_t width) {
   std::string text = wrapped(table.caption) + ":\n" + fmt::format("{:<{}}", "method", labels);
   for (const ResultTable::Column& column : table.columns) {
-    text += fmt::format("{:>{}}", column.name, width + (column.sign ? 2 : 0));
+    text += fmt::format("{:>{}}", column.name, width_of(column, width));
   }
   text += "\n";
   for (const ResultTable::Row& row : table.rows) {
@@ -48,8 +53,7 @@ std::string text_of(const ResultTable& table, size_t labels, size_t width) {
         row.values, [](const std::optional<MeanInterval>& value) { return value.has_value(); });
     for (size_t n = 0; n < row.values.size() && !empty; ++n) {
       const ResultTable::Column& column = table.columns[n];
-      text +=
-          right(row.values[n] ? shown(*row.values[n], column) : "", width + (column.sign ? 2 : 0));
+      text += right(row.values[n] ? shown(*row.values[n], column) : "", width_of(column, width));
     }
     if (row.verdict) text += fmt::format("  {}", name(*row.verdict));
     if (!row.remark.empty()) text += "  " + row.remark;

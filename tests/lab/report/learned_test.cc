@@ -223,7 +223,7 @@ TEST(LeftOut, AreMethodsWithoutRetrievalWhereOthersHaveIt) {
   EXPECT_THAT(advised.details,
               HasSubstr("- Left out, as not learned: binary (loss at 32: not significantly, or not "
                         "by 0.1, below that of none (2.500)); alibi (less than half of the pairs 8 "
-                        "tokens back in sequences of 16).\n"));
+                        "tokens back found in sequences of 16).\n"));
 }
 
 TEST(LeftOut, IsRetrievalThatNoMethodLearned) {
@@ -234,7 +234,7 @@ TEST(LeftOut, IsRetrievalThatNoMethodLearned) {
   const Advice advised = advice(findings);
   EXPECT_EQ(advised.train,
             "**Train with alibi**: it has a loss of 1.700 at 64 bytes (1.700 at 32).");
-  EXPECT_THAT(advised.details, HasSubstr("Retrieval does not count, as it was not learned"));
+  EXPECT_THAT(advised.details, HasSubstr("Retrieval does not count, as no method has learned it"));
   for (const CheckedClaim& checked : findings.claims) {
     if (!is_on_retrieval(checked.claim.measure)) continue;
     EXPECT_EQ(checked.outcome, Outcome::kNotLearned) << checked.claim.text;
