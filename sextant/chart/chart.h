@@ -63,7 +63,7 @@ enum class Colours {
 struct Cells {
   int64_t count = 0;
   double first = 0, step = 1;
-  std::vector<std::string> names = {};  // empty, or count of them
+  std::vector<std::string> names = {};  // empty, or count of them, empty for a cell without a label
 };
 
 struct HeatMap {

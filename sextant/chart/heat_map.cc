@@ -115,10 +115,14 @@ std::vector<Mark> marks(const Cells& cells, double length, double spacing) {
   std::vector<Mark> out;
   int wanted = std::max(1, static_cast<int>(length / spacing));
   if (!cells.names.empty()) {
-    const int64_t every = (cells.count + wanted - 1) / wanted;
-    for (int64_t i = 0; i < cells.count; i += every) {
-      out.push_back({static_cast<double>(i), cells.names[static_cast<size_t>(i)]});
+    for (int64_t i = 0; i < cells.count; ++i) {
+      const std::string& name = cells.names[static_cast<size_t>(i)];
+      if (!name.empty()) out.push_back({static_cast<double>(i), name});
     }
+    const size_t every =
+        (out.size() + static_cast<size_t>(wanted) - 1) / static_cast<size_t>(wanted);
+    for (size_t n = 0; n * every < out.size(); ++n) out[n] = out[n * every];
+    out.resize((out.size() + every - 1) / every);
     return out;
   }
   if (cells.count == 1) return {{0, pretty(cells.first, 7)}};

@@ -124,6 +124,19 @@ std::optional<Sample> attention_past_sample(const MethodResult& /*method*/, cons
   return attention_from(settings.training.length, settings.test.longest(), result);
 }
 
+// The mean over layers and heads.
+std::optional<Sample> products_sample(const MethodResult& /*method*/, const ArmResult& result,
+                                      const Settings& /*settings*/) {
+  double sum = 0, heads = 0;
+  for (const HeadProducts& head : result.positions.heads) {
+    if (std::isnan(head.trained)) continue;
+    sum += head.trained;
+    ++heads;
+  }
+  if (heads == 0) return {};
+  return Sample{.mean = {.value = sum / heads}, .has_error = false};
+}
+
 std::optional<Sample> far_sample(const MethodResult& /*method*/, const ArmResult& result,
                                  const Settings& settings) {
   const int64_t length = settings.retrieval.longest();
@@ -183,6 +196,9 @@ constexpr MeasureKind kKinds[] = {
     {Measure::kAttentionPast, "attention_past",
      "share of attention beyond L in the longest windows", Needs::kAll, kSeeds,
      attention_past_sample},
+    {Measure::kProducts, "products",
+     "share of the variance of p_i W_q W_k^T p_j that distance explains", Needs::kAll, kSeeds,
+     products_sample},
     {Measure::kFar, "far", "share of pairs found at the beginning of the longest text", Needs::kAll,
      kPairs, far_sample},
     {Measure::kDirection, "direction", "share of marks tagged right", Needs::kAny, kPairs,

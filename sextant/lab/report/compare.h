@@ -25,6 +25,7 @@ enum class Measure {
   kLongest,        // sliding loss at the longest length
   kAttention,      // share of attention at distances of L/4 or more, in windows of L
   kAttentionPast,  // share of attention at distances of L or more, in the longest windows
+  kProducts,       // share of the variance of p_i W_q W_k^T p_j that distance explains
   kFar,            // retrieval accuracy for pairs at the beginning of the longest sequence
   kDirection,      // accuracy of the direction task at L
 };

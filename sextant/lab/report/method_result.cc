@@ -203,6 +203,12 @@ std::optional<MeanInterval> MethodResult::mean_accuracy_at(int64_t length) const
   return interval95(values);
 }
 
+bool has_products(const MethodResult& method) {
+  return method.base.empty() && !method.seeds.empty() &&
+         std::ranges::all_of(method.seeds,
+                             [](const ArmResult& seed) { return !seed.positions.heads.empty(); });
+}
+
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings) {
   std::vector<MethodResult> methods = grouped(results);
   for (MethodResult& method : methods) {

@@ -100,6 +100,10 @@ struct MethodResult {
   std::optional<MeanInterval> mean_accuracy_at(int64_t length) const;
 };
 
+// Whether it was measured how distance explains the products of the vectors that it adds to the
+// input. Methods with a base have the products of the base.
+bool has_products(const MethodResult& method);
+
 // Groups results by label, in the order of each label's first arm. Arms without a result are left
 // out.
 std::vector<MethodResult> by_method(std::span<const ArmResult> results, const Settings& settings);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sextant/base/error.h"
+
 namespace sextant::lab {
 namespace {
 
@@ -128,11 +130,68 @@ HeatMap cosine_map(const MethodResult& method, const Pictures& pictures, const S
           .colours = Colours::kDiverging};
 }
 
+// "1.1", "1.2", ... for layer and head; the rows are methods.
+HeatMap explained_map(const Findings& findings) {
+  HeatMap map{.title = "How far distance explains p_i W_q W_k^T p_j after training",
+              .subtitle = "p: the vectors added to the input; means over seeds",
+              .x = {.label = "layer.head"},
+              .y = {.label = "method"},
+              .value = {.label = "share of the variance", .low = 0, .high = 1}};
+  for (const MethodResult& method : findings.methods) {
+    if (!has_products(method)) continue;
+    map.rows.names.push_back(method.label);
+    const std::vector<HeadProducts>& heads = method.seeds.front().positions.heads;
+    map.columns.names.clear();
+    for (size_t n = 0; n < heads.size(); ++n) {
+      map.columns.names.push_back(fmt::format("{}.{}", heads[n].layer + 1, heads[n].head + 1));
+      double sum = 0;
+      for (const ArmResult& seed : method.seeds) sum += seed.positions.heads.at(n).trained;
+      map.values.push_back(sum / static_cast<double>(method.seeds.size()));
+    }
+  }
+  map.rows.count = static_cast<int64_t>(map.rows.names.size());
+  map.columns.count = static_cast<int64_t>(map.columns.names.size());
+  map.width = 760;
+  map.height = 130 + 22 * static_cast<int>(map.rows.count);
+  return map;
+}
+
+// Cells of tiles with a gap of one cell between them: the middle of each has its number.
+Cells tiles(size_t cells, size_t count) {
+  const size_t side = (cells + 1) / count;
+  if (side * count != cells + 1)
+    fail(fmt::format("result: pictures: products: expected {} tiles and gaps, but got {} cells",
+                     count, cells));
+  Cells out{.count = static_cast<int64_t>(cells), .names = std::vector<std::string>(cells)};
+  for (size_t n = 0; n < count; ++n) out.names[n * side + side / 2] = std::to_string(n + 1);
+  return out;
+}
+
+HeatMap product_map(const MethodResult& method, const Pictures& pictures,
+                    const Settings& settings) {
+  constexpr double kShown = 3;
+  const size_t columns = pictures.products.front().size();
+  return {.title = method.label + ": p_i W_q W_k^T p_j after training, by layer and head",
+          .subtitle = fmt::format("a tile for each: keys to the right, queries downwards, at every "
+                                  "{}th position below {}",
+                                  pictures.product_step, settings.training.length),
+          .x = {.label = "head"},
+          .y = {.label = "layer"},
+          .value = {.label = "standard deviations of the head", .low = -kShown, .high = kShown},
+          .columns = tiles(columns, static_cast<size_t>(settings.model.heads)),
+          .rows = tiles(pictures.products.size(), static_cast<size_t>(settings.model.layers)),
+          .values = filled(pictures.products, columns),
+          .colours = Colours::kDiverging};
+}
+
 }  // namespace
 
 std::vector<NamedMap> maps(const Findings& findings) {
   const Settings& settings = findings.settings;
   std::vector<NamedMap> all;
+  if (HeatMap map = explained_map(findings); !map.values.empty()) {
+    all.push_back({"products-by-head", std::move(map)});
+  }
   for (const int64_t length : {settings.training.length, settings.test.longest()}) {
     HeatMap map = attention_by_distance(findings, length);
     if (!map.values.empty()) {
@@ -144,6 +203,9 @@ std::vector<NamedMap> maps(const Findings& findings) {
     if (pictures == nullptr || !method.base.empty() || pictures->vectors.empty()) continue;
     all.push_back({"positions-" + method.label, vector_map(method, *pictures, settings)});
     all.push_back({"similarity-" + method.label, cosine_map(method, *pictures, settings)});
+    if (!pictures->products.empty()) {
+      all.push_back({"products-" + method.label, product_map(method, *pictures, settings)});
+    }
   }
   for (const MethodResult& method : findings.methods) {
     const Pictures* const pictures = pictures_of(method);

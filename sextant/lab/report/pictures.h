@@ -17,8 +17,9 @@ struct NamedMap {
 
 // Attention of the last L/2 bytes of windows by distance, all methods in one map: one map at the
 // training length L and one at the longest length. For each trained method also its position
-// vectors and their cosines, and its attention over a sequence of the longest length. Maps that are
-// missing from results of older versions are left out.
+// vectors and their cosines, the products of these vectors by layer and head, and its attention
+// over a sequence of the longest length. Maps that are missing from results of older versions are
+// left out.
 std::vector<NamedMap> maps(const Findings& findings);
 
 // Scores by distance, relative to the score at distance 0: one line per method for the mean over

@@ -39,13 +39,44 @@ Rows rows_from(const json& rows, const std::string& name) {
   return result;
 }
 
+json as_json(double value) { return std::isnan(value) ? json() : json(value); }
+
 json as_json(const Rows& rows) {
   json out = json::array();
   for (const std::vector<double>& row : rows) {
     out.push_back(json::array());
-    for (const double value : row) out.back().push_back(std::isnan(value) ? json() : json(value));
+    for (const double value : row) out.back().push_back(as_json(value));
   }
   return out;
+}
+
+json as_json(const PositionProducts& products) {
+  json heads = json::array();
+  for (const HeadProducts& one : products.heads) {
+    heads.push_back({{"layer", one.layer},
+                     {"head", one.head},
+                     {"trained", as_json(one.trained)},
+                     {"untrained", as_json(one.untrained)}});
+  }
+  return {{"plain", as_json(products.plain)}, {"heads", heads}};
+}
+
+PositionProducts products_from(const json& object) {
+  JsonFields fields(object, "result: positions");
+  const auto share = [](const json& value) { return value.is_null() ? NAN : value.get<double>(); };
+  PositionProducts products{.plain = share(fields.at("plain"))};
+  for (const json& entry : fields.at("heads")) {
+    JsonFields at(entry, "result: positions: heads");
+    HeadProducts head;
+    at.read("layer", head.layer);
+    at.read("head", head.head);
+    head.trained = share(at.at("trained"));
+    head.untrained = share(at.at("untrained"));
+    at.finish();
+    products.heads.push_back(head);
+  }
+  fields.finish();
+  return products;
 }
 
 json as_json(const Pictures& pictures) {
@@ -58,6 +89,10 @@ json as_json(const Pictures& pictures) {
     out["step"] = pictures.step;
     out["vectors"] = as_json(pictures.vectors);
     out["cosines"] = as_json(pictures.cosines);
+  }
+  if (!pictures.products.empty()) {
+    out["product_step"] = pictures.product_step;
+    out["products"] = as_json(pictures.products);
   }
   if (!pictures.attention.empty()) {
     out["cell"] = pictures.cell;
@@ -77,6 +112,10 @@ Pictures pictures_from(const json& object) {
     fields.read("step", pictures.step);
     pictures.vectors = rows_from(fields.at("vectors"), "vectors");
     pictures.cosines = rows_from(fields.at("cosines"), "cosines");
+  }
+  if (object.contains("products")) {
+    fields.read("product_step", pictures.product_step);
+    pictures.products = rows_from(fields.at("products"), "products");
   }
   if (object.contains("attention")) {
     fields.read("cell", pictures.cell);
@@ -124,6 +163,7 @@ void to_json(json& out, const ArmResult& result) {
          {"retrieval", retrieval},
          {"train_loss", result.train_loss},
          {"machine", result.machine}};
+  if (!result.positions.heads.empty()) out["positions"] = as_json(result.positions);
   const json pictures = as_json(result.pictures);
   if (!pictures.empty()) out["pictures"] = pictures;
 }
@@ -172,6 +212,7 @@ void from_json(const json& json, ArmResult& result) {
   }
   fields.read("train_loss", result.train_loss);
   fields.read("machine", result.machine);
+  if (json.contains("positions")) result.positions = products_from(fields.at("positions"));
   if (json.contains("pictures")) result.pictures = pictures_from(fields.at("pictures"));
   fields.finish();
 }

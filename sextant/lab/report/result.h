@@ -51,6 +51,19 @@ struct AttentionAt {
   std::vector<double> at_distance = {};
 };
 
+// Share of the variance of p_i W_q W_k^T p_j that distance explains, for one head of a layer; NaN
+// if the products do not vary. trained_products.h.
+struct HeadProducts {
+  int64_t layer = 0, head = 0;
+  double trained = 0, untrained = 0;  // with the trained W, and with those of the first step
+};
+
+// For an encoding that adds vectors p to the input; of other encodings there are no heads.
+struct PositionProducts {
+  double plain = 0;  // the same share for p_i . p_j
+  std::vector<HeadProducts> heads = {};
+};
+
 // Samples of an encoding's effect, taken from the tested model and drawn by pictures.h.
 struct Pictures {
   // For an encoding that changes scores: by head, the score of one vector as query and key at each
@@ -62,6 +75,11 @@ struct Pictures {
   // subset of the channels), and the cosines between each two of these vectors.
   int64_t step = 0;
   std::vector<std::vector<double>> vectors = {}, cosines = {};
+  // Its products p_i W_q W_k^T p_j after training: tiles of the positions 0, step, 2 step, ...
+  // below L, one row of tiles per layer and one column per head, with a gap of NaN between them. A
+  // tile is shown less its mean and in standard deviations.
+  int64_t product_step = 0;
+  std::vector<std::vector<double>> products = {};
   // Attention weights in one sequence of the longest length, means over layers and heads. Queries
   // and keys are grouped in cells of `cell` positions: the weights are averaged over the queries of
   // a cell and summed over the keys of a cell. Row by row, in causal models up to the query's own
@@ -79,6 +97,7 @@ struct ArmResult {
   std::vector<AtLength> lengths;
   std::vector<double> loss_at;  // at the longest length, by bin of positions
   std::vector<AttentionAt> attention;
+  PositionProducts positions = {};    // on text
   Pictures pictures = {};             // of seed 0 on text; empty for other arms
   std::vector<AtDistance> retrieval;  // of an arm on a small task, whose measures above are empty
   std::vector<double> train_loss;     // means of kTrainLossSteps steps

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -287,6 +288,60 @@ ResultTable attention_table(const Findings& findings) {
   return table;
 }
 
+// The mean of a share over the heads of a layer, or of all layers for layer -1, of one arm. Heads
+// whose products do not vary have none.
+double mean_share(const ArmResult& arm, double HeadProducts::*share, int64_t layer) {
+  double sum = 0, heads = 0;
+  for (const HeadProducts& head : arm.positions.heads) {
+    if ((layer >= 0 && head.layer != layer) || std::isnan(head.*share)) continue;
+    sum += head.*share;
+    ++heads;
+  }
+  return sum / heads;
+}
+
+ResultTable products_table(const Findings& findings) {
+  const Settings& settings = findings.settings;
+  ResultTable table{
+      .caption = fmt::format(
+          "Share of the variance of p_i W_q W_k^T p_j that the distance i - j explains, for the "
+          "vectors p added to the input at positions below {}: without W, with the random W before "
+          "training, and with the trained W of each layer; means over heads",
+          settings.training.length),
+      .unit = "",
+      .columns = {{.name = "no W", .unit = "", .decimals = 2},
+                  {.name = "random W", .unit = "", .decimals = 2}},
+      .rows = {},
+      .in_report_only = true};
+  for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
+    table.columns.push_back(
+        {.name = fmt::format("layer {}", layer + 1), .unit = "", .decimals = 2});
+  }
+  for (const MethodResult& method : findings.methods) {
+    if (!has_products(method)) continue;
+    const auto mean = [&](const auto& share_of) -> std::optional<MeanInterval> {
+      std::vector<double> shares;
+      for (const ArmResult& seed : method.seeds) {
+        const double share = share_of(seed);
+        if (!std::isnan(share)) shares.push_back(share);
+      }
+      if (shares.empty()) return {};
+      return interval95(shares);
+    };
+    ResultTable::Row row{.label = method.label, .values = {}};
+    row.values.push_back(mean([](const ArmResult& seed) { return seed.positions.plain; }));
+    row.values.push_back(
+        mean([](const ArmResult& seed) { return mean_share(seed, &HeadProducts::untrained, -1); }));
+    for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
+      row.values.push_back(mean([layer](const ArmResult& seed) {
+        return mean_share(seed, &HeadProducts::trained, layer);
+      }));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
 
 const char* caveat(const Settings& settings) {
@@ -315,6 +370,7 @@ std::vector<ResultTable> tables(const Findings& findings) {
     if (base.is_base && !base.seeds.empty()) all.push_back(stretch_table(base, findings));
   }
   all.push_back(dropped_table(findings));
+  all.push_back(products_table(findings));
   all.push_back(attention_table(findings));
   std::erase_if(all, [](const ResultTable& table) { return table.rows.empty(); });
   return all;

@@ -30,7 +30,8 @@ struct ResultTable {
 };
 
 // Sliding loss, loss and the small task of the trained methods; one table of stretches for each
-// method whose weights others read; methods with dropped channels; attention of all methods.
+// method whose weights others read; methods with dropped channels; products of added positions;
+// attention of all methods.
 std::vector<ResultTable> tables(const Findings& findings);
 
 // A caveat to print with the tables.

@@ -24,6 +24,7 @@
 #include "sextant/lab/torch/encoding_samples.h"
 #include "sextant/lab/torch/evaluate.h"
 #include "sextant/lab/torch/model_folder.h"
+#include "sextant/lab/torch/trained_products.h"
 #include "sextant/lab/torch/trainer.h"
 #include "sextant/torch/methods/shared/dropped_channels.h"
 
@@ -217,6 +218,7 @@ class ArmRun {
       if (task_.arm.memory == 0 && !task_.arm.two_streams) {
         const bool draws = task_.arm.seed == 0;
         if (draws) draw();
+        if (task_.arm.weights_from.empty()) measure_products(draws);
         result_.attention =
             attention_entropy(decoder_, method_of(task_.arm, task_.settings), blocks, options,
                               length_, draws ? &result_.pictures : nullptr);
@@ -229,6 +231,15 @@ class ArmRun {
     const std::unique_ptr<Method> method = method_of(task_.arm, task_.settings);
     const ModelShape shape = model_shape(model_of(task_.settings, task_.arm), length_);
     result_.pictures = pictures_of(decoder_, *method, shape, task_.settings.test.longest());
+  }
+
+  // Decoders with the same seed begin with the same weights.
+  void measure_products(bool draws) {
+    const DecoderOptions model = model_of(task_.settings, task_.arm);
+    const Decoder untrained(model, method_of(task_.arm, task_.settings), task_.arm.seed);
+    result_.positions =
+        trained_products(decoder_, untrained, *method_of(task_.arm, task_.settings),
+                         model_shape(model, length_), draws ? &result_.pictures : nullptr);
   }
 
   void report_training(int64_t step) const {

@@ -1,4 +1,5 @@
 #include "sextant/lab/report/report.h"
+#include "sextant/lab/report/tables.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -128,6 +129,11 @@ std::vector<ArmResult> with_pictures() {
   all[1].pictures.step = 32;
   all[1].pictures.vectors = {{1, 0}, {0, 1}};
   all[1].pictures.cosines = {{1, 0}, {0, 1}};
+  all[1].pictures.product_step = 16;
+  all[1].pictures.products.assign(8, {1, -1, NAN, 0.5, 9, NAN, 1, 2, NAN, 0, 1});  // 3 x 4 tiles
+  all[1].positions = {.plain = 0.75,
+                      .heads = {{.layer = 0, .head = 0, .trained = 0.5, .untrained = 0.25},
+                                {.layer = 0, .head = 1, .trained = 0.25, .untrained = NAN}}};
   return all;
 }
 
@@ -139,13 +145,33 @@ TEST(Maps, AreOfAllMethodsAndOfThoseThatWereTrained) {
     files.push_back(named.file);
     EXPECT_NO_THROW(chart::svg(named.map)) << named.file;
   }
-  EXPECT_THAT(files, testing::ElementsAre("attention-by-distance-32", "attention-by-distance-64",
-                                          "positions-learned", "similarity-learned",
+  EXPECT_THAT(files, testing::ElementsAre("products-by-head", "attention-by-distance-32",
+                                          "attention-by-distance-64", "positions-learned",
+                                          "similarity-learned", "products-learned",
                                           "attention-rope", "attention-learned"));
-  const chart::HeatMap by_distance = maps(findings)[0].map;
+  const chart::HeatMap by_distance = maps(findings)[1].map;
   EXPECT_THAT(by_distance.rows.names, testing::ElementsAre("rope", "learned", "window"));
   EXPECT_THAT(by_distance.columns.names, testing::ElementsAre("0", "1", "2–3"));
   EXPECT_TRUE(maps(findings_of(results(3), small())).empty()) << "old results have none";
+}
+
+TEST(Products, AreATableOfMeansOverHeads) {
+  const std::vector<ArmResult> all = with_pictures();
+  const Findings findings = findings_of(all, small());
+  const std::vector<ResultTable> found = tables(findings);
+  const auto table = std::ranges::find_if(
+      found, [](const ResultTable& one) { return one.columns.front().name == "no W"; });
+  ASSERT_NE(table, found.end());
+  EXPECT_TRUE(table->in_report_only);
+  ASSERT_EQ(table->rows.size(), 1) << "rope adds nothing to the input";
+  const ResultTable::Row& row = table->rows.front();
+  EXPECT_EQ(row.label, "learned");
+  EXPECT_EQ(row.values.at(0)->mean, 0.75);
+  EXPECT_EQ(row.values.at(1)->mean, 0.25) << "of the head whose products vary";
+  EXPECT_EQ(row.values.at(2)->mean, 0.375);
+  const chart::HeatMap map = maps(findings)[0].map;
+  EXPECT_THAT(map.columns.names, testing::ElementsAre("1.1", "1.2"));
+  EXPECT_THAT(map.values, testing::ElementsAre(0.5, 0.25));
 }
 
 TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
@@ -164,10 +190,12 @@ TEST(ScoresByDistance, HaveTheMeanOverHeadsInTheirBand) {
 
 // JSON has null for NaN; a parsed file must equal its source nevertheless.
 TEST(Report, PicturesSurviveTheirFile) {
-  const nlohmann::json written = with_pictures()[0];
-  const nlohmann::json read = nlohmann::json::parse(written.dump());
-  EXPECT_EQ(read, written);
-  EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
+  for (const ArmResult& result : with_pictures()) {
+    const nlohmann::json written = result;
+    const nlohmann::json read = nlohmann::json::parse(written.dump());
+    EXPECT_EQ(read, written);
+    EXPECT_EQ(nlohmann::json(read.get<ArmResult>()), written);
+  }
 }
 
 TEST(Report, OpensWithTheAnswerAndTheChartOfAllLengths) {
