@@ -33,9 +33,9 @@ std::vector<std::string> saved_caches() {
   narrow_shape.dtype = DType::kBfloat16;
   KvCache cache(kCacheShape), narrow(narrow_shape);
   std::vector<float> rows(20 * 4, 0.5F);
-  const std::optional<Rotation> ways[] = {std::nullopt, rotation(rotary({.dim = 4}))};
+  const std::optional<Rotation> rotations[] = {std::nullopt, rotation(rotary({.dim = 4}))};
   std::vector<std::string> files;
-  for (const auto& rotated_by : ways)
+  for (const auto& rotated_by : rotations)
     for (const int64_t count : {0, 1, 20}) {
       const int64_t text = cache.add(-3, rotated_by);
       cache.append(text, packed<const float>(rows.data(), 1, 1, count, 4),

@@ -75,7 +75,8 @@ class Method(torch.nn.Module):
         tokens (complex with a table per token id, fairseq's sinusoids with padding). input_before
         [batch, 1, width] is the last row of the result for the positions before first_query, which
         a recurrence over the input (recursive with ``over="input"``) continues from; gradients do
-        not pass through it when the call is traced."""
+        not pass through it when the call is traced. If x has 16 bits, the result is rounded to
+        them, and a sequence in parts differs from a whole one by that rounding."""
         return torch.ops.sextant.method_embed(
             self.name,
             self.shape,

@@ -108,7 +108,7 @@ Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base) {
   return spectrum;
 }
 
-Spectrum with_one_growth(Spectrum spectrum, double xi) {
+Spectrum with_uniform_growth(Spectrum spectrum, double xi) {
   if (!(xi > 0 && xi <= 1)) {
     fail("xpos: xi: expected a number above 0 and at most 1, but got " + std::to_string(xi));
   }

@@ -66,7 +66,7 @@ Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base);
 
 // Scales every pair by xi^t: a score falls by xi^d with distance d. Throws Error unless xi is above
 // 0 and at most 1.
-Spectrum with_one_growth(Spectrum spectrum, double xi);
+Spectrum with_uniform_growth(Spectrum spectrum, double xi);
 
 // A spectrum in the form that kernels use: speeds as exact turns.
 struct Rotation {

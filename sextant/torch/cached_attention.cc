@@ -12,6 +12,7 @@
 
 #include "sextant/base/error.h"
 #include "sextant/torch/operators/tensor_data.h"
+#include "sextant/torch/to_float.h"
 
 namespace sextant {
 namespace {
@@ -33,11 +34,9 @@ at::Tensor page_table(const KvCache& cache, std::span<const SequenceGrowth> sequ
 
 // The cache's memory as a tensor, which is valid until the cache changes.
 at::Tensor as_tensor(const AnyView<const float>& pages) {
-  const at::ScalarType type = pages.dtype == DType::kBfloat16  ? at::kBFloat16
-                              : pages.dtype == DType::kFloat16 ? at::kHalf
-                                                               : at::kFloat;
   return at::from_blob(const_cast<void*>(pages.data),  // operands are never written
-                       {pages.batch, pages.heads, pages.rows, pages.columns}, type);
+                       {pages.batch, pages.heads, pages.rows, pages.columns},
+                       scalar_type(pages.dtype));
 }
 
 void check_plain(const KvCache& cache, std::span<const SequenceGrowth> sequences,

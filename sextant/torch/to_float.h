@@ -10,10 +10,26 @@
 
 #include <vector>
 
+#include "sextant/base/view.h"
+
 namespace sextant {
 
 inline bool is_narrow(const at::Tensor& x) {
   return x.defined() && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf);
+}
+
+inline at::ScalarType scalar_type(DType type) {
+  switch (type) {
+    case DType::kBfloat16:
+      return at::kBFloat16;
+    case DType::kFloat16:
+      return at::kHalf;
+    case DType::kFloat64:
+      return at::kDouble;
+    case DType::kFloat32:
+      break;
+  }
+  return at::kFloat;
 }
 
 // The type in which a tensor's elements are computed.

@@ -59,7 +59,7 @@ TEST(CpuBf16x3, HasTheSameBitsForAnyNumberOfThreads) {
 
 // The bf16x3 terms of values this small would be flushed to zero, and of values this large would be
 // infinite; such blocks are computed by the vector kernels.
-TEST(CpuBf16x3, HoldsForNumbersThatHaveNoParts) {
+TEST(CpuBf16x3, HoldsForNumbersThatCannotBeSplit) {
   for (const float factor : {0x1p-110F, 0x1p-100F, 0x1p-90F, 0x1p+60F, 0x1p+100F}) {
     SCOPED_TRACE(factor);
     RandomOptions o = {.batch = 1, .heads = 2, .key_heads = 1, .queries = 100, .keys = 300};
@@ -69,14 +69,14 @@ TEST(CpuBf16x3, HoldsForNumbersThatHaveNoParts) {
     auto* const values = const_cast<float*>(static_cast<const float*>(v.at(0, 0, 0)));
     for (int64_t n = 0; n < v.rows * v.columns; ++n)
       values[n] = std::clamp(values[n], -1.0F, 1.0F) * factor;
-    const Attended<float> by_amx = random.new_attended(), by_vectors = random.new_attended();
-    attend(random.score, by_amx, cpu_bf16x3_backend(), serial_executor());
+    const Attended<float> by_products = random.new_attended(), by_vectors = random.new_attended();
+    attend(random.score, by_products, cpu_bf16x3_backend(), serial_executor());
     attend(random.score, by_vectors, cpu_backend(), serial_executor());
     for (int64_t h = 0; h < o.heads; ++h)
       for (int64_t i = 0; i < o.queries; ++i)
         for (int64_t c = 0; c < o.value_columns; ++c)
-          ASSERT_NEAR(HostAnyView(by_amx.out)(0, h, i, c), HostAnyView(by_vectors.out)(0, h, i, c),
-                      0x1p-18F * factor);
+          ASSERT_NEAR(HostAnyView(by_products.out)(0, h, i, c),
+                      HostAnyView(by_vectors.out)(0, h, i, c), 0x1p-18F * factor);
     if (factor > 1) continue;  // the gradients overflow float32
     const ScoreGrad<float> grad = random.new_grad(), exact = random.new_grad();
     attend_backward(random.score, as_const(by_vectors), random.d_out, grad, cpu_bf16x3_backend(),

@@ -75,7 +75,7 @@ TEST_P(Held, EverySplitOfATextGivesTheSame) {
   }
 }
 
-TEST_P(Held, TextsOfOtherStretchesAndLengthsShareOneBatch) {
+TEST_P(Held, SequencesOfOtherStretchesAndLengthsShareOneBatch) {
   const std::vector<Rotation> rotations = {rope(), rope(4), rope(4), rope(16)};
   const std::vector<int64_t> lengths = {70, 5, 200, 33};
   const int64_t queries = 3;

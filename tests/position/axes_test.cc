@@ -71,15 +71,15 @@ TEST(Spectra, XposFadesFastPairsMost) {
 }
 
 TEST(Xpos, MayHaveOneGrowthForAllPairs) {
-  const Spectrum plain = rotary({.dim = 8}), grown = with_one_growth(plain, 0.25);
+  const Spectrum plain = rotary({.dim = 8}), grown = with_uniform_growth(plain, 0.25);
   for (size_t f = 0; f < 4; ++f) {
     EXPECT_EQ(grown.pairs[f].growth, std::log(0.25));
     EXPECT_EQ(grown.pairs[f].speed.high, plain.pairs[f].speed.high);
   }
-  EXPECT_EQ(with_one_growth(plain, 1).pairs[0].growth, 0);
+  EXPECT_EQ(with_uniform_growth(plain, 1).pairs[0].growth, 0);
   for (const double xi : {0.0, -0.5, 1.5, std::nan("")})
     EXPECT_THAT(
-        [&] { with_one_growth(plain, xi); },
+        [&] { with_uniform_growth(plain, xi); },
         ThrowsMessage<Error>(HasSubstr("xpos: xi: expected a number above 0 and at most 1")));
 }
 

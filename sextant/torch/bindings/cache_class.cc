@@ -109,8 +109,7 @@ class KvCacheClass final : public torch::CustomClassHolder {
   std::tuple<at::Tensor, at::Tensor> read(int64_t sequence) const {
     const KvCacheShape& s = cache_.shape();
     const int64_t rows = cache_.rows(sequence);
-    constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
-    const at::ScalarType type = kTypes[static_cast<size_t>(s.dtype)];
+    const at::ScalarType type = scalar_type(s.dtype);
     const at::Tensor k = at::empty({1, s.key_heads, rows, s.key_columns}, type);
     const at::Tensor v = at::empty({1, s.key_heads, rows, s.value_columns}, type);
     cache_.read(sequence, 0, any_view_4d<float>(k), any_view_4d<float>(v));

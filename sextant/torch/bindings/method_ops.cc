@@ -89,6 +89,8 @@ struct Embed {
                      .token_ids = optional_tensor(a[9]),
                      .input_before = optional_tensor(a[10])};
     const auto method = method_of(a);
+    if (a[8].toBool() && layout.input_before.defined())
+      fail("method_embed: input_before: expected none with last=True, which continues nothing");
     if (method->recurs_over_input())
       begin_at_zero(layout);
     else if (layout.input_before.defined())

@@ -126,7 +126,7 @@ at::Tensor xpos_growth(int64_t dim, double gamma, double scale_base, c10::option
     fail("xpos_growth: gamma, scale_base: expected the defaults beside xi, but got " +
          std::to_string(gamma) + ", " + std::to_string(scale_base));
   const Spectrum plain = rotary({.dim = dim});
-  const Spectrum grown = xi ? with_one_growth(plain, *xi) : with_xpos(plain, gamma, scale_base);
+  const Spectrum grown = xi ? with_uniform_growth(plain, *xi) : with_xpos(plain, gamma, scale_base);
   std::vector<double> growth;
   for (const Spectrum::Pair& pair : grown.pairs) growth.push_back(pair.growth);
   return doubles(growth, {static_cast<int64_t>(growth.size())});

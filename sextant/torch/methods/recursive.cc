@@ -150,6 +150,9 @@ class InputRecurrence final : public Method {
     const at::Tensor& before = layout.input_before;
     if (before.defined()) {
       const std::vector<int64_t> sizes = {layout.batch, static_cast<int64_t>(all.size()), width_};
+      if (!at::isFloatingType(before.scalar_type()))
+        fail(std::string("recursive: input_before: expected floating-point numbers, but got ") +
+             at::toString(before.scalar_type()));
       if (before.sizes() != at::IntArrayRef(sizes))
         fail("recursive: input_before: expected [" + std::to_string(sizes[0]) + ", " +
              std::to_string(sizes[1]) + ", " + std::to_string(sizes[2]) +

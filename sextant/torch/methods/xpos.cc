@@ -44,7 +44,7 @@ std::unique_ptr<Method> make_xpos(const ModelShape& shape, const nlohmann::json&
     if (scale_base != kXposScaleBase)
       options.refuse("scale_base", "512, the default, as xi gives the decay");
     return std::make_unique<RotaryMethod>(RotaryPlan(options, shape, [=](Spectrum spectrum) {
-      return with_one_growth(std::move(spectrum), *xi);
+      return with_uniform_growth(std::move(spectrum), *xi);
     }));
   }
   return std::make_unique<RotaryMethod>(RotaryPlan(options, shape, [=](Spectrum spectrum) {

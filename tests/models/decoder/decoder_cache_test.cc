@@ -86,7 +86,7 @@ TEST(Decoder, DecodingOverACacheIsReadingTheWholeText) {
   }
 }
 
-TEST(Decoder, TextsOfOneBatchMayHaveOtherLengths) {
+TEST(Decoder, SequencesOfOneBatchMayHaveOtherLengths) {
   const at::NoGradGuard no_gradients;
   const at::Tensor text = tokens(2, 2 * kLength);
   const DecoderOptions options = tiny();

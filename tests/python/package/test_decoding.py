@@ -60,6 +60,10 @@ class Decoding(unittest.TestCase):
                 method.embed(x[:, 4:], first_query=4)
             with self.assertRaisesRegex(RuntimeError, "expected none, as first_query is 0"):
                 method.embed(x, input_before=whole[:, 3:4])
+            with self.assertRaisesRegex(RuntimeError, "expected none with last=True"):
+                method.embed(x[:, 4:], first_query=4, last=True, input_before=whole[:, 3:4])
+            with self.assertRaisesRegex(RuntimeError, "floating-point numbers, but got Long"):
+                method.embed(x[:, 4:], first_query=4, input_before=whole[:, 3:4].long())
         with self.assertRaisesRegex(RuntimeError, "as the method does not continue from it"):
             make("sinusoidal").embed(x.double(), input_before=x[:, :1])
 

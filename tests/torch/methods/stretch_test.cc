@@ -149,7 +149,7 @@ TEST(Dynamic, WithinTheTrainingLengthNothingIsStretched) {
   }
 }
 
-TEST(Dynamic, TextsOfOneBatchHaveTheirOwnLengths) {
+TEST(Dynamic, SequencesOfOneBatchHaveTheirOwnLengths) {
   // The second batch entry begins at a later rotary position, as after a longer prefill.
   const json options = options_of({"rope", "dynamic-ntk"}, "query");
   const Layer layer(kShape, kWhole);
