@@ -19,7 +19,9 @@ item has
   paper     the paper's or the notes' formula, where it differs from the printed one; paper_zh: with
             its remarks in Chinese
   en, zh    the statement of the notes
-  out_en, out_zh   the result here. {survey} and {quick} become links to the measurements
+  out_en, out_zh   the result here. {survey}, {quick} and {questions} become links to the
+            measurements, {SURVEY|ARM|LENGTH} a loss of docs/data/questions/SURVEY.json,
+            {SURVEY|ARM|change} its change, and {masked|ARM|direction} a share of marks at L
   heading   an anchor of its own
 
 and a misprint (file 5) has key, where, quote, pages, commands, en, zh. conditions.json beside the
@@ -28,6 +30,7 @@ folder is written by draw_conditions.py.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -40,6 +43,7 @@ NOTES = {"A": 64, "B": 26, "C": 13, "D": 20, "E": 19}
 
 WORDS = {
     "survey": {"en": "[survey](survey.md#the-output)", "zh": "[调查](survey.md#the-output)"},
+    "questions": {"en": "[open questions](questions.md)", "zh": "[待解问题](questions.md)"},
     "quick": {"en": "[quick look](data/quick-look.json)", "zh": "[速览](data/quick-look.json)"},
     "out": {"en": "*Here:* ", "zh": "*结果*："},
     "paper": {"en": "Paper or note: ", "zh": "论文或笔记："},
@@ -111,9 +115,27 @@ def method_link(name, language):
     return f"[{name}](methods/{name}.md)"
 
 
+def measured(match):
+    """The number of a placeholder {SURVEY|ARM|MEASURE}."""
+    survey, arm, measure = match.groups()
+    found = json.loads((DATA.parent / f"questions/{survey}.json").read_text("utf-8"))
+    if arm not in found["methods"]:
+        sys.exit(f"{match[0]}: expected an arm of questions/{survey}.json")
+    method = found["methods"][arm]
+    if measure == "direction":
+        length = str(found["settings"]["retrieval"]["length"])
+        shares = [mean for mean, _ in method["task"][length].values()]
+        return f"{sum(shares) / len(shares):.2f}"
+    if measure == "change":
+        return f"{method['change'][0]:+.3f}"
+    return f"{method['sliding'][measure][0]:.3f}"
+
+
 def filled(text, language):
     words = words_of(language)
-    return text.replace("{survey}", words["survey"]).replace("{quick}", words["quick"])
+    for key in ("survey", "quick", "questions"):
+        text = text.replace(f"{{{key}}}", words[key])
+    return re.sub(r"\{([\w-]+)\|([^|}]+)\|([^|}]+)\}", measured, text)
 
 
 def item_text(item, language):

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sextant/base/error.h"
+#include "sextant/lab/report/claimed_arms.h"
 #include "sextant/lab/run/checkpoint.h"
 #include "sextant/lab/run/survey.h"
 #include "sextant/lab/torch/model_folder.h"
@@ -308,6 +309,17 @@ TEST(RunArm, RefusesWeightsOfAnotherModel) {
   run_arm(prepare_arm(folder, arm_of("t5"), tiny_settings()), {});
   const auto window = prepare_arm(folder, arm_of("window", "t5-0"), tiny_settings());
   EXPECT_THAT([&] { run_arm(window, {}); }, ThrowsMessage<Error>(HasSubstr("tensors, but got")));
+}
+
+TEST(MethodOf, IsMadeForEveryArmOfAClaim) {
+  for (const Objective objective : {Objective::kCausal, Objective::kMasked}) {
+    const Settings settings{.objective = objective};
+    const std::vector<std::string> names = arms_of_claims(/*only_open=*/false, settings);
+    EXPECT_GT(names.size(), 5);
+    for (const Arm& arm : make_arms(names, 1, settings)) {
+      EXPECT_NO_THROW(method_of(arm, settings)) << arm.name();
+    }
+  }
 }
 
 }  // namespace
