@@ -152,6 +152,10 @@ std::tuple<at::Tensor, double, double> stretched_speeds(int64_t dim, double base
           ? RopeScaling{}
           : read_scaling(object, {.base = base, .pairs = dim / 2, .original_length = train_length},
                          "stretch");
+  if (scaling.partial)
+    fail("stretch: expected no partial_rotary_factor, as dim is the rotated part");
+  if (!scaling.sections.empty())
+    fail("stretch: expected no mrope_section, as these are the speeds of one axis");
   return described(stretched(rotary({.dim = dim, .base = scaling.base.value_or(base)}),
                              stretch_of(scaling, length)),
                    scaling.score_factor);
