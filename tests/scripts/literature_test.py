@@ -100,7 +100,7 @@ class LiteratureTest(unittest.TestCase):
                     self.assertTrue(number in quick_look_numbers()
                                     or "{survey}" in sentence and number in survey,
                                     f"{item['ids']}: {number}")
-        self.assertGreater(checked, 50)
+        self.assertGreater(checked, 20)
 
     def test_terms_and_conditions_cover_all_methods(self):
         tested = {name for name in draw_literature.conditions() if ":" not in name}
