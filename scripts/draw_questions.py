@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the tables and charts of docs/questions.md from the surveys of docs/data/questions.
 
-    scripts/draw_questions.py           rewrites docs/figures/questions-*.svg and the marked blocks
+    scripts/draw_questions.py           rewrites docs/figures/questions/*.svg and the marked blocks
                                         of the pages
     scripts/draw_questions.py --check   writes nothing, and fails if a chart or block is stale
     scripts/draw_questions.py --take NAME FOLDER [--program PATH]
@@ -24,7 +24,7 @@ import svg_chart
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/data/questions"
-FIGURES = ROOT / "docs/figures"
+FIGURES = ROOT / "docs/figures/questions"
 PAGES = ("docs/questions.md", "docs/survey.md")
 BLOCK = re.compile(r"(<!-- questions:([\w:-]+) -->\n).*?(<!-- /questions -->)", re.DOTALL)
 # The charts of losses: key, title, survey, arms.
@@ -288,7 +288,7 @@ def drawn(surveys):
     for key, (title, name, arms) in CHARTS.items():
         svg = chart(title, surveys[name], arms) if name in surveys else None
         if svg:
-            files[FIGURES / f"questions-{key}.svg"] = svg
+            files[FIGURES / f"{key}.svg"] = svg
     for page in PAGES:
         path = ROOT / page
         files[path] = BLOCK.sub(lambda match: match[1] + block(match[2], surveys) + match[3],

@@ -16,9 +16,9 @@
 
 namespace sextant::lab {
 
-// Of the positions below L, by layer and head; empty if the method adds nothing to the input.
-// `untrained` is the decoder with which training began: its W are the random ones. `pictures`, if
-// not null, receives the products.
+// Products of the positions below L, by layer and head; empty if the method adds nothing to the
+// input. `untrained` is the decoder before its training, with random matrices W. `pictures`, if not
+// null, receives the products.
 PositionProducts trained_products(const Decoder& decoder, const Decoder& untrained,
                                   const Method& method, const ModelShape& shape,
                                   Pictures* pictures = nullptr);
