@@ -34,6 +34,7 @@ set(sextant_core_headers
   sextant/position/stretch/stretch.h
   sextant/position/stretch/yarn.h
   sextant/attention/attend.h
+  sextant/attention/layouts.h
   sextant/attention/plan.h
   sextant/attention/score.h
   sextant/attention/rotary/cos_sin.h
@@ -41,7 +42,6 @@ set(sextant_core_headers
   sextant/cache/cache_file.h
   sextant/cache/kv_cache.h)
 
-set(sextant_config_headers
   sextant/files/gguf.h
   sextant/rope_config/config_path.h
   sextant/rope_config/explain.h
