@@ -1,6 +1,7 @@
 # The headers that are the API, by component of the installation; docs/cpp.md lists them for users.
 # All other headers of these folders are internal and are not installed.
 set(sextant_core_headers
+  sextant/sextant.h
   sextant/version.h
   sextant/base/aligned_memory.h
   sextant/base/context.h
@@ -42,6 +43,8 @@ set(sextant_core_headers
   sextant/cache/cache_file.h
   sextant/cache/kv_cache.h)
 
+set(sextant_config_headers
+  sextant/sextant_config.h
   sextant/files/gguf.h
   sextant/rope_config/config_path.h
   sextant/rope_config/explain.h
