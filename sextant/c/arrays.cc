@@ -20,6 +20,9 @@ DType dtype_of(sextant_dtype dtype, const char* name) {
 }
 
 AnyView<float> view_of(const sextant_array& array, const char* name) {
+  for (const int64_t size : {array.batch, array.heads, array.rows, array.columns})
+    if (size < 0)
+      fail(std::string(name) + ": expected sizes of at least 0, but got " + std::to_string(size));
   AnyView<float> view;
   view.data = array.data;
   view.batch = array.batch, view.heads = array.heads;

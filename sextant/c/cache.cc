@@ -18,6 +18,7 @@ AnyView<const float> rows_of(const sextant_array& array, const char* name) {
 }
 
 std::vector<CachedBatch::Entry> entries_of(const sextant_decoding& d) {
+  c::view_of(d.q, "q");  // its sizes are valid
   std::vector<CachedBatch::Entry> entries;
   const Rotation* rotation = d.rope ? &d.rope->rotation : nullptr;
   for (int64_t b = 0; b < d.q.batch; ++b)

@@ -32,6 +32,7 @@ T& need(T* pointer, const char* name) {
 const Executor& executor_of(const sextant_pool* pool);
 // Throws Error if the dtype is none of the enumeration.
 DType dtype_of(sextant_dtype dtype, const char* name);
+// Throws Error if a size is negative, or as dtype_of().
 AnyView<float> view_of(const sextant_array& array, const char* name);
 // Throws Error unless the elements are float32.
 View<float> float_view_of(const sextant_array& array, const char* name);

@@ -98,6 +98,9 @@ static void test_attention(void) {
   a.q.dtype = (sextant_dtype)9;
   expect_error(sextant_attend(&a, &result, NULL, pool), "q.dtype");
   a.q.dtype = SEXTANT_FLOAT32;
+  a.v.heads = -2;
+  expect_error(sextant_attend(&a, &result, NULL, pool), "v: expected sizes of at least 0");
+  a.v.heads = kKeyHeads;
   a.sees = SEXTANT_ALL_KEYS;
   expect_error(sextant_attend(&a, &result, NULL, pool), "window: expected 0");
   expect_error(sextant_pool_create(0, &pool), "threads");
