@@ -7,7 +7,7 @@
 # shared, is configured, built, installed and used by find_package, pkg-config, the examples, the
 # programs of docs/cpp.md and docs/c.md and a C program. Then nlohmann-json is installed and the
 # same is done with the component `config`. A shared library must export the API only, and the
-# static core must be smaller than 8 MB. It takes a quarter of an hour on two cores.
+# static core must be smaller than 8 MB. The kernels are compiled twice, without ccache.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 
