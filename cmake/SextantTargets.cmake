@@ -17,6 +17,21 @@ function(sextant_core_options target)
   target_compile_options(${target} PRIVATE -Wconversion -Wshadow)
 endfunction()
 
+# sextant_library_for_engines(target component): a library that other projects link, installed as
+# sextant::<component>. A shared one has the minor version in its SONAME and exports only symbols of
+# the API: the script also hides instantiations of the standard library's templates.
+function(sextant_library_for_engines target component)
+  add_library(sextant::${component} ALIAS ${target})
+  set(soname ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${soname})
+  if(CMAKE_CXX_VISIBILITY_PRESET STREQUAL hidden AND CMAKE_SYSTEM_NAME STREQUAL Linux)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/exported_symbols.ld)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${script} LINKER:--no-undefined)
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
+  endif()
+endfunction()
+
 # Code without loops over tensors, such as the command and file readers, is compiled with -O1: that
 # takes two thirds of the time of -O3, and is fast enough.
 set(sextant_light $<$<CONFIG:Release>:-O1>)

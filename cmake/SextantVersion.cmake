@@ -1,9 +1,8 @@
-# The library `sextant_version`: the version, commit and libtorch of this build.
+# The library `sextant_version`: the commit and libtorch of this build.
 #
-# The version is that of CMakeLists.txt and is compiled into one file. This file also runs as a
-# script whenever git's HEAD changes, and writes the commit into a header. Its depfile lists the
-# files of git that change with HEAD, so that a build with nothing to do runs nothing, and a build
-# whose .git was removed does not fail.
+# They are compiled into one file. This file also runs as a script whenever git's HEAD changes, and
+# writes the commit into a header. Its depfile lists the files of git that change with HEAD, so that
+# a build with nothing to do runs nothing, and a build whose .git was removed does not fail.
 #
 #   cmake -DSOURCE=... -DHEADER=... -DDEPFILE=... -P SextantVersion.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -59,8 +58,8 @@ add_custom_command(OUTPUT ${header} DEPFILE ${header}.d
     -P ${CMAKE_CURRENT_LIST_FILE}
   DEPENDS ${CMAKE_CURRENT_LIST_FILE}
   COMMENT "Looking up the commit" VERBATIM)
-add_library(sextant_version STATIC version.cc ${header})
+add_library(sextant_version STATIC build_info.cc ${header})
 sextant_core_options(sextant_version)
 target_include_directories(sextant_version PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/version)
-target_compile_definitions(sextant_version PRIVATE
-  SEXTANT_VERSION="${PROJECT_VERSION}" SEXTANT_LIBTORCH="${libtorch}")
+target_link_libraries(sextant_version PUBLIC sextant_core)
+target_compile_definitions(sextant_version PRIVATE SEXTANT_LIBTORCH="${libtorch}")

@@ -16,6 +16,8 @@ MAY_SEE = {
     "attention": {"base", "position"},
     "files": {"base"},
     "cache": {"base", "position", "attention", "files"},
+    "c": {*CORE},
+    "c/config": {*CORE, "c", "rope_config"},
     "dense": {"base"},
     "chart": {"base", "files"},
     "rope_config": {"base", "position", "files"},

@@ -1,13 +1,17 @@
 #include "sextant/version.h"
 
-#include "sextant_commit.h"
+#define SEXTANT_TEXT_OF(x) #x
+#define SEXTANT_TEXT(x) SEXTANT_TEXT_OF(x)
 
 namespace sextant {
+namespace {
 
-std::string_view version() { return SEXTANT_VERSION; }
+constexpr std::string_view kVersion = SEXTANT_TEXT(SEXTANT_VERSION_MAJOR) "." SEXTANT_TEXT(
+    SEXTANT_VERSION_MINOR) "." SEXTANT_TEXT(SEXTANT_VERSION_PATCH);
+static_assert(kVersion == SEXTANT_PROJECT_VERSION, "CMakeLists.txt has another version");
 
-std::string_view commit() { return SEXTANT_COMMIT; }
+}  // namespace
 
-std::string_view libtorch() { return SEXTANT_LIBTORCH; }
+std::string_view version() { return kVersion; }
 
 }  // namespace sextant

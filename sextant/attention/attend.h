@@ -8,6 +8,7 @@
 
 #include "sextant/attention/score.h"
 #include "sextant/base/context.h"
+#include "sextant/base/export.h"
 
 namespace sextant {
 
@@ -47,8 +48,8 @@ struct Backend {
                               const ScoreGrad<double>&, const Context&) = nullptr;
 };
 
-const Backend& reference_backend();  // float64 inside, naive: the oracle
-const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
+SEXTANT_API const Backend& reference_backend();  // float64 inside, naive: the oracle
+SEXTANT_API const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
 // The cpu backend with bfloat16 products in the forward pass: scale q and k (after rotation),
 // weights and v are rounded to bfloat16, and their products are summed in float32. It is up to
 // twice as fast where the machine multiplies bfloat16 (AMX, AVX512_BF16, or NEON's BF16 with
@@ -58,9 +59,9 @@ const Backend& cpu_backend();        // float32, SIMD, tiled, threaded
 // cpu. So are calls of at most 8 queries (counted with the heads of a group), which are bound by
 // memory; the bits of a decoded token therefore differ from those of prefill. The backward pass is
 // cpu's.
-const Backend& cpu_bfloat16_backend();
+SEXTANT_API const Backend& cpu_bfloat16_backend();
 // Whether this machine, in this build, has an instruction for products of bfloat16.
-bool multiplies_bfloat16();
+SEXTANT_API bool multiplies_bfloat16();
 
 // The cpu backend with float32 products by Intel's AMX, within the same error bounds; without AMX
 // it is cpu. Each value is the exact sum of three bfloat16 terms, and products of terms are summed
@@ -70,20 +71,22 @@ bool multiplies_bfloat16();
 // beyond 3.39e38 or below 2^-100), are computed as in cpu; the bits of a decoded token therefore
 // differ from those of prefill. Products with tables and of moduli are computed as in cpu. Weights
 // and score gradients below 2^-102 lose some of their last bits.
-const Backend& cpu_bf16x3_backend();
-bool multiplies_by_amx();  // whether the machine has AMX and its system permits its use
+SEXTANT_API const Backend& cpu_bf16x3_backend();
+// Whether the machine has AMX and its system permits its use.
+SEXTANT_API bool multiplies_by_amx();
 
 // All registered backends: the four above and those that join() added.
-std::span<const Backend* const> backends();
+SEXTANT_API std::span<const Backend* const> backends();
 // Adds a backend, which must live until the program ends, to the list of backends(). Throws Error
 // if its name is taken. No other thread may use backends() or backend() meanwhile.
-void join(const Backend& backend);
-const Backend& backend(std::string_view name);  // throws Error that lists the known names
+SEXTANT_API void join(const Backend& backend);
+// Throws Error that lists the known names.
+SEXTANT_API const Backend& backend(std::string_view name);
 
 // A plan that has been checked and prepared for one backend and one shape. It is made once for a
 // layout and serves any number of calls, in any thread. The arrays that the plan points to must not
 // change while it is in use.
-class PreparedPlan {
+class SEXTANT_API PreparedPlan {
  public:
   // Throws Error that names the field if frames, key ranges, rotations or pages do not fit the
   // shape.
@@ -109,26 +112,28 @@ class PreparedPlan {
 };
 
 template <class T>
-PlanShape shape_of(const Operands<T>& operands, const Plan& plan);
+SEXTANT_API PlanShape shape_of(const Operands<T>& operands, const Plan& plan);
 
 // Both throw Error that names the operand if shapes do not fit, or if the backend does not serve T,
 // and then write nothing. The backward pass uses the given `out`: if that was rounded to 16 bits
 // with an error e, the score gradients have an error of p_ij d_out . e.
 template <class T>
-void attend(const Operands<T>& operands, const PreparedPlan& plan, const Attended<T>& result,
-            const Context& context = {});
+SEXTANT_API void attend(const Operands<T>& operands, const PreparedPlan& plan,
+                        const Attended<T>& result, const Context& context = {});
 template <class T>
-void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
-                     const Attended<const T>& result, std::type_identity_t<AnyView<const T>> d_out,
-                     const ScoreGrad<T>& grad, const Context& context = {});
+SEXTANT_API void attend_backward(const Operands<T>& operands, const PreparedPlan& plan,
+                                 const Attended<const T>& result,
+                                 std::type_identity_t<AnyView<const T>> d_out,
+                                 const ScoreGrad<T>& grad, const Context& context = {});
 
 // The same with a plan that is prepared for this call alone.
 template <class T>
-void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
-            const Context& context = {});
+SEXTANT_API void attend(const Score<T>& score, const Attended<T>& result, const Backend& backend,
+                        const Context& context = {});
 template <class T>
-void attend_backward(const Score<T>& score, const Attended<const T>& result,
-                     std::type_identity_t<AnyView<const T>> d_out, const ScoreGrad<T>& grad,
-                     const Backend& backend, const Context& context = {});
+SEXTANT_API void attend_backward(const Score<T>& score, const Attended<const T>& result,
+                                 std::type_identity_t<AnyView<const T>> d_out,
+                                 const ScoreGrad<T>& grad, const Backend& backend,
+                                 const Context& context = {});
 
 }  // namespace sextant

@@ -15,6 +15,14 @@ namespace {
 // represent them exactly.
 constexpr int64_t kFarthestPosition = int64_t{1} << 52;
 
+// Without frames or sweeps no query would see any key, and all results would be zero.
+void check_not_empty(const Plan& plan, const PlanShape& s) {
+  if (s.batch == 0 || s.heads == 0 || s.queries == 0 || s.keys == 0) return;
+  const std::string expected = "at least one (causal() and others of layouts.h make them)";
+  if (plan.frames.empty()) refuse_field("frames", expected, "none");
+  if (plan.sweeps.empty()) refuse_field("sweeps", expected, "none");
+}
+
 int64_t pages_of_entry(const Plan& plan, const PlanShape& shape) {
   return (plan.pages.rows + shape.page_rows - 1) / shape.page_rows;
 }
@@ -188,6 +196,7 @@ void check_sweeps(const Plan& plan, const PlanShape& shape) {
 }  // namespace
 
 void check_plan(const Plan& plan, const PlanShape& shape) {
+  check_not_empty(plan, shape);
   check_pages(plan, shape);
   check_frames(plan.frames, shape);
   if (plan.diagonals.count < 0)

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/frame.h"
 #include "sextant/position/spectrum.h"
 
@@ -69,7 +70,9 @@ struct RowMaps {
 };
 
 struct Plan {
-  std::vector<Frame> frames = {};  // a query row is in at most one frame; in none, it sees no key
+  // At least one of each where there are queries and keys. A query row is in at most one frame; in
+  // none, it sees no key.
+  std::vector<Frame> frames = {};
   std::vector<Sweep> sweeps = {};
   Diagonals diagonals = {};  // must cover every visible distance if there is any table
   RowMaps row_at = {};
@@ -87,7 +90,7 @@ struct PlanShape {
 };
 
 // A backend's own part of a plan.
-class BackendPlan {
+class SEXTANT_API BackendPlan {
  public:
   virtual ~BackendPlan() = default;
 };

@@ -6,18 +6,20 @@
 #include <memory>
 #include <new>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // Allocates memory that shares no cache line with other memory. Allocations of 32 MiB and more use
 // huge pages where the kernel grants them: the first touch of a page of 4 KiB may take microseconds
 // on a virtual machine, and reads from memory are faster with huge pages.
-void* allocate_lines(size_t bytes);
-void free_lines(void* data, size_t bytes);
+SEXTANT_API void* allocate_lines(size_t bytes);
+SEXTANT_API void free_lines(void* data, size_t bytes);
 // Requests huge pages for memory that was allocated elsewhere and not touched yet.
-void ask_for_huge_pages(void* data, size_t bytes);
+SEXTANT_API void ask_for_huge_pages(void* data, size_t bytes);
 
 // An array of uninitialised floats from allocate_lines().
-class AlignedFloats {
+class SEXTANT_API AlignedFloats {
  public:
   AlignedFloats() = default;
   explicit AlignedFloats(int64_t count);

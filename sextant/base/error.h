@@ -7,9 +7,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
-class Error : public std::runtime_error {
+class SEXTANT_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
-class Executor {
+class SEXTANT_API Executor {
  public:
   virtual ~Executor() = default;
   virtual int workers() const = 0;  // at least 1
@@ -19,10 +21,10 @@ class Executor {
 };
 
 // Runs all tasks in the calling thread.
-const Executor& serial_executor();
+SEXTANT_API const Executor& serial_executor();
 
 // A pool with its own threads, which live as long as the pool. threads >= 1; throws Error
 // otherwise.
-std::unique_ptr<Executor> make_thread_pool(int threads);
+SEXTANT_API std::unique_ptr<Executor> make_thread_pool(int threads);
 
 }  // namespace sextant

@@ -8,8 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <type_traits>
 
+#include "sextant/base/error.h"
 #include "sextant/base/half.h"
 
 namespace sextant {
@@ -21,10 +24,56 @@ struct View {
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0, column_stride = 1;
 
   explicit operator bool() const { return data != nullptr; }
+  // As T* converts to const T*.
+  template <class U>
+  requires(std::is_same_v<U, const T> && !std::is_const_v<T>)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator View<U>() const {
+    return {data,         batch,       heads,      rows,         columns,
+            batch_stride, head_stride, row_stride, column_stride};
+  }
   T* at(int64_t b, int64_t h, int64_t row) const {
     return data + b * batch_stride + h * head_stride + row * row_stride;
   }
 };
+
+// The sizes of a view.
+struct Shape {
+  int64_t batch = 1, heads = 1, rows = 1, columns = 1;
+};
+
+// A view of elements that lie one after the other, the columns of a row first. The caller vouches
+// for the size of the memory.
+template <class T>
+View<T> contiguous(T* data, const Shape& s) {
+  return {data,
+          s.batch,
+          s.heads,
+          s.rows,
+          s.columns,
+          s.heads * s.rows * s.columns,
+          s.rows * s.columns,
+          s.columns,
+          1};
+}
+
+// The same for a vector, array or span. Throws Error unless it has as many elements as the view.
+template <class Elements>
+requires requires(Elements& elements) { std::data(elements), std::size(elements); }
+auto contiguous(Elements& elements, const Shape& s) {
+  const int64_t sizes[] = {s.batch, s.heads, s.rows, s.columns};
+  int64_t count = 1;
+  std::string product;
+  for (const int64_t size : sizes) {
+    product += (product.empty() ? "" : " x ") + std::to_string(size);
+    if (size < 0) fail("view: shape: expected sizes of at least 0, but got " + product);
+    count *= size;
+  }
+  if (std::ssize(elements) != count)
+    fail("view: data: expected " + std::to_string(count) + " elements (" + product + "), but got " +
+         std::to_string(std::ssize(elements)));
+  return contiguous(std::data(elements), s);
+}
 
 // A View of memory that the host can access.
 template <class T>

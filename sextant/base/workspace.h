@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "sextant/base/aligned_memory.h"
+#include "sextant/base/export.h"
 
 namespace sextant {
 
 // Blocks of floats on cache lines of their own, taken one after the other and all given back
 // together by reset(). A block keeps its memory for the next call that takes as much. One call at a
 // time may use a workspace.
-class Workspace {
+class SEXTANT_API Workspace {
  public:
   // Uninitialised; valid until the next reset().
   float* floats(int64_t count);

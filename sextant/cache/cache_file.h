@@ -22,21 +22,23 @@
 #include <string>
 #include <string_view>
 
+#include "sextant/base/export.h"
 #include "sextant/cache/kv_cache.h"
 
 namespace sextant {
 
-std::string cache_file(const KvCache& cache, int64_t sequence);
+SEXTANT_API std::string cache_file(const KvCache& cache, int64_t sequence);
 
 // The cache shape that fits this file, with the default page_rows. Reads the header only.
-KvCacheShape cache_file_shape(std::string_view file);
+SEXTANT_API KvCacheShape cache_file_shape(std::string_view file);
 
 // Adds the file's sequence to a cache and returns its id. The cache is unchanged if an Error is
 // thrown.
-int64_t add_cache_file(std::string_view file, KvCache& cache);
+SEXTANT_API int64_t add_cache_file(std::string_view file, KvCache& cache);
 
 // The same with files. A write either completes or leaves the previous file (write_file.h).
-void save_cache(const KvCache& cache, int64_t sequence, const std::filesystem::path& path);
-int64_t load_cache(const std::filesystem::path& path, KvCache& cache);
+SEXTANT_API void save_cache(const KvCache& cache, int64_t sequence,
+                            const std::filesystem::path& path);
+SEXTANT_API int64_t load_cache(const std::filesystem::path& path, KvCache& cache);
 
 }  // namespace sextant

@@ -33,6 +33,7 @@
 
 #include "sextant/attention/score.h"
 #include "sextant/base/aligned_memory.h"
+#include "sextant/base/export.h"
 
 namespace sextant {
 
@@ -44,7 +45,7 @@ struct KvCacheShape {
   friend bool operator==(const KvCacheShape&, const KvCacheShape&) = default;
 };
 
-class KvCache {
+class SEXTANT_API KvCache {
  public:
   // Throws Error for sizes below 1 (value_columns may be 0), or if page_rows is not a multiple of
   // kPageUnit.
@@ -126,7 +127,7 @@ class KvCache {
 // Cached sequences as a batch: the operands of a score that say where keys are stored, and which
 // keys the last `queries` rows of each sequence see. It must live as long as the score, and the
 // cache must not change meanwhile.
-class CachedBatch {
+class SEXTANT_API CachedBatch {
  public:
   // The rotation of a sequence's queries and keys; null: none. Sequences of one batch may have
   // different rotations. Keys that are stored rotated are not rotated again.

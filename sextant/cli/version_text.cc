@@ -5,6 +5,7 @@
 
 #include "sextant/attention/attend.h"
 #include "sextant/base/simd/target.h"
+#include "sextant/build_info.h"
 #include "sextant/cli/commands.h"
 #include "sextant/version.h"
 

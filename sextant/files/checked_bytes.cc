@@ -1,15 +1,8 @@
 #include "sextant/files/checked_bytes.h"
 
-#include <zlib.h>
-
 #include "sextant/base/error.h"
 
 namespace sextant {
-
-uint32_t crc32(uint32_t so_far, std::string_view bytes) {
-  return static_cast<uint32_t>(
-      ::crc32_z(so_far, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
 
 void ByteReader::wrong(const char* field, uint64_t at, const std::string& expected) const {
   fail(std::string(what_) + ": " + field + " at byte " + std::to_string(at) + ": expected " +

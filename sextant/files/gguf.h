@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 struct GgufArray {
@@ -37,14 +39,14 @@ struct Gguf {
   std::map<std::string, std::vector<float>> vectors;
 };
 
-bool is_gguf(const std::string& bytes);
+SEXTANT_API bool is_gguf(const std::string& bytes);
 
 // Parses the first bytes of a file, which must include the whole header. Throws Error.
-Gguf parse_gguf(const std::string& bytes);
+SEXTANT_API Gguf parse_gguf(const std::string& bytes);
 
 // A file of version 3 with the given metadata (floating-point values as float32, integers as
 // uint32, arrays as int32) and vectors.
-std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
-                       const std::map<std::string, std::vector<float>>& vectors);
+SEXTANT_API std::string gguf_bytes(const std::map<std::string, GgufValue>& metadata,
+                                   const std::map<std::string, std::vector<float>>& vectors);
 
 }  // namespace sextant

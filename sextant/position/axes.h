@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -22,7 +23,7 @@ enum class AxisOrder {
 };
 
 // Throws Error unless the sections are positive and sum to the pairs.
-Spectrum follow_axes(Spectrum spectrum, std::span<const int64_t> sections, AxisOrder order,
-                     double base);
+SEXTANT_API Spectrum follow_axes(Spectrum spectrum, std::span<const int64_t> sections,
+                                 AxisOrder order, double base);
 
 }  // namespace sextant

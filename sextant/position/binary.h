@@ -7,13 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 enum class BinaryLevels { kZeroOne, kMinusOneOne };
 
 // Returns [positions, bits]. A negative position counts modulo 2^bits. Throws Error if bits is not
 // 1 to 63.
-std::vector<double> binary_rows(int64_t bits, BinaryLevels levels,
-                                std::span<const int64_t> positions);
+SEXTANT_API std::vector<double> binary_rows(int64_t bits, BinaryLevels levels,
+                                            std::span<const int64_t> positions);
 
 }  // namespace sextant

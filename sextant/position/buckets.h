@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // T5 (Raffel et al. 2019, arXiv 1910.10683), mT5, umT5, TUPE-R. One side has n buckets (all of
@@ -20,7 +22,7 @@ namespace sextant {
 //
 // Keys at or before the query use the first n buckets; keys after it use the second n, or bucket 0
 // if not bidirectional. (So bucket n of a bidirectional table is never used.)
-class T5Buckets {
+class SEXTANT_API T5Buckets {
  public:
   struct Options {
     int64_t buckets = 32;
@@ -53,7 +55,7 @@ class T5Buckets {
 //   bucket(d) = d                                                                    for |d| <= m
 //             = sign(d) ( m + ceil( ln(|d| / m) / ln((max_positions - 1) / m) * (m - 1) ) )  beyond
 //   row(d)    = clip(bucket(d) + buckets, 0, 2 buckets - 1)
-class DebertaBuckets {
+class SEXTANT_API DebertaBuckets {
  public:
   // Rows of keys that are more than max_positions - 1 after the query: Hugging Face lets the bucket
   // grow, to row 0; Microsoft clips the distance first, to row 1. Released checkpoints were never

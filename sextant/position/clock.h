@@ -17,6 +17,8 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // The second, minute and hour hands of a clock face, for positions counted in seconds.
@@ -26,12 +28,12 @@ inline constexpr std::array<int64_t, 3> kClockPeriods{60, 3600, 43200};
 inline constexpr double kAlienRatio = 3600.0 * 3600.0;
 
 // Returns [positions, 2 periods], exact for any position. Throws Error if a period is below 1.
-std::vector<double> clock_rows(std::span<const int64_t> periods,
-                               std::span<const int64_t> positions);
+SEXTANT_API std::vector<double> clock_rows(std::span<const int64_t> periods,
+                                           std::span<const int64_t> positions);
 
 // Returns [positions, 2 hands]. Throws Error if ratio is not finite and at least 1, or hands is
 // below 1.
-std::vector<double> alien_clock_rows(double ratio, int64_t hands,
-                                     std::span<const int64_t> positions);
+SEXTANT_API std::vector<double> alien_clock_rows(double ratio, int64_t hands,
+                                                 std::span<const int64_t> positions);
 
 }  // namespace sextant

@@ -8,6 +8,8 @@
 // so no rounding errors accumulate between two roundings to Real.
 #pragma once
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 struct Real {
@@ -20,19 +22,19 @@ struct Real {
   explicit constexpr operator double() const { return high + low; }
 };
 
-Real operator+(Real a, Real b);
-Real operator-(Real a, Real b);
-Real operator-(Real a);
-Real operator*(Real a, Real b);
-Real operator/(Real a, Real b);
+SEXTANT_API Real operator+(Real a, Real b);
+SEXTANT_API Real operator-(Real a, Real b);
+SEXTANT_API Real operator-(Real a);
+SEXTANT_API Real operator*(Real a, Real b);
+SEXTANT_API Real operator/(Real a, Real b);
 
 // Within 2^-105 of the result, where the result and its low part are normal doubles; infinity or 0
 // beyond the range of double.
-Real exp(Real x);
+SEXTANT_API Real exp(Real x);
 // Error within 2^-105 |log x| + 2^-115. Throws Error unless x is finite and above 0.
-Real log(Real x);
+SEXTANT_API Real log(Real x);
 // Error within 2^-105 (1 + |y log x|) of the result. Throws Error as log does, or if y is not
 // finite.
-Real pow(Real x, Real y);
+SEXTANT_API Real pow(Real x, Real y);
 
 }  // namespace sextant

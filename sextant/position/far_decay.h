@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -20,9 +21,9 @@ namespace sextant {
 // (1/n) sum_{j=1..n} |S_j(distance)|, fastest pair first as in `rotation`; (n + 1) / 2 at distance
 // 0, and even in the distance. Phases are exact, sums are in double: the error is below n^2 2^-50.
 // The gain and the growth of the pairs are left out. Throws Error if there is no pair.
-double mean_partial_sum(const Rotation& rotation, int64_t distance);
+SEXTANT_API double mean_partial_sum(const Rotation& rotation, int64_t distance);
 
 // Re S_n(distance) / n, the score of equal vectors of length 1 with the same share in each pair.
-double score_of_equal_vectors(const Rotation& rotation, int64_t distance);
+SEXTANT_API double score_of_equal_vectors(const Rotation& rotation, int64_t distance);
 
 }  // namespace sextant

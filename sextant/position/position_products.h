@@ -9,12 +9,14 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // Matrices are row-major. Sizes that do not fit together throw Error.
 
 // p_i . p_j for the vectors `rows` [count, width]: [count, count].
-std::vector<double> position_products(std::span<const double> rows, int64_t count);
+SEXTANT_API std::vector<double> position_products(std::span<const double> rows, int64_t count);
 
 // The projections of a head to its queries and keys: W_q and W_k, [width, head_dim] each.
 struct HeadProjection {
@@ -23,8 +25,8 @@ struct HeadProjection {
 
 // p_i W_q W_k^T p_j for the vectors `rows` [count, width], without 1/sqrt(head_dim):
 // [count, count], queries first.
-std::vector<double> position_products(std::span<const double> rows, int64_t count,
-                                      const HeadProjection& head);
+SEXTANT_API std::vector<double> position_products(std::span<const double> rows, int64_t count,
+                                                  const HeadProjection& head);
 
 enum class PairsOfPositions {
   kPast,  // keys before the query, j < i
@@ -39,7 +41,7 @@ enum class PairsOfPositions {
 // 1 for a Toeplitz matrix. For noise it is expected to be 2 / count, the diagonals over the pairs,
 // and not 0. Values that are not finite are left out. NaN if the values do not vary, as there is
 // nothing to explain, or if there are fewer than two.
-double variance_explained_by_distance(std::span<const double> matrix, int64_t count,
-                                      PairsOfPositions pairs);
+SEXTANT_API double variance_explained_by_distance(std::span<const double> matrix, int64_t count,
+                                                  PairsOfPositions pairs);
 
 }  // namespace sextant

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 enum class QueryLaw {
@@ -37,6 +39,7 @@ struct QueryScale {
 
 // Returns the factor at each position; a position below 0 counts as 0. Throws Error if the length
 // or the strength is out of range.
-std::vector<double> query_factors(const QueryScale& scale, std::span<const int64_t> positions);
+SEXTANT_API std::vector<double> query_factors(const QueryScale& scale,
+                                              std::span<const int64_t> positions);
 
 }  // namespace sextant

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/buckets.h"
 #include "sextant/position/frame.h"
 
@@ -44,11 +45,12 @@ struct LinearRows {
 
 // Each returns [diagonals.count]: the row of each diagonal. Throws Error if a row does not fit an
 // int32, if diagonals.count is negative, or if a distance has no row.
-std::vector<int32_t> row_map(const Diagonals& diagonals, const LinearRows& rows);
-std::vector<int32_t> row_map(const Diagonals& diagonals, const T5Buckets& buckets);
-std::vector<int32_t> row_map(const Diagonals& diagonals, const DebertaBuckets& buckets);
+SEXTANT_API std::vector<int32_t> row_map(const Diagonals& diagonals, const LinearRows& rows);
+SEXTANT_API std::vector<int32_t> row_map(const Diagonals& diagonals, const T5Buckets& buckets);
+SEXTANT_API std::vector<int32_t> row_map(const Diagonals& diagonals, const DebertaBuckets& buckets);
 
 // Rows for distances -clip .. clip; other distances are clipped.
-std::vector<int32_t> clipped_row_map(const Diagonals& diagonals, int64_t clip, RowOrder order);
+SEXTANT_API std::vector<int32_t> clipped_row_map(const Diagonals& diagonals, int64_t clip,
+                                                 RowOrder order);
 
 }  // namespace sextant

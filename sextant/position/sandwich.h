@@ -14,16 +14,18 @@
 #include <span>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // Returns c at each distance, with exact phases. Throws Error if width is odd or below 2, or first
 // is negative.
-std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
-                                   int64_t first);
+SEXTANT_API std::vector<double> sandwich_curve(std::span<const int64_t> distances, int64_t width,
+                                               int64_t first);
 
 inline constexpr double kSandwichRatio = 8;
 
 // Returns [heads]: 1 / r_h. Throws Error if heads is below 1, or ratio is not finite and above 0.
-std::vector<double> sandwich_slopes(int64_t heads, double ratio = kSandwichRatio);
+SEXTANT_API std::vector<double> sandwich_slopes(int64_t heads, double ratio = kSandwichRatio);
 
 }  // namespace sextant

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/turns.h"
 
 namespace sextant {
@@ -34,7 +35,7 @@ enum class SinusoidLayout { kInterleaved, kConcatenated, kTensor2Tensor };
 
 // Parses a layout's user-visible name: "interleaved", "concatenated" or "tensor2tensor". Throws
 // Error, with a message that begins with `where`, for any other name.
-SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where);
+SEXTANT_API SinusoidLayout sinusoid_layout(std::string_view name, const std::string& where);
 
 // The sinusoids of a sequence: one of the layouts above, or "fairseq", which is tensor2tensor's
 // layout with the rows of low positions reserved for padding.
@@ -47,9 +48,9 @@ struct TextSinusoid {
     return fairseq ? padding_token + 1 : 0;
   }
 };
-TextSinusoid text_sinusoid(std::string_view name, const std::string& where);
+SEXTANT_API TextSinusoid text_sinusoid(std::string_view name, const std::string& where);
 // All names that text_sinusoid() accepts, separated by commas.
-std::string text_sinusoid_names();
+SEXTANT_API std::string text_sinusoid_names();
 
 struct SinusoidOptions {
   int64_t width = 0;
@@ -63,7 +64,7 @@ struct SinusoidOptions {
 // Computes rows of sinusoids. Throws Error if width is below 1, if kConcatenated has an odd width
 // (Transformer-XL does not define one), if a timescale is not finite and above 0, or if a layout
 // other than kTensor2Tensor has a min_timescale.
-class Sinusoid {
+class SEXTANT_API Sinusoid {
  public:
   explicit Sinusoid(const SinusoidOptions& options);
 
@@ -93,6 +94,7 @@ class Sinusoid {
 
 // fairseq's positions: padding has position padding_token, and the n-th real token (from 1) has
 // padding_token + n. Pass padding_token as padding_position too.
-std::vector<int64_t> fairseq_positions(std::span<const int64_t> tokens, int64_t padding_token);
+SEXTANT_API std::vector<int64_t> fairseq_positions(std::span<const int64_t> tokens,
+                                                   int64_t padding_token);
 
 }  // namespace sextant

@@ -10,15 +10,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 // Returns [heads], all above 0. The paper has max_bias 8; MPT calls it alibi_bias_max. Throws Error
 // if heads is below 1, or max_bias is not finite and at least 0.
-std::vector<double> alibi_slopes(int64_t heads, double max_bias = 8);
+SEXTANT_API std::vector<double> alibi_slopes(int64_t heads, double max_bias = 8);
 
 // The factor on slopes for sequences of `length` tokens after training on train_length (Al-Khateeb
 // et al. 2023, arXiv 2310.13017, position interpolation): train_length / length, so that no bias is
 // larger than in training; 1 if length is not longer. Throws Error unless both are at least 1.
-double interpolated_slope(int64_t train_length, int64_t length);
+SEXTANT_API double interpolated_slope(int64_t train_length, int64_t length);
 
 }  // namespace sextant

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/double_double.h"
 #include "sextant/position/turns.h"
 
@@ -49,24 +50,24 @@ struct RotaryOptions {
 
 // RoPE's spectrum, fastest pair first. Throws Error if dim is odd or negative, first_column is
 // negative, or base is not finite and above 0.
-Spectrum rotary(const RotaryOptions& options);
+SEXTANT_API Spectrum rotary(const RotaryOptions& options);
 
 // Rounds speeds once to float32, as RotaryOptions::float32_speeds does; for use after a stretch.
-Spectrum with_float32_speeds(Spectrum spectrum);
+SEXTANT_API Spectrum with_float32_speeds(Spectrum spectrum);
 
 // The same pairs rotated in the opposite direction, y1 = x1 cos + x2 sin: nanochat, modded-nanogpt,
 // GRAPE.
-Spectrum clockwise(Spectrum spectrum);
+SEXTANT_API Spectrum clockwise(Spectrum spectrum);
 
 // XPOS: pair f of n is scaled by zeta_f^(t / scale_base), zeta_f = (f/n + gamma) / (1 + gamma),
 // which is below 1: a score falls by zeta_f^(d / scale_base) with distance d. The paper has gamma
 // 0.4, scale_base 512. Throws Error unless both are finite and above 0.
 inline constexpr double kXposGamma = 0.4, kXposScaleBase = 512;
-Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base);
+SEXTANT_API Spectrum with_xpos(Spectrum spectrum, double gamma, double scale_base);
 
 // Scales every pair by xi^t: a score falls by xi^d with distance d. Throws Error unless xi is above
 // 0 and at most 1.
-Spectrum with_uniform_growth(Spectrum spectrum, double xi);
+SEXTANT_API Spectrum with_uniform_growth(Spectrum spectrum, double xi);
 
 // A spectrum in the form that kernels use: speeds as exact turns.
 struct Rotation {
@@ -80,10 +81,10 @@ struct Rotation {
   double gain = 1;
 };
 
-Rotation rotation(const Spectrum& spectrum);
+SEXTANT_API Rotation rotation(const Spectrum& spectrum);
 
 // Converts radians to turns, reduced modulo one turn: within 2^-127 turns of the exact quotient by
 // 2 pi. Throws Error unless they are finite and below 2^64.
-Turns turns(Real radians);
+SEXTANT_API Turns turns(Real radians);
 
 }  // namespace sextant

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "sextant/base/export.h"
+
 namespace sextant {
 
 struct Turns {
@@ -19,9 +21,9 @@ struct Turns {
 };
 
 // These operators wrap modulo one turn.
-Turns operator+(Turns a, Turns b);
-Turns operator-(Turns a, Turns b);
-Turns operator*(Turns speed, int64_t position);
+SEXTANT_API Turns operator+(Turns a, Turns b);
+SEXTANT_API Turns operator-(Turns a, Turns b);
+SEXTANT_API Turns operator*(Turns speed, int64_t position);
 
 struct CosSin {
   double cos = 1;
@@ -30,6 +32,6 @@ struct CosSin {
 
 // The relative error of both is below 2^-50, also near their zeros, so both round to float32 within
 // 0.5001 ulp.
-CosSin cos_sin(Turns angle);
+SEXTANT_API CosSin cos_sin(Turns angle);
 
 }  // namespace sextant

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
@@ -39,30 +40,30 @@ struct Explained {
 
 // length: the target; 0: the target that the configuration itself gives. Throws Error if a number
 // is out of range.
-Explained explain(const RopeConfig& setting, int64_t length);
+SEXTANT_API Explained explain(const RopeConfig& setting, int64_t length);
 
 // The factor of q·k without the rotation's gain and without score_factor; 0: not known.
-double plain_scale(const RopeConfig& setting);
+SEXTANT_API double plain_scale(const RopeConfig& setting);
 
 // A scaling method's usual name ("YaRN", "Llama 3's scaling", ...), its source and its meaning.
 struct Named {
   std::string name, source, meaning;
 };
-Named name_of(const RopeScaling& scaling);
+SEXTANT_API Named name_of(const RopeScaling& scaling);
 
 // "YaRN"; for layers that do not rotate "NoPE" or the name of their method, "alibi".
-std::string method_of(const RopeConfig& setting);
+SEXTANT_API std::string method_of(const RopeConfig& setting);
 
 // "half-split" or "interleaved"; empty if it is not known or nothing rotates.
-std::string pairing_of(const RopeConfig& setting);
+SEXTANT_API std::string pairing_of(const RopeConfig& setting);
 
 // The method's parameters, with defaults filled in: {"factor": 4, "beta_fast": 32, ...}.
-nlohmann::json parameters_of(const RopeConfig& setting);
+SEXTANT_API nlohmann::json parameters_of(const RopeConfig& setting);
 
 // "max(1, ln(i + 1) / ln 8192)" for a query at position i; empty if there is no law.
-std::string law_of(const QueryScale& scale);
+SEXTANT_API std::string law_of(const QueryScale& scale);
 
 // The law of a group's queries, as a formula or in the words of its family; empty if there is none.
-std::string query_law_of(const RopeConfig& setting);
+SEXTANT_API std::string query_law_of(const RopeConfig& setting);
 
 }  // namespace sextant

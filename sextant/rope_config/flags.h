@@ -10,23 +10,25 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
 
 // Whether text may be a command line: one of its words begins with - and a letter or another -.
-bool looks_like_flags(const std::string& text);
+SEXTANT_API bool looks_like_flags(const std::string& text);
 
 // Reads a whole command line. Flags that are not about rotary positions are skipped with their
 // values and named in a warning. Flags lack the head size and mostly the base; overrides give them.
 // Throws an Error that names the flag.
-std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides);
+SEXTANT_API std::vector<RopeConfig> read_flags(const std::string& text, const Overrides& overrides);
 
 // Both throw Error if the engine has no flag for a configuration. Parts that flags cannot express
 // are added to `warnings`. vLLM takes several groups of layers; `place` is their path in the
 // config.json.
-std::string write_llama_cpp(const RopeConfig& setting, std::vector<std::string>& warnings);
-std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
-                       std::vector<std::string>& warnings);
+SEXTANT_API std::string write_llama_cpp(const RopeConfig& setting,
+                                        std::vector<std::string>& warnings);
+SEXTANT_API std::string write_vllm(const std::vector<RopeConfig>& groups, const std::string& place,
+                                   std::vector<std::string>& warnings);
 
 }  // namespace sextant

@@ -9,17 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/files/gguf.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
 
 // Throws an Error that names the key. A missing base is an Error unless `overrides` gives it.
-std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides);
+SEXTANT_API std::vector<RopeConfig> read_gguf_config(const Gguf& gguf, const Overrides& overrides);
 
 // llama.cpp's architecture for a model_type of Hugging Face; "llama" for an empty one. Throws Error
 // if it is not known.
-std::string gguf_architecture(const std::string& model_type);
+SEXTANT_API std::string gguf_architecture(const std::string& model_type);
 
 // Sizes of the model that rotary positions do not determine; 0: not known.
 struct GgufModelSizes {
@@ -33,12 +34,15 @@ struct GgufConfig {
   std::map<std::string, GgufValue> metadata;
   std::map<std::string, std::vector<float>> vectors;
 };
-GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups, const std::string& architecture,
-                             const GgufModelSizes& sizes, std::vector<std::string>& warnings);
+SEXTANT_API GgufConfig write_gguf_config(const std::vector<RopeConfig>& groups,
+                                         const std::string& architecture,
+                                         const GgufModelSizes& sizes,
+                                         std::vector<std::string>& warnings);
 
 // Throws an Error that names the first difference unless the same layers of both rotate by the same
 // frequencies, within float32, with the same gain and scale of scores.
-void check_same_layers(const std::vector<RopeConfig>& groups, const std::vector<RopeConfig>& read,
-                       const std::string& architecture);
+SEXTANT_API void check_same_layers(const std::vector<RopeConfig>& groups,
+                                   const std::vector<RopeConfig>& read,
+                                   const std::string& architecture);
 
 }  // namespace sextant

@@ -6,29 +6,30 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
 
 // The configurations in a config.json: one, or one per group of layers. Throws an Error that names
 // the field; a missing base is an Error and never assumed.
-std::vector<RopeConfig> read_hugging_face(const nlohmann::json& config,
-                                          const Overrides& overrides = {});
+SEXTANT_API std::vector<RopeConfig> read_hugging_face(const nlohmann::json& config,
+                                                      const Overrides& overrides = {});
 
 // The scaling as rope_parameters, without rope_theta. Throws Error if Hugging Face has no field for
 // it.
-nlohmann::json scaling_object(const RopeConfig& setting);
+SEXTANT_API nlohmann::json scaling_object(const RopeConfig& setting);
 
 // `config` (an object, perhaps empty) with the settings in the fields of version 4 or 5. Reading
 // the result gives bitwise the same frequencies.
-nlohmann::json write_hugging_face(nlohmann::json config, const std::vector<RopeConfig>& settings,
-                                  int version);
+SEXTANT_API nlohmann::json write_hugging_face(nlohmann::json config,
+                                              const std::vector<RopeConfig>& settings, int version);
 
 // Parses JSON; an Error gives the position and the key whose value could not be read. NaN and
 // Infinity, which Python writes and JSON lacks, become strings.
-nlohmann::json parse_json(const std::string& text, const std::string& where);
+SEXTANT_API nlohmann::json parse_json(const std::string& text, const std::string& where);
 
 // The text of a configuration from parse_json(), with NaN and Infinity restored.
-std::string json_as_python_writes_it(const nlohmann::json& value);
+SEXTANT_API std::string json_as_python_writes_it(const nlohmann::json& value);
 
 }  // namespace sextant

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/rope_config/rope_config.h"
 
 namespace sextant {
@@ -18,7 +19,8 @@ struct ReadRopeConfig {
 };
 
 // path: a file, or "-" for standard input. Throws Error if it cannot be read or is invalid.
-ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides);
-ReadRopeConfig read_rope_config_bytes(const std::string& bytes, const Overrides& overrides);
+SEXTANT_API ReadRopeConfig read_rope_config(const std::string& path, const Overrides& overrides);
+SEXTANT_API ReadRopeConfig read_rope_config_bytes(const std::string& bytes,
+                                                  const Overrides& overrides);
 
 }  // namespace sextant

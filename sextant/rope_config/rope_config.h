@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 #include "sextant/rope_config/rope_scaling.h"
 
@@ -53,7 +54,7 @@ struct RopeConfig {
 };
 
 // "interleaved" or "half-split".
-std::string order_of(Pairing pairing);
+SEXTANT_API std::string order_of(Pairing pairing);
 
 // Values that a user gives beside the file. 0: not given.
 struct Overrides {
@@ -64,20 +65,20 @@ struct Overrides {
 };
 
 // The frequencies, fastest first, for a sequence of `length` tokens.
-Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
+SEXTANT_API Spectrum spectrum_of(const RopeConfig& setting, int64_t length);
 
 // Whether two groups rotate the same channels by the same frequencies.
-bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
+SEXTANT_API bool rotate_alike(const RopeConfig& a, const RopeConfig& b);
 
 // The rotating configurations without duplicates in the sense of rotate_alike().
-std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
+SEXTANT_API std::vector<RopeConfig> distinct_rotations(const std::vector<RopeConfig>& settings);
 
 // The training length of the frequencies: L, or else max_length; 0 if neither is known or
 // max_length is a serving length.
-int64_t trained_length(const RopeConfig& setting);
+SEXTANT_API int64_t trained_length(const RopeConfig& setting);
 
 // max_length as written to a configuration: a serving length only if the scaling also has an
 // original length, otherwise the training length. 0: not known.
-int64_t declared_length(const RopeConfig& setting);
+SEXTANT_API int64_t declared_length(const RopeConfig& setting);
 
 }  // namespace sextant

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/query_scale.h"
 #include "sextant/position/stretch/stretch.h"
 
@@ -57,14 +58,14 @@ struct RopeScalingContext {
 
 // Throws an Error that names the field: for an unknown field, a value of the wrong type or out of
 // range, or a missing value that has no default. `where` begins the message.
-RopeScaling read_scaling(const nlohmann::json& object, const RopeScalingContext& context,
-                         const std::string& where);
+SEXTANT_API RopeScaling read_scaling(const nlohmann::json& object,
+                                     const RopeScalingContext& context, const std::string& where);
 
 // "yarn*8" -> {"rope_type": "yarn", "factor": 8}; "dynamic-pi" alone has no factor. Throws Error
 // for other text.
-nlohmann::json scaling_of_words(const std::string& words, const std::string& where);
+SEXTANT_API nlohmann::json scaling_of_words(const std::string& words, const std::string& where);
 
 // The stretch for a sequence of `length` tokens.
-Stretch stretch_of(const RopeScaling& scaling, int64_t length);
+SEXTANT_API Stretch stretch_of(const RopeScaling& scaling, int64_t length);
 
 }  // namespace sextant

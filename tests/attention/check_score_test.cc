@@ -105,6 +105,8 @@ const std::vector<Wrong> kWrong = {
     {"ValueRows", [](Case& c) { c.score.v.rows = 4; }, "v.rows", "got 4"},
     {"Heads", [](Case& c) { c.score.q.heads = 3; }, "q.heads", "got 3"},
     {"KeyDtype", [](Case& c) { c.score.k.dtype = DType::kFloat32; }, "k.dtype", "another"},
+    {"NoFrames", [](Case& c) { c.score.frames.clear(); }, "frames: expected at least one", "none"},
+    {"NoSweeps", [](Case& c) { c.score.sweeps.clear(); }, "sweeps: expected at least one", "none"},
     {"NoData", [](Case& c) { c.score.q.data = nullptr; }, "q:", "null"},
     {"Scale", [](Case& c) { c.score.scale = std::numeric_limits<double>::quiet_NaN(); }, "scale",
      "nan"},

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sextant/attention/attend.h"
+#include "sextant/build_info.h"
 #include "sextant/version.h"
 #include "tests/cli/command.h"
 

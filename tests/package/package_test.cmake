@@ -1,5 +1,5 @@
-# Installs the build into a fresh prefix with a space in its name, builds the consumer against it,
-# runs it, and runs the installed command.
+# Installs the build into a fresh prefix with a space in its name, uses it as other projects do
+# (try_prefix.sh), and runs the installed command.
 function(must)
   execute_process(COMMAND ${ARGV}
     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -12,11 +12,8 @@ endfunction()
 file(REMOVE_RECURSE ${WORK})
 set(prefix "${WORK}/a prefix")
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
-must(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${prefix}
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DCMAKE_BUILD_TYPE=Release
-  -DWANTED=${VERSION})
-must(${CMAKE_COMMAND} --build ${WORK}/build)
-must(${WORK}/build/consumer)
+must(${CMAKE_COMMAND} -E env CXX=${CXX} "CXXFLAGS=${CXX_FLAGS}" CMAKE_GENERATOR=Ninja
+  ${TRY_PREFIX} ${prefix} ${WORK}/try)
 must(${prefix}/bin/sextant --version)
 file(GLOB_RECURSE licence "${prefix}/share/doc/*/LICENSE")
 if(NOT licence)

@@ -5,6 +5,7 @@
 
 #include "sextant/attention/score.h"
 #include "sextant/base/executor.h"
+#include "sextant/base/export.h"
 
 namespace sextant {
 
@@ -18,7 +19,7 @@ namespace sextant {
 // The result is bitwise equal to the rotation within attention, for any number of threads. The cost
 // is about that of a copy if 16 heads or more share the angles and the pairs are halves of a row or
 // neighbours.
-void rotate_rows(std::span<const HostView<float>> views, const SideRotation& side,
-                 const Executor& executor);
+SEXTANT_API void rotate_rows(std::span<const HostView<float>> views, const SideRotation& side,
+                             const Executor& executor);
 
 }  // namespace sextant

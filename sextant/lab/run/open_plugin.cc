@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sextant/base/error.h"
+#include "sextant/build_info.h"
 #include "sextant/lab/run/plugin.h"
 #include "sextant/version.h"
 

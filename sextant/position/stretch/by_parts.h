@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -38,8 +39,8 @@ struct PartNtk {
 };
 
 // Also throws Error if the length is below 1, or not 0 < slow <= fast.
-Spectrum stretched(Spectrum spectrum, const ByParts& parts);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const ByParts& parts);
 // Also throws Error if the length is below 1, or the base is not above 1.
-Spectrum stretched(Spectrum spectrum, const PartNtk& parts);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const PartNtk& parts);
 
 }  // namespace sextant

@@ -5,6 +5,7 @@
 // to rounding.
 #pragma once
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -16,6 +17,6 @@ struct Linear {
 };
 
 // Throws Error if the factor is not a finite number of at least 1; so do all other stretches.
-Spectrum stretched(Spectrum spectrum, const Linear& linear);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const Linear& linear);
 
 }  // namespace sextant

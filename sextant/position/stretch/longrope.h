@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -22,15 +23,15 @@ struct LongRope {
 };
 
 // sqrt(1 + ln s / ln L); 1 for s <= 1. Throws Error if the length is below 2.
-double longrope_gain(double factor, int64_t original_length);
+SEXTANT_API double longrope_gain(double factor, int64_t original_length);
 
 // The divisors for sequences of length `times` L, interpolated linearly from 1 at L to `factors` at
 // s L (microsoft/LongRoPE's "dynamic"): 1 + (lambda_f - 1) (times - 1) / (s - 1). Throws Error
 // unless the factor s is above 1.
-std::vector<double> grown_longrope_factors(const std::vector<double>& factors, double factor,
-                                           double times);
+SEXTANT_API std::vector<double> grown_longrope_factors(const std::vector<double>& factors,
+                                                       double factor, double times);
 
 // Throws Error unless there is a divisor above 0 for each pair and the gain is above 0.
-Spectrum stretched(Spectrum spectrum, const LongRope& longrope);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const LongRope& longrope);
 
 }  // namespace sextant

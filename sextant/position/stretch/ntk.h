@@ -12,6 +12,7 @@
 // Both count pairs from the fastest one, so they apply to the spectrum of a single axis.
 #pragma once
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -29,8 +30,8 @@ struct NtkMixed {
   friend bool operator==(const NtkMixed&, const NtkMixed&) = default;
 };
 
-Spectrum stretched(Spectrum spectrum, const Ntk& ntk);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const Ntk& ntk);
 // Also throws Error unless the exponent is finite and at least 0.
-Spectrum stretched(Spectrum spectrum, const NtkMixed& ntk);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const NtkMixed& ntk);
 
 }  // namespace sextant

@@ -6,6 +6,7 @@
 // with the same share is different: its spectrum has fewer pairs, over fewer channels.
 #pragma once
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -18,6 +19,6 @@ struct Proportional {
 };
 
 // Also throws Error unless 0 < part <= 1.
-Spectrum stretched(Spectrum spectrum, const Proportional& proportional);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const Proportional& proportional);
 
 }  // namespace sextant

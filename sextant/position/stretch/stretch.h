@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "sextant/base/export.h"
 #include "sextant/position/stretch/by_parts.h"
 #include "sextant/position/stretch/linear.h"
 #include "sextant/position/stretch/longrope.h"
@@ -25,7 +26,7 @@ namespace sextant {
 using Stretch = std::variant<std::monostate, Linear, Ntk, NtkMixed, ByParts, PartNtk, Yarn,
                              LongRope, Proportional>;
 
-Spectrum stretched(Spectrum spectrum, const Stretch& stretch);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const Stretch& stretch);
 
 // The factor of a dynamic stretch as a function of the sequence length n; 1 up to L =
 // original_length.
@@ -50,10 +51,10 @@ struct DynamicStretch {
 
 // The factor for a sequence of n = length tokens. Throws Error if the length or L is below 1, or f
 // is not a finite number of at least 1.
-double dynamic_factor(const DynamicStretch& dynamic, int64_t length);
+SEXTANT_API double dynamic_factor(const DynamicStretch& dynamic, int64_t length);
 
 // The stretch with the given factor.
-Stretch stretch_by(const DynamicStretch& dynamic, double factor);
+SEXTANT_API Stretch stretch_by(const DynamicStretch& dynamic, double factor);
 
 // The stretch for a sequence of n = length tokens.
 inline Stretch stretch_at(const DynamicStretch& dynamic, int64_t length) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sextant/base/export.h"
 #include "sextant/position/spectrum.h"
 
 namespace sextant {
@@ -32,18 +33,18 @@ struct Yarn {
 };
 
 // 0.1 weight ln s + 1; 1 for s <= 1.
-double yarn_temperature(double factor, double weight = 1);
+SEXTANT_API double yarn_temperature(double factor, double weight = 1);
 
 // The factor on queries and keys. Throws Error if a parameter is not finite, or the attention
 // factor is not above 0.
-double yarn_gain(const Yarn& yarn);
+SEXTANT_API double yarn_gain(const Yarn& yarn);
 
 // DeepSeek's factor on all scores, of rotated and plain channels alike: temperature(s,
 // mscale_all_dim)^2; 1 without mscale_all_dim.
-double yarn_score_factor(const Yarn& yarn);
+SEXTANT_API double yarn_score_factor(const Yarn& yarn);
 
 // Also throws Error as yarn_gain() does, and if the length is below 1, a beta is not above 0 or the
 // base is not above 1.
-Spectrum stretched(Spectrum spectrum, const Yarn& yarn);
+SEXTANT_API Spectrum stretched(Spectrum spectrum, const Yarn& yarn);
 
 }  // namespace sextant

@@ -71,8 +71,8 @@ Frame cut(Frame frame, const Rows& rows) {
   const int64_t first = std::max(frame.query_row, rows.first);
   const int64_t last = std::min(frame.query_row + frame.queries, rows.last);
   frame.query_position += first - frame.query_row;
-  frame.query_row = first - rows.first;
   frame.queries = std::max<int64_t>(last - first, 0);
+  frame.query_row = frame.queries > 0 ? first - rows.first : 0;
   return frame;
 }
 
@@ -97,7 +97,8 @@ TensorOperands part_of(const TensorOperands& o, const Rows& rows) {
   std::vector<Frame> frames;
   for (int64_t n = 0; n < o.frames.size(0); ++n) {
     const Frame frame = cut(frame_at(o.frames, n), rows);
-    if (frame.queries == 0) continue;
+    const bool needed = frames.empty() && n + 1 == o.frames.size(0);  // a plan has at least one
+    if (frame.queries == 0 && !needed) continue;
     frames.push_back(frame);
     for (size_t s = 0; s < o.sweeps.size(); ++s)
       if (const auto& rotations = o.sweeps[s].of_frames; !rotations.empty())

@@ -1,0 +1,132 @@
+#include "sextant/attention/layouts.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sextant/base/error.h"
+
+namespace sextant {
+namespace {
+
+[[noreturn]] void refuse(const std::string& field, const std::string& expected, int64_t got) {
+  fail("layout: " + field + ": expected " + expected + ", but got " + std::to_string(got));
+}
+
+void at_least(const std::string& field, int64_t got, int64_t least) {
+  if (got < least) refuse(field, "at least " + std::to_string(least), got);
+}
+
+Frame frame_of(const SequenceRows& rows) {
+  at_least("queries", rows.queries, 0);
+  at_least("keys", rows.keys, 0);
+  if (!rows.first_query && rows.queries > rows.keys)
+    refuse("queries", "at most the " + std::to_string(rows.keys) + " keys, or a first_query",
+           rows.queries);
+  return {.queries = rows.queries,
+          .query_position = rows.first_query.value_or(rows.first_key + rows.keys - rows.queries),
+          .keys = rows.keys,
+          .key_position = rows.first_key};
+}
+
+// The distances from `nearest` to `farthest`.
+Diagonals distances(int64_t nearest, int64_t farthest) {
+  return {.farthest = farthest, .count = std::max<int64_t>(farthest - nearest + 1, 0)};
+}
+
+// Appends the ranges of a frame's queries, of which each sees itself and the keys before it, at
+// most `window` keys in all (0: no limit). Returns the largest distance seen, or -1.
+int64_t add_causal_ranges(const Frame& f, int64_t window, std::vector<KeyRange>& ranges) {
+  int64_t farthest = -1;
+  for (int64_t i = f.query_row; i < f.query_row + f.queries; ++i) {
+    const int64_t own = f.key_row + f.distance(i, f.key_row);  // the key at the query's position
+    const int64_t first = window == 0 ? f.key_row : std::max(f.key_row, own - window + 1);
+    const KeyRange range = {first, std::min(own + 1, f.key_row + f.keys)};
+    ranges.push_back(range);
+    if (range.first < range.last) farthest = std::max(farthest, f.distance(i, range.first));
+  }
+  return farthest;
+}
+
+// The positions of the rows of one side; those of rows in no frame are 0.
+template <int64_t Frame::*first, int64_t Frame::*count, int64_t Frame::*position>
+std::vector<int64_t> positions_of(const std::vector<Frame>& frames) {
+  std::vector<int64_t> positions;
+  for (const Frame& f : frames) {
+    const auto end = static_cast<size_t>(f.*first + f.*count);
+    if (positions.size() < end) positions.resize(end);
+    for (int64_t n = 0; n < f.*count; ++n)
+      positions[static_cast<size_t>(f.*first + n)] = f.*position + n;
+  }
+  return positions;
+}
+
+OwnedPlan causal_within(const SequenceRows& rows, int64_t window,
+                        std::optional<Rotation> rotation) {
+  const Frame frame = frame_of(rows);
+  std::vector<KeyRange> ranges;
+  const int64_t farthest = add_causal_ranges(frame, window, ranges);
+  return {{frame}, std::move(ranges), distances(0, farthest), std::move(rotation)};
+}
+
+}  // namespace
+
+OwnedPlan::OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges,
+                     const Diagonals& diagonals, std::optional<Rotation> rotation)
+    : key_ranges_(std::move(key_ranges)) {
+  for (const Frame& f : frames) {
+    if (f.batch != kEveryBatch) refuse("frames.batch", "kEveryBatch", f.batch);
+    at_least("frames.query_row", f.query_row, 0);
+    at_least("frames.queries", f.queries, 0);
+    at_least("frames.key_row", f.key_row, 0);
+    at_least("frames.keys", f.keys, 0);
+    at_least("key_ranges.size()", static_cast<int64_t>(key_ranges_.size()),
+             f.query_row + f.queries);
+  }
+  Sweep sweep = {.key_ranges = key_ranges_.data()};
+  if (rotation) {
+    rotation_ = std::make_unique<const Rotation>(std::move(*rotation));
+    query_positions_ =
+        positions_of<&Frame::query_row, &Frame::queries, &Frame::query_position>(frames);
+    key_positions_ = positions_of<&Frame::key_row, &Frame::keys, &Frame::key_position>(frames);
+    sweep.query = {.rotation = rotation_.get(), .rotary_positions = query_positions_.data()};
+    sweep.key = {.rotation = rotation_.get(), .rotary_positions = key_positions_.data()};
+  }
+  plan_ = {.frames = std::move(frames), .sweeps = {sweep}, .diagonals = diagonals};
+}
+
+OwnedPlan causal(const SequenceRows& rows, std::optional<Rotation> rotation) {
+  return causal_within(rows, 0, std::move(rotation));
+}
+
+OwnedPlan windowed(const SequenceRows& rows, int64_t window, std::optional<Rotation> rotation) {
+  at_least("window", window, 1);
+  return causal_within(rows, window, std::move(rotation));
+}
+
+OwnedPlan bidirectional(const SequenceRows& rows, std::optional<Rotation> rotation) {
+  const Frame frame = frame_of(rows);
+  std::vector<KeyRange> ranges(static_cast<size_t>(rows.queries), {0, rows.keys});
+  const bool sees = rows.queries > 0 && rows.keys > 0;
+  const Diagonals diagonals =
+      sees ? distances(frame.distance(0, rows.keys - 1), frame.distance(rows.queries - 1, 0))
+           : Diagonals{};
+  return {{frame}, std::move(ranges), diagonals, std::move(rotation)};
+}
+
+OwnedPlan packed(std::span<const int64_t> lengths, std::optional<Rotation> rotation,
+                 int64_t window) {
+  at_least("window", window, 0);
+  std::vector<Frame> frames;
+  std::vector<KeyRange> ranges;
+  int64_t row = 0, farthest = -1;
+  for (const int64_t length : lengths) {
+    at_least("lengths", length, 0);
+    frames.push_back({.query_row = row, .queries = length, .key_row = row, .keys = length});
+    farthest = std::max(farthest, add_causal_ranges(frames.back(), window, ranges));
+    row += length;
+  }
+  return {std::move(frames), std::move(ranges), distances(0, farthest), std::move(rotation)};
+}
+
+}  // namespace sextant

@@ -1,0 +1,76 @@
+// Plans of the common layouts, with the arrays that they point to:
+//
+//   const OwnedPlan layout = causal({.queries = 512, .keys = 512}, rope);
+//   const Score<float> score = {{.q = q, .k = k, .v = v}, layout.plan()};
+//
+// All of these plans have one sweep, serve any number of batch entries, and have a diagonal for
+// each distance that a query sees.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sextant/attention/plan.h"
+#include "sextant/base/export.h"
+
+namespace sextant {
+
+// A plan and its arrays. It must outlive the scores and prepared plans that are made from it.
+class SEXTANT_API OwnedPlan {
+ public:
+  // key_ranges: [queries], the keys that each query sees, clipped to its frame. Rotary positions
+  // are the positions of the frames, whose `batch` is kEveryBatch.
+  OwnedPlan(std::vector<Frame> frames, std::vector<KeyRange> key_ranges, const Diagonals& diagonals,
+            std::optional<Rotation> rotation = {});
+  OwnedPlan(const OwnedPlan&) = delete;
+  OwnedPlan(OwnedPlan&&) = default;
+
+  const Plan& plan() const { return plan_; }
+  const Diagonals& diagonals() const { return plan_.diagonals; }
+
+ private:
+  std::vector<KeyRange> key_ranges_;
+  std::vector<int64_t> query_positions_, key_positions_;
+  std::unique_ptr<const Rotation> rotation_;
+  Plan plan_;
+};
+
+// The rows of one sequence. Key row n has position first_key + n. Query row i has position
+// first_query + i; if that is absent, the queries are the last rows of the keys.
+struct SequenceRows {
+  int64_t queries = 0, keys = 0;
+  int64_t first_key = 0;
+  std::optional<int64_t> first_query = {};
+};
+
+// All of these throw Error that names the field: for negative sizes, for a window below 1, and if
+// there are more queries than keys and no first_query.
+
+// A query sees the keys at its position and before.
+SEXTANT_API OwnedPlan causal(const SequenceRows& rows, std::optional<Rotation> rotation = {});
+// A query sees `window` keys: the one at its position and those before.
+SEXTANT_API OwnedPlan windowed(const SequenceRows& rows, int64_t window,
+                               std::optional<Rotation> rotation = {});
+// A query sees all keys.
+SEXTANT_API OwnedPlan bidirectional(const SequenceRows& rows,
+                                    std::optional<Rotation> rotation = {});
+// Causal sequences of these lengths, one after the other in the rows of q, k and v, each from
+// position 0 on. window: as above; 0: none.
+SEXTANT_API OwnedPlan packed(std::span<const int64_t> lengths,
+                             std::optional<Rotation> rotation = {}, int64_t window = 0);
+
+// f(head, distance) for each head and diagonal, [heads, diagonals]: a bias or weight by distance.
+template <class F>
+std::vector<float> by_distance(const Diagonals& diagonals, int64_t heads, F&& f) {
+  std::vector<float> table;
+  table.reserve(static_cast<size_t>(heads * diagonals.count));
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t n = 0; n < diagonals.count; ++n)
+      table.push_back(static_cast<float>(f(head, diagonals.distance(n))));
+  return table;
+}
+
+}  // namespace sextant

@@ -1,0 +1,108 @@
+#include <vector>
+
+#include "sextant/c/guard.h"
+#include "sextant/c/handles.h"
+
+using namespace sextant;
+using sextant::c::guarded;
+using sextant::c::need;
+
+namespace {
+
+// The one batch entry that is appended.
+AnyView<const float> rows_of(const sextant_array& array, const char* name) {
+  if (array.batch != 1)
+    fail(std::string("cache: ") + name + ".batch: expected 1, but got " +
+         std::to_string(array.batch));
+  return c::view_of(array, name);
+}
+
+std::vector<CachedBatch::Entry> entries_of(const sextant_decoding& d) {
+  c::view_of(d.q, "q");  // its sizes are valid
+  std::vector<CachedBatch::Entry> entries;
+  const Rotation* rotation = d.rope ? &d.rope->rotation : nullptr;
+  for (int64_t b = 0; b < d.q.batch; ++b)
+    entries.push_back({(&need(d.sequences, "decoding: sequences"))[b], rotation});
+  return entries;
+}
+
+}  // namespace
+
+sextant_status sextant_cache_create(const sextant_cache_shape* shape, sextant_cache** cache) {
+  return guarded([&] {
+    const sextant_cache_shape& s = need(shape, "shape");
+    KvCacheShape own = {.key_heads = s.key_heads,
+                        .key_columns = s.key_columns,
+                        .value_columns = s.value_columns,
+                        .dtype = c::dtype_of(s.dtype, "shape")};
+    if (s.page_rows != 0) own.page_rows = s.page_rows;
+    need(cache, "cache") = new sextant_cache{KvCache(own)};
+  });
+}
+
+void sextant_cache_destroy(sextant_cache* cache) { delete cache; }
+
+sextant_status sextant_cache_add(sextant_cache* cache, int64_t first_position, int64_t* sequence) {
+  return guarded([&] {
+    int64_t& id = need(sequence, "sequence");
+    id = need(cache, "cache").cache.add(first_position);
+  });
+}
+
+sextant_status sextant_cache_fork(sextant_cache* cache, int64_t sequence, int64_t rows,
+                                  int64_t* fork) {
+  return guarded([&] {
+    int64_t& id = need(fork, "fork");
+    id = need(cache, "cache").cache.fork(sequence, rows);
+  });
+}
+
+sextant_status sextant_cache_remove(sextant_cache* cache, int64_t sequence) {
+  return guarded([&] { need(cache, "cache").cache.remove(sequence); });
+}
+
+sextant_status sextant_cache_append(sextant_cache* cache, int64_t sequence, const sextant_array* k,
+                                    const sextant_array* v) {
+  return guarded([&] {
+    need(cache, "cache")
+        .cache.append(sequence, rows_of(need(k, "k"), "k"), rows_of(need(v, "v"), "v"));
+  });
+}
+
+sextant_status sextant_cache_truncate(sextant_cache* cache, int64_t sequence, int64_t rows) {
+  return guarded([&] { need(cache, "cache").cache.truncate(sequence, rows); });
+}
+
+sextant_status sextant_cache_drop(sextant_cache* cache, int64_t sequence, int64_t first,
+                                  int64_t count) {
+  return guarded([&] { need(cache, "cache").cache.drop(sequence, first, count); });
+}
+
+sextant_status sextant_cache_rows(const sextant_cache* cache, int64_t sequence, int64_t* rows) {
+  return guarded([&] { need(rows, "rows") = need(cache, "cache").cache.rows(sequence); });
+}
+
+sextant_status sextant_decoding_diagonals(const sextant_cache* cache,
+                                          const sextant_decoding* decoding, int64_t* farthest,
+                                          int64_t* count) {
+  return guarded([&] {
+    const sextant_decoding& d = need(decoding, "decoding");
+    const CachedBatch batch(need(cache, "cache").cache, entries_of(d), d.q.rows);
+    int64_t& to = need(count, "count");
+    need(farthest, "farthest") = batch.plan().diagonals.farthest;
+    to = batch.plan().diagonals.count;
+  });
+}
+
+sextant_status sextant_decode(const sextant_cache* cache, const sextant_decoding* decoding,
+                              const sextant_array* out, const sextant_array* lse,
+                              const sextant_pool* pool) {
+  return guarded([&] {
+    const sextant_decoding& d = need(decoding, "decoding");
+    const CachedBatch batch(need(cache, "cache").cache, entries_of(d), d.q.rows);
+    Score<float> score = {{.q = c::view_of(d.q, "q"), .scale = c::scale_of(d.scale, d.q.columns)}};
+    batch.place(score);
+    c::set_bias_and_sink(d.bias, d.sink, score);
+    c::attend_into(score, out, lse, pool);
+  });
+}

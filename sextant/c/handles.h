@@ -1,0 +1,46 @@
+// The objects behind the C API's pointers, and the conversion of its arguments.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sextant/attention/score.h"
+#include "sextant/base/executor.h"
+#include "sextant/cache/kv_cache.h"
+#include "sextant/position/spectrum.h"
+#include "sextant/sextant.h"
+
+struct sextant_pool {
+  std::unique_ptr<sextant::Executor> executor;
+};
+struct sextant_rope {
+  sextant::Rotation rotation;
+};
+struct sextant_cache {
+  sextant::KvCache cache;
+};
+
+namespace sextant::c {
+
+// Throws Error if a pointer that the function needs is null.
+template <class T>
+T& need(T* pointer, const char* name) {
+  if (!pointer) fail(std::string(name) + ": expected a pointer, but got NULL");
+  return *pointer;
+}
+
+const Executor& executor_of(const sextant_pool* pool);
+// Throws Error if the dtype is none of the enumeration.
+DType dtype_of(sextant_dtype dtype, const char* name);
+// Throws Error if a size is negative, or as dtype_of().
+AnyView<float> view_of(const sextant_array& array, const char* name);
+// Throws Error unless the elements are float32.
+View<float> float_view_of(const sextant_array& array, const char* name);
+double scale_of(double scale, int64_t columns);
+// Sets bias, its rows and the sink of a score whose q and diagonals are set.
+void set_bias_and_sink(const sextant_bias& bias, const float* sink, Score<float>& score);
+// Attends, with memory for the log-sum-exp if the caller wants none.
+void attend_into(const Score<float>& score, const sextant_array* out, const sextant_array* lse,
+                 const sextant_pool* pool);
+
+}  // namespace sextant::c

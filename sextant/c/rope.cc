@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sextant/attention/rotary/cos_sin.h"
+#include "sextant/attention/rotary/rotate.h"
+#include "sextant/c/guard.h"
+#include "sextant/c/handles.h"
+
+using namespace sextant;
+using sextant::c::guarded;
+using sextant::c::need;
+
+namespace {
+
+constexpr int64_t kMostColumns = 1 << 20;
+
+Pairing pairing_of(sextant_pairing pairing) {
+  if (pairing == SEXTANT_HALF_SPLIT) return Pairing::kHalfSplit;
+  if (pairing == SEXTANT_INTERLEAVED) return Pairing::kInterleaved;
+  fail("rope: pairing: expected SEXTANT_HALF_SPLIT or SEXTANT_INTERLEAVED, but got " +
+       std::to_string(static_cast<int>(pairing)));
+}
+
+void expect_between(const char* field, int64_t got, int64_t low, int64_t high) {
+  if (got < low || got > high)
+    fail(std::string("rope: ") + field + ": expected " + std::to_string(low) + " to " +
+         std::to_string(high) + ", but got " + std::to_string(got));
+}
+
+Spectrum spectrum_of_columns(int64_t columns, double base, sextant_pairing pairing,
+                             int64_t first_column) {
+  expect_between("columns", columns, 0, kMostColumns);
+  expect_between("first_column", first_column, 0, kMostColumns);
+  return rotary(
+      {.dim = columns, .base = base, .pairing = pairing_of(pairing), .first_column = first_column});
+}
+
+// Transposes rows of one pair each, as cos and sin are computed.
+void store_column(const std::vector<float>& values, size_t pair, size_t pairs, float* table) {
+  for (size_t n = 0; n < values.size(); ++n) table[n * pairs + pair] = values[n];
+}
+
+}  // namespace
+
+sextant_status sextant_rope_create(int64_t columns, double base, sextant_pairing pairing,
+                                   int64_t first_column, sextant_rope** rope) {
+  return guarded([&] {
+    const Spectrum spectrum = spectrum_of_columns(columns, base, pairing, first_column);
+    need(rope, "rope") = new sextant_rope{rotation(spectrum)};
+  });
+}
+
+sextant_status sextant_rope_create_from_speeds(const double* speeds, int64_t pairs, double gain,
+                                               sextant_pairing pairing, int64_t first_column,
+                                               sextant_rope** rope) {
+  return guarded([&] {
+    expect_between("pairs", pairs, 0, kMostColumns / 2);
+    if (!std::isfinite(gain))
+      fail("rope: gain: expected a finite number, but got " + std::to_string(gain));
+    Spectrum spectrum = spectrum_of_columns(2 * pairs, 1, pairing, first_column);
+    if (pairs > 0) need(speeds, "rope: speeds");
+    for (int64_t f = 0; f < pairs; ++f)
+      spectrum.pairs[static_cast<size_t>(f)].speed = {speeds[f], 0};
+    spectrum.gain = gain;
+    need(rope, "rope") = new sextant_rope{rotation(spectrum)};
+  });
+}
+
+void sextant_rope_destroy(sextant_rope* rope) { delete rope; }
+
+int64_t sextant_rope_pairs(const sextant_rope* rope) {
+  return rope ? static_cast<int64_t>(rope->rotation.pairs.size()) : 0;
+}
+
+double sextant_rope_gain(const sextant_rope* rope) { return rope ? rope->rotation.gain : 1; }
+
+sextant_status sextant_rope_columns(const sextant_rope* rope, int64_t pair, int64_t* first,
+                                    int64_t* second) {
+  return guarded([&] {
+    need(rope, "rope");
+    expect_between("pair", pair, 0, sextant_rope_pairs(rope) - 1);
+    const Rotation::Pair& columns = rope->rotation.pairs[static_cast<size_t>(pair)];
+    int64_t& to = need(second, "second");
+    need(first, "first") = columns.first;
+    to = columns.second;
+  });
+}
+
+sextant_status sextant_rope_tables(const sextant_rope* rope, int64_t first_position, int64_t count,
+                                   float* cos, float* sin) {
+  return guarded([&] {
+    const auto& pairs = need(rope, "rope").rotation.pairs;
+    constexpr int64_t kFarthest = int64_t{1} << 52;  // as in attention
+    expect_between("first_position", first_position, -kFarthest, kFarthest);
+    expect_between("count", count, 0, kFarthest);
+    if (count == 0 || pairs.empty()) return;
+    need(cos, "cos"), need(sin, "sin");
+    const PositionRun run[] = {{.first = first_position, .count = count}};
+    std::vector<float> c(static_cast<size_t>(count)), s(static_cast<size_t>(count));
+    for (size_t f = 0; f < pairs.size(); ++f) {
+      cos_sin_of_positions(pairs[f].speed, {}, run, c.data(), s.data());
+      store_column(c, f, pairs.size(), cos);
+      store_column(s, f, pairs.size(), sin);
+    }
+  });
+}
+
+sextant_status sextant_rope_rotate(const sextant_rope* rope, const sextant_array* x,
+                                   const int64_t* positions, const sextant_pool* pool) {
+  return guarded([&] {
+    const SideRotation side = {.rotation = &need(rope, "rope").rotation,
+                               .rotary_positions = &need(positions, "positions")};
+    const HostView<float> views[] = {HostView(c::float_view_of(need(x, "x"), "x"))};
+    rotate_rows(views, side, c::executor_of(pool));
+  });
+}

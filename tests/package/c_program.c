@@ -1,0 +1,248 @@
+/* The C API, compiled as C99 against an installed prefix. Attention is compared with the equation in
+   double, tables with cos and sin of the C library, decoding with the whole sequence at once. With
+   -DWITH_CONFIG also the part that reads configurations. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sextant/sextant.h"
+#ifdef WITH_CONFIG
+#include "sextant/sextant_config.h"
+#endif
+
+static int failures = 0;
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  ++failures;
+  fprintf(stderr, "%s: not so; sextant_error(): %s\n", what, sextant_error());
+}
+
+static void expect_error(sextant_status status, const char* message) {
+  if (status == SEXTANT_BAD_ARGUMENT && strstr(sextant_error(), message)) return;
+  ++failures;
+  fprintf(stderr, "expected an error with \"%s\", but got status %d: %s\n", message, (int)status,
+          sextant_error());
+}
+
+enum { kHeads = 4, kKeyHeads = 2, kRows = 19, kColumns = 8, kWindow = 6 };
+static float q[kHeads * kRows * kColumns], k[kKeyHeads * kRows * kColumns];
+static float v[kKeyHeads * kRows * kColumns], out[kHeads * kRows * kColumns];
+static float lse[kHeads * kRows], bias[kHeads * kRows], sink[kHeads] = {0.5f, -1, 2, 0};
+
+static sextant_array array(const float* data, int heads, int rows, int columns) {
+  return sextant_contiguous(data, SEXTANT_FLOAT32, 1, heads, rows, columns);
+}
+
+static void fill(void) {
+  int n;
+  for (n = 0; n < kHeads * kRows * kColumns; ++n) q[n] = sinf(0.37f * (float)n);
+  for (n = 0; n < kKeyHeads * kRows * kColumns; ++n) k[n] = sinf(0.11f * (float)n);
+  for (n = 0; n < kKeyHeads * kRows * kColumns; ++n) v[n] = cosf(0.23f * (float)n);
+}
+
+/* One row of the equation in double: a head, a query, the distances that it sees. */
+static double naive(int head, int query, int column, int64_t farthest, int64_t count) {
+  const int key_head = head / (kHeads / kKeyHeads);
+  double sum = exp(sink[head]), value = 0;
+  int key, c;
+  for (key = query < kWindow ? 0 : query - kWindow + 1; key <= query; ++key) {
+    double score = 0;
+    for (c = 0; c < kColumns; ++c)
+      score += (double)q[(head * kRows + query) * kColumns + c] *
+               (double)k[(key_head * kRows + key) * kColumns + c];
+    score = exp(score / sqrt(kColumns) + bias[head * count + farthest - (query - key)]);
+    sum += score;
+    value += score * v[(key_head * kRows + key) * kColumns + column];
+  }
+  return value / sum;
+}
+
+static void test_attention(void) {
+  const sextant_array result = array(out, kHeads, kRows, kColumns);
+  const sextant_array sums = array(lse, kHeads, kRows, 1);
+  sextant_attention a = {0};
+  double slopes[kHeads], worst = 0;
+  int64_t farthest = 0, count = 0;
+  sextant_pool* pool = NULL;
+  int h, i, c;
+  a.q = array(q, kHeads, kRows, kColumns);
+  a.k = array(k, kKeyHeads, kRows, kColumns);
+  a.v = array(v, kKeyHeads, kRows, kColumns);
+  a.window = kWindow;
+  a.sink = sink;
+  expect(sextant_attention_diagonals(&a, &farthest, &count) == SEXTANT_OK, "diagonals");
+  expect(farthest == kWindow - 1 && count == kWindow, "the distances of a window");
+  expect(sextant_alibi_slopes(kHeads, 8, slopes) == SEXTANT_OK, "slopes");
+  for (h = 0; h < kHeads; ++h)
+    for (i = 0; i < count; ++i) bias[h * count + i] = (float)(-slopes[h] * (double)(farthest - i));
+  a.bias.table = array(bias, kHeads, (int)count, 1);
+  expect(sextant_pool_create(2, &pool) == SEXTANT_OK, "pool");
+  expect(sextant_attend(&a, &result, &sums, pool) == SEXTANT_OK, "attend");
+  for (h = 0; h < kHeads; ++h)
+    for (i = 0; i < kRows; ++i)
+      for (c = 0; c < kColumns; ++c)
+        worst = fmax(worst, fabs(out[(h * kRows + i) * kColumns + c] -
+                                 naive(h, i, c, farthest, count)));
+  expect(worst < 1e-6, "attention agrees with the equation");
+  for (i = 0, worst = 0; i < kColumns; ++i) worst += (double)q[i] * (double)k[i];
+  worst = log(exp(sink[0]) + exp(worst / sqrt(kColumns)));
+  expect(fabs(lse[0] - worst) < 1e-6, "lse of a query that sees itself alone");
+
+  expect_error(sextant_attend(NULL, &result, NULL, pool), "attention: expected a pointer");
+  expect_error(sextant_attend(&a, NULL, NULL, pool), "out: expected a pointer");
+  a.k.columns = 7;
+  expect_error(sextant_attend(&a, &result, NULL, pool), "k.columns: expected 8");
+  a.k.columns = kColumns;
+  a.q.dtype = (sextant_dtype)9;
+  expect_error(sextant_attend(&a, &result, NULL, pool), "q.dtype");
+  a.q.dtype = SEXTANT_FLOAT32;
+  a.v.heads = -2;
+  expect_error(sextant_attend(&a, &result, NULL, pool), "v: expected sizes of at least 0");
+  a.v.heads = kKeyHeads;
+  a.sees = SEXTANT_ALL_KEYS;
+  expect_error(sextant_attend(&a, &result, NULL, pool), "window: expected 0");
+  expect_error(sextant_pool_create(0, &pool), "threads");
+  sextant_pool_destroy(pool);
+}
+
+static void test_t5(void) {
+  int32_t rows[2 * 200 - 1];
+  expect(sextant_t5_rows(32, 128, 1, 199, 399, rows) == SEXTANT_OK, "T5's rows");
+  expect(rows[199] == 0 && rows[198] == 1 && rows[200] == 17 && rows[0] == 15, "T5's buckets");
+  expect_error(sextant_t5_rows(1, 128, 1, 199, 399, rows), "buckets");
+}
+
+static void test_tables(void) {
+  enum { kPairs = kColumns / 2, kFirst = 100000, kCount = 5 };
+  float cos_table[kCount * kPairs], sin_table[kCount * kPairs], row[kColumns] = {0};
+  const int64_t positions[1] = {kFirst};
+  sextant_array x = array(row, 1, 1, kColumns);
+  sextant_rope* rope = NULL;
+  int64_t first = 0, second = 0;
+  double worst = 0;
+  int n, f;
+  expect(sextant_rope_create(kColumns, 10000, SEXTANT_HALF_SPLIT, 0, &rope) == SEXTANT_OK, "rope");
+  expect(sextant_rope_pairs(rope) == kPairs && sextant_rope_gain(rope) == 1, "pairs");
+  expect(sextant_rope_columns(rope, 1, &first, &second) == SEXTANT_OK, "columns");
+  expect(first == 1 && second == 1 + kPairs, "half-split columns");
+  expect(sextant_rope_tables(rope, kFirst, kCount, cos_table, sin_table) == SEXTANT_OK, "tables");
+  for (n = 0; n < kCount; ++n)
+    for (f = 0; f < kPairs; ++f) {
+      const double angle = (kFirst + n) * pow(10000, -2.0 * f / kColumns);
+      worst = fmax(worst, fabs(cos_table[n * kPairs + f] - cos(angle)));
+      worst = fmax(worst, fabs(sin_table[n * kPairs + f] - sin(angle)));
+    }
+  expect(worst < 1e-7, "tables agree with cos and sin in double");
+  for (n = 0; n < kColumns; ++n) row[n] = n < kPairs ? 1.0f : 0.0f;
+  expect(sextant_rope_rotate(rope, &x, positions, NULL) == SEXTANT_OK, "rotate");
+  expect(row[0] == cos_table[0] && row[kPairs] == sin_table[0], "rotation by the tables");
+  expect_error(sextant_rope_columns(rope, kPairs, &first, &second), "pair: expected 0 to 3");
+  expect_error(sextant_rope_tables(rope, 0, -1, cos_table, sin_table), "count");
+  sextant_rope_destroy(rope);
+  rope = NULL;
+  expect_error(sextant_rope_create(7, 10000, SEXTANT_HALF_SPLIT, 0, &rope), "even");
+  expect(rope == NULL, "a function that failed writes nothing");
+}
+
+static void test_speeds(void) {
+  const double speeds[2] = {1, 0.25};
+  float cos_table[2], sin_table[2];
+  sextant_rope* rope = NULL;
+  int64_t first = 0, second = 0;
+  expect(sextant_rope_create_from_speeds(speeds, 2, 1.5, SEXTANT_INTERLEAVED, 4, &rope) ==
+             SEXTANT_OK, "speeds");
+  expect(sextant_rope_gain(rope) == 1.5, "gain");
+  expect(sextant_rope_columns(rope, 1, &first, &second) == SEXTANT_OK && first == 6 && second == 7,
+         "interleaved columns");
+  expect(sextant_rope_tables(rope, 3, 1, cos_table, sin_table) == SEXTANT_OK, "tables");
+  expect(fabs(cos_table[1] - cos(0.75)) < 1e-7, "a given speed");
+  sextant_rope_destroy(rope);
+}
+
+/* Decodes row by row and compares with the whole sequence at once: the bits are the same. */
+static void test_decoding(void) {
+  const sextant_cache_shape shape = {kKeyHeads, kColumns, kColumns, 16, SEXTANT_FLOAT32};
+  const sextant_array result = array(out, kHeads, kRows, kColumns);
+  sextant_attention whole = {0};
+  sextant_cache* cache = NULL;
+  sextant_rope* rope = NULL;
+  int64_t sequence = -1, fork = -1, rows = 0;
+  int row, h;
+  expect(sextant_rope_create(kColumns, 10000, SEXTANT_INTERLEAVED, 0, &rope) == SEXTANT_OK, "rope");
+  whole.q = array(q, kHeads, kRows, kColumns);
+  whole.k = array(k, kKeyHeads, kRows, kColumns);
+  whole.v = array(v, kKeyHeads, kRows, kColumns);
+  whole.rope = rope;
+  expect(sextant_attend(&whole, &result, NULL, NULL) == SEXTANT_OK, "prefill");
+  expect(sextant_cache_create(&shape, &cache) == SEXTANT_OK, "cache");
+  expect(sextant_cache_add(cache, 0, &sequence) == SEXTANT_OK, "sequence");
+  for (row = 0; row < kRows; ++row) {
+    float step[kHeads * kColumns];
+    const sextant_array into = array(step, kHeads, 1, kColumns);
+    sextant_decoding d = {0};
+    sextant_array rows_of_k = array(k + row * kColumns, kKeyHeads, 1, kColumns);
+    sextant_array rows_of_v = array(v + row * kColumns, kKeyHeads, 1, kColumns);
+    rows_of_k.head_stride = rows_of_v.head_stride = kRows * kColumns;
+    expect(sextant_cache_append(cache, sequence, &rows_of_k, &rows_of_v) == SEXTANT_OK, "append");
+    d.q = array(q + row * kColumns, kHeads, 1, kColumns);
+    d.q.head_stride = kRows * kColumns;
+    d.sequences = &sequence;
+    d.rope = rope;
+    expect(sextant_decode(cache, &d, &into, NULL, NULL) == SEXTANT_OK, "decode");
+    for (h = 0; h < kHeads; ++h)
+      expect(memcmp(step + h * kColumns, out + (h * kRows + row) * kColumns,
+                    sizeof(float) * kColumns) == 0, "decoding equals prefill");
+    d.sequences = &fork;
+    expect_error(sextant_decode(cache, &d, &into, NULL, NULL), "sequence");
+  }
+  expect(sextant_cache_fork(cache, sequence, 17, &fork) == SEXTANT_OK, "fork");
+  expect(sextant_cache_truncate(cache, sequence, 3) == SEXTANT_OK, "truncate");
+  expect(sextant_cache_rows(cache, sequence, &rows) == SEXTANT_OK && rows == 3, "rows kept");
+  expect(sextant_cache_drop(cache, fork, 2, 5) == SEXTANT_OK, "drop");
+  expect(sextant_cache_rows(cache, fork, &rows) == SEXTANT_OK && rows == 12, "rows left");
+  expect(sextant_cache_remove(cache, fork) == SEXTANT_OK, "remove");
+  expect_error(sextant_cache_rows(cache, fork, &rows), "sequence");
+  sextant_cache_destroy(cache);
+  sextant_rope_destroy(rope);
+}
+
+#ifdef WITH_CONFIG
+static void test_config(void) {
+  static const char text[] =
+      "{\"model_type\": \"llama\", \"head_dim\": 8, \"rope_theta\": 100.0,"
+      " \"max_position_embeddings\": 4096, \"num_hidden_layers\": 2,"
+      " \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4.0}}";
+  float cos_table[4], sin_table[4];
+  double scale = 0;
+  sextant_rope* rope = NULL;
+  int f;
+  expect(sextant_rope_create_from_config(text, strlen(text), 1, 4096, &rope, &scale) == SEXTANT_OK,
+         "config");
+  expect(fabs(scale - 1 / sqrt(8)) < 1e-12, "scale");
+  expect(sextant_rope_tables(rope, 4000, 1, cos_table, sin_table) == SEXTANT_OK, "tables");
+  for (f = 0; f < 4; ++f)
+    expect(fabs(cos_table[f] - cos(1000 * pow(100, -f / 4.0))) < 1e-7, "a linear stretch");
+  sextant_rope_destroy(rope);
+  expect_error(sextant_rope_create_from_config(text, strlen(text), 0, 0, &rope, NULL), "length");
+  expect_error(sextant_rope_create_from_config(text, strlen(text), -1, 8, &rope, NULL), "layer");
+  expect_error(sextant_rope_create_from_config("{", 1, 0, 8, &rope, NULL), "config.json");
+}
+#endif
+
+int main(void) {
+  fill();
+  expect(sextant_error()[0] == 0, "no error at first");
+  expect(strncmp(sextant_version(), "0.2.", 4) == 0 && SEXTANT_VERSION_NUMBER >= 200, "version");
+  test_attention();
+  test_t5();
+  test_tables();
+  test_speeds();
+  test_decoding();
+#ifdef WITH_CONFIG
+  test_config();
+#endif
+  printf("%d failures\n", failures);
+  return failures == 0 ? 0 : 1;
+}
