@@ -1,6 +1,6 @@
-/* The C API, compiled as C99 against an installed prefix. Attention is compared with the equation in
-   double, tables with cos and sin of the C library, decoding with the whole sequence at once. With
-   -DWITH_CONFIG also the part that reads configurations. */
+/* The C API, compiled as C99 against an installed prefix. Attention is compared with the equation
+   in double, tables with cos and sin of the C library, decoding with the whole sequence at once.
+   With -DWITH_CONFIG also the part that reads configurations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +83,8 @@ static void test_attention(void) {
   for (h = 0; h < kHeads; ++h)
     for (i = 0; i < kRows; ++i)
       for (c = 0; c < kColumns; ++c)
-        worst = fmax(worst, fabs(out[(h * kRows + i) * kColumns + c] -
-                                 naive(h, i, c, farthest, count)));
+        worst = fmax(worst,
+                     fabs(out[(h * kRows + i) * kColumns + c] - naive(h, i, c, farthest, count)));
   expect(worst < 1e-6, "attention agrees with the equation");
   for (i = 0, worst = 0; i < kColumns; ++i) worst += (double)q[i] * (double)k[i];
   worst = log(exp(sink[0]) + exp(worst / sqrt(kColumns)));
@@ -151,8 +151,9 @@ static void test_speeds(void) {
   float cos_table[2], sin_table[2];
   sextant_rope* rope = NULL;
   int64_t first = 0, second = 0;
-  expect(sextant_rope_create_from_speeds(speeds, 2, 1.5, SEXTANT_INTERLEAVED, 4, &rope) ==
-             SEXTANT_OK, "speeds");
+  expect(
+      sextant_rope_create_from_speeds(speeds, 2, 1.5, SEXTANT_INTERLEAVED, 4, &rope) == SEXTANT_OK,
+      "speeds");
   expect(sextant_rope_gain(rope) == 1.5, "gain");
   expect(sextant_rope_columns(rope, 1, &first, &second) == SEXTANT_OK && first == 6 && second == 7,
          "interleaved columns");
@@ -193,7 +194,8 @@ static void test_decoding(void) {
     expect(sextant_decode(cache, &d, &into, NULL, NULL) == SEXTANT_OK, "decode");
     for (h = 0; h < kHeads; ++h)
       expect(memcmp(step + h * kColumns, out + (h * kRows + row) * kColumns,
-                    sizeof(float) * kColumns) == 0, "decoding equals prefill");
+                    sizeof(float) * kColumns) == 0,
+             "decoding equals prefill");
     d.sequences = &fork;
     expect_error(sextant_decode(cache, &d, &into, NULL, NULL), "sequence");
   }
