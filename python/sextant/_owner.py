@@ -1,7 +1,7 @@
 """Refuses an installation that shares its folder with another distribution.
 
-The package index has a tool named ``sextant`` whose import name is ``sextant`` as well. pip installs
-both into one folder and says nothing: files of the same name are those of the later one.
+The package index has a tool named ``sextant`` whose import name is ``sextant`` as well. pip
+installs both into one folder and says nothing: files of the same name are those of the later one.
 """
 
 import importlib.metadata

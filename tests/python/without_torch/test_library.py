@@ -11,11 +11,11 @@ LOAD = "import sextant; sextant.load()"
 class Library(unittest.TestCase):
     def test_import_needs_no_torch(self):
         with Sandbox() as box:
-            done = box.python("import sys, sextant; print(sextant.__version__, 'torch' in sys.modules)")
-            self.assertEqual(done.stdout.split()[-1], "False", done.stderr)
+            done = box.python("import sys, sextant; print('torch' in sys.modules)")
+            self.assertEqual(done.stdout, "False\n", done.stderr)
             self.assertIn("expected torch, but this Python has none", box.error(LOAD))
             self.assertIn("expected torch", box.error("import sextant; sextant.attention"))
-            self.assertIn("has no attribute 'atention'", box.error("import sextant; sextant.atention"))
+            self.assertIn("has no attribute 'turn'", box.error("import sextant; sextant.turn"))
 
     def test_is_that_of_the_minor_version(self):
         with Sandbox() as box:
@@ -70,8 +70,9 @@ class Library(unittest.TestCase):
     def test_operators_that_are_there_are_not_loaded_again(self):
         with Sandbox() as box:
             box.torch("2.11.0")
-            done = box.python("import torch, types; torch.ops.sextant = types.SimpleNamespace("
-                              "method_attend=1); torch.ops.loaded_libraries.add('/x/libsextant.so');"
+            done = box.python("import torch, types\n"
+                              "torch.ops.sextant = types.SimpleNamespace(method_attend=1)\n"
+                              "torch.ops.loaded_libraries.add('/x/libsextant.so')\n"
                               "import sextant; print(sextant.load())")
             self.assertEqual(done.stdout, "/x/libsextant.so\n", done.stderr)
 
