@@ -140,6 +140,7 @@ def _load(torch, path):
         torch.ops.load_library(str(path))
     except OSError as error:
         raise ImportError(
-            f"sextant: {path} does not fit torch {torch.__version__} ({error}). Build it again: "
+            f"sextant: {path} does not fit torch {torch.__version__} "
+            f"({error.__cause__ or error}). Build it again: "
             f"pip install . in a clone, or {_FROM_SOURCE}"
         ) from error
