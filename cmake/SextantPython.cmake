@@ -1,5 +1,5 @@
-# What pip installs into the folder `sextant` of the Python package: the library of operators for
-# one torch, and the golden cases of sextant.conformance.
+# The files that pip installs into the folder `sextant` of the Python package: the library of
+# operators for one torch, and the golden cases of sextant.conformance.
 #
 # scripts/make_wheel.sh builds libraries for several torches and the command first. It names their
 # folder in SEXTANT_PREBUILT, and nothing is compiled here.
