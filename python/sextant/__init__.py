@@ -4,17 +4,43 @@
 ``method(name)`` is an encoding with its parameters as an ``nn.Module``. ``Cache`` keeps the keys
 and values of growing sequences for decoding. ``tables`` computes the constants of the encodings
 (slopes, buckets, sinusoids, rotary frequencies). The operators are ``torch.ops.sextant``.
+
+``import sextant`` imports no torch. The first use of one of these names does, and loads the library
+for that torch; ``load()`` does so at once.
 """
 
-from sextant import tables
-from sextant._library import load
-from sextant._version import __version__
-from sextant.attention import attention, methods
-from sextant.cache import Cache
-from sextant.method import Method, method
-from sextant.rotate import rotate
+import importlib
 
-load()
+from sextant._library import load
+from sextant._owner import refuse_clash
+from sextant._version import __version__
+
+refuse_clash()
+
+# The module of each name. The modules of functions have other names than these: an imported
+# submodule is an attribute of its package and would hide the function.
+_MODULES = {
+    "Cache": "cache",
+    "Method": "_method",
+    "attention": "_attention",
+    "method": "_method",
+    "methods": "_attention",
+    "rotate": "_rotate",
+    "tables": "tables",
+}
 
 __all__ = ["Cache", "Method", "__version__", "attention", "load", "method", "methods", "tables",
            "rotate"]
+
+
+def __getattr__(name):
+    if name not in _MODULES:
+        raise AttributeError(f"module 'sextant' has no attribute '{name}'")
+    load()
+    module = importlib.import_module(f"sextant.{_MODULES[name]}")
+    globals()[name] = module if name == _MODULES[name] else getattr(module, name)
+    return globals()[name]
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_MODULES))

@@ -1,6 +1,14 @@
-"""Loads libsextant_torch.so, which registers ``torch.ops.sextant``."""
+"""Finds the library that was built for the installed torch, and loads it.
+
+A library works with one minor version of torch only. The wheel has several, one of which is chosen
+by ``torch.__version__``; an installation from source has one. A library for another torch would
+load a second libtorch into the process, or call functions that differ, and end in a segmentation
+fault. The library's file therefore says which torch it was built for, and is read before it is
+loaded.
+"""
 
 import os
+import re
 from pathlib import Path
 
 # libgomp workers that spin after each parallel region starve BLAS's own threads: a training step is
@@ -8,40 +16,131 @@ from pathlib import Path
 # imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import torch  # noqa: E402
+_PACKAGE = Path(__file__).resolve().parent
+_TREE = _PACKAGE.parent.parent  # of the sources, if the package is used there
+_FROM_SOURCE = "pip install --no-binary sextant-attention sextant-attention"
 
-_NAME = "libsextant_torch.so"
-
-
-def _candidates():
-    if "SEXTANT_LIBRARY" in os.environ:
-        yield Path(os.environ["SEXTANT_LIBRARY"])
-        return
-    here = Path(__file__).resolve().parent
-    yield here / _NAME  # the package as pip installed it
-    yield here.parent.parent / "build" / "release" / "lib" / _NAME  # a source tree after its build
+_state = {}  # "path": the library that was loaded
 
 
 def load():
-    """Registers the operators and returns the path of the library, a ``Path``.
+    """Registers the operators ``torch.ops.sextant`` and returns the path of the library, a
+    ``Path``; None if something other than Python registered them before.
 
-    ``import sextant`` calls it once. The path in the environment variable SEXTANT_LIBRARY has
-    precedence over the installed library and over that of a source tree.
+    The first use of a function of the package calls it. A file named by the environment variable
+    SEXTANT_LIBRARY has precedence over the installed libraries and over that of a source tree.
 
-    Raises ImportError if there is no library, or if it was built against another torch.
+    Raises ImportError, before any library is loaded, if there is no torch or no library for it.
     """
-    tried = list(_candidates())
-    for path in tried:
-        if path.is_file():
-            try:
-                torch.ops.load_library(str(path))
-            except OSError as error:
-                raise ImportError(
-                    f"sextant: {path} does not fit torch {torch.__version__}, as it does if it "
-                    f"was built for another one ({error}). Build it again: python3 -m pip install ."
-                ) from error
-            return path
+    if "path" not in _state:
+        torch = _import_torch()
+        # A second library with the same operators would abort the process.
+        if hasattr(torch.ops.sextant, "method_attend"):
+            known = (Path(path) for path in torch.ops.loaded_libraries)
+            path = next((path for path in known if "sextant" in path.name), None)
+        else:
+            path = _library_for(torch.__version__)
+            _refuse_foreign(path, torch.__version__)
+            _load(torch, path)
+        _state["path"] = path
+    return _state["path"]
+
+
+def _import_torch():
+    try:
+        import torch  # pylint: disable=import-outside-toplevel
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            "sextant: expected torch, but this Python has none: pip install torch. The command "
+            "`sextant` needs none."
+        ) from error
+    return torch
+
+
+def _minor(version):
+    """'2.11' of '2.11.0+cu130'."""
+    found = re.match(r"\d+\.\d+", version)
+    return found[0] if found else version
+
+
+def _installed():
+    """The installed libraries, {minor version of torch: path}."""
+    found = {}
+    for path in (_PACKAGE / "lib").glob("libsextant_torch-*.so"):
+        found[path.name.removeprefix("libsextant_torch-").removesuffix(".so")] = path
+    return found
+
+
+def _library_for(version):
+    if "SEXTANT_LIBRARY" in os.environ:
+        path = Path(os.environ["SEXTANT_LIBRARY"])
+        if not path.is_file():
+            raise ImportError(f"SEXTANT_LIBRARY: expected a library, but there is no file {path}")
+        return path
+    installed = _installed()
+    if _minor(version) in installed:
+        return installed[_minor(version)]
+    if installed:
+        known = sorted(installed, key=lambda minor: [int(part) for part in minor.split(".")])
+        raise ImportError(
+            f"sextant: expected a library for torch {version}, but {_PACKAGE / 'lib'} has those "
+            f"for torch {', '.join(known)} only. Install one of these torches, or build a library "
+            f"for this one: {_FROM_SOURCE}"
+        )
+    path = _TREE / "build" / "release" / "lib" / "libsextant_torch.so"
+    if path.is_file():
+        return path
     raise ImportError(
-        f"sextant: expected {_NAME} at one of {', '.join(map(str, tried))}, but found none. "
-        "Build it with ./check or pip install ., or set SEXTANT_LIBRARY to its path."
+        f"sextant: expected a library for torch {version} in {_PACKAGE / 'lib'}, or in a source "
+        f"tree at {path}, but found none. Build one with ./check or pip install . in a clone, or "
+        "set SEXTANT_LIBRARY to its path."
     )
+
+
+def _refuse_foreign(path, version):
+    """Reads the file: sextant/torch/built_for.cc writes the version of torch into it, and the
+    linker the names of the libraries that it needs."""
+    content = path.read_bytes()
+    built_for = re.search(rb"sextant-libtorch (\d+\.\d+[.\d]*)", content)
+    if built_for is None:
+        raise ImportError(
+            f"sextant: {path}: expected the version of torch that it was built for, but it has "
+            "none: it is no library of this version of Sextant. Build it again."
+        )
+    built_for = built_for[1].decode()
+    if _minor(built_for) != _minor(version):
+        raise ImportError(
+            f"sextant: {path} was built for torch {built_for}, but this Python has torch {version}."
+            " Build it again with this Python (pip install . in a clone), or install that torch."
+        )
+    # Debian's libtorch has the version in the names of its libraries, PyPI's has not.
+    for name in sorted(set(re.findall(rb"(?<=\0)lib(?:torch_cpu|c10)\.so[.\d]*(?=\0)", content))):
+        if not _is_loaded(name.decode()):
+            raise ImportError(
+                f"sextant: {path} needs {name.decode()}, which is not the library of this Python's "
+                f"torch {version}: it was built for another build of it, such as Debian's or "
+                "PyPI's. Build it again with this Python (pip install . in a clone)."
+            )
+
+
+def _is_loaded(name):
+    """Whether the process has loaded a library of this name. The file of libtorch_cpu.so.1.13 is
+    libtorch_cpu.so.1.13.0; it is not libtorch_cpu.so, even if a link of this name leads to it."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        loaded = {line.rstrip("\n").rpartition("/")[2] for line in maps if "/" in line}
+    if name.endswith(".so"):
+        return name in loaded
+    return any(file == name or file.startswith(f"{name}.") for file in loaded)
+
+
+def _load(torch, path):
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as error:
+        raise ImportError(
+            f"sextant: {path} does not fit torch {torch.__version__} "
+            f"({error.__cause__ or error}). Build it again: "
+            f"pip install . in a clone, or {_FROM_SOURCE}"
+        ) from error

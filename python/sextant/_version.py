@@ -4,6 +4,8 @@ import importlib.metadata
 import pathlib
 import re
 
+from sextant._owner import DISTRIBUTION
+
 
 def _version() -> str:
     cmake = pathlib.Path(__file__).resolve().parent.parent.parent / "CMakeLists.txt"
@@ -12,7 +14,7 @@ def _version() -> str:
         if found:
             return found[1]
     try:
-        return importlib.metadata.version("sextant")
+        return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:  # the package was copied without its metadata
         return "unknown"
 

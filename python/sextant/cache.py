@@ -2,6 +2,8 @@
 
 import torch
 
+from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+
 
 class Cache:
     """A paged key-value cache of one layer, for any number of sequences.

@@ -9,6 +9,8 @@ import json
 
 import torch
 
+from sextant import _operators  # noqa: F401  (registers torch.ops.sextant)
+
 
 def _integers(x):
     return torch.as_tensor(x, dtype=torch.int64).contiguous()

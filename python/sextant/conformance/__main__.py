@@ -1,4 +1,4 @@
-"""python -m sextant.conformance PATH..."""
+"""python -m sextant.conformance [PATH...]"""
 
 import argparse
 import collections
@@ -7,12 +7,16 @@ import importlib
 import json
 import sys
 
-from sextant.conformance.runner import run_paths, table
+from sextant.conformance.runner import own_cases, run_paths, table
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m sextant.conformance", description=__doc__)
-    parser.add_argument("paths", nargs="+", help="folders of golden cases, or single .npz files")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        help="folders of golden cases, or single .npz files (default: the cases of the package)",
+    )
     parser.add_argument(
         "--library", default="sextant", help="the module to test (default: sextant)"
     )
@@ -20,7 +24,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         library = importlib.import_module(options.library)
-        results = run_paths(options.paths, library)
+        results = run_paths(options.paths or [own_cases()], library)
     except (FileNotFoundError, ImportError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -20,13 +20,34 @@ class Result:
     detail: str = ""
 
 
+def own_cases():
+    """The folder of the cases that the package has, or that of a source tree."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "data", package.parents[2] / "tests" / "golden" / "data"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(
+        f"conformance: expected golden cases in {package / 'data'}, but they are not there: name "
+        "a folder that has some, such as tests/golden/data of a clone"
+    )
+
+
 def find_cases(paths):
+    """The files of cases. Raises FileNotFoundError for a path that does not exist and for a folder
+    without cases."""
+    found = []
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(
                 f"conformance: expected a folder or an .npz file, but got {path}"
             )
-        yield from sorted(path.glob("*.npz")) if path.is_dir() else [path]
+        cases = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+        if not cases:
+            raise FileNotFoundError(
+                f"conformance: {path}: expected golden cases (*.npz), but the folder has none"
+            )
+        found += cases
+    return found
 
 
 def run_case(path, library):

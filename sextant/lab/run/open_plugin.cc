@@ -22,10 +22,14 @@ fs::path library_path() {
     fs::path path = (program / place / "libsextant_lab.so").lexically_normal();
     if (fs::exists(path)) return path;
   }
+  if (libtorch() == "none") {  // such as the program in the Python wheel
+    fail(
+        "laboratory: this command trains or evaluates models and needs libtorch, but the program "
+        "was built without it: in a clone of the sources ./run builds one that has it");
+  }
   fail("laboratory: expected libsextant_lab.so in " +
-       (program / kPlaces[0]).lexically_normal().string() + ", but it is not there: " +
-       (libtorch() == "none" ? "this command needs a build with libtorch (Debian: libtorch-dev)"
-                             : "build the target sextant, as ./run does for this command"));
+       (program / kPlaces[0]).lexically_normal().string() +
+       ", but it is not there: build the target sextant, as ./run does for this command");
 }
 
 void set_threads(int threads) {

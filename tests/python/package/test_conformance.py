@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
@@ -10,13 +11,14 @@ import torch
 
 import sextant
 from sextant.conformance import run_case
+from sextant.conformance.runner import find_cases, own_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 class Conformance(unittest.TestCase):
-    def run_on(self, path):
-        return subprocess.run([sys.executable, "-m", "sextant.conformance", str(path)],
+    def run_on(self, *paths):
+        return subprocess.run([sys.executable, "-m", "sextant.conformance", *map(str, paths)],
                               capture_output=True, text=True, check=False)
 
     def test_golden_cases(self):
@@ -28,6 +30,10 @@ class Conformance(unittest.TestCase):
                 done = self.run_on(folder)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, r"(?m)^[1-9]\d* passed, 0 failed")
+
+    def test_the_cases_of_the_package_are_the_default(self):
+        self.assertEqual(own_cases(), ROOT / "tests" / "golden" / "data")
+        self.assertGreater(len(find_cases([own_cases()])), 30)
 
     def test_float32_off_by_more_than_roundings_fails(self):
         path = ROOT / "tests" / "golden" / "data" / "nope_causal.npz"
@@ -48,6 +54,12 @@ class Conformance(unittest.TestCase):
         done = self.run_on("no-such-folder")
         self.assertEqual(done.returncode, 2)
         self.assertIn("no-such-folder", done.stderr)
+
+    def test_a_folder_without_cases_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_on(ROOT / "tests" / "golden" / "data", folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{folder}: expected golden cases (*.npz)", done.stderr)
 
 
 if __name__ == "__main__":

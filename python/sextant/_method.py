@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from sextant.attention import attend
+from sextant._attention import attend
 
 
 class Method(torch.nn.Module):

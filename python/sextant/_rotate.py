@@ -2,7 +2,7 @@
 
 import torch
 
-from sextant.attention import options_text, rotary_positions
+from sextant._attention import options_text, rotary_positions
 
 
 def rotate(x, positions, *, back=False, **options):

@@ -1,0 +1,5 @@
+"""``python -m sextant`` is the command ``sextant``."""
+
+from sextant._command import main
+
+main()
