@@ -22,12 +22,12 @@ NEAR = 1e-4  # relative
 
 @dataclass
 class Context:
-    """What is known beside a layer. model: the live model; versions: of transformers and torch."""
+    """The facts beside a layer. model: the model that runs; versions: of transformers and torch."""
 
     reading: Reading
     model: Any = None
     versions: dict[str, str] = field(default_factory=dict)
-    judged_elsewhere: bool = False
+    live: bool = False  # a model in memory, whose configuration may have changed
 
     def rotary_place(self) -> str:
         """The file and line of the class that holds the frequencies, or ""."""
@@ -85,14 +85,19 @@ def _rounded(values: np.ndarray, bits: int) -> np.ndarray:
     return np.ldexp(np.round(fraction * 2.0 ** (bits + 1)) / 2.0 ** (bits + 1), exponent)
 
 
+def _built(context: Context, what: str) -> str:
+    """The sentence on the place where values are computed."""
+    text = f". They are computed when the model is built{_see(context.rotary_place())}"
+    return text + (f"; {what} set in model.config afterwards changes nothing"
+                   if context.live else "")
+
+
 def _ignored_stretch(group: Group, context: Context) -> str:
     major = context.versions.get("transformers", "5").split(".")[0]
     text = (f"the stretch of the configuration ({group.method}) has no effect: the frequencies are "
-            f"those of plain RoPE. They are computed when the model is built{{see}}; a stretch "
-            "set in model.config afterwards changes nothing")
-    text = text.format(see=_see(context.rotary_place()))
+            f"those of plain RoPE{_built(context, 'a stretch')}")
     if major == "4":
-        text += ("; transformers 4 reads rope_scaling and rope_theta, and does not read "
+        text += (". transformers 4 reads rope_scaling and rope_theta, and does not read "
                  "rope_parameters of version 5")
     return text
 
@@ -141,8 +146,8 @@ def _of_base(base: float, group: Group, stretched: bool, context: Context) -> st
     else:
         text += f"; the configuration has base {group.base:g}"
     if abs(base - 10000) < 1:
-        text += ". 10000 is the usual default of a rope_theta that is not read"
-    return text + _see(context.rotary_place())
+        text += " (10000 is the usual default of a rope_theta that is not read)"
+    return text + _built(context, "a base")
 
 
 def _of_other_stretch(group: Group, theirs: np.ndarray, resolution: float, context: Context) -> str:
@@ -206,7 +211,7 @@ def of_part(expected: int, got: int, context: Context) -> str:
     if got == 2 * expected or got == expected // 2:
         how = "twice" if got > expected else "half"
         return (f"{how} the channels rotate: partial_rotary_factor (rotary_dim) has no effect or "
-                f"has it twice{_see(context.rotary_place())}")
+                f"has it twice{_built(context, 'a part')}")
     return f"partial_rotary_factor or rotary_dim is read differently{_see(context.rotary_place())}"
 
 

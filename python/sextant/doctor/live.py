@@ -13,8 +13,6 @@ from .reading import Group, Reading, ReadingError, read
 from .report import LayerRow, Report, Unjudged, joined
 from .subject import SubjectError
 
-SHORT = 1  # a probe at positions of training
-
 
 def _versions() -> dict[str, str]:
     import torch
@@ -80,14 +78,13 @@ def _rows(layers: list[LayerSeen], reading: Reading, found: dict[int, set[str]])
 def _merged_unjudged(unjudged: list[Unjudged]) -> list[Unjudged]:
     layers: dict[tuple[str, str], set[int]] = {}
     for entry in unjudged:
-        why = entry.why.split(" (")[0]
-        layers.setdefault((entry.what, why), set()).update(entry.layers)
+        layers.setdefault((entry.what, entry.why), set()).update(entry.layers)
     return [Unjudged(tuple(sorted(n)), what, why) for (what, why), n in layers.items()]
 
 
-def examine(model: Any, reader: Any, name: str, against: str) -> Report:
+def examine(model: Any, reader: Any, name: str, against: str, live: bool = False) -> Report:
     """Compares a model with a reading. reader(length): the reading for a sequence of so many
-    tokens."""
+    tokens. live: the configuration may have changed since the model was built."""
     report = Report(name, against, _versions())
     config = subject.text_config(model.config)
     longest = getattr(config, "max_position_embeddings", None)
@@ -102,16 +99,16 @@ def examine(model: Any, reader: Any, name: str, against: str) -> Report:
     except (ReadingError, ProbeError) as error:
         report.unjudged.append(Unjudged((), "model", str(error)))
         return report
-    found = _compare(report, layers, Context(reading, model, report.versions))
+    found = _compare(report, layers, Context(reading, model, report.versions, live))
     if reading.depends_on_length:
-        _examine_long(report, model, reader, config)
+        _examine_long(report, model, reader, config, live)
     report.findings = joined(report.findings)
     report.unjudged = _merged_unjudged(report.unjudged)
     report.rows = _rows(layers, reading, found)
     return report
 
 
-def _examine_long(report: Report, model: Any, reader: Any, config: Any) -> None:
+def _examine_long(report: Report, model: Any, reader: Any, config: Any, live: bool) -> None:
     """Dynamic stretches change frequencies beyond the trained length: a probe there."""
     base = reader(0)
     trained = max((g.trained_length or 0 for g in base.groups), default=0)
@@ -127,14 +124,14 @@ def _examine_long(report: Report, model: Any, reader: Any, config: Any) -> None:
     except (ReadingError, ProbeError) as error:
         report.unjudged.append(Unjudged((), f"a length of {long}", str(error)))
         return
-    _compare(report, layers, Context(reading, model, report.versions))
+    _compare(report, layers, Context(reading, model, report.versions, live))
 
 
 def examine_model(model: Any) -> Report:
     """Examines a live model of transformers against its own configuration."""
     config = subject.text_config(model.config)
     return examine(model, lambda length: subject.read_config(config, length),
-                   type(model).__name__, "model.config")
+                   type(model).__name__, "model.config", live=True)
 
 
 def examine_folder(folder: pathlib.Path, weights: bool = False, trust_remote_code: bool = False

@@ -22,7 +22,7 @@ import numpy as np
 from .befores import befores
 from .masks import MaskRecords, Seen
 from .reading import Reading
-from .rotation import POSITIONS, Rotation, rotation_between
+from .rotation import POSITIONS, Rotation, rotation_between, starts_alike
 
 NAME = "sextant_doctor"
 BATCH = 4
@@ -40,8 +40,8 @@ class ProbeError(Exception):
 class LayerSeen:
     """The measurements of an attention layer.
 
-    queries, keys: their rotations; None if the values before could not be found. misfit: the least
-    unexplained part of the power in that case. shared_keys: the keys are those of an earlier layer.
+    queries, keys: their rotations; None if none explains them. queries_known, keys_known: whether the
+    values before are known in that case. shared_keys: the keys are those of an earlier layer.
     scale: the factor of q k that the attention function gets; None: not passed. mask: the result
     for its mask, or None. flash_window: the window that the function of a flash attention would
     use. positions: of the tokens. noise: the error of a phase, in radians.
@@ -53,7 +53,8 @@ class LayerSeen:
     head_dim: int
     queries: Rotation | None
     keys: Rotation | None
-    misfit: float
+    queries_known: bool
+    keys_known: bool
     shared_keys: bool
     scale: float | None
     mask: Seen | None
@@ -127,13 +128,13 @@ class Watch:
             first, last = group.rotated_channels
             part = (first, last - first + 1)
         q, k = _array(query), _array(key)
-        queries, misfit = best_rotation(inside, q, k.shape[1], part, tolerance)
-        keys, other = best_rotation(inside, k, q.shape[1], part, tolerance)
+        queries, known = best_rotation(inside, q, k.shape[1], part, tolerance)
+        keys, keys_known = best_rotation(inside, k, q.shape[1], part, tolerance)
         shared = any(k.shape == e.shape and np.array_equal(k, e) for e in self.earlier_keys)
         self.earlier_keys = self.earlier_keys[-8:] + [k]
         scale = float(scaling) if isinstance(scaling, (int, float)) else None
         return LayerSeen(name, index, kind, q.shape[-1], queries, None if shared else keys,
-                         max(misfit, 0.0 if shared else other), shared, scale,
+                         known, keys_known, shared, scale,
                          self.masks.of(mask) if mask is not None else None,
                          flash_window if isinstance(flash_window, int) else None,
                          self.positions, NOISE.get(kind_name, NOISE["bfloat16"]))
@@ -141,24 +142,27 @@ class Watch:
 
 def best_rotation(outputs: list[np.ndarray], after: np.ndarray, other_heads: int,
                   part: tuple[int, int] | None, tolerance: float
-                  ) -> tuple[Rotation | None, float]:
-    """The rotation from one of the outputs to `after` [batch, heads, positions, channels], and its
-    misfit. A fit that rotates is preferred, since a norm behind the rotation has the same values as
-    `after`. None: no output fits."""
+                  ) -> tuple[Rotation | None, bool]:
+    """The rotation from one of the outputs to `after` [batch, heads, positions, channels]. A fit
+    that rotates is preferred, since a norm behind the rotation has the same values as `after`, and
+    one whose gain no norm hides. None: no output fits; the second value then says whether one of
+    them had the same values at position 0, so that it was the array before the rotation."""
     heads = np.unique(np.linspace(0, after.shape[1] - 1, HEADS).astype(int))
 
     def samples(array: np.ndarray) -> np.ndarray:
         some = array[:, heads].astype(np.float64)
         return some.reshape(-1, *some.shape[-2:])
-    still, least = None, float("inf")
+    still, known, last = None, False, samples(after)
     for before in befores(outputs, after.shape, other_heads, part):
-        found = rotation_between(samples(before), samples(after), part, tolerance)
-        least = min(least, found.misfit)
+        first = samples(before)
+        found = rotation_between(first, last, part, tolerance)
+        known = known or starts_alike(first, last, tolerance)
         if found.misfit <= tolerance:
             if found.rotates:
-                return found, found.misfit
-            still = still or found
-    return still, least
+                return found, True
+            if still is None or still.normalised:
+                still = found
+    return still, known
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ samples or more, a wrong pairing cannot fit by chance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Iterator
 
 import numpy as np
@@ -113,13 +113,14 @@ def _visible(rotation: Rotation, tolerance: float) -> bool:
     return bool(np.abs(rotation.phases).max() > max(20 * np.sqrt(tolerance), 1e-5))
 
 
-def _still(before: np.ndarray, after: np.ndarray) -> Rotation:
+def _still(before: np.ndarray, after: np.ndarray, normalised: bool) -> Rotation:
     """The fit of a layer that multiplies all channels by one factor a position."""
     known = ~np.isnan(before[0, 0])
     x, y = before[..., known], after[..., known]
     factor = (x * y).sum((0, 2)) / np.maximum((x * x).sum((0, 2)), 1e-300)
     misfit = float(((y - factor[:, None] * x) ** 2).sum() / max(float((y * y).sum()), 1e-300))
-    return Rotation(0, 0, None, np.zeros((len(factor), 1)), np.abs(factor)[:, None], misfit)
+    return Rotation(0, 0, None, np.zeros((len(factor), 1)), np.abs(factor)[:, None], misfit,
+                    normalised)
 
 
 def rotation_between(before: np.ndarray, after: np.ndarray, expected: tuple[int, int] | None,
@@ -130,19 +131,27 @@ def rotation_between(before: np.ndarray, after: np.ndarray, expected: tuple[int,
     ranges fit, as where the slowest pairs do not move visibly. tolerance: the largest misfit of
     a rotation, 1e-9 for float32. A result with a larger misfit is no rotation.
     """
-    best = _still(before, after)
-    if best.misfit <= tolerance:
-        return best
+    best = None
     for normalised in (False, True):
         if normalised:
             before, after = _without_norm(before), _without_norm(after)
+        fit = _still(before, after, normalised)
+        if fit.misfit <= tolerance:
+            return fit
+        best = min(best or fit, fit, key=lambda r: r.misfit)
         for first, channels in _spans(after.shape[-1], expected):
             for fit in _fit(before, after, first, channels):
+                fit = replace(fit, normalised=normalised)
                 if fit.misfit <= tolerance and _visible(fit, tolerance):
-                    return Rotation(fit.first, fit.channels, fit.pairing, fit.phases, fit.gains,
-                                    fit.misfit, normalised)
+                    return fit
                 best = min(best, fit, key=lambda r: r.misfit)
-    return best
+    return replace(best, misfit=max(best.misfit, 2 * tolerance))
+
+
+def starts_alike(before: np.ndarray, after: np.ndarray, tolerance: float) -> bool:
+    """Whether the values of the first position, 0, are the same up to a factor, as before any
+    rotation: then `before` is the right array, whatever happened at the other positions."""
+    return _still(before[:, :1], after[:, :1], False).misfit <= tolerance
 
 
 def frequencies_of(phases: np.ndarray, positions: tuple[int, ...]) -> np.ndarray:
