@@ -29,6 +29,9 @@ class Context:
     versions: dict[str, str] = field(default_factory=dict)
     live: bool = False  # a model in memory, whose configuration may have changed
 
+    def model_type(self) -> str:
+        return str(getattr(getattr(self.model, "config", None), "model_type", ""))
+
     def rotary_place(self) -> str:
         """The file and line of the class that holds the frequencies, or ""."""
         modules = self.model.modules() if self.model is not None else ()

@@ -18,6 +18,8 @@ from .rotation import (EXACT_BELOW, HALF_SPLIT, Rotation, frequencies_of, phase_
 GAIN_TOLERANCE = 1e-4
 EVEN_GAIN = 5e-4  # between positions and pairs
 SCALE_TOLERANCE = 1e-4
+# Model types whose code, and therefore their weights, rotate by minus the angle.
+BACKWARDS = {"nanochat"}  # models/nanochat/modeling_nanochat.py, rotate_half
 FREQUENCY_TOLERANCE = 2e-4  # relative, of visible pairs
 
 
@@ -120,7 +122,10 @@ class LayerComparison:
         bounds = phase_bounds(positions, ours, noise)
         if bool((phase_errors(phases, positions, ours) <= bounds).all()):
             return
-        if bool((phase_errors(-phases, positions, ours) <= bounds).all()):
+        backwards = bool((phase_errors(-phases, positions, ours) <= bounds).all())
+        if backwards and self.context.model_type() in BACKWARDS:
+            return
+        if backwards:
             self.find("direction", "angles grow with the position", f"{name}: angles decrease",
                       causes.of_direction(self.context))
             return
@@ -175,24 +180,28 @@ class LayerComparison:
                           f"{name}: gains differ by up to {spread:.2%}",
                           causes.of_tables(rotation, self.context))
                 tolerance = max(tolerance, spread)
-        gain = float(np.median(rotation.gains[0]))
+        # A factor on all channels of queries belongs to the scale.
+        gain = float(np.median(rotation.gains[0])) / (rotation.outside or 1.0)
         if abs(gain - expected) > tolerance * max(1.0, expected) and not self.scale_is_right():
             self.find("attention factor", _number(expected), f"{name}: {_number(gain)}",
                       causes.of_gain(self.group, gain, self.seen, self.context))
 
     def scale_is_right(self) -> bool:
         """Whether scores are scaled as expected, wherever the factors stand: some models multiply
-        queries before the attention function."""
-        live, expected = self.live_scale(), self.group.softmax_scale
-        return bool(live and expected
-                    and abs(live - expected) <= SCALE_TOLERANCE * self.wide * expected)
+        queries before the attention function, which explain counts to the scale or not."""
+        expected = self.group.softmax_scale if self.group.rotates \
+            else self.group.softmax_scale_of_unturned
+        return any(expected and abs(live - expected) <= SCALE_TOLERANCE * self.wide * expected
+                   for live in self.live_scales())
 
-    def live_scale(self) -> float | None:
-        """The factor of q k with the gains of queries and keys; None if one is not known."""
+    def live_scales(self) -> list[float]:
+        """The factor of q k with the gains of queries and keys, and the same without factors on all
+        channels; empty if one is not known."""
         queries, keys = self.seen.queries, self.seen.keys or self.seen.queries
         if self.seen.scale is None or queries is None or queries.normalised or keys.normalised:
-            return None
-        return self.seen.scale * float(np.median(queries.gains[0]) * np.median(keys.gains[0]))
+            return []
+        whole = self.seen.scale * float(np.median(queries.gains[0]) * np.median(keys.gains[0]))
+        return [whole, whole / ((queries.outside or 1.0) * (keys.outside or 1.0))]
 
     def said(self, field: str) -> bool:
         return any(f.field == field for f in self.findings)
@@ -215,14 +224,13 @@ class LayerComparison:
                       causes.of_offset(self.context))
 
     def compare_scale(self) -> None:
-        queries, group, live = self.seen.queries, self.group, self.live_scale()
-        if live is None or queries is None:
+        group, scales = self.group, self.live_scales()
+        if not scales or self.said("rotates") or self.scale_is_right():
             return
-        if self.said("attention factor"):  # its effect on the scale is no second finding
-            live = self.seen.scale * group.attention_factor**2
+        # The effect of a wrong attention factor on the scale is no second finding.
+        live = self.seen.scale * group.attention_factor**2 if self.said("attention factor") \
+            else scales[0]
         expected = group.softmax_scale if group.rotates else group.softmax_scale_of_unturned
-        if self.said("rotates"):
-            expected = None  # the gain went with the rotation
         if expected and abs(live - expected) > SCALE_TOLERANCE * self.wide * expected:
             self.find("softmax scale", _number(expected), _number(live),
                       causes.of_scale(group, live, expected, self.seen, self.context))

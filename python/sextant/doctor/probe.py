@@ -69,11 +69,12 @@ def _kind_of(module: Any, index: int | None) -> str | None:
 
 
 def _index_of(module: Any, name: str) -> int | None:
-    own = getattr(module, "layer_idx", None)
-    if isinstance(own, int):
-        return own
+    """The layer's number in its name; layer_idx counts attention modules where a layer has two."""
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
-    return int(found[1]) if found else None
+    if found:
+        return int(found[1])
+    own = getattr(module, "layer_idx", None)
+    return own if isinstance(own, int) else None
 
 
 def _array(tensor: Any) -> np.ndarray:

@@ -33,7 +33,8 @@ class Rotation:
     first, channels: the range of channels that rotate. pairing: HALF_SPLIT or INTERLEAVED; None if
     nothing visibly rotates. phases, gains: [positions, pairs], of the ratio. misfit: the part of the
     power that the rotation does not explain. normalised: whether a norm after the rotation hides
-    the gain.
+    the gain. outside: the factor of the channels that do not rotate at position 0; 1 if there are
+    none.
     """
 
     first: int
@@ -43,6 +44,7 @@ class Rotation:
     gains: np.ndarray
     misfit: float
     normalised: bool = False
+    outside: float = 1.0
 
     @property
     def rotates(self) -> bool:
@@ -65,21 +67,22 @@ def _pairs(first: int, channels: int) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 def _unexplained_outside(before: np.ndarray, after: np.ndarray, first: int, channels: int
-                         ) -> tuple[float, float]:
-    """The power of the other channels that one factor a position does not explain, and their
-    power. NaN before: not known, not counted."""
+                         ) -> tuple[float, float, float]:
+    """The power of the other channels that one factor a position does not explain, their power, and
+    the factor at the first position. NaN before: not known, not counted."""
     outside = np.ones(before.shape[-1], bool)
     outside[first:first + channels] = False
     outside &= ~np.isnan(before[0, 0])
     x, y = before[..., outside], after[..., outside]
     if not x.size:
-        return 0.0, 0.0
+        return 0.0, 0.0, 1.0
     factor = (x * y).sum((0, 2)) / np.maximum((x * x).sum((0, 2)), 1e-300)
-    return float(((y - factor[:, None] * x) ** 2).sum()), float((y * y).sum())
+    lost = float(((y - factor[:, None] * x) ** 2).sum())
+    return lost, float((y * y).sum()), float(factor[0])
 
 
 def _fit(before: np.ndarray, after: np.ndarray, first: int, channels: int) -> Iterator[Rotation]:
-    lost, power = _unexplained_outside(before, after, first, channels)
+    lost, power, outside = _unexplained_outside(before, after, first, channels)
     for name, (a, b), (c, d) in _pairs(first, channels):
         if np.isnan(before[0, 0, first:first + channels]).any():
             return
@@ -89,7 +92,8 @@ def _fit(before: np.ndarray, after: np.ndarray, first: int, channels: int) -> It
         ratio = (z1 * z0.conj()).sum(0) / np.maximum(weight, 1e-300)
         inside = float((np.abs(z1 - ratio * z0) ** 2).sum())
         misfit = (inside + lost) / max(float((np.abs(z1) ** 2).sum()) + power, 1e-300)
-        yield Rotation(first, channels, name, np.angle(ratio), np.abs(ratio), misfit)
+        yield Rotation(first, channels, name, np.angle(ratio), np.abs(ratio), misfit,
+                       outside=outside)
 
 
 def _spans(width: int, expected: tuple[int, int] | None) -> list[tuple[int, int]]:
