@@ -28,14 +28,14 @@ namespace fs = std::filesystem;
 
 constexpr int kUnjudged = 2;
 
-struct Request {
+struct DoctorRequest {
   std::vector<std::string> subjects;
   bool json = false, weights = false, trust = false;
   std::string page;
 };
 
 // Whether the path is a GGUF file, or a folder with one and no config.json.
-bool is_gguf(const std::string& path) {
+bool is_gguf_path(const std::string& path) {
   if (path.ends_with(".gguf")) return true;
   std::error_code ignored;
   if (!fs::is_directory(path, ignored) || fs::exists(fs::path(path) / "config.json")) return false;
@@ -58,7 +58,7 @@ std::string package_path() {
 }
 
 // Replaces this process by Python. Does not return.
-[[noreturn]] void run_python(const Request& request) {
+[[noreturn]] void run_python(const DoctorRequest& request) {
   const char* named = std::getenv("SEXTANT_PYTHON");
   std::vector<std::string> words{named ? named : "python3", "-m", "sextant.doctor"};
   words.insert(words.end(), request.subjects.begin(), request.subjects.end());
@@ -82,7 +82,7 @@ std::string package_path() {
        "; SEXTANT_PYTHON names a Python with torch and transformers");
 }
 
-DoctorReport examine(const std::vector<std::string>& subjects) {
+DoctorReport examine_files(const std::vector<std::string>& subjects) {
   DoctorReport report;
   report.subject = subjects.back();
   report.read = read_rope_config(subjects.back(), {});
@@ -96,11 +96,11 @@ DoctorReport examine(const std::vector<std::string>& subjects) {
   return report;
 }
 
-void run(const Request& request) {
-  if (request.subjects.size() == 1 && !is_gguf(request.subjects[0])) run_python(request);
+void run_doctor(const DoctorRequest& request) {
+  if (request.subjects.size() == 1 && !is_gguf_path(request.subjects[0])) run_python(request);
   int status = kUnjudged;
   try {
-    const DoctorReport report = examine(request.subjects);
+    const DoctorReport report = examine_files(request.subjects);
     if (!request.page.empty()) chart::write_report(page_of(report), request.page);
     if (request.json) {
       fmt::print("{}\n", json_text(report));
@@ -120,7 +120,7 @@ void run(const Request& request) {
 void add_doctor(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Is position right in the model that runs, or after a conversion?");
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<DoctorRequest>();
   command
       ->add_option("MODEL", request->subjects,
                    "a GGUF file; two files of any kind that explain reads: what changed; a folder "
@@ -134,7 +134,7 @@ void add_doctor(CLI::App& app) {
   command->add_flag("--trust-remote-code", request->trust,
                     "run the code in the folder (models of transformers)");
   command->footer("Exit status: 0 sound, 1 findings, 2 cannot be judged.");
-  command->callback([request] { run(*request); });
+  command->callback([request] { run_doctor(*request); });
 }
 
 }  // namespace sextant::cli

@@ -282,8 +282,8 @@ ConfigComparison compare_configs(const ReadRopeConfig& a, const ReadRopeConfig& 
 }
 
 ConfigComparison check_config(const ReadRopeConfig& read) {
-  // Parts of explain's warnings about a file's keys that do not have the effect that they say. Other
-  // warnings are about engines that treat a sound file differently.
+  // Parts of explain's warnings about a file's keys that do not have the effect that they say.
+  // Other warnings are about engines that treat a sound file differently.
   constexpr std::string_view kUnread[] = {" is in the file, but ", " in the file, but llama.cpp",
                                           " are both in the file", "the stretch reaches only",
                                           "is not read for", "has no effect", "not read, as "};

@@ -14,8 +14,8 @@ Two sources are compared, which share no code:
   sees the softmax scale, and the mask function the window (``masks``).
 
 ``compare`` turns differences into findings: layers, field, expected and measured value, the
-likeliest cause with the place in the code (``causes``), and a severity. The verdict is "sound" (exit
-status 0), "findings" (1) or "cannot be judged" (2); ``report`` has the rules and the JSON.
+likeliest cause with the place in the code (``causes``), and a severity. The verdict is "sound"
+(exit status 0), "findings" (1) or "cannot be judged" (2); ``report`` has the rules and the JSON.
 
 No build is needed: the reading comes from a torch-free library or from the command.
 """

@@ -261,8 +261,8 @@ def of_offset(context: Context) -> str:
 
 
 def of_tables(rotation: Rotation, context: Context) -> str:
-    spread = float(np.abs(rotation.gains / rotation.gain - 1).max())
-    if 5e-4 < spread < 8e-3:
+    deviation = float(np.abs(rotation.gains / rotation.gain - 1).max())
+    if 5e-4 < deviation < 8e-3:
         text = "cos and sin are rounded to bfloat16 (or float16) before they are applied"
     else:
         text = "angles or tables are computed in fewer bits than float32"
@@ -272,7 +272,8 @@ def of_tables(rotation: Rotation, context: Context) -> str:
 def of_window(group: Group, live: int | None, seen: Any, context: Context) -> str:
     others = {g.window for g in context.reading.groups if g is not group}
     if live in others:
-        return "the window (or its absence) is that of the other layers: layer_types or their pattern"
+        return ("the window (or its absence) is that of the other layers: layer_types or their "
+                "pattern")
     if live is None:
         return "the mask has no window here; sliding_window or use_sliding_window has no effect"
     if group.window and abs(live - group.window) == 1:

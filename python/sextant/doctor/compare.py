@@ -174,12 +174,12 @@ class LayerComparison:
         expected = self.group.attention_factor
         tolerance = GAIN_TOLERANCE * self.wide
         if self.group.query_law is None:
-            spread = float(np.abs(rotation.gains / rotation.gain - 1).max())
-            if spread > EVEN_GAIN * self.wide and not self.said("precision"):
+            deviation = float(np.abs(rotation.gains / rotation.gain - 1).max())
+            if deviation > EVEN_GAIN * self.wide and not self.said("precision"):
                 self.find("precision", "one gain for all positions and pairs",
-                          f"{name}: gains differ by up to {spread:.2%}",
+                          f"{name}: gains differ by up to {deviation:.2%}",
                           causes.of_tables(rotation, self.context))
-                tolerance = max(tolerance, spread)
+                tolerance = max(tolerance, deviation)
         # A factor on all channels of queries belongs to the scale.
         gain = float(np.median(rotation.gains[0])) / (rotation.outside or 1.0)
         if abs(gain - expected) > tolerance * max(1.0, expected) and not self.scale_is_right():

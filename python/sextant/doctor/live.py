@@ -40,7 +40,8 @@ def _rotated(group: Group) -> str:
 def _row(group: Group, layers: tuple[int, ...], verdict: str) -> LayerRow:
     rotates = group.pairing or "yes" if group.rotates else \
         "no (NoPE)" if group.instead == "none" else f"no ({group.instead})"
-    window = f"{group.window}" if group.window else f"chunks of {group.chunk}" if group.chunk else "-"
+    chunks = f"chunks of {group.chunk}" if group.chunk else "-"
+    window = f"{group.window}" if group.window else chunks
     stretch = "-" if not group.rotates or group.method == "plain RoPE" else \
         f"{group.method} x {group.factor:g}" if group.factor != 1 else group.method
     scale = group.softmax_scale if group.rotates else group.softmax_scale_of_unturned

@@ -12,7 +12,8 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse } div { overflow-x: auto }
 th, td { text-align: left; padding: .3rem .8rem; border-bottom: 1px solid var(--line) }
-.error, .findings { color: var(--bad) } .warning { color: var(--doubt) } .sound { color: var(--good) }
+.error, .findings { color: var(--bad) } .warning { color: var(--doubt) }
+.sound { color: var(--good) }
 dt { font-weight: 600 } dd { margin: 0 0 .4rem 1rem }
 """
 VERDICTS = {"sound": "sound", "findings": "findings", "cannot be judged": "warning"}

@@ -40,8 +40,8 @@ class ProbeError(Exception):
 class LayerSeen:
     """The measurements of an attention layer.
 
-    queries, keys: their rotations; None if none explains them. queries_known, keys_known: whether the
-    values before are known in that case. shared_keys: the keys are those of an earlier layer.
+    queries, keys: their rotations; None if none explains them. queries_known, keys_known: whether
+    the values before are known in that case. shared_keys: the keys are those of an earlier layer.
     scale: the factor of q k that the attention function gets; None: not passed. mask: the result
     for its mask, or None. flash_window: the window that the function of a flash attention would
     use. positions: of the tokens. noise: the error of a phase, in radians.

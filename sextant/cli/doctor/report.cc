@@ -100,8 +100,8 @@ void print(const DoctorReport& report) {
   for (const std::string& why : report.result.unjudged) print_wrapped("not judged    " + why);
   for (const std::string& note : report.result.notes) print_wrapped("note          " + note);
   const size_t count = report.result.findings.size();
-  fmt::print("verdict: {}\n", count == 0 ? report.verdict()
-                                         : fmt::format("{} finding{}", count, count > 1 ? "s" : ""));
+  const std::string counted = fmt::format("{} finding{}", count, count > 1 ? "s" : "");
+  fmt::print("verdict: {}\n", count == 0 ? report.verdict() : counted);
 }
 
 std::string json_text(const DoctorReport& report) {

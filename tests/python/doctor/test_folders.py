@@ -24,6 +24,9 @@ longcat_flash minimax ministral mistral mixtral moonshine nanochat nemotron olmo
 persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next seed_oss smollm3 solar_open
 stablelm starcoder2 vaultgemma youtu
 """.split()
+# Findings that are true: explain reads configurations as transformers 5.24, which gives layers with
+# a window of olmo3 the base 500000, where 4.57 gives them rope_theta.
+OTHER_IN_4 = {"olmo3"}
 DEPTH = 6
 LEAST = 40  # folders that must be judged
 
@@ -42,6 +45,9 @@ class Folders(unittest.TestCase):
                 others.append(f"{kind}: {str(error)[:200]}")  # not in this version, for example
                 continue
             report = doctor(model)
+            if kind in OTHER_IN_4 and not tiny_models.VERSION_5:
+                self.assertEqual({f.field for f in report.findings}, {"frequencies"})
+                continue
             with self.subTest(kind):
                 self.assertEqual(report.findings, [])
             if report.verdict == "sound":
