@@ -1,4 +1,4 @@
-"""A report as text of at most 100 columns."""
+"""A report as text. Sentences wrap at 100 columns; the table has no limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = ("layers", "rotates", "rotated", "base", "stretch", "window", "scale",
 def _cells(report: Report) -> list[tuple[str, ...]]:
     lines = [COLUMNS]
     for row in report.rows:
-        layers = layer_text(row.layers, most=4)
+        layers = layer_text(row.layers, most=3)
         base = "-" if row.base is None else f"{row.base:.6g}"
         scale = "-" if row.scale is None else f"{row.scale:.6g}"
         lines.append((f"{row.kind}: {layers}" if row.kind else layers, row.rotates, row.rotated,
